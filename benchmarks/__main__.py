@@ -1,8 +1,9 @@
 """Measure rollbook beside its peers and write benchmarks/RESULTS.md.
 
-python -m benchmarks                 all rows (about fifteen minutes)
+python -m benchmarks                 all rows; ends with 1 and names those that miss their goals
 python -m benchmarks --rows 1,2,7,E  some of them, printed
 python -m benchmarks --rows 2 --write    and put in the place of those that the page has
+python -m benchmarks --mark          measure nothing: mark rows whose rooms changed since they were measured
 python -m benchmarks --quick         fewer repetitions
 python -m benchmarks scale --help    a measurement that is no row of the table; --help without a name lists them
 """
@@ -11,8 +12,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import os
-import platform
 import runpy
 import shutil
 import sys
@@ -23,9 +22,8 @@ from pathlib import Path
 
 from benchmarks import datasets, episodes, harness, long_series, reading, samples, scale, sealing
 from benchmarks.loggers import MODULES
+from benchmarks.results import RESULTS, ROOMS, measured_at, page
 from benchmarks.rows import ROWS, Context, Line
-
-RESULTS = Path(__file__).with_name("RESULTS.md")
 
 TABLE = {str(number): row for number, row in ROWS.items()}
 TABLE |= {"15": reading.row_15, "16": reading.row_16, "17": reading.row_17, "18": reading.row_18}
@@ -39,7 +37,7 @@ long series, samples."""
 PROGRAMS = (
     "scale", "actor_log", "sealing", "long_series", "places", "many_runs", "keepers", "page", "live_page",
     "adapters_loggers", "adapters_sb3",
-    "statistics.coverage", "statistics.curves", "statistics.peeking", "statistics.speed",
+    "statistics.coverage", "statistics.curves", "statistics.grid", "statistics.speed",
 )  # fmt: skip
 """Measurements of their own, each a module of this package with options of its own."""
 
@@ -64,9 +62,13 @@ def main() -> None:
     )
     parser.add_argument("--rows", default="", help=f"some of {', '.join(TABLE)}, comma-separated")
     parser.add_argument("--write", action="store_true", help="with --rows: put these rows into the page")
+    parser.add_argument("--mark", action="store_true", help="measure nothing, mark the page's rows that are older")
     parser.add_argument("--quick", action="store_true", help="fewer repetitions")
     parser.add_argument("--root", default=None, help="where to write (default: a temporary folder)")
     given = parser.parse_args()
+    if given.mark:
+        RESULTS.write_text(page([], RESULTS.read_text(encoding="utf-8")), encoding="utf-8")
+        return
     wanted = given.rows.split(",") if given.rows else list(TABLE)
     if unknown := [name for name in wanted if name not in TABLE]:
         parser.error(f"there is no row {unknown[0]}; there are {', '.join(TABLE)}")
@@ -77,52 +79,26 @@ def main() -> None:
         print(f"not installed, so not measured: {', '.join(missing)}")
     root = tempfile.mkdtemp(prefix="rollbook-bench-", dir=given.root)
     lines: list[Line] = []
+    cells: list[list[str]] = []
+    began = time.perf_counter()
     try:
         context = Context(root=root, peers=peers, repeat=2 if given.quick else 5)
         for name in wanted:
-            start = time.perf_counter()
+            start, commit = time.perf_counter(), measured_at(ROOMS[name])
             for line in TABLE[name](context):
                 lines.append(line)
+                cells.append([*line.cells(), commit])
                 print(line.text(), flush=True)
             print(f"  (row {name}: {time.perf_counter() - start:.0f} s)", flush=True)
     finally:
         shutil.rmtree(root, ignore_errors=True)
     if not given.rows or given.write:
-        RESULTS.write_text(_page(lines, keep=bool(given.rows)), encoding="utf-8")
+        RESULTS.write_text(page(cells, RESULTS.read_text(encoding="utf-8") if given.rows else ""), encoding="utf-8")
         print(f"wrote {RESULTS.name}")
-
-
-def _page(lines: list[Line], keep: bool) -> str:
-    """The page with these lines, and with the other rows of the page as it is if they are to be kept."""
-    new: dict[str, list[str]] = {}
-    for line in lines:
-        new.setdefault(str(line.number), []).append(line.markdown())
-    old: dict[str, list[str]] = {}
-    if keep and RESULTS.exists():
-        for text in RESULTS.read_text(encoding="utf-8").splitlines():
-            number = text.removeprefix("| ").partition(" |")[0]
-            if text.startswith("| ") and number not in ("#", *new):
-                old.setdefault(number, []).append(text)
-    rows = {**old, **new}
-    order = sorted(rows, key=lambda number: (not number.isdigit(), int(number) if number.isdigit() else 0, number))
-    head = [
-        "# Benchmarks",
-        "",
-        "Written by `make bench`; `python -m benchmarks --rows N --write` measures single rows again. Ratios compare "
-        "loggers that",
-        "took turns on one machine; absolute times belong to that machine and day. The peer's figure stands beside "
-        "each ratio, so",
-        "that a slow machine does not look like a slow library. Figures vary by a tenth to a quarter from run to run, "
-        "rows 2 and 10",
-        "by more: a row that just meets its goal may miss it in the next run.",
-        "",
-        f"Measured {time.strftime('%Y-%m-%d')} with CPython {platform.python_version()} on {platform.system()}, "
-        f"{os.cpu_count()} cores.",
-        "",
-        "| # | what | rollbook | peer | ratio | goal | |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    return "\n".join([*head, *(text for number in order for text in rows[number]), ""])
+    print(f"{(time.perf_counter() - began) / 60:.0f} minutes")
+    missed = [f"{line.number} {line.what}: {line.ours:,.4g} {line.unit}" for line in lines if line.met is False]
+    if missed:
+        raise SystemExit("these goals are missed:\n  " + "\n  ".join(missed))
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ def main() -> None:
     import ray
 
     import rollbook
-    from rollbook.cluster.ray import Address, address
+    from rollbook.run.ray import Address, address
 
     @ray.remote(num_cpus=0)
     class Logger:

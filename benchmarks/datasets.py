@@ -21,8 +21,8 @@ import numpy as np
 
 import rollbook
 from benchmarks.rows import Context, Line
-from rollbook import datasets
 from rollbook.capture.gym.single import RecordEpisodes
+from rollbook.formats import datasets
 
 GOAL_US = 100.0
 STEPS = 10

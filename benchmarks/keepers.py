@@ -18,10 +18,12 @@ import signal
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rollbook.clocks import STANDARD
+from rollbook.ground.clocks import STANDARD
+from rollbook.health import DEFAULT
 from rollbook.journal.liveness import is_alive
 from rollbook.journal.writer import Writer
 from rollbook.keeper.launch import launch
@@ -31,7 +33,7 @@ from rollbook.keeper.own_files import read_json, state_path
 class Keepers:
     """The keepers of runs that this process writes."""
 
-    def __init__(self, root: str, runs: int, sinks: list[str]) -> None:
+    def __init__(self, root: str, runs: int, sinks: list[str], rules: Sequence[str] = DEFAULT) -> None:
         self.folders = [os.path.join(root, f"run-{number:03d}") for number in range(runs)]
         self.writers: list[Writer] = []
         self.logs: list[Any] = []
@@ -53,7 +55,8 @@ class Keepers:
                 "attempts": attempts,
             }
             Path(folder, "run.json").write_text(json.dumps(about))
-            plan = {"sinks": [{"name": name} for name in sinks], "host_seconds": 10}
+            asked = [{"name": name} for name in rules]
+            plan = {"sinks": [{"name": name} for name in sinks], "host_seconds": 10, "rules": asked}
             Path(folder, "data", "keeper", "plan.json").write_text(json.dumps(plan))
             began = time.perf_counter()
             launch(folder)
@@ -139,9 +142,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.keepers")
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--sinks", default="text", help="comma-separated; the keeper's part of the default is text")
+    parser.add_argument("--no-rules", action="store_true", help="without the default health rules")
     given = parser.parse_args()
     root = tempfile.mkdtemp(prefix="rollbook-keepers-")
-    keepers = Keepers(root, given.runs, [name for name in given.sinks.split(",") if name])
+    sinks = [name for name in given.sinks.split(",") if name]
+    keepers = Keepers(root, given.runs, sinks, () if given.no_rules else DEFAULT)
     try:
         times = sorted(keepers.launch_ms)
         print(f"{given.runs} runs; launch: median {times[len(times) // 2]:.1f} ms, longest {times[-1]:.1f} ms")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,12 +29,14 @@ class Logger:
 
 
 class Rollbook(Logger):
-    """rollbook as it comes: a keeper process, no sinks."""
+    """rollbook with a keeper process and the default health rules, no sinks."""
+
+    options: ClassVar[dict[str, Any]] = {"sinks": []}
 
     def open(self, out: str) -> None:
         import rollbook
 
-        self.run = rollbook.init("bench", "run", dir=out, sinks=[])
+        self.run = rollbook.init("bench", "run", dir=out, **self.options)
         log = self.run.log
 
         def write(step: int, values: dict[str, float]) -> None:
@@ -55,6 +57,18 @@ class Rollbook(Logger):
             return {only: (series.x, series.mean)}
         columns = book.arrays(x="env_step")
         return {key: (columns["env_step"], column) for key, column in columns.items() if key.startswith("m/")}
+
+
+class RollbookDefaults(Rollbook):
+    """rollbook as it comes: the terminal, text files, host metrics, health rules."""
+
+    options: ClassVar[dict[str, Any]] = {}
+
+
+class RollbookNoRules(Rollbook):
+    """The same as `Rollbook` without health rules."""
+
+    options: ClassVar[dict[str, Any]] = {"sinks": [], "rules": ()}
 
 
 class TensorBoard(Logger):
@@ -143,10 +157,12 @@ class AcmeCsv(Logger):
 LOGGERS: dict[str, type[Logger]] = {
     "none": Logger,
     "rollbook": Rollbook,
+    "rollbook-defaults": RollbookDefaults,
+    "rollbook-no-rules": RollbookNoRules,
     "sb3-csv": Sb3Csv,
     "acme-csv": AcmeCsv,
     "wandb": Wandb,
     "tensorboard": TensorBoard,
 }
-MODULES = {"sb3-csv": "stable_baselines3", "acme-csv": "acme", "wandb": "wandb", "tensorboard": "torch"}
+MODULES = {"sb3-csv": "stable_baselines3", "acme-csv": "acme", "wandb": "wandb", "tensorboard": "tensorboard"}
 """What must be installed for a peer to be measured."""

@@ -91,7 +91,7 @@ def write(root: Path, runs: int, rows: int) -> None:
     done = root / "written.json"
     if done.exists():
         return
-    from rollbook.tensorboard_events import Messages
+    from rollbook.sinks.event_files import Messages
 
     messages = Messages("the benchmark")
     steps = np.arange(rows) * 10

@@ -56,8 +56,8 @@ def main() -> None:
 def ship(folder: str, url: str, pieces: int) -> None:
     """Files of 4 MiB of a finished run: wall time, and processor time of this process."""
     import rollbook
-    from rollbook.ship.folder import push
-    from rollbook.storage.places import open_place
+    from rollbook.remote import open_place
+    from rollbook.remote.push import push
 
     with rollbook.init("bench", "ship", dir=folder, sinks=[], keeper="inline") as run:
         run.log({"a": 1.0}, env_step=1)
@@ -82,8 +82,8 @@ def ship(folder: str, url: str, pieces: int) -> None:
 
 def listing(folder: str, url: str, runs: int, proxy: Any) -> None:
     """A catalogue of many runs, listed by a fresh process with an empty cache, and once more."""
-    from rollbook.storage.places import claim, open_place
-    from rollbook.storage.places.catalogue import KEY, PAGES, fields_of, read_catalogue
+    from rollbook.remote import claim, open_place
+    from rollbook.remote.catalogue import KEY, PAGES, fields_of, read_catalogue
 
     place = open_place(url)
     claim(place, make=True)

@@ -75,10 +75,6 @@ class Line:
         number, what, ours, peer, ratio, goal, note = self.cells()
         return f"{number:>3} {what:42s} {ours:>16s}  {peer:28s} {ratio:>8s}  {goal:14s} {note}"
 
-    def markdown(self) -> str:
-        """For RESULTS.md."""
-        return "| " + " | ".join(self.cells()) + " |"
-
 
 def _interleaved(
     context: Context, loggers: list[str], arguments: list[str], pick: str, **steps: int
@@ -148,6 +144,17 @@ def row_4(context: Context) -> Iterator[Line]:
         yield Line(
             4, "CPU of the tree per point, sealed", cost["rollbook"], "ns", peer, cost.get(peer), goals.get(peer)
         )
+
+
+def row_29(context: Context) -> Iterator[Line]:
+    """The same with everything on that is on by default, and what the health rules add to it."""
+    steps = {"rollbook-defaults": 200_000, "rollbook": 200_000, "rollbook-no-rules": 200_000, "sb3-csv": 20_000}
+    loggers = ["rollbook-defaults", "rollbook", "rollbook-no-rules", *context.has("sb3-csv")]
+    cost = {name: _net_cpu(context, name, steps[name]) / (steps[name] * 20) * 1e9 for name in loggers}
+    what, ours = "CPU of the tree per point, everything on", cost["rollbook-defaults"]
+    yield Line(29, what, ours, "ns", "sb3-csv" if "sb3-csv" in cost else "", cost.get("sb3-csv"), 1 / 5)
+    what = "the same without sinks, default rules"
+    yield Line(29, what, cost["rollbook"], "ns", "no rules", cost["rollbook-no-rules"], 1.15)
 
 
 def row_5(context: Context) -> Iterator[Line]:
@@ -358,4 +365,5 @@ ROWS: dict[int, Callable[[Context], Iterator[Line]]] = {
     11: row_11,
     12: row_12,
     13: row_13,
+    29: row_29,
 }

@@ -81,7 +81,7 @@ _DRIVER = """
 import os, sys
 import ray, rollbook
 from benchmarks.scale import sampler
-from rollbook.cluster.ray import Address, address
+from rollbook.run.ray import Address, address
 cluster, root, folder, remote = sys.argv[1:5]
 ray.init(address=cluster, log_to_driver=False, configure_logging=False)
 run = rollbook.init("scale", "driver", dir=root, sinks=[], remote=remote or None)
@@ -227,7 +227,7 @@ class _Over:
         if not self.chosen.no_store:
             self._start_store()
         import rollbook
-        from rollbook.cluster.ray import Address, address
+        from rollbook.run.ray import Address, address
 
         run = rollbook.init("scale", "over", dir=self.folder / "home", sinks=[], remote=self.remote or None)
         self.seen = address(run)
@@ -436,7 +436,7 @@ class _Over:
     def _counts(self, home: Path, driven: Path | None, logged: float) -> dict[str, Any]:
         import rollbook
         from rollbook.book.book import Book
-        from rollbook.repair.joining import join
+        from rollbook.book.repair.joining import join
 
         acknowledged = self._acknowledged()
         gone = self._of_the_vanished(acknowledged)
@@ -538,7 +538,7 @@ class _told_later:
 
 
 def _is_shipped(folder: Path) -> bool:
-    from rollbook.remote import backlog
+    from rollbook.ground.addresses import backlog
 
     said = backlog(folder) or {}
     return bool(said.get("done") and said.get("final"))

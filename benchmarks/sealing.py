@@ -25,7 +25,7 @@ WRITERS, ROWS, PROCESSES = 16, 200_000, 4
 
 _SEAL = """
 import sys
-from rollbook.seal.folder import seal
+from rollbook.storage.sealing.folder import seal
 print(seal(sys.argv[1], final="--final" in sys.argv, processes=int(sys.argv[2])))
 """
 
@@ -34,7 +34,7 @@ import json, os, sys, time, rollbook
 run = rollbook.init("bench", "sealing", dir=sys.argv[1], sinks=[], keeper="inline")
 row = {f"train/k{n:02d}": 0.5 * n for n in range(20)}
 rows, writers, seconds = int(sys.argv[2]), int(sys.argv[3]), []
-from rollbook.cluster.ray import address
+from rollbook.run.ray import address
 told = address(run)
 for _ in range(writers):
     read, write = os.pipe()

@@ -11,8 +11,8 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import rollbook
-from rollbook import datasets
 from rollbook.capture.gym import RecordEpisodes
+from rollbook.formats import datasets
 
 
 class Plant(gymnasium.Env):

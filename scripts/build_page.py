@@ -10,12 +10,14 @@ built is not in git, and needs no Node to be served.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -90,6 +92,20 @@ def npm(*steps: list[str], quiet: bool = False) -> None:
         subprocess.run([program, *step], cwd=SOURCES, env=environment, check=True, stdout=output)
 
 
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Wait until no other process builds the page; where there are no locks, do not."""
+    try:
+        import fcntl
+    except ModuleNotFoundError:
+        yield
+        return
+    with open(SOURCES / "package.json") as file:
+        with contextlib.suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 def build(quiet: bool = False) -> None:
     """Build the page, whatever is there."""
     told = fingerprint()
@@ -114,7 +130,9 @@ def main() -> int:
         if args.npm:
             npm(*(step.split() for step in args.npm))
             return 0
-        build()
+        with alone():
+            if args.force or not is_built():  # another process may have done it meanwhile
+                build()
     except NoNode as error:
         print(error, file=sys.stderr)
         return 0 if args.if_possible else 1

@@ -71,6 +71,7 @@ GROUPS: dict[str, Group] = {
     "main": Group(
         packages=(
             "stable-baselines3>=2.9,<2.10",
+            "sb3-contrib>=2.9,<2.10",
             "tianshou>=2.0,<2.1",
             "dm-acme==0.2.4",
             "gymnasium[classic-control]>=1.2,<1.3",
@@ -157,6 +158,11 @@ GROUPS: dict[str, Group] = {
     "verl": Group(
         packages=("verl==0.9.1", "cachetools", "uvicorn", "fastapi"),
         modules=("verl.utils.tracking", "verl.trainer.ppo.ray_trainer"),
+    ),
+    # Adapters of one file each, for packages whose pins go together.
+    "doors": Group(
+        packages=("lightning>=2.6,<2.7", "pytorch-lightning>=2.6,<2.7", "rsl-rl-lib>=5.5,<5.6", "optuna>=5,<6"),
+        modules=("lightning", "pytorch_lightning", "rsl_rl.runners", "optuna"),
     ),
     # Numbers only: what rollbook.stats is compared with. Its own pins are older than what it needs.
     "rliable": Group(

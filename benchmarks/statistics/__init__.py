@@ -1,7 +1,7 @@
 """The simulations behind docs/statistics.md: what intervals cover, how often a verdict errs, what they cost.
 
     python -m benchmarks.statistics.coverage            intervals: does the truth lie inside?
-    python -m benchmarks.statistics.peeking             verdicts that are looked at after every seed
+    python -m benchmarks.statistics.grid                what is claimed at worst: coverage, verdicts, evidence
     python -m benchmarks.statistics.speed               the bootstrap of the IQM; beside rliable where it is installed
     python -m benchmarks.statistics.curves              bands along training
 

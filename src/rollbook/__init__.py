@@ -13,7 +13,10 @@ Importing this loads neither numpy nor pyarrow; each name below brings what it n
 
 from __future__ import annotations
 
-from rollbook._lazy import attach as _faces
+from sys import meta_path as _meta_path
+
+from rollbook.ground.lazy import attach as _faces
+from rollbook.ground.moved import MovedModules as _MovedModules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,12 +25,13 @@ if TYPE_CHECKING:
     from rollbook.book.book import Book
     from rollbook.capture.gym import RecordEpisodes, record_envs
     from rollbook.capture.siblings import siblings
+    from rollbook.formats.opening import open as open
     from rollbook.run.run import Run
     from rollbook.run.scope import Scope
     from rollbook.run.session import attach, init
-    from rollbook.runs.catalog import open
     from rollbook.runs.run_set import RunSet
 
+# `rollbook.open` is public, too. It is not listed: `from rollbook import *` would replace Python's own function.
 __all__ = [
     "Book",
     "RecordEpisodes",
@@ -50,7 +54,6 @@ __all__ = [
     "log_text",
     "log_video",
     "note",
-    "open",
     "record_envs",
     "save_checkpoint",
     "scope",
@@ -62,7 +65,7 @@ __all__ = [
 _VERBS = frozenset(
     name
     for name in __all__
-    if name.islower() and name not in ("attach", "init", "open", "record_envs", "siblings", "__version__")
+    if name.islower() and name not in ("attach", "init", "record_envs", "siblings", "__version__")
 )
 """Module-level verbs: they act on the innermost `with` run of this context, else on the run opened last."""
 
@@ -94,9 +97,11 @@ __getattr__, __dir__ = _faces(
         "rollbook.book.book": ("Book",),
         "rollbook.capture.gym": ("RecordEpisodes", "record_envs"),
         "rollbook.runs.run_set": ("RunSet",),
-        "rollbook.runs.catalog": ("open",),
+        "rollbook.formats.opening": ("open",),
         "rollbook._version": ("__version__",),
     },
     made={**dict.fromkeys(_VERBS, _verb), "siblings": lambda _name: _siblings},
     modules=False,
 )
+
+_meta_path.insert(0, _MovedModules)

@@ -9,6 +9,7 @@
     │   └── AmbiguousKey                a canonical name that stands for several keys of the book
     ├── RunError
     │   ├── NotARun                     a folder without a run.json that can be read
+    │   │   └── ForeignManifest         its run.json is another tool's
     │   ├── RunNotFound                 nothing matches
     │   ├── AmbiguousRun                more than one matches
     │   ├── RunIsLive                   another living process writes this run
@@ -24,7 +25,7 @@
     │   └── PlaceAway                   no answer; later it may work
     ├── Damaged                         bytes on disk that are not what they should be
     ├── LoggingFailed                   strict=True only: what would have been counted and warned about
-    └── MissingExtra (also ImportError) an optional package is not installed
+    └── MissingExtra (also ImportError) a package is not installed, or does not load
 
     RollbookWarning (UserWarning)       said once per cause; each is counted in `run.bill()`
 
@@ -39,6 +40,7 @@ __all__ = [
     "BadInput",
     "CredentialsExpired",
     "Damaged",
+    "ForeignManifest",
     "InvalidClock",
     "InvalidName",
     "LoggingFailed",
@@ -112,6 +114,10 @@ class NotARun(RunError):
     """A folder without a readable run.json."""
 
 
+class ForeignManifest(NotARun):
+    """The run.json of a folder was written by another tool, which is the owner of it: it is left as it is."""
+
+
 class RunNotFound(RunError, LookupError):
     """No run matches what was asked."""
 
@@ -183,11 +189,15 @@ class RollbookWarning(UserWarning):
 _MOST_CHOICES = 60
 
 
+_LONGEST_NAME = 500
+
+
 def did_you_mean(asked: str, choices: list[str]) -> str:
     """The tail of an error message: the nearest choice, if one is near, then all of them, sorted."""
     import difflib
 
-    near = difflib.get_close_matches(asked, choices, n=1)
+    # What is longer than any name would take long to compare.
+    near = difflib.get_close_matches(asked, choices, n=1) if len(asked) <= _LONGEST_NAME else []
     hint = f" Did you mean {near[0]!r}?" if near else ""
     # Names come from files, too: what could drive a terminal is written out.
     shown = [name if name.isprintable() and name else repr(name) for name in sorted(choices)[:_MOST_CHOICES]]

@@ -7,7 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from rollbook.values import Histogram, Image, Video
+from rollbook.ground.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.ground.columns import Columns
 
 __all__ = [
     "Alert",
@@ -23,9 +27,6 @@ __all__ = [
     "Truncatable",
     "Value",
 ]
-
-Value: TypeAlias = float | int | bool | str | Histogram | Image | Video
-"""What a row can hold by the time it reaches a sink. `str` is text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,7 @@ Probe: TypeAlias = Callable[[], Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """What a health rule found. `rollbook.alerts.Alerts` says and keeps it.
+    """What a health rule found. `rollbook.capture.alerts.Alerts` says and keeps it.
 
     Attributes:
       rule: the word of the rule.
@@ -167,7 +168,10 @@ class Alert:
 class Rule(Protocol):
     """A health check over a run's rows, asked by the keeper in a thread of its own; nothing of it reaches training.
 
-    What it raises is counted and said; a rule that raises at three looks in a row, or takes ten seconds for one, is
+    It is shown columns, not rows: a rule that looks at each value in Python costs more than logging it did. Ask a
+    column for its extremes first (`min`, `max`, `sum` of its values), and look closer where they are odd.
+
+    What it raises is counted and reported; a rule that raises at three looks in a row, or takes ten seconds for one, is
     asked no more. One with `state` and `set_state` (see `Stateful`) keeps its memory over restarts of the keeper.
     """
 
@@ -180,13 +184,16 @@ class Rule(Protocol):
     def open(self, run: RunInfo) -> None:
         """Get ready for a run. Called before the first `look`, and again when the run went back to a checkpoint."""
 
-    def look(self, rows: Sequence[Row], now: float) -> Iterable[Alert]:
-        """Look at new rows, in order, of its tables alone; say what is wrong, usually nothing.
+    def look(self, columns: Columns, now: float) -> Iterable[Alert]:
+        """Look at the rows that are new, of its tables alone; say what is wrong, usually nothing.
 
-        Rows of the keeper itself (the host) are not among them, nor are marks. Where more was logged than can be looked
-        at, some rows are left out. Called without rows every few seconds while the run is being written.
+        How many rows come at once says nothing: a trouble may begin in one look and go on in the next, and what is said
+        must not depend on where one look ended. Rows of the keeper itself (the host) are not among them, nor are marks.
+        Where more was logged than can be looked at, some rows are left out. Called without rows (`len(columns)` is 0)
+        every few seconds while the run is being written.
 
         Args:
+          columns: the new rows by key, see `rollbook.ground.columns`. Valid during the call; other rules get the same.
           now: unix seconds; does not go on while the machine is suspended.
         """
 
@@ -198,7 +205,8 @@ class ForeignRun:
     Attributes:
       name: what the run is to be called; one of its own in what was imported together.
       rows: gives the rows in order, the same ones at each call; counts what cannot be read by `leave_out` on the way.
-      config, seed, notes: what the other tool kept of them.
+      config, seed, notes, project, group, job_type, tags: what the other tool kept of them.
+      status: how the run ended, "finished", "killed" or "crashed"; asked after the last row, so that `rows` may set it.
       clocks: clocks that its rows name, beside the standard ones.
       files: what is read; an import of files that have not changed has nothing to do.
       left_out: what could not be read or has no place here, in words -> how often.
@@ -209,6 +217,11 @@ class ForeignRun:
     config: Mapping[str, Any] = field(default_factory=dict)
     seed: int | None = None
     notes: str = ""
+    project: str | None = None
+    group: str | None = None
+    job_type: str | None = None
+    tags: Sequence[str] = ()
+    status: str = "finished"
     clocks: tuple[str, ...] = ()
     files: Sequence[Path] = ()
     left_out: dict[str, int] = field(default_factory=dict)
@@ -220,7 +233,12 @@ class ForeignRun:
 
 @runtime_checkable
 class Importer(Protocol):
-    """Reads runs that another tool wrote. Made anew for each import, used by one thread."""
+    """Reads runs that another tool wrote. Made anew for each import, used by one thread.
+
+    Two attributes are looked at where it has them: `files`, patterns of file names ("*.wandb") by which a folder of
+    such runs is opened without an import; and `gathers`, true where files of several folders belong together: then
+    `runs` is asked for the whole tree at once and not for each folder with such a file.
+    """
 
     name: str
 
@@ -253,12 +271,14 @@ class Recorder(Protocol):
         *,
         clock_columns: Mapping[str, object] | None = None,
         time_column: Any = None,
+        receipt: Any = None,
         **clocks: Any,
     ) -> int:
         """Append n rows to a table as one frame and return its sequence number (0 if it was refused).
 
         `columns` maps a name to n values: a list of plain data (None, bool, int, float, str, bytes, lists and dicts of
-        those), or an array whose first axis is n. With n = 1 plain values may stand without the list.
+        those), or an array whose first axis is n. With n = 1 plain values may stand without the list. Rows that an
+        earlier call with the same `receipt` has written are not written again.
         """
 
     def clocks_now(self) -> dict[str, int]:

@@ -32,6 +32,27 @@ CLOCKS = {"env_step", "gradient_step", "epoch", "episode"}
         ("learners/default_policy/policy_loss", "update/loss/policy"),
         ("learners/agent_7/entropy", "update/entropy"),
         ("training/returns_stat/mean", "train/return"),
+        *(
+            (f"losses/{native}", f"update/{name}")
+            for native, name in (
+                ("td_loss", "loss/q"),
+                ("q_values", "q_value"),
+                ("qf_loss", "loss/q"),
+                ("qf1_loss", "loss/q1"),
+                ("qf2_loss", "loss/q2"),
+                ("qf1_values", "q_value"),
+                ("qf2_values", "q_value_2"),
+                ("actor_loss", "loss/policy"),
+                ("alpha", "entropy_coefficient"),
+                ("alpha_loss", "loss/entropy_coefficient"),
+            )
+        ),
+        ("Train/mean_reward", "train/return"),
+        ("Train/mean_episode_length", "train/length"),
+        ("Loss/value_function", "update/loss/value"),
+        ("Loss/surrogate", "update/loss/policy"),
+        ("Loss/entropy", "update/entropy"),
+        ("Perf/total_fps", "time/env_steps_per_second"),
     ],
 )
 def test_what_a_framework_calls_a_quantity_has_one_canonical_name(native: str, expected: str) -> None:

@@ -13,7 +13,7 @@ import pytest
 import rollbook
 
 HEAVY = {"numpy", "torch", "pandas", "matplotlib", "tensorflow", "mpi4py", "pyarrow", "ray", "tensorboard", "scipy"}
-LIGHT = ("acme", "jax", "lightzero", "mrl", "rllib", "spinningup", "tensorboard", "tianshou", "trl", "verl")
+LIGHT = ("acme", "jax", "lightzero", "mrl", "optuna", "rllib", "spinningup", "tensorboard", "tianshou", "trl", "verl")
 
 
 @pytest.mark.parametrize("adapter", LIGHT)

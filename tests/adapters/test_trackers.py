@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from rollbook.adapters._trackers import Trackers
-from rollbook.bill import Bill
 from rollbook.errors import BadInput, RollbookWarning
+from rollbook.ground.bill import Bill
 
 
 class OldNeptune:

@@ -32,7 +32,15 @@ WITH_A_RANGE = {
     "verl": ("verl", "1.2.0", ">=0.5,<1", "import rollbook.adapters.verl as v\nv.register()"),
     "jax": ("jax", "0.4.1", ">=0.4.31,<1", "import rollbook.adapters.jax as j\nj.flush()"),
 }
-WITHOUT = {"spinningup": "its repository has no versions", "tensorboard": "any SummaryWriter is as good as another"}
+WITHOUT = {
+    "spinningup": "its repository has no versions",
+    "tensorboard": "any SummaryWriter is as good as another",
+    "wandb": "stands in its place and needs none of it",
+    "accelerate": "joins a hook that all versions have",
+    "lightning": "joins a hook that all versions have",
+    "optuna": "joins a hook that all versions have",
+    "rsl_rl": "versions without the hook have no place to name it",
+}
 
 # what needs a package -> (the line that asks for it, the packages that are made to be missing, what pip is to be told)
 NEEDS = {

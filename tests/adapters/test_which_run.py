@@ -79,11 +79,18 @@ def _tianshou_factory(**options: Any) -> Any:
     return LoggerFactory(**options).create_logger("logs", "experiment").run
 
 
+def _lightzero(**options: Any) -> Any:
+    from rollbook.adapters.lightzero import build_logger
+
+    return build_logger("logs", "learner", need_text=False, **options)[1]._run  # type: ignore[union-attr]
+
+
 OPENERS: dict[str, Callable[..., Any]] = {
     "acme.RollbookLogger": _acme,
     "acme.LoggerFactory": _acme_factory,
     "acme.make_default_logger": _acme_default,
     "acme.make_logger": _acme_stack,
+    "lightzero.build_logger": _lightzero,
     "sb3.RollbookOutputFormat": _sb3_output,
     "sb3.configure": _sb3_configure,
     "sb3.make_output_format": _sb3_make_output_format,
@@ -97,8 +104,11 @@ ACMES = ("acme.make_default_logger", "acme.make_logger")
 """Functions with Acme's and the article's arguments: they keep a book only if they are told to."""
 
 ELSEWHERE = {
-    "lightzero": "tests/adapters/lightzero: build_logger needs an experiment's folder",
+    "accelerate.py": "tests/adapters/accelerate: Accelerate says when",
+    "lightning.py": "tests/adapters/lightning: opens its run where a training begins",
     "mrl": "tests/adapters/mrl",
+    "optuna.py": "tests/adapters/optuna",
+    "rsl_rl.py": "tests/adapters/rsl_rl: its arguments are a configuration's",
     "rllib": "tests/frameworks/test_rllib_real.py: a run an algorithm, opened by its callback",
     "sb3/callback.py": "tests/frameworks/test_sb3.py: opens its run where a training begins",
     "trl": "tests/frameworks/test_trl_real.py: opens its run where a training begins",

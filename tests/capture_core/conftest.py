@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import rollbook
-from rollbook.clocks import UNKNOWN
+from rollbook.ground.clocks import UNKNOWN
 from rollbook.run import start_and_finish
 
 

@@ -20,6 +20,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import rollbook
 from rollbook.capture.origin.config import FORMATTED, TOTAL, literal, plain, source, write_config_files
 from rollbook.errors import BadInput
 
@@ -290,3 +291,18 @@ def test_both_files_are_written_whole_and_replace_older_ones(tmp_path: Path) -> 
         assert executed((tmp_path / name).read_text(encoding="utf-8")) == {"lr": 2, "name": "\udce4"}
     with pytest.raises(OSError):
         write_config_files(tmp_path / "gone", {"lr": 3})
+
+
+def test_a_frameworks_own_form_of_the_configuration_outlives_a_life_without_its_adapter(tmp_path: Path) -> None:
+    where: Any = {"dir": tmp_path, "sinks": [], "keeper": "inline", "run_id": "one"}
+    theirs = "main_config = {'lr': 1}\ncreate_config = {}\n"
+    with rollbook.init("p", "t", config={"lr": 1}, **where) as run:
+        run.formatted_config(theirs)
+    for config in ({"lr": 1}, {"lr": 2}):
+        with rollbook.init("p", "t", config=config, resume="must", **where) as run:
+            run.log({"x": 1.0})
+        assert (run.folder / FORMATTED).read_text() == theirs
+        assert str(config) in (run.folder / TOTAL).read_text()
+    with rollbook.init("p", "t", config={"lr": 2}, resume="must", **where) as run:
+        run.formatted_config("main_config = {'lr': 2}\n")
+    assert (run.folder / FORMATTED).read_text() == "main_config = {'lr': 2}\n"

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import stat
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rollbook
+from rollbook.capture.origin.config import hidden_places, literal, plain
 from rollbook.capture.origin.provenance import command_line
 from rollbook.capture.origin.secrets import HIDDEN, hidden, is_secret_name, without_secrets
 from rollbook.errors import RollbookWarning
@@ -19,7 +23,7 @@ SECRET_NAMES = [
     "password", "db_password", "api_key", "API-KEY", "apiKey", "wandb_api_key", "wandb-key", "wandb.key", "openai_key",
     "hf_token", "--token", "aws_secret_access_key", "private_key",
     "ssh_key", "github_token", "auth", "cookie", "api_keys",
-    "Authorization",
+    "Authorization", "pw", "db_pw", "pwd", "pass", "passphrase", "creds",
 ]  # fmt: skip
 OTHER_NAMES = [
     "lr", "obs_key", "action_keys", "prng_key", "sort_key",
@@ -30,7 +34,127 @@ CREDENTIALS = [
     "sk-abcdefghijklmnopqrstuv0123", "ghp_abcdefghijklmnopqrst0123",
     "hf_abcdefghijklmnopqrstuv01", "AKIAABCDEFGHIJKLMNOP",
     "xoxb-1234567890-abc", "eyJhbGciOiJI.eyJzdWIiOiIx.SflKxwRJ",
+    "sk-proj-abcdefghijklmnop0123", "sk-ant-api03-abcdefghijklmnop", "gsk_abcdefghijklmnopqrst0123",
+    "wandb_v1_abcdefghijklmnop0123",
+    "nvapi-abcdefghijklmnopqrst", "github_pat_abcdefghijklmnopqrst0123",
+    "eyJhcGlfYWRkcmVzcyI6Imh0dHBzOi8vYXBwLm5lcHR1bmUuYWkiLCJhcGlfa2V5IjoiYWJjIn0=",
+    "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA75\nabcd/+==\n-----END RSA PRIVATE KEY-----",
+    "-----BEGIN OPENSSH PRIVATE KEY-----\\nb3BlbnNzaC1rZXktdjEA\\n",
 ]  # fmt: skip
+
+HEX = "0123456789abcdef0123456789abcdef01234567"
+AWS = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
+
+HIDDEN_IN = [
+    {"api": {"key": "X1"}},
+    {"api": {"keys": ["X1", "X2"]}},
+    {"wandb": {"key": "X1"}},
+    {"wandb": {"entity": {"key": HEX}}},
+    {"credentials": {"user": {"name": "X1"}}},
+    {"secrets": {"a": ["X1"]}},
+    {"db": {"auth": "X1"}},
+    {"auth": {"token": "X1"}},
+    {"logger": HEX},
+    {"extra": {"x": [HEX]}},
+    {"key": f"local-{HEX}"},
+    {"x": AWS},
+    {"x": {"y": AWS}},
+    {"password": b"X1"},
+    {"note": b"use sk-abcdefghijklmnopqrstuv0123"},
+    {"names": {"sk-abcdefghijklmnopqrstuv0123"}},
+    {"sk-abcdefghijklmnopqrstuv0123": 1},
+    {"x": f"WANDB_API_KEY={HEX} python train.py"},
+    {"x": f"wandb login {HEX}"},
+    {"x": "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=abc123+/==;EndpointSuffix=b"},
+    {"argv": ["--url", "https://me:X1@h/x"]},
+    {"url": "https://h/x?api_key=X1&page=2"},
+    {"a": [{"b": ({"pw": "X1"},)}]},
+]
+"""Configurations of which nothing but names may be kept."""
+
+KEPT = [
+    {"commit": HEX},
+    {"git": {"head": HEX}},
+    {"git_sha": HEX},
+    {"code": {"revision": HEX}},
+    {"data": {"hash": [HEX]}},
+    {"run_id": HEX},
+    {"model": {"checksum": HEX}},
+    {"x": f"checked out at {HEX}"},
+    {"x": f"https://h/tree/{HEX}/a.py"},
+    {"x": HEX[:39]},
+    {"x": HEX + "0"},
+    {"x": "experiments/CartPole/PPO/seed1/2024/best"},
+    {"x": "Runs/HalfCheetah/PPO/Seed12/Try3/Best/ab"},
+    {"x": "HalfCheetahProximalPolicyOptimisationV12"},
+    {"x": "a" * 40},
+    {"x": "1" * 39},
+    {"env": {"key": "door"}},
+    {"obs": {"key": "image"}},
+    {"tokens": {"pad_token": "<pad>", "level": "word"}},
+    {"special": {"eos_token": "</s>"}},
+    {"wandb": {"project": "ppo", "mode": "online"}},
+    {"api": {"url": "https://h/x?page=2"}},
+    {"auth": {"method": "none"}},
+    {"secret_maze": {"goal": "exit"}},
+    {"pass_rate": "high"},
+    {"x": "sk-learn"},
+    {"x": "-----BEGIN CERTIFICATE-----\nMIID\n-----END CERTIFICATE-----"},
+    {"x": b"raw bytes"},
+    {"keys": ["obs", "action"]},
+    {"jax": {"prng": {"key": "threefry"}}},
+    {"x": "eyJ short"},
+    {1: {"2": "text"}},
+]
+"""Configurations that are kept as they are."""
+
+
+def texts_in(value: Any) -> Iterator[Any]:
+    """Every text in a nested value, keys included."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from texts_in(key)
+            yield from texts_in(inner)
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        for inner in value:
+            yield from texts_in(inner)
+    elif isinstance(value, (str, bytes)):
+        yield value if isinstance(value, str) else value.decode()
+
+
+@pytest.mark.parametrize("config", HIDDEN_IN, ids=str)
+def test_no_secret_of_a_configuration_is_kept_wherever_it_stands(config: dict[Any, Any]) -> None:
+    for data in (plain(config)[0], literal(config)[0]):
+        shown = " ".join(texts_in(data))
+        assert HIDDEN in shown
+        for secret in ("X1", "X2", HEX, AWS, "sk-abc", "abc123"):
+            assert secret not in shown
+    assert hidden_places(plain(config)[0]) or HIDDEN in str(list(plain(config)[0]))
+
+
+@pytest.mark.parametrize("config", KEPT, ids=str)
+def test_what_only_looks_like_a_secret_is_kept(config: dict[Any, Any]) -> None:
+    assert literal(config)[0] == config
+    assert not hidden_places(plain(config)[0])
+
+
+LONG = """
+import resource
+resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
+from rollbook.capture.origin.secrets import hidden
+pieces = ["a-", "a@", "://", "a://", "a+b.c-", "eyJa-", "eyJa.", "sk-", "ghp_", "bearer ", "?a", "&a=", ";", "key ",
+          "key-", "-----BEGIN PRIVATE KEY-----", "-----BEGIN ", "-----", "AccountKey", "pwd=", "xoxb-", "_",
+          "0123456789abcdef"]
+for piece in pieces:
+    for text in (piece * (200_000 // len(piece)), piece * (200_000 // len(piece)) + " a://b@c=d"):
+        hidden("note", text), hidden(text, "value")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the system limits no processor time")
+def test_a_long_text_is_gone_through_once() -> None:
+    """Quadratic work on 200,000 characters would take minutes."""
+    assert subprocess.run([sys.executable, "-c", LONG], check=False).returncode == 0
 
 
 @pytest.mark.parametrize("name", SECRET_NAMES)
@@ -63,6 +187,10 @@ def test_a_credential_is_hidden_under_any_name_and_inside_any_text(secret: str) 
         (["https://h/x?token=X&page=2"], ["https://h/x?token=***&page=2"]),
         (["https://me:pass@h/x"], ["https://***@h/x"]),
         (["--pad-token", "<pad>"], ["--pad-token", "<pad>"]),
+        (["--pw", "hunter2", "--db.pwd=hunter2"], ["--pw", "***", "--db.pwd=***"]),
+        (["--logger", HEX, f"--x={HEX}"], ["--logger", "***", "--x=***"]),
+        (["--commit", HEX, f"--git.sha={HEX}", HEX], ["--commit", HEX, f"--git.sha={HEX}", HEX]),
+        (["--url=https://me:pass@h/x", "--lr=3"], ["--url=https://***@h/x", "--lr=3"]),
     ],
 )
 def test_a_command_line_shows_no_secret(command: list[str], shown: list[str]) -> None:

@@ -16,10 +16,11 @@ from click.testing import CliRunner
 
 import rollbook
 from rollbook.book.book import Book
+from rollbook.book.repair.joining import join
 from rollbook.cli.app import app
-from rollbook.cluster.ray import Address, address
 from rollbook.errors import BadInput, NotARun, RunIsLive
-from rollbook.repair.joining import join
+from rollbook.keeper.dead_writers import tell_of_the_dead
+from rollbook.run.ray import Address, address
 from waiting import PATIENCE, until
 
 Start = Callable[..., rollbook.Run]
@@ -88,7 +89,9 @@ def test_a_part_that_is_sealed_and_joined_again_has_every_row_once(
     root = str(tmp_path / "of node 1")
     part = Path(on_host("node-1", LOGS, hidden(run), 30, "dies", ROLLBOOK_DIR=root).stdout.strip())
     join(part, run.folder, force=True)
-    on_host("node-1", "import sys; from rollbook.seal.folder import seal; seal(sys.argv[1], final=True)", part)
+    on_host(
+        "node-1", "import sys; from rollbook.storage.sealing.folder import seal; seal(sys.argv[1], final=True)", part
+    )
     join(part, run.folder, force=True)
     assert sorted(run.book.metrics(["worker/x"])["worker/x"].to_pylist()) == [float(i) for i in range(30)]
 
@@ -173,6 +176,21 @@ def test_side_writers_that_died_are_told_of_by_ls_and_show(start: Start) -> None
     shown: dict[str, Any] = json.loads(CliRunner().invoke(app, ["show", str(run.folder), "--json"]).output)
     assert shown["writers"] == {"all": 3, "hosts": 1, "closed": 1, "died": 2}
     assert "3 on 1 host, 1 ended well, 2 died" in CliRunner().invoke(app, ["show", str(run.folder)]).output
+
+
+def test_ls_and_show_agree_about_writers_of_other_hosts_whose_keeper_saw_them_die(start: Start) -> None:
+    run = start()
+    run.log({"loss": 1.0}, env_step=1)
+    script = "import os, sys, rollbook; rollbook.attach(sys.argv[1]).log({'x': 1.0}); os._exit(9)"
+    environment = {**os.environ, "ROLLBOOK_HOST": "node-9"}
+    command = [sys.executable, "-c", script, str(run.folder)]
+    for _ in range(2):
+        subprocess.run(command, env=environment, check=False, timeout=PATIENCE)
+    run.finish()
+    tell_of_the_dead(str(run.folder), "node-9", 2)
+    assert [writer["state"] for writer in run.book.writers if writer["host"] == "node-9"] == ["died", "died"]
+    assert "finished, 2 died" in CliRunner().invoke(app, ["ls", str(run.folder.parent)]).output
+    assert "3 on 2 hosts, 1 ended well, 2 died" in CliRunner().invoke(app, ["show", str(run.folder)]).output
 
 
 def test_an_address_is_small_and_makes_one_writer_a_process(start: Start) -> None:

@@ -14,8 +14,8 @@ import pytest
 
 import rollbook
 from journal_reading import read_rows
-from rollbook import manifest
 from rollbook.errors import RollbookWarning, RunError
+from rollbook.ground import manifest
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="mounts file systems by the Linux rules")
 

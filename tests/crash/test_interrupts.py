@@ -14,6 +14,8 @@ import random
 import re
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -23,10 +25,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import first_calls
 import rollbook
 from interrupting import KINDS, Limit, at_random_moments, interrupt_at
 from journal_reading import read_frames, read_rows
 from rollbook.run import start_and_finish
+from waiting import PATIENCE
 
 LONG = int(os.environ.get("ROLLBOOK_INTERRUPTS", "0"))
 
@@ -334,7 +338,10 @@ def test_going_back_happens_or_does_not_and_rows_logged_afterwards_count(
             event += apart
             error = KINDS[event % len(KINDS)]()
             reached, place = interrupt_at(
-                event, error, go_back, ("run/", "journal/", "capture/", "manifest.py", "files.py", "clocks.py")
+                event,
+                error,
+                go_back,
+                ("run/", "journal/", "capture/", "ground/"),
             )
             interrupts += reached
             run.log({"i": number + 1}, env_step=3)
@@ -385,7 +392,7 @@ class SealedAtOnce:
 
     def terminate(self) -> None: ...
 
-    def wait(self) -> None: ...
+    def wait(self, timeout: float | None = None) -> None: ...
 
 
 @lines_apart(2003, 401)
@@ -410,7 +417,10 @@ def test_a_finish_that_seals_and_forwards_in_this_process_is_finished_by_the_nex
             run.log({"i": i}, env_step=i)
         errors.append(KINDS[event % len(KINDS)]())
         reached, place = interrupt_at(
-            event, errors[-1], run.finish, ("keeper/", "sinks/", "run/", "files.py", "manifest.py", "journal/")
+            event,
+            errors[-1],
+            run.finish,
+            ("keeper/", "sinks/", "run/", "ground/", "journal/"),
         )
         interrupts += reached
         run.finish()
@@ -430,7 +440,7 @@ def test_sealing_that_was_interrupted_anywhere_is_done_by_the_next_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from rollbook.book.book import Book
-    from rollbook.seal.folder import seal
+    from rollbook.storage.sealing.folder import seal
 
     monkeypatch.setattr(start_and_finish, "_let_keeper_finish", lambda run: None)
     run = open_run()
@@ -480,6 +490,24 @@ def test_a_finish_that_was_interrupted_is_finished_by_the_next_call(
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no interval timers")
+@pytest.mark.parametrize("kind", ["OSError", "ValueError", "TimeoutError"])
+def test_exceptions_in_the_first_calls_of_a_forked_child_come_out_once_and_its_rows_are_kept(
+    kind: str, tmp_path: Path
+) -> None:
+    """In an interpreter of its own, where nothing but `init` has loaded anything."""
+    children = 40 * max(1, LONG)
+    command = [sys.executable, first_calls.__file__, kind, str(tmp_path), str(children)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert told["eaten"] == 0, done.stderr[-2000:]
+    assert told["hung"] == told["other"] == 0, done.stderr[-2000:]
+    assert told["came out"] > children / 4
+    seen = marks(Path(told["folder"]))
+    assert [i for i in told["acknowledged"] if seen[i] != 1] == []
+    assert max(seen.values()) == 1
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no interval timers")
 @pytest.mark.parametrize("make", [KeyboardInterrupt, lambda: Limit("time is up"), lambda: TimeoutError("time is up")])
 def test_exceptions_at_random_moments_cost_no_row_and_are_never_eaten(
     open_run: Callable[[], Any], make: Callable[[], BaseException], capsys: pytest.CaptureFixture[str]
@@ -490,10 +518,6 @@ def test_exceptions_at_random_moments_cost_no_row_and_are_never_eaten(
     done: list[int] = []
     begun = raised = eaten = 0
     unheard: list[object] = []
-    for verb in verbs:  # the first call of a verb imports, and Python's import takes an OSError for its own
-        verb(run, begun)
-        done.append(begun)
-        begun += 1
     with pytest.MonkeyPatch.context() as patch, at_random_moments(make, lambda: chance.uniform(2e-5, 3e-3)) as start:
         patch.setattr("warnings.warn", lambda *_a, **_k: None)
         # What strikes in a finalizer or a callback of the garbage collector, Python itself keeps to itself.

@@ -13,7 +13,7 @@ import pytest
 import rollbook
 from rollbook.capture.gym import RecordEpisodes
 from rollbook.run import ending
-from rollbook.seal import folder as store_seal
+from rollbook.storage.sealing import folder as store_seal
 
 SPACES = {
     "vector": gymnasium.spaces.Box(-10, 10, (3,), np.float32),

@@ -14,9 +14,9 @@ import pytest
 
 from rollbook.capture.gym import RecordEpisodes
 from rollbook.capture.transitions import TransitionRecorder
-from rollbook.datasets import StepSource, from_jsonl, from_rllib, jsonl, to_jsonl, to_lerobot, to_rllib
-from rollbook.datasets._png import pixels, png
 from rollbook.errors import BadInput, Damaged, NewerFormat
+from rollbook.formats.datasets import StepSource, from_jsonl, from_rllib, jsonl, to_jsonl, to_lerobot, to_rllib
+from rollbook.formats.datasets._png import pixels, png
 
 
 def trajectories(book: Any) -> dict[tuple[str, str], Any]:
@@ -146,7 +146,7 @@ def test_a_file_that_is_none_is_refused_with_its_line(recorded: Any, new_run: An
 
 
 def test_an_export_that_fails_leaves_no_file(recorded: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rollbook.datasets import jsonl
+    from rollbook.formats.datasets import jsonl
 
     book, _ = recorded("vector", "discrete", (2,), episodes=2)
     calls = []
@@ -163,7 +163,7 @@ def test_an_export_that_fails_leaves_no_file(recorded: Any, tmp_path: Path, monk
 
 
 def test_exporting_more_than_fits_keeps_one_episode_in_memory(recorded: Any, tmp_path: Path, monkeypatch: Any) -> None:
-    from rollbook.datasets import _source
+    from rollbook.formats.datasets import _source
 
     book, _ = recorded("vector", "discrete", (40,), episodes=8)
     alive: list[int] = []

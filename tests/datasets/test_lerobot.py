@@ -14,10 +14,10 @@ import pytest
 
 from rollbook.capture.episodes.recorder import EpisodeRecorder
 from rollbook.capture.transitions import TransitionRecorder
-from rollbook.datasets import StepSource, _lerobot_v3, from_lerobot, to_lerobot
-from rollbook.datasets._lerobot_columns import Column
-from rollbook.datasets._lerobot_stats import episode_stats, pooled
 from rollbook.errors import BadInput, Damaged
+from rollbook.formats.datasets import StepSource, _lerobot_v3, from_lerobot, to_lerobot
+from rollbook.formats.datasets._lerobot_columns import Column
+from rollbook.formats.datasets._lerobot_stats import episode_stats, pooled
 
 EXPORTED: dict[str, Any] = {
     **dict.fromkeys(("vector", "discrete", "dict", "tuple", "multi_discrete", "multi_binary", "image")),

@@ -11,9 +11,9 @@ import pytest
 
 from rollbook.capture.episodes.recorder import EpisodeRecorder
 from rollbook.capture.transitions import TransitionRecorder
-from rollbook.datasets import StepSource, to_lerobot
-from rollbook.datasets._whole import Exported, whole_trajectories
 from rollbook.errors import BadInput
+from rollbook.formats.datasets import StepSource, to_lerobot
+from rollbook.formats.datasets._whole import Exported, whole_trajectories
 
 
 def assert_rows(tree: Any, samples: list[Any]) -> None:

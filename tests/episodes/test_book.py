@@ -23,9 +23,9 @@ from rollbook.book.book import Book
 from rollbook.capture.episodes.recorder import EpisodeRecorder
 from rollbook.capture.gym import RecordEpisodes, record_envs
 from rollbook.run import ending
-from rollbook.seal.folder import seal
 from rollbook.storage import encode
 from rollbook.storage.parts import Part
+from rollbook.storage.sealing.folder import seal
 
 SOURCES = str(Path(rollbook.__file__).parents[1])
 

@@ -45,11 +45,46 @@ def test_the_share_of_new_items_and_the_diversity_are_curves(notebook: Any, samp
     assert notebook.logged == [{"samples/new": 0.5, "samples/diversity": 0.5, "samples/count": 4, "samples/unique": 2}]
 
 
-def test_items_carry_the_callers_ids_or_those_of_their_content(notebook: Any, samples: Any) -> None:
+def test_no_two_rows_share_an_id_and_equal_items_share_their_content(notebook: Any, samples: Any) -> None:
     assert samples(["x", "y"], ids=["prompt-812", 7]).ids == ["prompt-812", "7"]
-    (same,) = samples(["x"]).ids
-    assert same == notebook.table("samples")[0]["content"]
-    assert len(same) == 16
+    logged = [samples(["x", "x", "y"]), samples(["x"]), SampleLog(notebook).log_samples(notebook, ["x"])]
+    ids = [identity for batch in logged for identity in batch.ids]
+    assert len(set(ids)) == 5
+    assert ids == [row["sample_id"] for row in notebook.table("samples")[2:]]
+    contents = notebook.columns("samples", "item", "content")
+    assert {item: {content for other, content in contents if other == item} for item, _ in contents} == {
+        "x": {f"{fingerprint(b'x'):016x}"},
+        "y": {f"{fingerprint(b'y'):016x}"},
+    }
+    assert samples([object()], ids=[None]).ids[0]
+    assert notebook.table("samples")[-1].get("content") is None
+
+
+@pytest.mark.parametrize("sealed", [False, True], ids=["live", "sealed"])
+@pytest.mark.parametrize("kind", ["float32", "float64", "int8", "int32", "int64", "uint16"])
+def test_lists_of_a_type_keep_it_whatever_their_length(kind: str, sealed: bool, tmp_path: Path) -> None:
+    cells = [np.array(numbers, kind) for numbers in ([1, 2, 3], [4], [], [5, 6])]
+    run = rollbook.init("p", "t", dir=tmp_path, sinks=(), keeper="inline")
+    run.log_samples(["a", "b", "c", "d"], numbers=cells, plain=[cell.tolist() for cell in cells])
+    if sealed:
+        run.finish()
+    table = run.book.samples()
+    assert table["numbers"].to_pylist() == [cell.tolist() for cell in cells] == table["plain"].to_pylist()
+    assert np.dtype(table["numbers"].type.value_type.to_pandas_dtype()) == np.dtype(kind)
+    run.finish()
+
+
+def test_runs_that_knew_samples_by_their_content_alone_are_read_as_before(tmp_path: Path) -> None:
+    """Rows of an earlier version: the digits of the content as sample_id, and no column for it."""
+    run = rollbook.init("p", "t", dir=tmp_path, sinks=(), keeper="inline")
+    digits = f"{fingerprint(b'x'):016x}"
+    columns = {"sample_id": [digits, digits], "item": ["x", "x"], "is_new": [True, False], "batch": [0, 1]}
+    run.record("samples", columns, 2)
+    assert run.book.samples(unique=True)["times_seen"].to_pylist() == [2]
+    run.log_samples(["x", "y"])
+    table = run.book.samples(unique=True)
+    assert dict(zip(table["item"].to_pylist(), table["times_seen"].to_pylist(), strict=True)) == {"x": 3, "y": 1}
+    run.finish()
 
 
 def test_columns_may_be_lists_arrays_single_values_or_dicts_of_them(notebook: Any, samples: Any) -> None:

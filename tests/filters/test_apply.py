@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import rollbook
-from rollbook import filters, sinks
+from rollbook import sinks
 from rollbook.errors import BadInput
-from rollbook.filters import Apply
 from rollbook.protocols import Row
-from rollbook.sinks import Memory
+from rollbook.sinks import Memory, filters
+from rollbook.sinks.filters import Apply
 
 
 def only_losses(row: Row) -> Row | None:
@@ -58,7 +58,7 @@ def test_an_answer_that_is_no_row_is_a_failure_that_names_the_function() -> None
 
 def test_the_keeper_is_told_where_a_function_is_and_one_that_it_cannot_find_is_an_error_of_init(tmp_path: Path) -> None:
     sink = {"name": "jsonl", "filters": [filters.names]}
-    assert filters.plain_specs(sink["filters"]) == ["rollbook.filters:names"]
+    assert filters.plain_specs(sink["filters"]) == ["rollbook.sinks.filters:names"]
     with pytest.raises(BadInput, match="cannot find this"):
         rollbook.init("p", dir=tmp_path, sinks=[{"name": "jsonl", "filters": [lambda row: row]}])
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rollbook import filters, testing
-from rollbook.sinks import Memory
+from rollbook import testing
+from rollbook.sinks import Memory, filters
 
 FILTERS = [
     ("aggregate", {"keys": "return|loss"}),

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollbook.errors import BadInput, UnknownOption
-from rollbook.filters import Every
 from rollbook.protocols import Row
 from rollbook.sinks import Memory
+from rollbook.sinks.filters import Every
 
 FINAL = Row(1e9, {}, {}, mark="final")
 

@@ -5,8 +5,8 @@ import math
 import pytest
 
 from rollbook.errors import BadInput, UnknownOption
-from rollbook.filters import Smooth
 from rollbook.protocols import Row
+from rollbook.sinks.filters import Smooth
 
 
 def smoothed(kept, values, **options):

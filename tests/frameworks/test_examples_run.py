@@ -7,20 +7,29 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import rollbook
 
-GROUPS = ("trl", "jax", "rllib")
+GROUPS = ("trl", "jax", "rllib", "doors")
 
 ROOT = Path(__file__).parents[2]
-RUNS = {  # group -> (program, arguments, a key of its book, how many rows there are)
-    "trl": ("trl_grpo.py", ["--steps", "5"], "train/reward", 5),
-    "jax": ("jax_scan.py", ["--updates", "40"], "train/return", 40),
-    "rllib": ("rllib_env_data.py", ["--iterations", "1"], "update/loss/total", 1),
-}
+RUNS = (  # group, program, arguments, a key of its book, how many rows there are
+    ("trl", "trl_grpo.py", ["--steps", "5"], "train/reward", 5),
+    ("trl", "accelerate_loop.py", ["--steps", "5"], "train/loss", 5),
+    ("doors", "lightning_fit.py", ["--epochs", "5"], "val/loss", 5),
+    ("doors", "rsl_rl_ppo.py", ["--iterations", "5"], "train/return", 5),
+    ("doors", "optuna_study.py", ["--trials", "8"], "value", 8),
+    ("jax", "jax_scan.py", ["--updates", "40"], "train/return", 40),
+    ("rllib", "rllib_env_data.py", ["--iterations", "1"], "update/loss/total", 1),
+)
+HERE = [run[1:] for run in RUNS if run[0] == os.environ.get("ROLLBOOK_FRAMEWORK_GROUP")]
 
 
-def test_the_example_runs_as_it_stands(own_place: Path) -> None:
-    program, arguments, key, rows = RUNS[os.environ["ROLLBOOK_FRAMEWORK_GROUP"]]
+@pytest.mark.parametrize(("program", "arguments", "key", "rows"), HERE, ids=[run[0] for run in HERE])
+def test_the_example_runs_as_it_stands(
+    own_place: Path, program: str, arguments: list[str], key: str, rows: int
+) -> None:
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     command = [sys.executable, str(ROOT / "examples" / program), *arguments]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600, check=False)
@@ -33,5 +42,5 @@ def test_the_example_runs_as_it_stands(own_place: Path) -> None:
 
 
 def test_every_group_has_its_example() -> None:
-    assert set(RUNS) == set(GROUPS)
-    assert all((ROOT / "examples" / program).exists() for program, *_ in RUNS.values())
+    assert {group for group, *_ in RUNS} == set(GROUPS)
+    assert all((ROOT / "examples" / program).exists() for _, program, *_ in RUNS)

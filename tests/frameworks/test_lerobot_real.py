@@ -14,7 +14,7 @@ import torch
 
 import rollbook
 from rollbook.capture.gym import RecordEpisodes
-from rollbook.datasets import StepSource, from_lerobot, to_lerobot
+from rollbook.formats.datasets import StepSource, from_lerobot, to_lerobot
 from rollbook.run import ending
 
 sys.path.append(str(Path(__file__).parents[1] / "datasets"))

@@ -15,9 +15,9 @@ import pytest
 import rollbook
 from rollbook.capture.gym import RecordEpisodes
 from rollbook.capture.multiagent import RecordParallel
-from rollbook.datasets import StepSource, from_minari, to_minari
-from rollbook.datasets._whole import Exported
 from rollbook.errors import BadInput
+from rollbook.formats.datasets import StepSource, from_minari, to_minari
+from rollbook.formats.datasets._whole import Exported
 from rollbook.run import ending
 
 sys.path.append(str(Path(__file__).parents[1] / "datasets"))

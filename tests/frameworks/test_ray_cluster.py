@@ -20,11 +20,11 @@ from ray.cluster_utils import Cluster  # noqa: E402
 
 import rollbook  # noqa: E402
 from rollbook.book.book import Book  # noqa: E402
-from rollbook.cluster.ray import Address, address  # noqa: E402
-from rollbook.files import read_json  # noqa: E402
+from rollbook.book.repair.joining import join  # noqa: E402
+from rollbook.ground.addresses import backlog  # noqa: E402
+from rollbook.ground.files import read_json  # noqa: E402
 from rollbook.journal.liveness import HOST_VARIABLE, is_alive  # noqa: E402
-from rollbook.remote import backlog  # noqa: E402
-from rollbook.repair.joining import join  # noqa: E402
+from rollbook.run.ray import Address, address  # noqa: E402
 from waiting import until  # noqa: E402
 
 SOURCES = str(Path(rollbook.__file__).parents[1])
@@ -166,7 +166,7 @@ def is_alive_on(host: str, page: dict[str, Any]) -> bool | None:
 DRIVER = """
 import os, sys, time
 import ray, rollbook
-from rollbook.cluster.ray import address
+from rollbook.run.ray import address  # noqa: E402
 
 ray.init(address=sys.argv[1], log_to_driver=False, configure_logging=False)
 

@@ -19,8 +19,8 @@ from ray.rllib.algorithms.marwil import MARWILConfig
 
 import rollbook
 from rollbook.capture.gym import RecordEpisodes
-from rollbook.datasets import StepSource, from_rllib, to_rllib
 from rollbook.errors import BadInput
+from rollbook.formats.datasets import StepSource, from_rllib, to_rllib
 from rollbook.run import ending
 
 GROUPS = ("rllib",)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import inspect
 import json
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -160,7 +162,7 @@ def test_what_their_packages_export_can_be_had_here_or_is_said_not_to_be(library
     classes = {name for name, value in vars(package).items() if isinstance(value, type)}
     assert classes <= {*ours.__all__, *SURFACE_ASIDE}
     for name in ours.__all__:
-        assert isinstance(getattr(ours, name), type)
+        assert callable(getattr(ours, name))
 
 
 def test_the_attributes_of_torchs_writer_are_here(run: Any, own_place: Path) -> None:
@@ -354,3 +356,41 @@ def test_a_program_that_only_uses_torch_for_its_networks_gets_our_own_files(
     writer = SummaryWriter(own_place / "ours", run=run)
     assert type(writer.native).__module__ == "rollbook.adapters.tensorboard.events"
     writer.close()
+
+
+@pytest.mark.parametrize("library", ["torch", "tensorboardX"])
+@pytest.mark.parametrize("how", ["package", "package and module", "install"])
+def test_a_library_whose_writer_was_replaced_by_ours_still_writes_its_files_and_a_run(
+    library: str, how: str, own_place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rollbook.adapters import tensorboard
+
+    package = torch_tensorboard if library == "torch" else tensorboardX
+    theirs = package.SummaryWriter
+    user = ModuleType("a_library_that_logs")
+    user.SummaryWriter = theirs  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, user.__name__, user)
+    if how == "install":
+        assert {package.__name__, user.__name__} <= set(tensorboard.install(library))
+        assert tensorboard.install(library) == []
+        assert user.SummaryWriter is package.SummaryWriter is not theirs  # type: ignore[attr-defined]
+    else:
+        monkeypatch.setattr(package, "SummaryWriter", SummaryWriter)
+        if how == "package and module":
+            monkeypatch.setattr(package.writer, "SummaryWriter", SummaryWriter)
+    run = rollbook.init("tb", "patched", dir=own_place / "books", sinks=(), keeper="inline")
+    writer = package.SummaryWriter(str(own_place / "tb"))
+    writer.add_scalar("charts/return", 21.0, 3)
+    writer.add_hparams({"lr": 0.1}, {"metric": 1.0})
+    writer.close()
+    run.finish()
+    assert run.book.metrics(["charts/return"])["charts/return"].to_pylist() == [21.0]
+    accumulator = EventAccumulator(str(own_place / "tb"))
+    accumulator.Reload()
+    assert [event.value for event in accumulator.Scalars("charts/return")] == [21.0]
+    if how == "install":
+        assert isinstance(writer.native, theirs)
+        tensorboard.uninstall()
+    monkeypatch.undo()
+    assert package.SummaryWriter is theirs
+    assert how != "install" or user.SummaryWriter is theirs  # type: ignore[attr-defined]

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from rollbook import sinks, testing
+from rollbook.ground.values import Histogram, Image
 from rollbook.protocols import Row
-from rollbook.values import Histogram, Image
 from waiting import until
 
 GROUPS = ("trackers",)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -297,3 +298,100 @@ def test_conversations_are_kept_as_text(run: Any, own_place: Path) -> None:
     assert {row["prompt"] for row in rows} == {"the cat", "a dog"}
     assert [row["completion"] for row in rows] == [row["completion"][0]["content"] for row in written(own_place)]
     assert [row["advantage"] for row in rows] == [row["advantage"] for row in written(own_place)]
+
+
+class Scorer(torch.nn.Module):
+    """A reward model: the score of a text is the sum of its tokens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.config = GPT2Config(name_or_path="org/scorer")
+
+    def forward(self, input_ids: Any, attention_mask: Any, **_: Any) -> Any:
+        scores = (input_ids * attention_mask).sum(dim=1, keepdim=True).float()
+        return SimpleNamespace(logits=scores)
+
+
+async def judged(completions: list[str], **_: Any) -> list[float | None]:
+    return [None if "cat" in text else 0.25 * len(text) for text in completions]
+
+
+def silent(completions: list[str], **_: Any) -> list[None]:
+    return [None] * len(completions)
+
+
+KINDS: dict[str, tuple[list[Any], list[float] | None, bool]] = {
+    "functions": ([short, cats], None, False),
+    "weights": ([short, judged], [0.5, -2.0], False),
+    "async alone": ([judged], None, False),
+    "nothing but None": ([silent], [3.0], False),
+    "a model": ([short, Scorer()], None, False),
+    "a model with a weight": ([short, Scorer()], [1.0, 0.5], False),
+    "a source that an environment brings": ([short], None, True),
+}
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+@pytest.mark.parametrize("algorithm", ["grpo", "rloo"])
+def test_the_reward_of_the_samples_is_the_trainers_or_empty(
+    algorithm: str, kind: str, run: Any, own_place: Path
+) -> None:
+    functions, weights, more = KINDS[kind]
+    one = trainer(algorithm, own_place, RollbookCallback(run), record_rewards(functions, run), reward_weights=weights)
+    one.reward_processing_classes = [tokenizer() if name == "scorer" else None for name in one.reward_func_names]
+    if more:  # as the trainer does for an environment with get_reward()
+        one.reward_funcs.append(lambda completions, **_: [7.0] * len(completions))
+        one.reward_func_names.append("World")
+        one.reward_processing_classes.append(None)
+        one.reward_weights = torch.cat([one.reward_weights, torch.ones(1)])
+    one.train()
+    table = run.book.metrics().to_pylist()
+    rewards = {row["gradient_step"]: row["reward"] for row in table if row.get("reward") is not None}
+    samples = completions(run.book).to_pylist()
+    for step, native in rewards.items():  # a batch has the gradient step of its row
+        batch = [row["reward"] for row in samples if row["gradient_step"] == step and row.get("reward") is not None]
+        assert len([row for row in samples if row["gradient_step"] == step]) == 4
+        if "model" in kind or more:
+            assert batch == []
+        else:
+            assert sum(batch) / len(batch) == pytest.approx(native, rel=1e-5)
+    assert len(rewards) == (0 if kind == "nothing but None" else 3)
+    assert rewards or [row["reward"] for row in samples] == [None] * 12
+
+
+@pytest.mark.parametrize("kind", [short, judged], ids=["function", "async"])
+def test_lengths_are_those_that_the_trainer_counts_or_empty_where_a_tool_answered(
+    kind: Any, run: Any, own_place: Path
+) -> None:
+    def rollout(prompts: list[str], trainer: Any) -> dict[str, Any]:
+        ids = [[3, 4, 5, 6, 7, 1][i % 3 :] for i in range(len(prompts))]
+        masks = [[1, 0] * (len(one) // 2) + [1] * (len(one) % 2) for one in ids]
+        extra = [[float(i), 2.0] for i in range(len(prompts))]
+        return {
+            "prompt_ids": [[3, 4]] * len(prompts),
+            "completion_ids": ids,
+            "logprobs": [[-1.0] * len(one) for one in ids],
+            "env_mask": masks,
+            "scores": extra,
+        }
+
+    one = trainer("grpo", own_place, RollbookCallback(run), record_rewards([kind], run))
+    one.rollout_func = rollout
+    one.train()
+    native = {
+        row["gradient_step"]: row["completions/mean_length"]
+        for row in run.book.metrics(["completions/mean_length"]).to_pylist()
+    }
+    for step, mean in native.items():
+        lengths = [row.get("length") for row in completions(run.book).to_pylist() if row["gradient_step"] == step]
+        if kind is judged:
+            assert lengths == [None] * 4
+        else:
+            assert sum(lengths) / 4 == mean
+    table = completions(run.book)
+    assert table["scores"].to_pylist()[1] == [1.0, 2.0]
+    assert table["tokens"].to_pylist()[:2] == [[3, 4, 5, 6, 7, 1], [4, 5, 6, 7, 1]]
+    assert str(table["tokens"].type.value_type) == "int32"
+    if kind is short:
+        assert table["sampler_logprobs"].to_pylist()[1] == [-1.0] * 5
+        assert str(table["sampler_logprobs"].type.value_type) == "float"

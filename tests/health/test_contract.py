@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rollbook import health, testing
+from rollbook.ground import aliases
+from rollbook.ground.columns import columns_of
 from rollbook.protocols import Row
 
 
@@ -26,15 +29,18 @@ def rows(n: int, **values: Any) -> list[Row]:
 
 
 TROUBLE: dict[str, list[Row]] = {
+    "clip_fraction": rows(60, losses__clipfrac=lambda i: 0.1 if i < 30 else 0.9),
     "constant": rows(120, losses__value_loss=lambda i: math.sin(i) if i < 40 else 0.25),
     "entropy": rows(
         80, losses__entropy=lambda i: 0.69 if i < 40 else 0.01, charts__episodic_return=lambda i: 20.0 + i % 7
     ),
     "explained_variance": rows(60, losses__explained_variance=lambda i: 0.4 if i < 30 else -0.8),
     "kl": rows(60, losses__approx_kl=lambda i: 0.01 if i < 40 else 0.3),
+    "learning_rate": rows(60, charts__learning_rate=lambda i: 1e-3 if i < 30 else 0.0),
     "non_finite": rows(60, loss=lambda i: 1.0 / (i + 1) if i < 50 else math.nan),
+    "value_scale": rows(60, losses__value_loss=lambda i: 3.0 + i % 7 if i < 30 else 4e6 + i),
 }
-SILENCE = {"silent"}  # speaks of rows that do not come: see test_rules.py
+NO_ROWS = {"silent", "settings"}  # speak of rows that do not come, and of the configuration: see test_rules.py
 
 
 @pytest.mark.parametrize("check", testing.RULE_CHECKS.values(), ids=testing.RULE_CHECKS)
@@ -44,5 +50,22 @@ def test_a_rule_keeps_the_contract(name: str, check: Any, tmp_path: Path) -> Non
 
 
 def test_every_rule_of_the_registry_has_its_trouble_here() -> None:
-    assert {*TROUBLE, *SILENCE} == set(health.names())
+    assert {*TROUBLE, *NO_ROWS} == set(health.names())
     assert set(health.DEFAULT) <= set(health.names())
+
+
+@pytest.mark.parametrize("name", sorted(TROUBLE))
+def test_a_quantity_that_is_logged_by_two_names_is_an_alert_once(name: str) -> None:
+    def spoken(twice: bool) -> list[tuple[str, str]]:
+        rule = health.make(name)
+        rule.open(testing.some_run(Path("run")))
+        rows = []
+        for row in TROUBLE[name]:
+            values = {"losses/value_loss" if key == "loss" else key: value for key, value in row.values.items()}
+            again = {aliases.canonical(key) or key: value for key, value in values.items()} if twice else {}
+            rows.append(replace(row, values={**values, **again}))
+        return [(alert.level, alert.message) for row in rows for alert in rule.look(columns_of([row]), row.time)]
+
+    once = spoken(twice=False)
+    assert once
+    assert spoken(twice=True) == once

@@ -10,10 +10,13 @@ import pytest
 
 from rollbook import health
 from rollbook.errors import BadInput, UnknownOption
+from rollbook.ground import aliases
+from rollbook.ground.columns import columns_of
 from rollbook.protocols import Alert, Row
 from rollbook.testing import some_run
 
 NAN = math.nan
+NOTHING = columns_of(())
 
 
 def told(name: str, key: str, values: list[Any], *, config: Any = None, **options: Any) -> list[Alert]:
@@ -24,7 +27,7 @@ def told(name: str, key: str, values: list[Any], *, config: Any = None, **option
     return [
         alert
         for i, value in enumerate(values)
-        for alert in rule.look([Row(1.7e9 + i, {"env_step": i}, {key: value}, seq=i + 1)], 1.7e9 + i)
+        for alert in rule.look(columns_of([Row(1.7e9 + i, {"env_step": i}, {key: value}, seq=i + 1)]), 1.7e9 + i)
     ]
 
 
@@ -38,9 +41,16 @@ def test_a_number_that_becomes_nan_is_a_warning_at_once_and_a_failure_when_it_st
 
 def test_nan_until_there_is_something_to_tell_is_no_trouble_and_nan_for_ever_is() -> None:
     assert told("non_finite", "rollout/ep_rew_mean", [NAN] * 30 + [1.0] * 30) == []
-    (alert,) = told("non_finite", "loss", [NAN] * 80)
+    (alert,) = told("non_finite", "reward/extra", [NAN] * 80)
     assert "never a number in its first 50 rows" in alert.message
     assert told("non_finite", "note", ["nan"] * 80) == []
+
+
+@pytest.mark.parametrize("key", ["loss", "train/critic_loss", "LossV", "actor_loss", "update/loss/value"])
+def test_a_loss_that_is_nan_from_its_first_row_on_is_said_after_ten(key: str) -> None:
+    (alert,) = told("non_finite", key, [NAN] * 39)
+    assert alert.clocks == {"env_step": 9}
+    assert told("non_finite", key, [NAN] * 9 + [1.0] * 50) == []
 
 
 def test_a_kl_that_stays_large_is_said_once_until_it_was_small_again() -> None:
@@ -51,6 +61,31 @@ def test_a_kl_that_stays_large_is_said_once_until_it_was_small_again() -> None:
     assert told("kl", "train/approx_kl", [0.3, 0.3, 0.01] * 30) == [], "one update alone says nothing"
     assert told("kl", "some/other_kl", values) == []
     assert len(told("kl", "some/other_kl", values, keys=["some/other_kl"])) == 2
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        key
+        for entry in ("update/approx_kl", "update/approx_kl_k1", "update/kl")
+        for key in (entry, *aliases.native_names(entry), "learners/default_policy/mean_kl_loss")
+    ],
+)
+def test_the_kl_of_an_update_is_watched_by_every_name_it_has(key: str) -> None:
+    assert len(told("kl", key, [0.01] * 10 + [0.3] * 10)) == 1
+
+
+def test_the_kl_to_a_reference_model_may_grow() -> None:
+    for key in ("update/kl_to_reference", *aliases.native_names("update/kl_to_reference")):
+        assert told("kl", key, [0.002 * i for i in range(100)]) == []
+
+
+@pytest.mark.parametrize("at", [0, 1, 4, 5, 30])
+def test_one_update_beyond_all_measure_counts_from_the_first_on(at: int) -> None:
+    values = [0.01] * 40
+    values[at] = 26.7
+    (alert,) = told("kl", "train/approx_kl", values)
+    assert (alert.level, alert.clocks, alert.evidence["limit"]) == ("fail", {"env_step": at}, 10.0)
 
 
 def test_a_target_of_the_configuration_lifts_the_limit_of_the_kl() -> None:
@@ -89,10 +124,12 @@ def test_an_entropy_that_vanishes_is_trouble_only_while_the_return_is_as_at_the_
             alert
             for i in range(100)
             for alert in rule.look(
-                [
-                    Row(float(i), {}, {"return": gained(i), "length": 9}, table="episodes"),
-                    Row(float(i), {"env_step": i}, {"train/entropy_loss": -0.69 if i < 50 else -0.01}),
-                ],
+                columns_of(
+                    [
+                        Row(float(i), {}, {"return": gained(i), "length": 9}, table="episodes"),
+                        Row(float(i), {"env_step": i}, {"train/entropy_loss": -0.69 if i < 50 else -0.01}),
+                    ]
+                ),
                 float(i),
             )
         ]
@@ -107,14 +144,14 @@ def test_a_run_is_silent_when_it_says_nothing_for_ten_times_its_longest_pause() 
     rule = health.make("silent", seconds=60)
     rule.open(some_run(Path("run")))
     for i in range(30):  # a row every 10 s
-        assert list(rule.look([Row(10.0 * i, {"env_step": i}, {"loss": 1.0})], 10.0 * i)) == []
-    assert list(rule.look((), 290.0 + 99.0)) == []
-    (alert,) = rule.look((), 290.0 + 101.0)
+        assert list(rule.look(columns_of([Row(10.0 * i, {"env_step": i}, {"loss": 1.0})]), 10.0 * i)) == []
+    assert list(rule.look(NOTHING, 290.0 + 99.0)) == []
+    (alert,) = rule.look(NOTHING, 290.0 + 101.0)
     assert alert.evidence["longest_pause_seconds"] == 10.0
     assert alert.clocks == {"env_step": 29}
-    assert list(rule.look((), 5000.0)) == [], "said once"
-    assert list(rule.look([Row(5000.0, {"env_step": 30}, {"loss": 1.0})], 5000.0)) == []
-    assert list(rule.look((), 5000.0 + 4000.0)) == [], "such a pause is known now"
+    assert list(rule.look(NOTHING, 5000.0)) == [], "said once"
+    assert list(rule.look(columns_of([Row(5000.0, {"env_step": 30}, {"loss": 1.0})]), 5000.0)) == []
+    assert list(rule.look(NOTHING, 5000.0 + 4000.0)) == [], "such a pause is known now"
 
 
 def test_a_run_that_has_reached_its_end_may_be_silent() -> None:
@@ -123,8 +160,8 @@ def test_a_run_that_has_reached_its_end_may_be_silent() -> None:
     object.__setattr__(run, "total", {"env_step": 29})
     rule.open(run)
     for i in range(30):
-        assert list(rule.look([Row(float(i), {"env_step": i}, {"loss": 1.0})], float(i))) == []
-    assert list(rule.look((), 1e6)) == []
+        assert list(rule.look(columns_of([Row(float(i), {"env_step": i}, {"loss": 1.0})]), float(i))) == []
+    assert list(rule.look(NOTHING, 1e6)) == []
 
 
 def test_wrong_names_and_options_are_errors_that_say_what_there_is() -> None:
@@ -142,3 +179,56 @@ def test_wrong_names_and_options_are_errors_that_say_what_there_is() -> None:
         health.check(["rollbook.nowhere:Rule"])
     with pytest.raises(BadInput, match="lacks name, tables, open, look"):
         health.check(["collections:Counter"])
+
+
+def test_a_learning_rate_that_never_was_above_0_is_a_failure_and_one_that_went_there_a_warning() -> None:
+    (failed,) = told("learning_rate", "train/learning_rate", [0.0] * 60)
+    assert (failed.level, failed.clocks) == ("fail", {"env_step": 19})
+    (warned,) = told("learning_rate", "train/learning_rate", [1e-3] * 30 + [0.0] * 60)
+    assert (warned.level, warned.clocks) == ("warn", {"env_step": 49})
+
+
+def test_a_warm_up_from_0_and_a_schedule_that_ends_at_0_with_the_run_are_healthy() -> None:
+    warm_up = [0.0] * 10 + [1e-4 * i for i in range(50)]
+    assert told("learning_rate", "train/learning_rate", warm_up) == []
+    rule = health.make("learning_rate")
+    run = some_run(Path("run"))
+    object.__setattr__(run, "total", {"env_step": 1000})
+    rule.open(run)
+    for i in range(1000):
+        row = Row(float(i), {"env_step": i}, {"train/learning_rate": max(0.0, 1e-3 * (1 - i / 950))})
+        assert list(rule.look(columns_of([row]), float(i))) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "key", "good", "bad"),
+    [("clip_fraction", "train/clip_fraction", 0.3, 0.8), ("value_scale", "train/critic_loss", 900.0, 2e7)],
+)
+def test_what_stays_above_a_limit_is_said_once_until_it_was_below_as_long(
+    rule: str, key: str, good: float, bad: float
+) -> None:
+    assert told(rule, key, [good] * 200) == []
+    assert told(rule, key, ([bad] * 9 + [good]) * 20) == [], "not in a row"
+    assert told(rule, key, [good, NAN] * 100) == []
+    first, second = told(rule, key, [good] * 20 + [bad] * 40 + [good] * 12 + [bad] * 15)
+    assert (first.clocks, second.clocks) == ({"env_step": 29}, {"env_step": 81})
+    assert len(told(rule, key, [bad] * 40 + [good] * 9 + [bad] * 40)) == 1, "too short to be over"
+
+
+@pytest.mark.parametrize(
+    ("config", "settings"),
+    [
+        ({"gamma": 0.99, "lr": 3e-4, "ent_coef": 0.0}, []),
+        ({"gamma": 1.0, "ent_coef": "auto", "learning_rate": "schedule", "lr": True}, []),
+        ({"gamma": 0}, []),
+        ({"ppo": {"gamma": 1.05, "lr": 0}}, ["ppo.gamma", "ppo.lr"]),
+        ({"learning_rate": -1e-3, "deep": {"er": {"ent_coef": -0.1}}}, ["learning_rate", "deep.er.ent_coef"]),
+        ({"gamma": NAN, "lr": None}, []),
+    ],
+)
+def test_settings_that_cannot_work_are_named_once_by_their_path(config: Any, settings: list[str]) -> None:
+    assert [alert.key for alert in told("settings", "loss", [1.0, 0.5], config=config)] == settings
+
+
+def test_a_setting_that_means_something_else_can_be_left_out() -> None:
+    assert told("settings", "loss", [1.0], config={"lr": 0}, ignore=["lr"]) == []

@@ -59,7 +59,7 @@ def test_a_run_that_cannot_be_read_still_shows_itself(tmp_path: Path) -> None:
 
 
 def test_a_report_is_one_page_without_scripts_and_with_every_name_escaped(tmp_path: Path) -> None:
-    from rollbook.report import write
+    from rollbook.runs.report import write
 
     record(tmp_path / "runs")
     record(tmp_path / "runs")

@@ -10,7 +10,12 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).resolve().parents[1]
-PROGRAMS = {"support/tortured.py", "support/sealing_forks.py"}  # run as processes of their own
+PROGRAMS = {
+    "support/tortured.py",
+    "support/sealing_forks.py",
+    "support/first_calls.py",
+    "support/forking.py",
+}  # run as processes of their own
 FILES = {str(path.relative_to(TESTS)): path.read_text("utf-8") for path in sorted(TESTS.rglob("*.py"))}
 CLOCKS = {"time.time", "time.time_ns", "time.monotonic", "time.monotonic_ns", "time.perf_counter", "time.process_time"}
 WAITS = {"wait", "join", "communicate", "acquire", "wait_done"}
@@ -56,7 +61,7 @@ def test_no_wait_ends_before_a_slow_machine_is_through() -> None:
             if any(isinstance(number, (int, float)) and 1 <= number < PATIENCE for number in numbers):
                 yield call
 
-    assert found(r"\.wait|\.join\(\d|timeout=|wait_done|acquire", short) == [], (
+    assert found(r"\.wait|\.join\(\d|timeout=|wait_done|acquire", short, *PROGRAMS) == [], (
         "waiting.PATIENCE is what a wait may last"
     )
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click import Context
 from click.testing import CliRunner
 
 import rollbook
@@ -21,6 +22,7 @@ from rollbook.errors import NothingToResume
 
 pytest.importorskip("gymnasium")
 
+import rollbook.demo.train as train_module
 from rollbook.demo.agent import Agent
 from rollbook.demo.loop import CONFIG, train
 from rollbook.demo.train import main, several
@@ -170,6 +172,53 @@ def test_resume_without_a_run_says_how_to_start_one(tmp_path: Path) -> None:
         main(resume="", dir=tmp_path)
 
 
+def commands_in(text: str) -> list[list[str]]:
+    """The commands that a text proposes, as a shell takes them apart."""
+    return [shlex.split(line) for line in text.splitlines() if line.startswith("  ")]
+
+
+NAMES = ("rollbook", "with spaces", "\u00fc \u00e4", "it's", 'a;b $HOME `c` "d"')
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a script for sh")
+@pytest.mark.parametrize("linked", [False, True], ids=["", "behind a link"])
+@pytest.mark.parametrize("name", NAMES)
+def test_what_the_demo_proposes_can_be_pasted_wherever_the_checkout_and_the_runs_lie(
+    name: str, linked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each command is given to a shell, and the program gets the words that are meant."""
+    checkout = tmp_path / name
+    checkout.mkdir()
+    if linked:
+        checkout.rename(tmp_path / "real")
+        checkout.symlink_to(tmp_path / "real")
+    program = checkout / ".venv" / "bin" / "rollbook"
+    program.parent.mkdir(parents=True)
+    program.write_text('#!/bin/sh\nprintf "%s\\0" "$@"\n')
+    program.chmod(0o755)
+    runs = checkout / "runs of mine"
+    monkeypatch.setattr(sys, "executable", str(program.with_name("python")))
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    place = f" --dir {shlex.quote(str(runs))}"
+    for here in (tmp_path, checkout):
+        monkeypatch.chdir(here)
+        for text in (train_module._what_next(place), train_module._what_next_of_several(2, 9, place)):
+            for line in text.splitlines()[1:]:
+                done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=600, check=True)
+                words = done.stdout.split("\0")[:-1]
+                assert words == shlex.split(line)[1:]
+                assert words[0] in app.list_commands(Context(app))
+                assert words[-2:] == ["--dir", str(runs)]
+
+
+def test_no_test_takes_a_printed_line_apart_at_the_name_of_its_folder() -> None:
+    """A checkout is called rollbook where `git clone` made it, so a path may hold the word anywhere."""
+    tests = Path(__file__).resolve().parents[1]
+    pattern = re.compile(r"""\.(r?split|r?partition|index|find)\(\s*["']/?rollbook["']""")
+    found = [path.name for path in tests.rglob("*.py") if pattern.search(path.read_text("utf-8"))]
+    assert found == []
+
+
 def test_several_seeds_train_a_run_each_and_the_commands_that_are_named_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -179,11 +228,11 @@ def test_several_seeds_train_a_run_each_and_the_commands_that_are_named_answer(
     runs = rollbook.open("some runs")
     assert sorted(book.seed for book in runs) == [0, 1]
     assert {book.status for book in runs} == {"finished"}
-    said = capsys.readouterr().out
-    named = [line.split("rollbook", 1)[1] for line in said.splitlines() if line.startswith("  ")]
-    assert {command.split()[0] for command in named} >= {"ls", "plot", "compare", "report"}
-    for command in named:
-        done = CliRunner().invoke(app, shlex.split(command))
-        assert done.exit_code == 0, (command, done.output)
+    named = commands_in(capsys.readouterr().out)
+    assert {words[1] for words in named} >= {"ls", "plot", "compare", "report"}
+    for program, *words in named:
+        assert Path(program).name == "rollbook"
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == 0, (words, done.output)
     assert Path("curves.png").read_bytes().startswith(b"\x89PNG")
     assert "test/return" in Path("report.html").read_text()

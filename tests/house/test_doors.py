@@ -10,18 +10,19 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from rollbook import filters, health, importers, sinks, testing
+from rollbook import health, sinks, testing
 from rollbook.cli.app import app
 from rollbook.errors import UnknownOption
-from rollbook.filters._base import Filter
+from rollbook.formats import importers
+from rollbook.formats.importers import _registry as importers_registry
+from rollbook.ground.tables import TABLES
 from rollbook.health import _registry as rules_registry
-from rollbook.importers import _registry as importers_registry
 from rollbook.plots import CHARTS
 from rollbook.plots._registry import chart_named
 from rollbook.protocols import ForeignRun, Row
-from rollbook.sinks import Memory
+from rollbook.sinks import Memory, filters
 from rollbook.sinks import _registry as sinks_registry
-from rollbook.tables import TABLES
+from rollbook.sinks.filters._base import Filter
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
@@ -69,9 +70,9 @@ class OwnImporter:
 
 DOORS: dict[str, tuple[Any, str, dict[str, str], type]] = {
     "sink": (sinks, "rollbook.sinks.mine", sinks_registry._SINKS, OwnSink),
-    "filter": (filters, "rollbook.filters.mine", filters._FILTERS, OwnFilter),
+    "filter": (filters, "rollbook.sinks.filters.mine", filters._FILTERS, OwnFilter),
     "rule": (health, "rollbook.health.mine", rules_registry._RULES, OwnRule),
-    "importer": (importers, "rollbook.importers.mine", importers_registry._IMPORTERS, OwnImporter),
+    "importer": (importers, "rollbook.formats.importers.mine", importers_registry._IMPORTERS, OwnImporter),
 }
 
 
@@ -96,9 +97,9 @@ def test_one_line_makes_it_known_by_name(door: Any) -> None:
 
 
 def test_a_listed_importer_is_offered_by_the_command(monkeypatch: Any, tmp_path: Path) -> None:
-    module = ModuleType("rollbook.importers.mine")
+    module = ModuleType("rollbook.formats.importers.mine")
     module.OwnImporter = OwnImporter  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "rollbook.importers.mine", module)
+    monkeypatch.setitem(sys.modules, "rollbook.formats.importers.mine", module)
     monkeypatch.setitem(importers_registry._IMPORTERS, "mine", "mine:OwnImporter")
     source = tmp_path / "old.numbers"
     source.write_text("1\n2\n3\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -39,6 +40,26 @@ def test_listing_runs_loads_neither_numpy_nor_pyarrow(tmp_path: Path) -> None:
         run.log({"a": 1.0}, env_step=1)
     code = "import rollbook\nassert len(rollbook.open('runs').newest().rows()) == 1"
     assert not {"numpy", "pyarrow", "pandas"} & loaded_by(code, tmp_path)
+
+
+def test_a_run_is_sealed_and_read_where_pandas_is_not_installed(tmp_path: Path) -> None:
+    """Some versions of pyarrow look for it when they are asked for numpy's name of a type."""
+    code = (
+        "import sys; sys.modules['pandas'] = None\n"
+        "import rollbook\n"
+        "with rollbook.init('light', 'run', dir='runs', sinks=[], keeper='inline', strict=True) as run:\n"
+        "    for i in range(100): run.log({'a': float(i), 'n': i, 'yes': i > 3}, env_step=i)\n"
+        "    run.log_episode(return_=1.0, length=3)\n"
+        "book = rollbook.open('runs').one()\n"
+        "assert book.problems() == []\n"
+        "assert book.metrics(['a', 'n', 'yes'], x='env_step').num_rows == 100\n"
+        "assert len(book.series('a', points=10).x) and book.sql('select 1 as one').fetchall() == [(1,)]\n"
+        "assert rollbook.open('runs').table(metrics=['a']).num_rows == 1\n"
+    )
+    loaded_by(code, tmp_path)
+    from_pandas = re.compile(r"\.to_pandas_dtype\(")
+    sources = Path(rollbook.__file__).parent.rglob("*.py")
+    assert [path.name for path in sources if from_pandas.search(path.read_text("utf-8"))] == []
 
 
 @pytest.mark.parametrize("command", ["show", "verify", "episodes", "ls"])

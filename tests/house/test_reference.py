@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import rollbook
+from rollbook.ground.clocks import STANDARD
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "api.md").read_text("utf-8")
 
@@ -33,7 +36,7 @@ def public(cls: type) -> set[str]:
 
 
 def test_every_public_name_of_the_module_is_in_the_reference() -> None:
-    assert set(rollbook.__all__) <= names_in(section("Module `rollbook`"))
+    assert {*dir(rollbook)} <= names_in(section("Module `rollbook`"))
 
 
 def test_every_verb_of_a_run_is_in_the_reference() -> None:
@@ -43,6 +46,48 @@ def test_every_verb_of_a_run_is_in_the_reference() -> None:
 @pytest.mark.parametrize("name", ["Book", "RunSet"])
 def test_everything_a_reader_offers_is_in_the_reference(name: str) -> None:
     assert public(getattr(rollbook, name)) <= names_in(section(f"`{name}`"))
+
+
+HOMES = {
+    "Module `rollbook`": (rollbook,),
+    "`Run` and `Scope`": (rollbook.Run, rollbook.Scope),
+    "`Book`": (rollbook.Book,),
+    "`RunSet`": (rollbook.RunSet,),
+}
+
+
+def call_of(name: str, function: Any) -> str:
+    """How a function is called: its parameters in order, the standard clocks as `**clocks`."""
+    parts: list[str] = []
+    parameters = [p for p in inspect.signature(function).parameters.values() if p.name not in ("self", *STANDARD)]
+    takes_clocks = any(name in inspect.signature(function).parameters for name in STANDARD)
+    for parameter in parameters:
+        if parameter.kind is parameter.VAR_KEYWORD:
+            parts.append("**clocks" if takes_clocks else f"**{parameter.name}")
+            continue
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            parts.append(f"*{parameter.name}")
+            continue
+        if parameter.kind is parameter.KEYWORD_ONLY and not any(part.startswith("*") for part in parts):
+            parts.append("*")
+        parts.append(parameter.name)
+    return f"{name}({', '.join(parts)})"
+
+
+@pytest.mark.parametrize("title", HOMES)
+def test_what_the_reference_calls_is_called_so(title: str) -> None:
+    """By signature: a parameter that is added, renamed or gone shows here."""
+    wrong = []
+    for line in section(title).splitlines():
+        for quoted in re.findall(r"`(\w+\([^`]*\))`", line.split("|")[1]) if line.startswith("| `") else ():
+            name = quoted.partition("(")[0]
+            owner = next((owner for owner in HOMES[title] if hasattr(owner, name)), None)
+            assert owner is not None, quoted
+            own = inspect.getattr_static(owner, name) if inspect.isclass(owner) else getattr(owner, name)
+            elsewhere = (quoted.endswith(", …)") and "](" in line) or name == "siblings"  # another page has them
+            if not elsewhere and call_of(name, own) != quoted:
+                wrong.append((quoted, call_of(name, own)))
+    assert wrong == []
 
 
 def test_the_reference_names_nothing_that_is_not_there(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Every table that `rollbook.tables` lists, wherever somebody may meet it: live, sealed and merged."""
+"""Every table that `rollbook.ground.tables` lists, wherever somebody may meet it: live, sealed and merged."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from click.testing import CliRunner
 import rollbook
 from rollbook.book.sealed_rows import SealedRows
 from rollbook.cli.app import app
+from rollbook.ground.tables import FORWARDED, TABLES
 from rollbook.journal.reader import JournalReader
 from rollbook.keeper.main import Keeper
-from rollbook.seal.folder import seal
 from rollbook.sinks.memory import Memory
-from rollbook.tables import FORWARDED, TABLES
+from rollbook.storage.sealing.folder import seal
 
 ROWS = 3
 CELLS = {"text": "some words", "number": 1.5, "integer": 7, "boolean": True, "numbers": [1.0, 2.0, 4.0]}

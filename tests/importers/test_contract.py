@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rollbook import importers, testing
-from rollbook.tensorboard_events import Messages
+from rollbook import testing
+from rollbook.formats import importers
+from rollbook.sinks.event_files import Messages
 
 
 def event_files(folder: Path) -> Path:
@@ -33,7 +35,34 @@ def progress_csv(folder: Path) -> Path:
     return path
 
 
-SAMPLES: dict[str, Callable[[Path], Path]] = {"csv": progress_csv, "tensorboard": event_files}
+def wandb_run(folder: Path) -> Path:
+    """An offline run as wandb wrote it."""
+    made = folder / "offline-run-20261123_000000-k3v9x2ab"
+    made.mkdir()
+    shutil.copy(Path(__file__).parent / "samples" / "run-k3v9x2ab.wandb", made)
+    return made
+
+
+def mlflow_store(folder: Path) -> Path:
+    """A file store as MLflow wrote it."""
+    shutil.copytree(Path(__file__).parent / "samples" / "mlruns", folder / "mlruns")
+    return folder / "mlruns"
+
+
+def json_lines(folder: Path) -> Path:
+    """A metrics.jsonl as the Dreamer family writes it."""
+    path = folder / "metrics.jsonl"
+    path.write_text("".join(f'{{"step": {128 * n}, "train/return": {n / 2}}}\n' for n in range(40)))
+    return path
+
+
+SAMPLES: dict[str, Callable[[Path], Path]] = {
+    "csv": progress_csv,
+    "jsonl": json_lines,
+    "mlflow": mlflow_store,
+    "tensorboard": event_files,
+    "wandb": wandb_run,
+}
 
 
 @pytest.mark.parametrize("check", testing.IMPORTER_CHECKS.values(), ids=testing.IMPORTER_CHECKS)

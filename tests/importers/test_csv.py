@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import rollbook
-from rollbook import importers
 from rollbook.cli.app import app
 from rollbook.errors import BadInput, UnknownOption
+from rollbook.formats import importers
 from rollbook.protocols import Row
 
 

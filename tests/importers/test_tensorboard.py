@@ -10,10 +10,10 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import rollbook
-from rollbook import importers
+from rollbook.formats import importers
+from rollbook.ground.values import Histogram
 from rollbook.protocols import Row
-from rollbook.tensorboard_events import Messages
-from rollbook.values import Histogram
+from rollbook.sinks.event_files import Messages
 
 ALL = {"scalars": 0, "histograms": 0, "tensors": 0, "images": 0}
 

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import rollbook
-from rollbook.clocks import STANDARD
-from rollbook.files import read_json
+from rollbook.ground.clocks import STANDARD
+from rollbook.ground.files import read_json
 from rollbook.journal.liveness import is_alive
 from rollbook.journal.writer import Writer
 from rollbook.keeper.main import Keeper

@@ -16,16 +16,16 @@ from typing import Any
 import pytest
 
 from rollbook.book.book import Book
-from rollbook.seal import helpers
-from rollbook.seal.folder import seal
+from rollbook.storage.sealing import helpers
+from rollbook.storage.sealing.folder import seal
 from waiting import PATIENCE, pause, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are found and killed by the Linux rules")
 
 LEADER = """
 import sys
-from rollbook.seal import helpers
-from rollbook.seal.folder import seal
+from rollbook.storage.sealing import helpers
+from rollbook.storage.sealing.folder import seal
 helpers._BYTES_EACH = 1
 print(seal(sys.argv[1], processes=3), flush=True)
 """

@@ -46,7 +46,7 @@ pytestmark = [
 
 TRAINER = """
 import json, os, sys, time
-from rollbook.clocks import STANDARD
+from rollbook.ground.clocks import STANDARD
 from rollbook.journal.writer import Writer
 from rollbook.keeper.launch import launch, wait_done
 folder, rows, pause = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
@@ -156,7 +156,7 @@ def test_after_both_were_killed_the_next_keeper_carries_on(
 @pytest.mark.parametrize("kills", [12, pytest.param(100, marks=pytest.mark.long)])
 def test_many_killed_keepers_neither_lose_nor_repeat_a_row(kills: int, make_run: Any, python: Any) -> None:
     """Two threads log all the while; most keepers are killed between writing rows and noting that they did."""
-    from rollbook.seal.folder import seal
+    from rollbook.storage.sealing.folder import seal
 
     run = make_run()
     run.writer.first_segment_bytes = run.writer.largest_segment_bytes = 4096

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from rollbook.files import read_json
+from rollbook.ground.addresses import begin
+from rollbook.ground.files import read_json
 from rollbook.journal.liveness import is_alive
 from rollbook.keeper import child as child_module
 from rollbook.keeper import many_runs
@@ -23,7 +24,6 @@ from rollbook.keeper.many_runs import ManyRuns
 from rollbook.keeper.one_run import OneRun
 from rollbook.keeper.shared_keeper_files import MODE_VARIABLE, Household, household, may_share
 from rollbook.keeper.shipping import Shipping
-from rollbook.remote import begin
 from waiting import PATIENCE
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="a keeper for each run there")
@@ -245,6 +245,8 @@ def test_only_runs_whose_sinks_are_our_own_files_share_a_keeper(home: Household,
     assert may_share(str(make_run("b").folder))
     assert not may_share(str(make_run("c", sinks=[{"name": "wandb"}]).folder))
     assert not may_share(str(make_run("d", sinks=[{"name": "theirs"}]).folder))
+    assert may_share(str(make_run("e", rules=[{"name": "silent"}]).folder))
+    assert not may_share(str(make_run("f", rules=[{"name": "their.module:Rule"}]).folder))
 
 
 def test_a_run_that_gets_a_service_leaves_the_shared_keeper(
@@ -275,6 +277,9 @@ def test_trainers_that_differ_in_what_a_keeper_needs_of_them_have_different_ones
         lambda m: m.setattr("sys.executable", "/another/python"),
         lambda m: m.setattr(household_module, "_umask", lambda: "0077"),
         lambda m: m.setenv("ROLLBOOK_HOST", "node-1"),
+        lambda m: m.setenv("CUDA_VISIBLE_DEVICES", "3"),
+        lambda m: m.setattr(household_module, "_groups_of_processes", lambda: "0::/another-job\n"),
+        lambda m: m.setattr(household_module, "_processors", lambda: [7]),
         lambda m: m.setattr(os, "geteuid", lambda: 12345, raising=False),
     ):
         with monkeypatch.context() as m:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import rollbook
-from rollbook.filters import Aggregate, Every, Merge, Select, Smooth
 from rollbook.keeper.forward import replay
+from rollbook.sinks.filters import Aggregate, Every, Merge, Select, Smooth
 from rollbook.sinks.memory import Memory
 
 FILTERS = [

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import rollbook
+import rollbook.health
 from rollbook.keeper import rules as step
 from rollbook.keeper.main import Keeper
 from rollbook.keeper.rules import Rules, rules_path
@@ -29,8 +30,10 @@ class Watches:
     def open(self, run: Any) -> None:
         SEEN.append("open")
 
-    def look(self, rows: Any, now: float) -> Any:
-        SEEN.extend(rows)
+    def look(self, columns: Any, now: float) -> Any:
+        for table in ("metrics", "episodes"):
+            for key in columns.keys(table):
+                SEEN.extend((table, key, value) for value in columns.column(key, table).values)
         return ()
 
     def state(self) -> dict[str, Any]:
@@ -45,7 +48,7 @@ class Raises(Watches):
 
     name = "raises"
 
-    def look(self, rows: Any, now: float) -> Any:
+    def look(self, columns: Any, now: float) -> Any:
         raise ZeroDivisionError("by design")
 
 
@@ -54,7 +57,7 @@ class Hangs(Watches):
 
     name = "hangs"
 
-    def look(self, rows: Any, now: float) -> Any:
+    def look(self, columns: Any, now: float) -> Any:
         HELD.wait(PATIENCE)
         return [Alert("hangs", "warn", "too late")]
 
@@ -64,8 +67,10 @@ class Speaks(Watches):
 
     name = "speaks"
 
-    def look(self, rows: Any, now: float) -> Any:
-        return [Alert("speaks", "warn", f"a row at {row.clocks}", {"n": 1}, key="k", clocks=row.clocks) for row in rows]
+    def look(self, columns: Any, now: float) -> Any:
+        losses = columns.column("loss") if len(columns) else ()
+        places = [losses.where(i)["clocks"] for i in range(len(losses))]
+        return [Alert("speaks", "warn", f"a row at {place}", {"n": 1}, key="k", clocks=place) for place in places]
 
 
 @pytest.fixture(autouse=True)
@@ -106,8 +111,8 @@ def test_rules_see_the_rows_of_their_tables_in_order_and_none_of_the_keepers_or_
     run.writer.frame({"table": "text", "scope": "", "at": "", "clocks": [], "n": 1, "columns": {"key": ["a"]}})
     rules = look_at_all(run, Watches)
     assert SEEN[0] == "open"
-    assert [row.values["loss"] for row in SEEN[1:51]] == [float(n) for n in range(50)]
-    assert [(row.table, dict(row.values)) for row in SEEN[51:]] == [("episodes", {"return": 3.0})]
+    assert SEEN[1:51] == [("metrics", "loss", float(n)) for n in range(50)]
+    assert SEEN[51:] == [("episodes", "return", 3.0)]
     assert rules.rows == 51
 
 
@@ -121,7 +126,7 @@ def test_a_later_keeper_goes_on_where_the_former_one_stopped(make_run: Any) -> N
     look_at_all(run, Watches)
     assert SEEN[0] == "open"
     assert SEEN[1] == {"seen": 2}
-    assert [row.values for row in SEEN[2:]] == [{"loss": 2.0}]
+    assert SEEN[2:] == [("metrics", "loss", 2.0)]
 
 
 def test_an_alert_is_one_row_with_its_evidence_and_its_place_and_its_likes_are_counted(make_run: Any) -> None:
@@ -190,6 +195,83 @@ def test_a_rule_that_hangs_is_left_behind_and_the_keeper_and_the_others_go_on(
     assert any("alert/speaks" in line for line in map(json.dumps, run.lines())), "what rules find goes to the sinks"
 
 
+def test_no_rule_holds_up_the_end_of_a_run_and_what_it_finds_later_is_kept(
+    make_run: Any, make_keeper: Any, eventually: Any, clock: Any
+) -> None:
+    run = make_run(sinks=[{"name": "jsonl"}], rules=[spec(Hangs)])
+    keeper = make_keeper(run, clock=clock)
+    run.log()({"loss": 1.0}, env_step=3)
+    run.writer.close()
+    keeper.step()
+    clock.now += 0.6
+
+    def complete() -> bool:
+        assert keeper.step() is not None
+        return run.writer.id in run.state().get("complete", ())
+
+    eventually(complete)
+    assert keeper.phase == "running"
+    assert keeper._rules._looker.busy, "the rule still hangs, and nobody waits for it"
+    HELD.set()
+    eventually(lambda: keeper.step() is None)
+    assert keeper.phase == "done"
+    assert any("too late" in line for line in map(json.dumps, run.lines()))
+    assert [row["message"] for row in _book(run.folder)] == ["too late"]
+
+
+def test_a_run_that_keeps_itself_leaves_a_rule_behind_that_hangs(make_run: Any, make_keeper: Any) -> None:
+    run = make_run(rules=[spec(Hangs)])
+    run.log()({"loss": 1.0}, env_step=3)
+    run.writer.close()
+    keeper = make_keeper(run)
+    assert keeper.run_to_end()
+    assert "was still at work when the run ended" in run.keeper_log()
+
+
+def test_rows_are_sealed_after_the_rules_have_looked_at_them(
+    make_run: Any, make_keeper: Any, monkeypatch: Any, eventually: Any
+) -> None:
+    monkeypatch.setattr("rollbook.keeper.sealing.SEAL_BYTES", 1)
+    monkeypatch.setattr("rollbook.keeper.sealing._MOST_DELAY_SECONDS", PATIENCE)
+    run = make_run(rules=[spec(Watches)])
+    run.writer.largest_segment_bytes = run.writer.first_segment_bytes = 4096
+    keeper = make_keeper(run, seal_command=None)
+    log = run.log()
+    logged: list[float] = []
+
+    def sealed() -> bool:
+        for _ in range(500):
+            logged.append(float(len(logged)))
+            log({"loss": logged[-1]}, env_step=len(logged))
+        keeper.step()
+        return keeper._sealing.successes >= 2
+
+    eventually(sealed)
+    run.writer.close()
+    eventually(lambda: keeper.step() is None)
+    seen = [value for _table, _key, value in SEEN[1:]]
+    assert sorted(set(seen) & set(logged)) == seen  # in order, each once
+    assert len(seen) + keeper._rules.skipped == len(logged), "what was sealed before it was looked at is counted"
+    assert len(seen) > len(logged) / 2
+
+
+def test_a_memory_that_a_rule_cannot_use_lets_it_begin_anew(make_run: Any) -> None:
+    run = make_run()
+    for n in range(30):
+        run.log()({"loss": math.nan if n > 20 else 1.0}, env_step=n)
+    path = Path(rules_path(str(run.folder)))
+    path.write_text(json.dumps({"rules": {name: {"odd": 1} for name in rollbook.health.DEFAULT}}))
+    said: list[str] = []
+    rules = Rules(
+        str(run.folder),
+        [{"name": name} for name in rollbook.health.DEFAULT],
+        say=lambda cause, words: said.append(words),
+    )
+    until(rules.finish)
+    assert rules.alerts == 2
+    assert len([words for words in said if "begins anew" in words]) == len(rollbook.health.DEFAULT)
+
+
 def test_a_rule_that_cannot_be_made_is_said_and_the_others_look(make_run: Any) -> None:
     run = make_run()
     run.log()({"loss": 1.0})
@@ -211,14 +293,15 @@ def test_nothing_is_read_while_nothing_is_logged(make_run: Any, clock: Any) -> N
 
 def test_a_torrent_is_looked_at_in_samples_and_what_was_left_out_is_counted(make_run: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(step, "_LAST_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(step, "_STRETCH_BYTES", 16 * 1024)
     run = make_run()
     log = run.log()
     for n in range(5000):
         log({"loss": float(n)}, env_step=n)
     rules = look_at_all(run, Watches)
     assert rules.rows + rules.skipped == 5000
-    assert rules.skipped > 3000
-    assert SEEN[-1].values == {"loss": 4999.0}
+    assert rules.skipped > 2000
+    assert SEEN[-1] == ("metrics", "loss", 4999.0)
 
 
 def test_a_run_that_goes_back_opens_its_rules_anew(tmp_path: Path) -> None:
@@ -227,7 +310,7 @@ def test_a_run_that_goes_back_opens_its_rules_anew(tmp_path: Path) -> None:
             run.log({"loss": 1.0}, env_step=n)
         run.rewind(env_step=2)
         run.log({"loss": 9.0}, env_step=3)
-    assert [row if row == "open" else row.values["loss"] for row in SEEN] == ["open", *[1.0] * 5, "open", 9.0]
+    assert [row if row == "open" else row[2] for row in SEEN] == ["open", *[1.0] * 5, "open", 9.0]
 
 
 def test_a_run_says_what_the_usual_rules_find_and_nothing_without_them(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from rollbook.keeper.forward import Forwarder, replay
 from rollbook.keeper.sealed import LazySealed
 from rollbook.protocols import Row, RunInfo
 
-seal_room = pytest.importorskip("rollbook.seal.folder")
+seal_room = pytest.importorskip("rollbook.storage.sealing.folder")
 
 
 class Kept:

@@ -36,7 +36,7 @@ def bucket(moto, proxy, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
-    from rollbook.storage.places import views
+    from rollbook.remote import views
 
     monkeypatch.setenv("ROLLBOOK_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("rollbook.run.choosing_remote._SECONDS", PATIENCE)  # init asks a place in a process of its own

@@ -11,9 +11,9 @@ from click.testing import CliRunner
 
 import rollbook
 from rollbook.cli.app import app
-from rollbook.ship.folder import push
-from rollbook.storage.places import open_place
-from rollbook.storage.places.catalogue import KEY, PAGES, read_catalogue, rebuild
+from rollbook.remote import open_place
+from rollbook.remote.catalogue import KEY, PAGES, read_catalogue, rebuild
+from rollbook.remote.push import push
 
 
 def pushed(tmp_path, url, name, **config):

@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from rollbook.errors import NotARunPlace
-from rollbook.storage.places import claim, open_place, perform
-from rollbook.storage.places.commit import Commits, Local, LocalFile
-from rollbook.storage.places.steps import Missing, Refused, Unknown
+from rollbook.remote import claim, open_place, perform
+from rollbook.remote.commit import Commits, Local, LocalFile
+from rollbook.remote.steps import Missing, Refused, Unknown
 
 numbers = itertools.count()
 
@@ -74,7 +74,7 @@ def test_a_listing_has_all_names_that_begin_so_in_order(place):
 
 def test_a_listing_that_knows_what_was_there_finds_what_is_there(place, monkeypatch):
     pytest.importorskip("obstore")
-    from rollbook.storage.places import objects
+    from rollbook.remote import objects
 
     monkeypatch.setattr(objects, "_PAGE", 3)
     chance = random.Random(7)

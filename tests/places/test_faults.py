@@ -12,10 +12,10 @@ from click.testing import CliRunner
 import rollbook
 from rollbook import errors
 from rollbook.cli.app import app
-from rollbook.remote import backlog
-from rollbook.ship.folder import push
-from rollbook.storage.places import views
-from rollbook.storage.places.opening import open_place
+from rollbook.ground.addresses import backlog
+from rollbook.remote import views
+from rollbook.remote.opening import open_place
+from rollbook.remote.push import push
 from stores import await_shipped
 from waiting import PATIENCE
 
@@ -96,6 +96,9 @@ def test_a_run_begins_where_the_store_is_away_and_says_so(tmp_path, bucket, prox
         run = rollbook.init("cartpole", "ppo", dir=tmp_path / "runs", sinks=[], keeper="inline", remote=bucket)
     run.log({"train/return": 1.0}, env_step=1)
     assert run.bill()["drops"]["remote"] >= 1
+    remote = run.bill()["remote"]
+    assert (remote["done"], remote["failures"]) == (False, 1)
+    assert bucket in remote["words"]
     proxy.faults.away = False
     run.finish()
     push(run.folder)
@@ -107,7 +110,7 @@ def test_a_run_begins_where_the_store_is_away_and_says_so(tmp_path, bucket, prox
 def test_each_command_on_a_store_that_is_away_says_once_where_what_and_what_to_do(
     harm, command, tmp_path, bucket, proxy, monkeypatch
 ):
-    from rollbook.storage.places import objects
+    from rollbook.remote import objects
 
     plain = objects.open_objects
     monkeypatch.setattr(objects, "open_objects", lambda *where: plain(*where[:-1], 0.1))  # nobody waits for it here
@@ -227,7 +230,7 @@ def test_an_address_with_credentials_is_refused_without_repeating_them(tmp_path)
 
 
 def test_what_came_damaged_is_refused(tmp_path, bucket):
-    from rollbook.ship.pull import pull
+    from rollbook.remote.pull import pull
 
     folder = recorded(tmp_path)
     push(folder, bucket)
@@ -246,7 +249,7 @@ def test_log_takes_no_longer_while_the_store_is_away(tmp_path, bucket, proxy, mo
         f"run = rollbook.init('cartpole', 'ppo', dir={str(tmp_path / 'runs')!r}, sinks=[], remote={bucket!r})\n"
         "for step in range(100): run.log({'a': 1.0}, env_step=step)\n"
         "run.finish()\n"
-        "print([name for name in sys.modules if name.startswith(('obstore', 'rollbook.ship', 'rollbook.storage'))])\n"
+        "print([name for name in sys.modules if name.startswith(('obstore', 'rollbook.remote', 'rollbook.storage'))])\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE)
     assert done.stdout.strip() == "[]", done.stderr

@@ -15,13 +15,15 @@ import numpy as np
 import pytest
 
 import rollbook
-from rollbook import errors, manifest
-from rollbook.remote import backlog, begin
-from rollbook.ship.folder import push
-from rollbook.ship.merging import tidy
-from rollbook.ship.pull import pull
-from rollbook.storage.places import open_place, perform, views
-from rollbook.storage.places.commit import Commits, Local, LocalFile
+from rollbook import errors
+from rollbook.ground import manifest
+from rollbook.ground.addresses import backlog, begin
+from rollbook.remote import open_place, perform, views
+from rollbook.remote.commit import Commits, Local, LocalFile
+from rollbook.remote.merging import tidy
+from rollbook.remote.pull import pull
+from rollbook.remote.push import push
+from rollbook.storage import source
 from stores import await_shipped
 from waiting import until
 
@@ -169,7 +171,7 @@ def test_a_pulled_run_goes_on_elsewhere_and_its_rows_are_not_shipped_twice(tmp_p
 
 def test_small_pieces_are_merged_and_what_nothing_names_is_deleted(tmp_path, store):
     run = rollbook.init("cartpole", "ppo", dir=tmp_path / "runs", sinks=[], keeper="inline")
-    from rollbook.seal.folder import seal
+    from rollbook.storage.sealing.folder import seal
 
     for part in range(6):
         for step in range(part * 5000, part * 5000 + 5000):
@@ -189,9 +191,10 @@ def test_small_pieces_are_merged_and_what_nothing_names_is_deleted(tmp_path, sto
     assert steps_of(rollbook.open(store).one()) == list(range(30_000))
 
 
-def test_the_pieces_of_many_short_writers_become_few_while_the_run_goes_on(tmp_path, store):
+def test_the_pieces_of_many_short_writers_become_few_while_the_run_goes_on(tmp_path, store, monkeypatch):
+    monkeypatch.setattr("rollbook.storage.sealing.merge._MANY_SMALL", 10**9)  # sealing leaves them to shipping
     from rollbook.journal.writer import Writer
-    from rollbook.seal.folder import seal
+    from rollbook.storage.sealing.folder import seal
 
     run = rollbook.init("cartpole", "ppo", dir=tmp_path / "runs", sinks=[], keeper="inline")
     for first in range(0, 80 * 150, 150):  # as actors that come and go
@@ -218,7 +221,7 @@ def test_the_pieces_of_many_short_writers_become_few_while_the_run_goes_on(tmp_p
 
 
 def test_a_folder_that_another_host_is_shipping_is_left_to_it(tmp_path, store):
-    from rollbook.files import try_lock
+    from rollbook.ground.files import try_lock
 
     run = rollbook.init("cartpole", "ppo", dir=tmp_path / "runs", sinks=[], keeper="inline")
     run.log({"train/return": 1.0}, env_step=1)
@@ -234,7 +237,7 @@ def test_a_folder_that_another_host_is_shipping_is_left_to_it(tmp_path, store):
 
 def test_a_reader_that_holds_pieces_which_were_merged_away_reads_on(tmp_path, store):
     run = rollbook.init("cartpole", "ppo", dir=tmp_path / "runs", sinks=[], keeper="inline")
-    from rollbook.seal.folder import seal
+    from rollbook.storage.sealing.folder import seal
 
     for part in range(4):
         for step in range(part * 5000, part * 5000 + 5000):
@@ -257,7 +260,7 @@ def test_the_cache_stays_below_its_bound_and_reads_go_on(tmp_path, store, monkey
         for n in range(10):
             assert len(rollbook.open(store).one().series(f"k/{n}", x="env_step").x) == 20_000
     views.trim()
-    root = views.cache_root()
+    root = source.cache_root()
     used = sum(os.stat(os.path.join(f, n)).st_blocks * 512 for f, _, names in os.walk(root) for n in names)
     assert used <= 500_000
 
@@ -274,7 +277,7 @@ def test_a_manifest_from_a_stranger_leads_nowhere_else(tmp_path, store):
 
 def test_a_reader_whose_pieces_are_merged_away_under_it_reads_the_newer_manifest(tmp_path, store, monkeypatch):
     """Not the older state that lies in its cache."""
-    from rollbook.storage.places.local import FolderPlace
+    from rollbook.remote.local import FolderPlace
 
     run = rollbook.init("cartpole", "ppo", dir=tmp_path / "runs", sinks=[], keeper="inline", remote=store)
     run.log({"train/return": 0.0}, env_step=0)
@@ -323,8 +326,8 @@ class Clock:
 
 def stamp_by(clock, monkeypatch):
     """From now on what is put in a place is stamped by this clock."""
-    from rollbook.storage.places.local import FolderPlace
-    from rollbook.storage.places.objects import ObjectPlace
+    from rollbook.remote.local import FolderPlace
+    from rollbook.remote.objects import ObjectPlace
 
     stamps = {}
     for kind in (FolderPlace, ObjectPlace):
@@ -361,8 +364,8 @@ def test_a_living_run_is_never_called_stale_however_slowly_it_is_shipped_and_one
     """Nothing is logged; every shipment takes so long, and the next one begins forty seconds after its end. The clock
     of the host is wrong by so much, that of the store is right."""
     from rollbook.keeper.shipping import IDLE_SECONDS
+    from rollbook.remote import push as shipping
     from rollbook.runs import remote
-    from rollbook.ship import folder as shipping
     from rollbook.storage import status
 
     store = request.getfixturevalue(kind)

@@ -1,6 +1,6 @@
 """The commit protocol under thousands of schedules: crashes, delays, failed puts, lost answers.
 
-The code that is driven is the code that ships (`rollbook.storage.places.commit`); each naive variant breaks one of its
+The code that is driven is the code that ships (`rollbook.remote.commit`); each naive variant breaks one of its
 rules. ROLLBOOK_SCHEDULES says how many schedules are tried (2,000 take about 20 s).
 """
 
@@ -10,8 +10,8 @@ import os
 
 import pytest
 
-from rollbook.storage.places.commit import Commits, Manifest, Named, Plan
-from rollbook.storage.places.steps import Delete, Get, List, Missing, Put, Refused, Unknown
+from rollbook.remote.commit import Commits, Manifest, Named, Plan
+from rollbook.remote.steps import Delete, Get, List, Missing, Put, Refused, Unknown
 from store_model import Broken, World, rows_in
 
 SCHEDULES = int(os.environ.get("ROLLBOOK_SCHEDULES", "150"))
@@ -261,7 +261,7 @@ def test_a_manifest_that_was_removed_is_not_made_again():
     world.folders["a"].rows = 3
     world.to_end(world.ship(("a", 0)))
     world.store.held.clear()
-    from rollbook.storage.places.commit import Gone
+    from rollbook.remote.commit import Gone
 
     with pytest.raises(Gone):
         world.to_end(world.commits["a"].ship(world.folders["a"].look, may_create=False))

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import rollbook
-from rollbook.ship.folder import push
-from rollbook.storage.places import views
+from rollbook.remote import views
+from rollbook.remote.push import push
 from stores import await_shipped
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rollbook.ship.folder import _MANY_SMALL, _MERGE_BYTES
-from rollbook.ship.merging import SHARED_ROWS, SMALL_BYTES, groups_of
-from rollbook.storage.places.commit import LocalFile, Manifest, Named, plan
+from rollbook.remote.commit import LocalFile, Manifest, Named, plan
+from rollbook.remote.merging import SHARED_ROWS, SMALL_BYTES, groups_of
+from rollbook.remote.push import _MANY_SMALL, _MERGE_BYTES
 
 LOOKS, HOURS = 28, 6  # what seals looks each minute and what ships each 20 s; here it is each six hours
 BYTES_A_ROW = 16

@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 import rollbook
+from rollbook.book.repair.doctor import verify
 from rollbook.capture.checkpoints import folder as ckpt_folder
 from rollbook.cli.app import app
 from rollbook.errors import RollbookWarning, UnknownKey
-from rollbook.repair.doctor import verify
 
 Start = Callable[..., rollbook.Run]
 

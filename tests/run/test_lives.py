@@ -63,7 +63,7 @@ def test_a_summary_that_was_set_late_survives_sigkill(root: Path, start: Start) 
 
 
 def test_a_summary_survives_several_killed_lives_and_the_sealing_of_each(root: Path) -> None:
-    from rollbook.seal.folder import seal
+    from rollbook.storage.sealing.folder import seal
 
     killed(root, LATE)
     (book,) = rollbook.open(root)
@@ -81,7 +81,7 @@ for step, score in {rows}:
 
 
 def test_what_a_summary_fills_in_by_itself_is_that_of_all_killed_lives(root: Path, start: Start) -> None:
-    from rollbook.seal.folder import seal
+    from rollbook.storage.sealing.folder import seal
 
     killed(root, SCORED.format(rows=[(10, 1.0), (20, 9.0), (30, 5.0)]))
     (book,) = rollbook.open(root)

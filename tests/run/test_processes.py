@@ -17,7 +17,7 @@ import pytest
 
 import rollbook
 from rollbook.errors import NotARun
-from rollbook.files import read_json
+from rollbook.ground.files import read_json
 from rollbook.keeper.own_files import Lock, state_path
 from waiting import PATIENCE, until
 

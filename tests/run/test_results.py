@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import rollbook
-from rollbook import Book, manifest
+from rollbook import Book
 from rollbook.book.results import results_of
+from rollbook.ground import manifest
 
 
 def results(folder: Any) -> dict[str, Any]:

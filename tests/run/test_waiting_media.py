@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import rollbook
+from rollbook.book.repair.doctor import repair, verify
 from rollbook.errors import UnknownKey
 from rollbook.keeper.main import Keeper
-from rollbook.repair.doctor import repair, verify
 
 BODY = """
 import os, signal, numpy, rollbook

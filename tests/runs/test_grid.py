@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from rollbook import compare
 from rollbook.errors import BadInput
@@ -29,7 +31,7 @@ def test_runs_that_log_at_the_same_steps_meet_at_those_steps() -> None:
     assert line.x.tolist() == steps
 
 
-def test_more_steps_than_points_make_an_even_grid_that_bends_at_the_first_point_after_each_row() -> None:
+def test_more_steps_than_points_make_an_even_grid_that_keeps_the_steps_of_groups_with_few() -> None:
     rare, often = [0.0, 40.0, 100.0], list(range(101))
     curves = compare.curves({"rare": lines([rare] * 3), "often": lines([often] * 3)}, key="r", axis="x", points=21)
     assert curves.x_P.tolist() == list(range(0, 101, 5))
@@ -38,7 +40,7 @@ def test_more_steps_than_points_make_an_even_grid_that_bends_at_the_first_point_
     between = compare.curves(
         {"rare": lines([[0.0, 41.0, 100.0]]), "often": lines([often])}, key="r", axis="x", points=21
     )
-    assert between.x_P[between["rare"].vertices_P].tolist() == [0, 45, 100]
+    assert between.x_P[between["rare"].vertices_P].tolist() == [0, 41, 100]
 
 
 def test_a_run_that_ends_bends_the_line_on_both_sides_of_its_end() -> None:
@@ -55,12 +57,40 @@ def test_a_run_that_ends_bends_the_line_on_both_sides_of_its_end() -> None:
 
 def test_a_part_of_the_axis_takes_the_rows_beyond_its_edges_so_that_lines_cross_them() -> None:
     xs = [np.arange(0.0, 100.0, 10.0)] * 2
-    assert compare.shared_grid(xs, 50, start=25, stop=55).tolist() == [20, 30, 40, 50, 60]
-    assert compare.shared_grid(xs, 50, start=30).tolist() == [30, 40, 50, 60, 70, 80, 90]
-    assert compare.shared_grid(xs, 3, start=25, stop=55).tolist() == [25, 40, 55]
+    assert compare.shared_grid([xs], 50, start=25, stop=55).tolist() == [20, 30, 40, 50, 60]
+    assert compare.shared_grid([xs], 50, start=30).tolist() == [30, 40, 50, 60, 70, 80, 90]
+    assert compare.shared_grid([xs], 3, start=25, stop=55).tolist() == [25, 40, 55]
     with pytest.raises(BadInput, match="no run has rows between 200 and 90"):
-        compare.shared_grid(xs, 50, start=200)
+        compare.shared_grid([xs], 50, start=200)
 
 
 def test_rows_without_a_finite_step_make_no_point() -> None:
-    assert compare.shared_grid([np.array([0.0, np.nan, 2.0]), np.array([1.0, np.inf])], 10).tolist() == [0, 1, 2]
+    assert compare.shared_grid([[np.array([0.0, np.nan, 2.0])], [np.array([1.0, np.inf])]], 10).tolist() == [0, 1, 2]
+
+
+Seeds = list[list[float]]
+steps_of_runs = st.lists(
+    st.lists(st.integers(0, 3000), min_size=1, max_size=40, unique=True).map(sorted), min_size=1, max_size=4
+)
+
+
+@given(steps_of_runs, st.lists(steps_of_runs, min_size=1, max_size=3), st.sampled_from([2, 5, 20, 200]))
+@example([[6000, 12000]] * 2, [[[37 * n for n in range(549)]]], 200)
+def test_another_group_never_moves_the_ends_and_extremes_of_a_group(
+    own: Seeds, others: list[Seeds], points: int
+) -> None:
+    mine = {"mine": lines(own)}
+    alone = compare.curves(mine, key="r", axis="x", points=points, draws=9)["mine"]
+    every = compare.curves(
+        mine | {f"other {n}": lines(xs) for n, xs in enumerate(others)}, key="r", axis="x", points=points, draws=9
+    )
+    beside = every["mine"]
+
+    def ends(group: compare.GroupCurve) -> list[float]:
+        centre_P = group.band.centre_P[np.isfinite(group.band.centre_P)]
+        return [float(centre_P[0]), float(centre_P[-1]), float(np.nanmin(group.min_P)), float(np.nanmax(group.max_P))]
+
+    assert ends(beside) == ends(alone)
+    (drawn,) = (line for line in every.panel(seeds="never").lines if line.label.startswith("mine"))
+    shown = np.isfinite(drawn.y)
+    assert drawn.x[shown][-1] == max(map(max, own)), "the line ends where the last run ends"

@@ -182,7 +182,7 @@ def test_curves_count_the_runs_at_each_point(runs: rollbook.RunSet) -> None:
     ppo, dqn = curves["ppo"], curves["dqn-long"]
     assert ppo.n_P.max() == 6
     assert ppo.n_P[-1] == 5, "the run that crashed ends, and n says so"
-    assert any("crash" in said for said in curves.sentences())
+    assert any("did not finish" in said for said in curves.sentences())
     assert np.all(dqn.min_P <= dqn.band.centre_P)
     assert np.all(dqn.band.centre_P <= dqn.max_P)
     assert "5" in dqn.legend()
@@ -264,7 +264,7 @@ def test_a_band_over_tasks_takes_whole_seeds_on_one_scale(tmp_path: Path) -> Non
     runs = several_tasks(tmp_path, 3)
     curves = runs.curves("test/return", task="config.env", normalise=TASKS, points=10)
     (group,) = curves.groups
-    assert group.legend() == "all runs: IQM of 3 seeds x 5 tasks, 95 % at each point"
+    assert group.legend() == "all runs: IQM of 3 seeds x 5 tasks, nominally 95 % at each point"
     assert group.units == ("seed 0", "seed 1", "seed 2")
     assert set(group.n_P) == {3}
     assert 0.7 < group.band.centre_P[-1] < 1.2
@@ -281,7 +281,7 @@ def test_a_band_for_the_whole_curve_comes_on_request_and_is_wider(runs: rollbook
     chosen = runs.where("status = 'finished'")
     pointwise = chosen.curves("test/return", by="config.algo", statistic="mean")["dqn-long"].band
     group = chosen.curves("test/return", by="config.algo", whole_curve=True)["dqn-long"]
-    assert group.legend() == "dqn-long: mean of 5 seeds, 95 % for the whole curve"
+    assert group.legend() == "dqn-long: mean of 5 seeds, nominally 95 % for the whole curve"
     there = np.isfinite(group.band.low_P)
     assert there.any()
     assert (group.band.high_P - group.band.low_P)[there].mean() > (pointwise.high_P - pointwise.low_P)[there].mean()
@@ -319,7 +319,7 @@ def test_a_comparison_answers_and_says_who_is_missing(runs: rollbook.RunSet) -> 
     (pair,) = comparison.pairs
     assert pair.difference < -4
     assert pair.improvement == 0.0
-    assert any("ended badly" in note for note in comparison.notes)
+    assert any("did not finish and is not among the scores" in note for note in comparison.notes)
     floored = runs.compare("test/return", by="config.algo", floor=0.0)
     assert {row["group"]: row["n"] for row in floored.table()}["ppo"] == 6
 

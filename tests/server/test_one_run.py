@@ -215,7 +215,7 @@ def test_health_names_the_rules_that_looked_and_found_nothing(tmp_path: Path) ->
         plan.write_text(json.dumps({"rules": [{"name": "kl"}, {"name": "os:system"}, 3]}))
         strange = got(client, f"/api/runs/{run}/health")
     assert {"kl", "entropy", "silent"} <= {rule["rule"] for rule in answer["quiet"]}
-    assert "14 healthy trainings" in answer["promise"]
+    assert "healthy trainings" in answer["promise"]
     assert [rule["label"] for rule in strange["quiet"]][-1] == "os:system", "named, not imported"
     assert strange["promise"] is None
 

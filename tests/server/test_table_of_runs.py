@@ -182,7 +182,7 @@ def test_the_picker_of_columns_knows_what_differs(client: TestClient) -> None:
 def test_a_run_that_cannot_be_read_is_named_with_what_to_do(tmp_path: Path) -> None:
     record(tmp_path, "ppo", 0, 1e-3, rows=5)
     torn = tmp_path / "cartpole" / "ppo-torn"
-    torn.mkdir()
+    (torn / "data" / "journal").mkdir(parents=True)
     (torn / "run.json").write_text('{"id": "to')
     with client_of(tmp_path) as client:
         answer = client.post("/api/runs", json={"sections": False}).json()

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from rollbook import testing
 from rollbook.errors import BadInput
+from rollbook.ground.values import Histogram, Image
 from rollbook.protocols import Row
 from rollbook.sinks import Csv, Jsonl
-from rollbook.values import Histogram, Image
 
 
 def table(folder, name="metrics"):
@@ -79,7 +79,7 @@ def test_a_pattern_that_is_none_is_said(pattern):
 def test_pandas_reads_the_numbers_that_were_written(write):
     values = [0.1 + 0.2, math.nan, math.inf, -math.inf, -0.0, 5e-324, 1e308]
     folder = write(Csv(), *({"x": value, "note": 'a,"b"\nc'} for value in values))
-    found = pandas.read_csv(folder / "log/csv/metrics.csv")
+    found = pandas.read_csv(folder / "log/csv/metrics.csv", float_precision="round_trip")
     assert [repr(value) for value in found["x"]] == [repr(value) for value in values]
     assert set(found["note"]) == {'a,"b"\nc'}
 

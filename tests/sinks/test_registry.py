@@ -8,8 +8,8 @@ import pytest
 
 from rollbook import sinks
 from rollbook.errors import BadInput, MissingExtra, UnknownOption
-from rollbook.filters import Every, Smooth
 from rollbook.sinks import Csv, Jsonl, Memory, TensorBoard, Terminal, Text, _registry
+from rollbook.sinks.filters import Every, Smooth
 
 
 def test_every_sink_has_a_name():

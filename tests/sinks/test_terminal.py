@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from rollbook import manifest
+from rollbook.ground import manifest
 from rollbook.protocols import Row
 from rollbook.sinks import Terminal, _screen
 from waiting import PATIENCE

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from rollbook import testing
-from rollbook.filters import Filter
 from rollbook.sinks import Jsonl
+from rollbook.sinks.filters import Filter
 from rollbook.testing import FILTER_CHECKS, SINK_CHECKS
 
 

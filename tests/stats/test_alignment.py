@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollbook.errors import BadInput
-from rollbook.filters.smooth import Smooth
+from rollbook.sinks.filters.smooth import Smooth
 from rollbook.stats import align, common_grid, ema, overlap, placed, rolling_mean, rolling_median, warm_up_average
 
 NAN = np.nan
@@ -47,7 +47,7 @@ def test_a_crashed_run_stays_in_the_denominator(way: str, expected: list[float],
     np.testing.assert_array_equal(found.values_RP[1], expected)
     assert found.n_P.tolist() == n
     assert (found.started, found.crashed) == (2, 1)
-    assert any("1 of 2 runs crashed" in sentence for sentence in found.sentences())
+    assert any("1 of 2 runs did not finish" in sentence for sentence in found.sentences())
 
 
 def test_a_crashed_run_is_left_out_only_on_request_and_by_name() -> None:

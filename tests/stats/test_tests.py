@@ -54,6 +54,16 @@ def test_welch_yuen_and_rank_tests_are_scipys(na: int, nb: int, seed: int) -> No
     assert brunner_munzel(a, b).p == pytest.approx(scipy.stats.brunnermunzel(a, b).pvalue)
 
 
+@pytest.mark.parametrize(("na", "nb"), [(2, 2), (9, 9), (12, 7), (22, 22), (3, 40), (50, 50)])
+def test_the_rank_test_is_exact_also_where_the_splits_are_too_many_to_try(na: int, nb: int) -> None:
+    random = rng()
+    for shift in (0.0, 0.5, 2.0):
+        a, b = random.normal(shift, 1, na), random.normal(0, 1, nb)
+        expected = scipy.stats.mannwhitneyu(a, b, method="exact").pvalue
+        assert mann_whitney(a, b).exact
+        assert mann_whitney(a, b).p == pytest.approx(expected, rel=1e-12)
+
+
 def test_ties_have_the_corrected_normal_limit() -> None:
     a, b = np.array([1.0, 1.0, 2.0, 3.0, 3.0]), np.array([0.0, 1.0, 1.0, 2.0])
     assert mann_whitney(a, b).p == pytest.approx(scipy.stats.mannwhitneyu(a, b, method="asymptotic").pvalue)
@@ -194,9 +204,9 @@ def test_evidence_of_equal_pairs_stays_at_one() -> None:
 
 
 def test_evidence_of_one_pair_by_hand() -> None:
-    # |D| / s = 1: bets of 0.5, 1 and 2 each way average to one, and a first pair tells no side.
+    # Bets of 0.45 and 0.85 each way average to one, and a first pair tells no side.
     assert e_process([3.0], [1.0])[0] == pytest.approx(1.0)
-    gains = [np.prod([1 + np.tanh(r), 1 + np.tanh(r)]) for r in (-2, -1, -0.5, 0.5, 1, 2)]
+    gains = [(1 + bet) ** 2 for bet in (-0.85, -0.45, 0.45, 0.85)]
     assert e_process([3.0, 3.0], [1.0, 1.0])[1] == pytest.approx(np.mean(gains))
 
 

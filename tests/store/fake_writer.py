@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from rollbook.clocks import STANDARD, UNKNOWN
+from rollbook.ground.clocks import STANDARD, UNKNOWN
 from rollbook.journal import format as layout
 from rollbook.journal.frames import encode
 

@@ -17,7 +17,7 @@ from fake_writer import FakeWriter, make_run
 from rollbook.book.book import Book
 from rollbook.errors import BadInput, NewerFormat, NotARun, UnknownKey
 from rollbook.journal import format as layout
-from rollbook.seal.folder import seal
+from rollbook.storage.sealing.folder import seal
 
 
 def write_everything(run: Path) -> FakeWriter:
@@ -100,7 +100,7 @@ def merged(run: Path, writer: FakeWriter) -> None:
 
 def seal_left_only(run: Path) -> None:
     """Seal as the keeper of a living writer does."""
-    from rollbook.seal import writers as module
+    from rollbook.storage.sealing import writers as module
 
     alive, same = module.is_alive, module.same_place
     module.is_alive = lambda _: True  # type: ignore[assignment]
@@ -392,7 +392,7 @@ def test_neither_sealing_nor_reading_loads_pandas(tmp_path: Path) -> None:
     code = f"""
 import sys
 from rollbook.book.book import Book
-from rollbook.seal.folder import seal
+from rollbook.storage.sealing.folder import seal
 def read():
     book = Book({str(run)!r})
     book.metrics(); book.metrics(["update/loss"], x="env_step"); book.metrics(["many"], x="env_step"); book.latest()

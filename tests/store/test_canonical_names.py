@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from fake_writer import FakeWriter, make_run
 
-from rollbook import aliases
 from rollbook.book.book import Book
 from rollbook.errors import AmbiguousKey, UnknownKey
-from rollbook.seal.folder import seal
+from rollbook.ground import aliases
+from rollbook.storage.sealing.folder import seal
 
 WRITTEN = {
     "cleanrl": {"charts/episodic_return": "train/return", "losses/approx_kl": "update/approx_kl"},
@@ -25,13 +25,14 @@ WRITTEN = {
         "evaluator/reward_mean": "test/return",
         "learner/cur_lr": "update/learning_rate",
     },
+    "rsl_rl": {"Train/mean_reward": "train/return", "Loss/surrogate": "update/loss/policy"},
     "mrl": {"metrics/rewards": "train/reward"},
     "rllib": {
         "env_runners/episode_return_mean": "train/return",
         "learners/default_policy/policy_loss": "update/loss/policy",
         "evaluation/env_runners/episode_return_mean": "test/return",
     },
-    "trl": {"reward": "train/reward", "kl": "update/approx_kl"},
+    "trl": {"reward": "train/reward", "kl": "update/kl_to_reference"},
 }
 
 
@@ -136,6 +137,6 @@ def test_reading_native_names_does_not_load_the_table(tmp_path: Path) -> None:
     book = written(tmp_path, ["rollout/ep_rew_mean"])
     code = (
         "import sys; from rollbook.book.book import Book; "
-        f"Book({str(book.path)!r}).series('rollout/ep_rew_mean'); assert 'rollbook.aliases' not in sys.modules"
+        f"Book({str(book.path)!r}).series('rollout/ep_rew_mean'); assert 'rollbook.ground.aliases' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

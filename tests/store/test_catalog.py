@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rollbook
-from rollbook import manifest
 from rollbook.errors import AmbiguousRun, BadInput, RunNotFound
+from rollbook.ground import manifest
 from rollbook.runs import catalog
 from rollbook.runs.conditions import holds
 

@@ -15,9 +15,9 @@ import pytest
 import rollbook
 from cases import some_of
 from rollbook.book.book import Book
+from rollbook.book.repair.doctor import repair, verify
 from rollbook.capture.origin.config import write_config_files
 from rollbook.errors import NewerFormat, NotARun, RollbookError
-from rollbook.repair.doctor import repair, verify
 
 ROWS = 400
 

@@ -13,8 +13,8 @@ from fake_writer import FakeWriter, make_run, write_run
 from rollbook.book.book import Book
 from rollbook.book.rewind import cut_at
 from rollbook.errors import BadInput, UnknownKey
-from rollbook.seal.folder import seal
 from rollbook.storage.history import History
+from rollbook.storage.sealing.folder import seal
 
 
 def attempt(n: int, parent: int | None = None, cut: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:

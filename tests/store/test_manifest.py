@@ -5,19 +5,21 @@ from __future__ import annotations
 import copy
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from fake_writer import make_run
 from hypothesis import given
 from hypothesis import strategies as st
 
 import rollbook
-from rollbook import manifest
+from rollbook.book.repair.doctor import repair, verify
 from rollbook.cli.app import app as main
 from rollbook.errors import NotARun
-from rollbook.repair.doctor import repair, verify
+from rollbook.ground import manifest
 
 PAGE: dict[str, Any] = {
     "format": 1, "rollbook": "0.1.0", "id": "k3v9x2ab", "project": "p", "name": "n", "nonce": "x", "status": "finished",
@@ -113,7 +115,8 @@ def test_whatever_stands_in_a_field_the_lives_can_be_followed(odd: Any, name: st
 
 def test_a_sound_manifest_is_read_as_it_was_written(tmp_path: Path) -> None:
     manifest.write(tmp_path, PAGE)
-    assert manifest.read(tmp_path) == PAGE
+    read = manifest.read(tmp_path)
+    assert read == {**PAGE, "revision": read["revision"]}
     assert manifest.clean(PAGE)[1] == []
     assert os.listdir(tmp_path) == ["run.json"]
 
@@ -131,6 +134,7 @@ def test_a_pipe_or_a_device_in_place_of_the_manifest_holds_nobody_up(tmp_path: P
 def test_opening_a_run_that_cannot_be_read_says_so(tmp_path: Path) -> None:
     put(tmp_path / "p" / "good-aaaaaaaa", PAGE)
     bad = put(tmp_path / "p" / "bad-bbbbbbbb", [1, 2])
+    (bad / "data" / "journal").mkdir(parents=True)
     with pytest.raises(NotARun, match="no id"):
         rollbook.open(bad)
     runs = rollbook.open(tmp_path)
@@ -190,3 +194,16 @@ def test_verify_names_damaged_lives_and_repair_makes_them_anew(damaged: Any, tmp
     assert verify(run.folder) == []
     (book,) = rollbook.open(tmp_path)
     assert (book.seed, len(book.attempts), book.metrics("x")["x"].to_pylist()) == (3, 2, [1.0, 3.0])
+
+
+def test_a_later_write_is_later_whatever_the_clock_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = make_run(tmp_path)
+    hour, now, seen = 3600 * 10**9, time.time_ns(), []
+    for jump in (0, -hour, 0, hour, -2 * hour, 0):
+        monkeypatch.setattr(time, "time_ns", lambda jump=jump: now + jump)
+        fields = manifest.read(run)
+        manifest.write(run, {**fields, "notes": str(jump)})
+        seen.append(manifest.progress(manifest.read(run)))
+    assert seen == sorted(set(seen))
+    manifest.write(run, {**manifest.read(run), "attempts": [{"n": 2}], "revision": 0})
+    assert manifest.progress(manifest.read(run)) > seen[-1]  # another attempt is later than any write of the one before

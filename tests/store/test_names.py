@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import rollbook
 from rollbook.book.book import Book
-from rollbook.clocks import STANDARD
-from rollbook.seal.folder import seal
+from rollbook.ground.clocks import STANDARD
 from rollbook.storage.layout import RESERVED, value_name
+from rollbook.storage.sealing.folder import seal
 
 ODD = st.one_of(
     st.sampled_from(

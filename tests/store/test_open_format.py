@@ -16,12 +16,12 @@ import pytest
 from fake_writer import FakeWriter, make_run, write_run
 
 import rollbook
-from rollbook import manifest
 from rollbook.book.book import Book
+from rollbook.book.repair.doctor import repair, verify
 from rollbook.errors import NewerFormat
-from rollbook.repair.doctor import repair, verify
-from rollbook.seal import writers
-from rollbook.seal.folder import seal
+from rollbook.ground import manifest
+from rollbook.storage.sealing import writers
+from rollbook.storage.sealing.folder import seal
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "disk-format.md").read_text("utf-8")

@@ -17,8 +17,8 @@ from cases import some_of
 from rollbook.book import axis, pieces
 from rollbook.book.book import Book
 from rollbook.book.pieces import Piece
-from rollbook.seal.folder import seal
 from rollbook.storage import encode
+from rollbook.storage.sealing.folder import seal
 
 
 def _run(root: Path, seed: int, *, back: bool = False) -> Path:

@@ -7,13 +7,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from fake_writer import FakeWriter, make_run
 
+import rollbook
 from rollbook.book import scan
 from rollbook.book.book import Book
 from rollbook.errors import BadInput
-from rollbook.seal.folder import seal
+from rollbook.storage.sealing.folder import seal
 
 duckdb = pytest.importorskip("duckdb")
 
@@ -186,3 +188,25 @@ def test_an_order_cannot_leave_its_place(run: Path, text: str) -> None:
 
 def test_a_condition_may_have_a_comment(run: Path) -> None:
     assert Book(run).samples(where="reward > 58 -- the best").num_rows == 1
+
+
+def test_a_query_over_a_damaged_part_is_answered_from_the_others_and_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rollbook.book.scan.MANY_ROWS", 1)
+    with rollbook.init("p", "r", dir=tmp_path, sinks=[], rules=[], keeper="inline") as run:
+        run.record("mine", {"x": [0.5, 1.5]}, n=2, env_step=1)
+    with rollbook.init("p", "r", dir=tmp_path, sinks=[], rules=[], keeper="inline", run_id=run.id, resume="must") as on:
+        on.record("mine", {"x": [7.0]}, n=1, env_step=2)
+        (part,) = Path(run.folder).glob("data/mine/*.parquet")
+        group = pq.read_metadata(part).row_group(0)
+        (column,) = [each for each in map(group.column, range(group.num_columns)) if each.path_in_schema == "x"]
+        content = bytearray(part.read_bytes())
+        begin = min(place for place in (column.dictionary_page_offset, column.data_page_offset) if place)
+        content[begin : begin + 8] = b"\xff" * 8
+        part.write_bytes(content)
+        book = Book(run.folder)
+        assert book.sql("select sum(x) from mine").fetchall() == [(7.0,)]
+        assert any(part.name in problem for problem in book.problems(deep=False))
+        with pytest.raises(BadInput):
+            book.sql("select y from mine")

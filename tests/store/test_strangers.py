@@ -13,9 +13,9 @@ from fake_writer import FakeWriter, make_run
 
 from cases import some_of
 from rollbook.book.book import Book
+from rollbook.book.repair.doctor import repair, verify
 from rollbook.errors import Damaged
-from rollbook.repair.doctor import repair, verify
-from rollbook.seal.folder import seal
+from rollbook.storage.sealing.folder import seal
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="links and pipes as POSIX has them")
 
@@ -105,6 +105,7 @@ NAMES = [
     "data/keeper/heartbeat",
     "data/writers.json",
     "data/abandoned.parquet",
+    "data/writers.parquet",
     "data/metrics/wide/0.columns.parquet",
 ]
 MAKERS = [_pipe, _socket, _device]

@@ -30,8 +30,9 @@ VARIABLE = "SEALING_FORKS"
 
 LOADED = (
     "rollbook.keeper.sealing_child", "pyarrow.parquet", "pyarrow.compute", "rollbook.journal.reader", "argparse",
-    "rollbook.seal.abandoned", "rollbook.seal.columns_files", "rollbook.seal.frames", "rollbook.seal.segments",
-    "rollbook.seal.merge", "rollbook.book.book", "rollbook.book.results",
+    "rollbook.storage.sealing.abandoned", "rollbook.storage.sealing.columns_files", "rollbook.storage.sealing.frames",
+    "rollbook.storage.sealing.segments",
+    "rollbook.storage.sealing.merge", "rollbook.book.book", "rollbook.book.results",
 )  # fmt: skip
 
 

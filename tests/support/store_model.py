@@ -2,7 +2,7 @@
 
 Every interleaving is a seed. Each folder has two keepers that live at the same time (of two hosts that share it).
 
-The steps are those of `rollbook.storage.places.commit`; here is only what surrounds them: a store whose answers get
+The steps are those of `rollbook.remote.commit`; here is only what surrounds them: a store whose answers get
 lost, whose puts come late, and processes that die.
 """
 
@@ -14,20 +14,8 @@ from functools import lru_cache
 from random import Random
 from typing import Any
 
-from rollbook.storage.places.commit import Commits, Gone, Local, LocalFile, Manifest, NotShipped
-from rollbook.storage.places.steps import (
-    Away,
-    Delete,
-    Entry,
-    Get,
-    List,
-    LookAgain,
-    Missing,
-    Put,
-    Refused,
-    Stored,
-    Unknown,
-)
+from rollbook.remote.commit import Commits, Gone, Local, LocalFile, Manifest, NotShipped
+from rollbook.remote.steps import Away, Delete, Entry, Get, List, LookAgain, Missing, Put, Refused, Stored, Unknown
 
 ORIGINS = ("a", "b", "c")
 FAILED, DELAYED, LOST = 0.08, 0.08, 0.12

@@ -395,6 +395,14 @@ export interface ErrorWords {
   at?: number | null;
 }
 
+/** What ended a run before its time. */
+export interface Failure {
+  type: string;
+  message: string;
+  traceback: string;
+  stderr: string;
+}
+
 /** What to set; what is left out stays. */
 export interface Fields {
   name?: string | null;
@@ -753,6 +761,7 @@ export interface RunAnswer {
   archived: boolean;
   status: string;
   why: string | null;
+  failure: Failure | null;
   created: number | null;
   ended: number | null;
   updated: number | null;

@@ -4,6 +4,7 @@ import type { Follower, Hub, View } from "./hub.ts";
 import type { Box, Line } from "./model.ts";
 
 const STILL = 4;
+const SECOND = 220; // ms: until then a click may still become a double click
 
 export interface PlotEvents {
   /** A click that was not a drag: the nearest line and the x of its point. */
@@ -35,10 +36,17 @@ export function hold(plot: Held): () => void {
   let start: { share: number; x: number; y: number; view: View; pans: boolean } | null = null;
   let pinch: { gap: number; middle: number; view: View } | null = null;
   let tapped = -Infinity;
+  let waiting: ReturnType<typeof setTimeout> | undefined;
+  /** Where a click waits for whether a second one follows, and whether this press is the second. */
+  let first: { x: number; y: number } | null = null;
+  let second = false;
 
   const down = (event: PointerEvent): void => {
     const view = hub.current();
     if (!view || event.button !== 0) return;
+    second = first !== null && Math.hypot(event.clientX - first.x, event.clientY - first.y) <= STILL;
+    clearTimeout(waiting); // one press decides: of a click and what follows it, only the last acts
+    first = null;
     if (event.pointerType === "touch") {
       fingers.set(event.pointerId, event.clientX);
       if (fingers.size === 2) {
@@ -107,12 +115,17 @@ export function hold(plot: Held): () => void {
     }
     const hit = plot.nearest(event.clientX, event.clientY);
     if (hit) plot.events.foresee?.(hit.line, hit.x);
-    if (hit && plot.events.pick) waiting = setTimeout(() => plot.events.pick?.(hit.line, hit.x), 180);
+    if (!hit || !plot.events.pick || second) return;
+    first = { x: event.clientX, y: event.clientY };
+    waiting = setTimeout(() => {
+      first = null;
+      plot.events.pick?.(hit.line, hit.x);
+    }, SECOND);
   };
-  let waiting: ReturnType<typeof setTimeout> | undefined;
 
   const whole = (): void => {
     clearTimeout(waiting);
+    first = null;
     hub.view.value = null;
     hub.jump(null);
   };

@@ -1,6 +1,6 @@
 /** One chart on the screen: three canvases (frame; texts under x; curves), a cursor, and the hands on it. Knows arrays, not runs. */
 
-import { yRange, type Range } from "../data/range.ts";
+import { apart, yRange, type Range } from "../data/range.ts";
 import { valueAt } from "../data/lines.ts";
 import { copyOf, fit } from "./canvas.ts";
 import { drawAxes, drawGrid, drawLines, drawXTexts } from "./draw.ts";
@@ -249,16 +249,16 @@ export class Plot implements Held {
       .filter((line) => line.ghost !== true)
       .map((line) => ({ line, y: lastIn(line, axes.x1) }))
       .filter((end) => Number.isFinite(end.y))
-      .map((end) => ({ name: end.line.name, py: at.py(end.y) }))
+      .map((end) => ({ name: end.line.name, color: end.line.color, py: at.py(end.y) }))
       .sort((a, b) => a.py - b.py);
-    let low = this.box.top - 12;
+    const shown = ends.slice(0, 12);
+    const places = apart(shown.map((end) => end.py), 12, this.box.top, this.box.bottom);
     pen.font = `600 10.5px ${this.look.font}`;
-    pen.fillStyle = this.look.ink;
     pen.textAlign = "left";
     pen.textBaseline = "middle";
-    for (const end of ends.slice(0, 12)) {
-      low = Math.max(low + 12, Math.min(end.py, this.box.bottom));
-      pen.fillText(end.name.length > 18 ? `…${end.name.slice(-17)}` : end.name, this.box.right + 5, low, 86);
+    for (const [i, end] of shown.entries()) {
+      pen.fillStyle = this.look.series[end.color] ?? this.look.ink;
+      pen.fillText(end.name.length > 18 ? `…${end.name.slice(-17)}` : end.name, this.box.right + 5, places[i] as number, 86);
     }
   }
 

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { SvgPen } from "../charts/pen.ts";
-import { nextColor, toggle } from "./colors.ts";
+import { Colors, nextColor, type Drawn } from "./colors.ts";
 import { counts, doubles, floats, FrameReader } from "./frames.ts";
 import { pattern, sections, telling, tellingFew } from "./keys.ts";
 import { bytes, count, plain, seconds, short, value } from "./numbers.ts";
 import { endOf } from "./lines.ts";
-import { cuts, yRange } from "./range.ts";
+import { apart, cuts, yRange } from "./range.ts";
 import { smooth } from "./smooth.ts";
 import * as ticks from "./ticks.ts";
 
@@ -146,12 +146,33 @@ describe("keys", () => {
 });
 
 describe("colours", () => {
-  test("the lowest free one is taken, and others keep theirs", () => {
-    const drawn = toggle(toggle(toggle([], "a"), "b"), "c");
+  const run = (id: string) => ({ id, runs: [id] });
+  test("the lowest free one is taken, and what is drawn again has the one it had", () => {
+    const colors = new Colors();
+    const drawn = ["a", "b", "c"].reduce<Drawn[]>((all, id) => [...all, { id, color: colors.given(run(id), all) }], []);
     expect(drawn.map(({ color }) => color)).toEqual([1, 2, 3]);
-    const without = toggle(drawn, "b");
+    const without = drawn.filter(({ id }) => id !== "b");
     expect(nextColor(without)).toBe(2);
-    expect(without.map(({ id }) => id)).toEqual(["a", "c"]);
+    expect(colors.given(run("d"), without)).toBe(2);
+    expect(colors.given(run("b"), without)).toBe(2);
+  });
+
+  test("a group keeps its colour when its id changes, and what is stored is read again", () => {
+    let all: [string, number][] = [];
+    const colors = new Colors([], (now) => { all = now; });
+    expect(colors.given({ id: "g1", runs: ["a", "b"] }, [{ id: "x", color: 1 }])).toBe(2);
+    const later = new Colors(all);
+    expect(later.given({ id: "g2", runs: ["b", "c"] }, [])).toBe(2);
+    expect(later.of(run("a"))).toBe(2);
+    expect(later.given(run("a"), [{ id: "g2", color: 2 }])).toBe(1);
+    later.keep({ id: "g2", runs: ["b", "c"] }, 7);
+    expect(later.of({ id: "g2", runs: [] })).toBe(7);
+  });
+
+  test("names at line ends are moved apart and stay inside", () => {
+    expect(apart([10, 12, 90], 12, 0, 100)).toEqual([10, 22, 90]);
+    expect(apart([97, 98, 99], 12, 0, 100)).toEqual([76, 88, 100]);
+    expect(apart([5, 5], 12, 0, 4)).toEqual([0, 12]);
   });
 });
 

@@ -112,3 +112,11 @@ export function cuts(line: Extent, range: Range, x0: number, x1: number, near: n
   }
   return out;
 }
+
+/** Places from top to bottom, moved as little as keeps them `gap` apart, and inside where there is room. */
+export function apart(places: readonly number[], gap: number, top: number, bottom: number): number[] {
+  const out = places.map((place) => Math.max(top, Math.min(bottom, place)));
+  for (let i = 1; i < out.length; i++) out[i] = Math.max(out[i] as number, (out[i - 1] as number) + gap);
+  for (let i = out.length - 1, end = Math.max(bottom, top + gap * (out.length - 1)); i >= 0; i--, end -= gap) out[i] = Math.min(out[i] as number, end);
+  return out;
+}

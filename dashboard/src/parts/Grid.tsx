@@ -30,6 +30,8 @@ export interface GridProps<Row> {
   onOpen?: (row: Row, index: number) => void;
   onHover?: (inside: boolean) => void;
   active?: number | undefined;
+  /** What a row is, wherever it stands: focus and open menus stay with it. */
+  id?: (row: Row) => string;
   class?: string;
   height?: number;
 }
@@ -40,6 +42,7 @@ export function Grid<Row>(props: GridProps<Row>) {
   const scroller = useRef<HTMLDivElement>(null);
   const [seen, setSeen] = useState({ first: 0, last: 40 });
   const [rowHeight, setRowHeight] = useState(props.height ?? 28);
+  const name = (i: number): string | number => { const row = props.row(i); return row === undefined || props.id === undefined ? i : props.id(row); };
   const measure = (): void => {
     const box = scroller.current;
     if (!box) return;
@@ -68,11 +71,16 @@ export function Grid<Row>(props: GridProps<Row>) {
     const top = props.active * rowHeight;
     if (top < box.scrollTop) box.scrollTop = top;
     else if (top + rowHeight * 2 > box.scrollTop + box.clientHeight) box.scrollTop = top + rowHeight * 2 - box.clientHeight;
-  }, [props.active]);
+  }, [props.active !== undefined && props.active >= 0 ? name(props.active) : ""]); // when another row is active, not when the same one stands elsewhere
   const tracks = props.columns.map((column) => column.width).join(" ");
   const narrow = props.columns.filter((column) => column.wide !== true).map((column) => column.width.replace(/minmax\(\d+px/, "minmax(84px")).join(" ");
   const rows = [];
-  for (let i = seen.first; i <= Math.min(seen.last, props.total - 1); i++) rows.push(<Line key={i} index={i} {...props} top={i * rowHeight} />);
+  const used = new Set<string | number>();
+  for (let i = seen.first; i <= Math.min(seen.last, props.total - 1); i++) {
+    const key = used.has(name(i)) ? `${name(i)} ${i}` : name(i); // a row that is pinned stands there twice
+    used.add(key);
+    rows.push(<Line key={key} index={i} {...props} top={i * rowHeight} />);
+  }
   return (
     <div
       ref={scroller} class={`scroll grid ${props.class ?? ""}`} role="table" aria-label={props.label} aria-rowcount={props.total + 1} tabIndex={0}

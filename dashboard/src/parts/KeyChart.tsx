@@ -10,7 +10,7 @@ import { split } from "../data/keys.ts";
 import { smoothed } from "../data/lines.ts";
 import { DeskContext, kindOf, type Desk } from "../state/desk.ts";
 import { ChartMenu } from "./ChartMenu.tsx";
-import { Failure } from "./Say.tsx";
+import { Failure, isInBanner } from "./Say.tsx";
 
 const NO_MARKS: readonly Mark[] = [];
 
@@ -52,7 +52,8 @@ function OnDesk({ desk, name, big, soft, tools }: KeyChartProps & { desk: Desk }
     return here.flatMap((entity) => entity.runs.flatMap((member) => marks.value.get(member.run) ?? []));
   });
   const { scope, name: short } = split(name);
-  const { errors, waiting, span, preliminary } = state.value;
+  const { waiting, span, preliminary } = state.value;
+  const errors = state.value.errors.filter(({ error }) => !isInBanner(error));
   const { xLog, yLog, robust, draw } = look.value;
   const { Draw } = kindNamed(draw);
   const note =

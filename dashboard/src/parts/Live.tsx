@@ -46,6 +46,9 @@ export function Disconnected() {
   );
 }
 
+/** The newest run that began while this page was open; the pages that can show it hear of it in one line. */
+export const newborn = signal<{ run: string; text: string } | null>(null);
+
 interface Event {
   text: string;
   run: string;
@@ -59,9 +62,11 @@ export function Passing() {
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const stops = [watch("runs"), hear("status", (push) => {
+      const name = `${push.project}/${push.name}${push.seed === null ? "" : `, seed ${push.seed}`}`;
+      if (push.was === null) newborn.value = { run: push.run, text: name };
       if (push.was === null || push.was === push.status) return;
       const bad = push.status === "crashed" || push.status === "stale";
-      passing.value = { run: push.run, bad, text: `${push.project}/${push.name}${push.seed === null ? "" : `, seed ${push.seed}`}: ${push.status}${push.why === null ? "" : `, ${push.why}`}.${bad && push.resume_line !== null ? ` Go on with: ${push.resume_line}` : ""}` };
+      passing.value = { run: push.run, bad, text: `${name}: ${push.status}${push.why === null ? "" : `, ${push.why}`}.${bad && push.resume_line !== null ? ` Go on with: ${push.resume_line}` : ""}` };
       clearTimeout(timer);
       timer = setTimeout(() => { passing.value = null; }, STAYS);
     })];

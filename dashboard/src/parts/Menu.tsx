@@ -33,7 +33,7 @@ export function Menu({ what, label, name, kbd, class: kind = "btn", id, plain = 
       style.left = `${Math.max(8, Math.min(at.left, innerWidth - size.width - 8))}px`;
       style.top = `${at.bottom + 4 + size.height > innerHeight ? Math.max(8, at.top - size.height - 4) : at.bottom + 4}px`;
       style.visibility = "visible";
-      (panel.current.querySelector<HTMLElement>("[aria-checked=true]") ?? panel.current.querySelector<HTMLElement>("input, button, a"))?.focus();
+      (panel.current.querySelector<HTMLElement>("input[type=search]") ?? panel.current.querySelector<HTMLElement>("[aria-checked=true]") ?? panel.current.querySelector<HTMLElement>("input, button, a"))?.focus();
     });
   };
   const move = (event: KeyboardEvent): void => {

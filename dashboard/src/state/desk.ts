@@ -4,6 +4,7 @@ import { signal, type ReadonlySignal } from "@preact/signals";
 import { createContext } from "preact";
 import { Hub } from "../charts/hub.ts";
 import type { AxisKind, Line, Mark } from "../charts/model.ts";
+import { colorOfRun } from "./colors.ts";
 import { Feed, type Entity } from "./feed.ts";
 
 export interface Look {
@@ -46,8 +47,8 @@ const PLAIN: Look = { smoothing: 0, xLog: false, yLog: false, robust: true, draw
 let made = 0;
 
 /** A desk for one run, on a page about it. */
-export function deskOf(run: string, name: string, axis: string, axisName: string, more: Partial<Desk> = {}): Desk {
-  const entities = [{ id: run, name, color: 1, runs: [{ run, name }] }];
+export function deskOf(run: string, name: string, axis: string, axisName: string, more: Partial<Desk> = {}, color = colorOfRun(run)): Desk {
+  const entities = [{ id: run, name, color, runs: [{ run, name }] }];
   const feed = new Feed();
   feed.choose({ entities, x: axis, statistic: "each", ghosts: true });
   made += 1;

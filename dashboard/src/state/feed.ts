@@ -109,6 +109,7 @@ export class Feed {
       store.fresh = false;
       store.detail = null;
       store.rough.clear();
+      store.errors.clear();
       if (otherAxis) store.overview.clear();
       for (const id of store.overview.keys()) if (!ids.has(id.split("~")[0] as string)) store.overview.delete(id);
       this.publish(store);
@@ -245,7 +246,13 @@ export class Feed {
       this.took.value = { ms: performance.now() - started, bytes, charts: keys.length };
     } catch (error) {
       if (alive.aborted) return;
-      for (const key of keys) this.store(key).errors.set("", refusal(error));
+      const why = refusal(error);
+      for (const key of keys) {
+        const store = this.store(key);
+        store.asked = "";
+        if (why.code !== "offline" || store.overview.size === 0) store.errors.set("", why); // that the server is away stands in the banner
+      }
+      if (why.code === "offline") return;
     }
     for (const key of keys) {
       const store = this.store(key);
@@ -260,12 +267,18 @@ export class Feed {
     return store.detail.parts;
   }
 
+  /** What the whole range cannot show is an error; a part of it in which nothing lies is not. */
+  private note(store: KeyStore, name: string, error: ErrorBody | undefined, padded: View | null): void {
+    if (padded) return;
+    if (error) store.errors.set(name, refusalOf(error));
+    else store.errors.delete(name);
+  }
+
   private putRun(store: KeyStore, entry: SeriesEntry, payload: ArrayBuffer, look: LineLook, padded: View | null): void {
     store.errors.delete("");
     const parts = this.target(store, padded);
     const id = entry.ghost === undefined ? look.id : `${look.id}~${entry.ghost}`;
-    if (entry.error) store.errors.set(look.name, refusalOf(entry.error));
-    else store.errors.delete(look.name);
+    this.note(store, look.name, entry.error, padded);
     if (entry.kind === "none" || entry.error) {
       parts.delete(id);
       return;
@@ -277,7 +290,7 @@ export class Feed {
   private putGroup(store: KeyStore, entry: CurveEntry, payload: ArrayBuffer, look: LineLook, padded: View | null): void {
     store.errors.delete("");
     const parts = this.target(store, padded);
-    if (entry.error) store.errors.set(look.name, refusalOf(entry.error));
+    this.note(store, look.name, entry.error, padded);
     if (entry.kind === "none" || entry.error) {
       parts.delete(look.id);
       return;

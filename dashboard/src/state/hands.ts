@@ -45,8 +45,8 @@ export function listen(): void {
   addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.metaKey || event.ctrlKey || event.altKey) return;
     if (types(event.target) && event.key !== "Escape") return;
-    // What lies on top has the keys: Esc closes the sheet or the menu, and nothing behind it.
-    if (document.querySelector("dialog[open]") !== null || (event.key === "Escape" && document.querySelector(":popover-open") !== null)) return;
+    // What lies on top has the keys: Esc closes the sheet or the menu, and no letter reaches what is behind it.
+    if (document.querySelector("dialog[open], :popover-open") !== null) return;
     const target = event.target as HTMLElement | null;
     // A focused button or link keeps the keys it has by nature.
     if ((event.key === "Enter" || event.key === " ") && target?.closest("button, a, summary, [role=menuitem]")) return;

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from rollbook.values.arrays import host_array
+from rollbook.ground.values.arrays import host_array
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.array_types import NDArray
+    from rollbook.ground.array_types import NDArray
 
 __all__ = ["as_frames", "as_grid", "as_picture", "as_rgb", "as_uint8"]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rollbook.run.run import Run
     from rollbook.run.scope import Scope
 
-__all__ = ["Users", "clean_name", "find_run", "takes_native_keys"]
+__all__ = ["Users", "clean_name", "find_run", "keep_config", "takes_native_keys"]
 
 
 def clean_name(text: object, default: str) -> str:
@@ -34,6 +34,12 @@ def takes_native_keys(run: object) -> Any:
     if writer is not None:
         writer.native_keys = True
     return run
+
+
+def keep_config(run: Any, settings: Mapping[str, object]) -> None:
+    """Add a framework's settings to the run's config; an entry that the program gave itself stays."""
+    config = run.run.config
+    config.update({str(key): value for key, value in settings.items() if key not in config})
 
 
 def find_run(

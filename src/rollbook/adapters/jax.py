@@ -20,10 +20,10 @@ import weakref
 from functools import lru_cache
 
 from rollbook.adapters import _versions
-from rollbook.bill import Bill
 from rollbook.errors import BadInput
-from rollbook.foreign import is_foreign
-from rollbook.values import flatten
+from rollbook.ground.bill import Bill
+from rollbook.ground.foreign import is_foreign
+from rollbook.ground.values import flatten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

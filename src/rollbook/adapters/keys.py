@@ -1,4 +1,4 @@
-"""The canonical names of reinforcement learning, for those who write or use an adapter: see `rollbook.aliases`.
+"""The canonical names of reinforcement learning, for those who write or use an adapter: see `rollbook.ground.aliases`.
 
 keys.canonical("rollout/ep_rew_mean")     'train/return'
 keys.estimator("rollout/ep_rew_mean")     'mean of the last 100 finished episodes'
@@ -7,7 +7,17 @@ keys.resolve("train/return", book.keys()) ['rollout/ep_rew_mean']
 
 from __future__ import annotations
 
-from rollbook.aliases import TABLE, Canonical, Native, candidates, canonical, describe, estimator, native_names, resolve
+from rollbook.ground.aliases import (
+    TABLE,
+    Canonical,
+    Native,
+    candidates,
+    canonical,
+    describe,
+    estimator,
+    native_names,
+    resolve,
+)
 
 __all__ = [
     "TABLE",

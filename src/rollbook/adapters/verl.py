@@ -17,8 +17,8 @@ from pathlib import Path
 
 from rollbook.adapters import _versions
 from rollbook.adapters._run import find_run
-from rollbook.bill import Bill
 from rollbook.errors import BadInput
+from rollbook.ground.bill import Bill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from rollbook.array_types import NDArray
 from rollbook.book.hosts import Host
 from rollbook.book.metrics import IDENTITY, chosen, identity, pivot
 from rollbook.book.pieces import Piece, Pieces
 from rollbook.book.read_context import Timelines
+from rollbook.ground.array_types import NDArray
 from rollbook.storage.columns import from_numpy, take_table, to_numpy
 from rollbook.storage.history import Attempts, History
 from rollbook.storage.layout import value_name

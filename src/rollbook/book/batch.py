@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rollbook.array_types import NDArray
 from rollbook.book.envelope import as_they_lie, envelope, usual_axis
 from rollbook.book.metrics import all_keys
 from rollbook.book.pieces import Pieces
@@ -14,6 +13,7 @@ from rollbook.book.read_context import Context, counts
 from rollbook.book.select import resolve_keys, select_metrics
 from rollbook.book.series import Buckets, Series, raw_series, reduce_points, reduced_rows, stretches
 from rollbook.errors import AmbiguousKey, UnknownKey
+from rollbook.ground.array_types import NDArray
 from rollbook.storage.columns import to_numpy
 
 __all__ = ["batch"]

@@ -10,9 +10,13 @@ Reading never changes the folder and never executes anything found in it.
 
 from __future__ import annotations
 
+import rollbook.ground.readers  # noqa: F401 - first: it explains a package that does not load
+
+# isort: split
+
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -33,8 +37,9 @@ from rollbook.book.nearest import nearest_rows, read_near, values_at
 from rollbook.book.pictures import waiting_pixels, with_files
 from rollbook.book.pieces import Pieces, RunFiles
 from rollbook.book.read_context import Context
+from rollbook.book.rollout import Rollout, find_rollout
 from rollbook.book.run_fields import RunFields
-from rollbook.book.scan import Scan, scan_of
+from rollbook.book.scan import Scan, scan_of, scan_of_table
 from rollbook.book.sealed_rows import SealedRows
 from rollbook.book.select import canonical_keys, select_metrics
 from rollbook.book.series import Series
@@ -42,26 +47,28 @@ from rollbook.book.sql import Database, one_condition, one_order, unique_samples
 from rollbook.book.summary import summary_of
 from rollbook.book.tables import binned, count_rows, read_metrics_rows, read_table
 from rollbook.errors import BadInput, UnknownKey, did_you_mean, suggesting
+from rollbook.ground.tables import FORWARDED, TABLES
 from rollbook.journal.reader import JournalReader
 from rollbook.protocols import Row
-from rollbook.storage import layout, status
+from rollbook.storage import layout, source, status
 from rollbook.storage.columns import arrays, in_microseconds, in_utc, take_table, to_numpy
 from rollbook.storage.history import Attempts, CheckpointRow, History
-from rollbook.storage.places import views
-from rollbook.tables import FORWARDED, TABLES
 
 T = TypeVar("T")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.array_types import NDArray
+    from rollbook.ground.array_types import NDArray
     from rollbook.plots import Picture
 
 __all__ = ["Book"]
 
 
-_INTERNAL = frozenset(("context", "files"))
+_INTERNAL = frozenset(("asked", "context", "files"))
 """What rooms of rollbook use of a book; completion leaves it out."""
+
+
+_FEW_ROWS = 1_000
 
 
 class Book(RunFields):
@@ -80,11 +87,12 @@ class Book(RunFields):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._folder = os.fspath(path)
-        views.freshen(self._folder)
+        source.freshen(self._folder)
         super().__init__(self._folder)
         self.files = RunFiles(self._folder)
         self._hosts = WriterHosts(self._folder)
-        self._database = Database(self._scan, os.path.abspath(layout.data_folder(self._folder)))
+        folder = os.path.abspath(layout.data_folder(self._folder))
+        self._database = Database(self._scan, folder, self.files.leave_out)
 
     def __repr__(self) -> str:
         return f"<Book of {self.project}/{self.name} {self.id}, {self.status}: {self._folder}>"
@@ -115,7 +123,8 @@ class Book(RunFields):
     def writers(self) -> list[dict[str, Any]]:
         """Every process that wrote, first come first: id, host, pid, attempt, rank, main, whereabouts and `state`.
 
-        The state is closed (it said goodbye), writing, died (it ended without one), or unknown: it is on another host.
+        The state is closed (it said goodbye), writing, died (it ended without one), or unknown: it is on another host,
+        whose keeper has not counted it among the dead.
         The keepers' own writers are left out.
         """
         return writers_of(self._folder)
@@ -141,11 +150,20 @@ class Book(RunFields):
 
         return self.files.read(["metrics"], work)
 
-    def problems(self) -> list[str]:
-        """What could not be read and why, and sealed files that are gone; empty if all is well. Reads every table."""
+    def problems(self, *, deep: bool = True) -> list[str]:
+        """What could not be read or sealed and why, and sealed files that are gone; empty if all is well.
+
+        Args:
+          deep: read every page of every sealed file of the folder, a few rows at a time; False: what opening the
+            files shows, and what was met so far. Of a run in a remote it is the latter.
+        """
         names = [*dict.fromkeys([*TABLES, *layout.table_names(self._folder)])]
         self.files.read(names, lambda tables: None)
-        return sorted([*self.files.problems.values(), *self.files.missing()])
+        if deep:
+            for name in names:
+                self.files.check(name)
+        unsealed = filter(None, [status.why_unsealed(self._folder)])
+        return sorted([*self.files.problems.values(), *self.files.missing(), *unsealed])
 
     # -- metrics
 
@@ -358,6 +376,39 @@ class Book(RunFields):
         """
         return self._asked("samples", where, order_by, limit, attempts, unique=unique)
 
+    @suggesting
+    def rollouts(
+        self,
+        where: str | None = None,
+        order_by: str | None = None,
+        limit: int | None = None,
+        attempts: Attempts = "effective",
+    ) -> pa.Table:
+        """The rollouts, one row each, with the columns of their newest fate where one is known: the view `rollouts_now`
+        of `sql`.
+
+        Args:
+          where, order_by: SQL, such as "staleness > 4 and used" and "advantage desc".
+          limit: at most so many rows.
+          attempts: "effective", "all", or attempt numbers.
+        """
+        condition = "" if where is None else f" where {one_condition(where)}"
+        order = '"time", "writer", "lane", "seq", "index"' if order_by is None else one_order(order_by)
+        most = "" if limit is None else f" limit {int(limit)}"
+        folder = os.path.abspath(layout.data_folder(self._folder))
+        database = Database(lambda name, tries: self._scan(name, tries, attempts), folder)
+        return in_utc(database.arrow(f"select * from rollouts_now{condition} order by {order}{most}", []))
+
+    def rollout(self, rollout_id: str) -> Rollout:
+        """One rollout, with its turns, tokens, group, history, task and fates.
+
+        Args:
+          rollout_id: its id.
+        Raises:
+          UnknownKey: there is none.
+        """
+        return find_rollout(self, str(rollout_id))
+
     def _asked(
         self, table: str, where: str | None, order_by: str | None, limit: int | None, attempts: Attempts,
         *, unique: bool = False,
@@ -367,12 +418,26 @@ class Book(RunFields):
             return self.table(table, attempts)
         condition = "" if where is None else f" where {one_condition(where)}"
         order = '"time"' if order_by is None else one_order(order_by)
-        scan = self._scan(table, attempts)
-        source = unique_samples(scan.columns) if unique else table
+        scan = self._scan(table, attempts=attempts)
+        rows = unique_samples(scan.columns) if unique else table
         most = "" if limit is None else f" limit {int(limit)}"
         folder = os.path.abspath(layout.data_folder(self._folder))
-        database = Database(lambda name: scan if name == table else self._scan(name, attempts), folder)
-        return in_utc(database.arrow(f"select * from {source}{condition} order by {order}{most}", self._tables()))
+        first = [scan]
+        database = Database(
+            lambda name, tries: first.pop() if name == table and first else self._scan(name, tries, attempts),
+            folder,
+            self.files.leave_out,
+        )
+        which = [name for name in ("writer", "lane", "seq", "index") if name in scan.columns]
+        if not unique:  # rows of one moment always come in the same order
+            order += "".join(f', "{name}"' for name in which)
+        if limit is not None and 0 < limit <= _FEW_ROWS and scan.queries and "seq" in which and not unique:
+            # Of rows that are wide, all columns of a few are read, and of the others what decides which these are.
+            asked = f"select seq from {table}{condition} order by {order}{most}"
+            seqs = sorted(set(database.arrow(asked, self._tables())["seq"].to_pylist()))
+            among = f"seq in ({', '.join(map(str, seqs)) or 'null'})"
+            condition = f" where {among}" + (f" and {one_condition(where)}" if where is not None else "")
+        return in_utc(database.arrow(f"select * from {rows}{condition} order by {order}{most}", self._tables()))
 
     def timings(self, name: str | None = None, attempts: Attempts = "effective") -> pa.Table:
         """How long stages took: name (a/b for nested ones) and seconds."""
@@ -466,7 +531,8 @@ class Book(RunFields):
     def sql(self, query: str, *, unlocked: bool = False) -> Any:
         """The answer of DuckDB to a query over this run's tables, as a relation.
 
-        Tables are named as the methods are: metrics, episodes, … Keys with a slash need quotes: "train/return". Times
+        Tables are named as the methods are: metrics, episodes, … and `rollouts_now`, the rollouts with their newest
+        fates. Keys with a slash need quotes: "train/return". Times
         are in UTC, without a zone. Of large tables the columns and blocks are read that the query needs.
 
         Args:
@@ -477,15 +543,25 @@ class Book(RunFields):
         """
         return self._database.sql(query, self._tables(), unlocked=unlocked)
 
-    def _scan(self, table: str, attempts: Attempts = "effective") -> Scan:
+    def asked(self, query: str, tables: Mapping[str, pa.Table]) -> pa.Table:
+        """The answer to a query over this run's tables and some others, its times in UTC; not for users."""
+        folder = os.path.abspath(layout.data_folder(self._folder))
+        database = Database(
+            lambda name, tries: scan_of_table(tables[name]) if name in tables else self._scan(name, tries),
+            folder,
+            self.files.leave_out,
+        )
+        return in_utc(database.arrow(query, [*self._tables(), *tables]))
+
+    def _scan(self, table: str, tries: int = 0, attempts: Attempts = "effective") -> Scan:
         def work(tables: dict[str, Pieces]) -> Scan:
-            return scan_of(table, tables[table], self.context(tables[table], attempts))
+            return scan_of(table, tables[table], self.context(tables[table], attempts), tries, streamed=True)
 
         return self.files.read([table], work)
 
     def show(self, height: int = 640) -> Any:
         """The page of this run in a notebook's cell, live; `height` in pixels. Served on 127.0.0.1 by this process."""
-        from rollbook._views import show
+        from rollbook.ground.views import show
 
         return show(self._folder, height)
 

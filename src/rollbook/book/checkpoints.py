@@ -17,8 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.errors import UnknownKey, did_you_mean
+from rollbook.ground.brief import brief
+from rollbook.storage import source
 from rollbook.storage.columns import from_numpy, to_numpy
-from rollbook.storage.places import views
 
 __all__ = [
     "SavedCheckpoint",
@@ -30,6 +31,7 @@ __all__ = [
 ]
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class SavedCheckpoint:
     """One checkpoint that is still there.
@@ -78,7 +80,7 @@ def choose_checkpoint(rows: Iterable[Mapping[str, object]], which: str, folder: 
         identity: row
         for identity, row in kept_checkpoints(rows).items()
         if row.get("path")
-        and (file_of_checkpoint(row, folder).exists() or views.has(folder, str(row["path"]).replace(os.sep, "/")))
+        and (file_of_checkpoint(row, folder).exists() or source.has(folder, str(row["path"]).replace(os.sep, "/")))
     }
     if which in present:
         return present[which]
@@ -96,7 +98,7 @@ def find_checkpoint(table: pa.Table, which: str, folder: Path, clocks: Iterable[
         present = list(kept_checkpoints(rows))
         words = "no checkpoint that is still there has a score" if which == "best" and present else "there is none"
         raise UnknownKey(f"checkpoint({which!r}): {words}.{did_you_mean(which, ['best', 'last', *present])}")
-    views.fetch(folder, [str(row["path"]).replace(os.sep, "/")])
+    source.fetch(folder, [str(row["path"]).replace(os.sep, "/")])
     best = choose_checkpoint(rows, "best", folder)
     score = row.get("score")
     return SavedCheckpoint(

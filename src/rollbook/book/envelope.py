@@ -10,15 +10,15 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from rollbook.array_types import NDArray
 from rollbook.book.metrics import all_keys
 from rollbook.book.pieces import Lines, Piece, Pieces
 from rollbook.book.read_context import Context, counts
 from rollbook.book.select import resolve_keys, select_metrics
 from rollbook.book.series import Buckets, Series, first_whole, raw_series, reduce_points, starts_between, stretch_edges
 from rollbook.errors import Damaged
+from rollbook.ground.array_types import NDArray
+from rollbook.storage import source
 from rollbook.storage.columns import to_numpy
-from rollbook.storage.places import views
 from rollbook.storage.pyramid import MIN_ROWS, Pyramid, bucket_rows, pyramid_path
 
 TYPE_CHECKING = False
@@ -326,7 +326,7 @@ def _pyramid(piece: Piece, run: Context) -> Pyramid | None:
 def _ranges(piece: Piece, axis: str, run: Context) -> tuple[NDArray, NDArray, NDArray] | None:
     """What the pyramid of a part says of an axis: the footer of a part with thousands of row groups is slow to ask. Not
     of a part in a store whose pyramid nobody has asked for yet: its footer is here."""
-    if piece.part is not None and piece.part.pyramid is None and views.is_view(piece.part.path):
+    if piece.part is not None and piece.part.pyramid is None and source.is_view(piece.part.path):
         return None
     pyramid = _pyramid(piece, run)
     if pyramid is None or axis not in pyramid.axes:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import os
 from collections.abc import Iterator
 from typing import IO
@@ -12,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rollbook.errors import BadInput, UnknownOption, did_you_mean
-from rollbook.files import replacing
+from rollbook.ground.files import replacing
+from rollbook.ground.texts import csv_cell, json_text
 from rollbook.storage.columns import strings
-from rollbook.texts import csv_cell
 
 __all__ = ["export_table"]
 
@@ -26,7 +24,7 @@ def export_table(table: pa.Table, target: str | os.PathLike[str] | IO[bytes], ki
 
     CSV: cells that hold lists or dicts are written as JSON; missing cells are empty; texts that a spreadsheet
     would take for a formula begin with an apostrophe. JSON lines: missing cells are left
-    out; NaN and infinities are the strings "nan", "inf" and "-inf", for JSON has no such numbers.
+    out; NaN and infinities are the texts "NaN", "Infinity" and "-Infinity", for JSON has no such numbers.
 
     Raises:
       UnknownOption: a format other than csv, jsonl, parquet, arrow. BadInput: the folder of the file does not exist.
@@ -55,8 +53,7 @@ def _write(table: pa.Table, file: IO[bytes], kind: str) -> None:
         pyarrow.csv.write_csv(_harmless(_flat(table)), file)
     else:
         for row in _rows(table):
-            plain = {name: _json_value(value) for name, value in row.items() if value is not None}
-            file.write(json.dumps(plain, default=str).encode() + b"\n")
+            file.write(json_text({name: value for name, value in row.items() if value is not None}).encode() + b"\n")
 
 
 def _rows(table: pa.Table) -> Iterator[dict[str, object]]:
@@ -73,7 +70,7 @@ def _flat(table: pa.Table) -> pa.Table:
     for place, field in enumerate(table.schema):
         if pa.types.is_nested(field.type) or pa.types.is_binary(field.type) or pa.types.is_dictionary(field.type):
             cells = [
-                None if cell is None else cell if isinstance(cell, str) else json.dumps(_json_value(cell), default=str)
+                None if cell is None else cell if isinstance(cell, str) else json_text(cell)
                 for cell in table.column(place).to_pylist()
             ]
             table = table.set_column(place, field.name, pa.array(cells, pa.string()))
@@ -87,15 +84,3 @@ def _harmless(table: pa.Table) -> pa.Table:
             cells = [None if cell is None else csv_cell(cell) for cell in table.column(place).to_pylist()]
             table = table.set_column(place, field.name, strings(cells))
     return table
-
-
-def _json_value(value: object) -> object:
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "backslashreplace")
-    if isinstance(value, list):
-        return [_json_value(item) for item in value]
-    if isinstance(value, dict):
-        return {name: _json_value(item) for name, item in value.items()}
-    return value

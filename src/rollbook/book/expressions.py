@@ -1,7 +1,8 @@
 """SQL expressions that users give as `where` and `order_by`: read with DuckDB's own parser, and kept in their place.
 
 A text is taken only if it is one expression: no further statement, no query inside, nothing that reads a file. So it
-can stand in a query of ours and say nothing but what it was asked for.
+can stand in a query of ours and say nothing but what it was asked for. It is read in time proportional to its length,
+which is bounded.
 """
 
 from __future__ import annotations
@@ -12,13 +13,21 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from rollbook._optional import need
 from rollbook.errors import BadInput
+from rollbook.ground.optional import need
 
-__all__ = ["Expression", "condition", "nodes_of"]
+__all__ = ["LONGEST", "MOST_COLUMNS", "MOST_TERMS", "Expression", "condition", "literal", "nodes_of", "quoted"]
+
+LONGEST = 20_000
+"""Characters of a condition."""
+MOST_TERMS = 4_000
+"""Columns and values that a condition may name; `name = 'x' or name = 'y'` names four."""
+MOST_COLUMNS = 200
+"""Different columns that it may name."""
 
 _QUOTED = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*")""")
-_HAS = re.compile(r"([A-Za-z_][\w.]*)\s+has\s+$")
+# Each pattern starts at the beginning of a word only: from every letter of a long one its cost would be quadratic.
+_HAS = re.compile(r"(?<![\w.])([A-Za-z_][\w.]*)\s+has\s+$")
 _NESTED = re.compile(r"(?<![\w.])(?:config|summary|total)(?:\.\w+)*\s*\[\s*$")
 _WORDS = re.compile(r"(?<![\w.])(None|True|False)(?![\w.(])")
 _RESERVED = re.compile(r"(?<![\w.])group(?![\w.(]|\s+by\b)", re.IGNORECASE)  # a field of runs and a word of SQL
@@ -55,8 +64,13 @@ def condition(text: str, *, where: str = "where") -> Expression:
       text: the condition.
       where: how the caller's argument is called, for the error.
     Raises:
-      BadInput: it is not one expression.
+      BadInput: it is not one expression, or too long a one (`LONGEST`, `MOST_TERMS`, `MOST_COLUMNS`).
     """
+    if len(text) > LONGEST:
+        raise BadInput(
+            f"{where}={text!r:.80}… has {len(text):,} characters; a condition has {LONGEST:,} at most. "
+            "Ask in several, or choose the rows in Python"
+        )
     if not text.strip():
         raise BadInput(f"{where}={text!r}: there is no condition. {_HINT}")
     sql = f"({_spelled(text)}\n)"  # the line ends a comment, so that nothing behind it is swallowed
@@ -99,7 +113,7 @@ def _expressions(query: str, text: str, where: str, *, expected: int) -> list[tu
     node = _select(query, text, where)
     chosen = node.get("select_list") or []
     if len(chosen) != expected or node.get("modifiers"):
-        raise BadInput(f"{where}={text!r} is more than one condition. {_HINT}")
+        raise BadInput(f"{where}={text!r:.200} is more than one condition. {_HINT}")
     return [tuple(_columns(each, text, where)) for each in chosen]
 
 
@@ -111,9 +125,9 @@ def _select(query: str, text: str, where: str) -> dict[str, Any]:
     try:
         tree = json.loads(_parsed(query))
     except Exception as err:  # a text that not even the parser takes, such as one with a NUL
-        raise BadInput(f"{where}={text!r:.200} cannot be read: {err}. {_HINT}") from None
+        raise BadInput(f"{where}={text!r:.200} cannot be read: {str(err)[:300]}. {_HINT}") from None
     if tree.get("error"):
-        said = str(tree.get("error_message") or "").partition("\n")[0]
+        said = str(tree.get("error_message") or "").partition("\n")[0][:300]
         raise BadInput(f"{where}={text!r:.200} cannot be read: {said}. {_HINT}")
     statements = tree.get("statements") or []
     node: dict[str, Any] = statements[0].get("node") or {} if len(statements) == 1 else {}
@@ -138,12 +152,20 @@ def _parsed(query: str) -> str:
 
 def _columns(node: dict[str, object], text: str, where: str) -> list[tuple[str, ...]]:
     names: dict[tuple[str, ...], None] = {}
+    terms = 0
     for each in nodes_of(node):
         refused = _REFUSED.get(str(each.get("class")))
+        terms += each.get("class") in ("COLUMN_REF", "CONSTANT")
         if refused:
             raise BadInput(f"{where}={text!r:.200} uses {refused}, which it may not. {_HINT}")
         if each.get("class") == "COLUMN_REF":
             names[tuple(str(part) for part in each["column_names"])] = None
+    for many, most, what in (
+        (terms, MOST_TERMS, "columns and values"),
+        (len(names), MOST_COLUMNS, "different columns"),
+    ):
+        if many > most:
+            raise BadInput(f"{where}={text!r:.80}… names {many:,} {what}; a condition names {most:,} at most")
     return list(names)
 
 
@@ -157,3 +179,13 @@ def nodes_of(node: object) -> Iterator[dict[str, Any]]:
             stack.extend(each.values())
         elif isinstance(each, list):
             stack.extend(each)
+
+
+def quoted(name: str) -> str:
+    """A name as SQL spells it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """A text as SQL spells it."""
+    return "'" + text.replace("'", "''") + "'"

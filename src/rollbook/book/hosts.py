@@ -10,7 +10,8 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from rollbook.files import read_json
+from rollbook.ground import manifest
+from rollbook.ground.files import read_json
 from rollbook.journal.files import names_in
 from rollbook.journal.liveness import is_alive
 from rollbook.journal.writers import list_writers
@@ -81,7 +82,17 @@ def writers_of(run_folder: str) -> list[dict[str, Any]]:
             **{field: about.get(field) for field in ("host", "pid", "attempt", "rank", "main")},
             "whereabouts": about.get("whereabouts") or {},
         })  # fmt: skip
+    _judge_by_keepers(writers, manifest.look(run_folder).get("writers_died"))
     return writers
+
+
+def _judge_by_keepers(writers: list[dict[str, Any]], died: object) -> None:
+    """Call side writers of other hosts dead where the keeper of their host counted as many, as `rollbook ls` does."""
+    for host, n in died.items() if isinstance(died, dict) else ():
+        unknown = [w for w in writers if w["state"] == "unknown" and w["host"] == host and not w["main"]]
+        if len(unknown) <= n:
+            for writer in unknown:
+                writer["state"] = "died"
 
 
 def _host(about: Mapping[str, object]) -> Host:

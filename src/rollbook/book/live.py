@@ -12,17 +12,20 @@ import os
 import struct
 import time
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
+import numpy as np
 import pyarrow as pa
 
 from rollbook.errors import Damaged, NewerFormat
-from rollbook.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import is_foreign, tolerating
 from rollbook.journal import format as layout
 from rollbook.journal.files import names_in, open_regular, parse_name
 from rollbook.journal.frame_files import FrameFile
 from rollbook.journal.frames import decode
 from rollbook.journal.segments import SETTLE_SECONDS, Segment
 from rollbook.journal.writers import WriterInfo
+from rollbook.storage.columns import empty_table, take_table, to_numpy
 from rollbook.storage.durable import DurableMarks
 from rollbook.storage.fills import Fills
 from rollbook.storage.frame_tables import FrameTables, table_of
@@ -31,12 +34,15 @@ from rollbook.storage.tabulate import Meta, committed_words, segment_meta, segme
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.array_types import NDArray
+    from rollbook.ground.array_types import NDArray
 
-__all__ = ["LiveJournal", "LiveSegment", "Moved", "Snapshot"]
+__all__ = ["LiveFrames", "LiveJournal", "LiveSegment", "Moved", "Snapshot"]
 
 _MOST_KEPT_BYTES = 256 * 1024 * 1024
 """Rows of segments that are kept in memory from the look to the reading; those beyond are read again."""
+
+_MOST_KEPT_FRAMES = 16 * 1024 * 1024
+"""Bytes of frames whose rows are kept in memory from one snapshot to the next; those of other files are read again."""
 
 
 class Moved(Exception):
@@ -140,12 +146,60 @@ class LiveSegment:
         self.meta.update(first_seq=self.lowest_seq, last_seq=self.last_seq, rows=self.rows)
 
 
+class LiveFrames:
+    """The rows of one group of frames of one frame file, in memory or read again when they are asked for.
+
+    Attributes:
+      meta: what they hold; see `store.tabulate.Meta`.
+      rows: how many.
+      size: about how many bytes they take in memory.
+      names: of their columns.
+      empty: their table without rows.
+    """
+
+    def __init__(self, meta: Meta, table: pa.Table, load: Callable[[], pa.Table] | None) -> None:
+        self.meta, self.rows, self.size = meta, table.num_rows, int(table.nbytes)
+        self.names: list[str] = table.column_names
+        self.empty = empty_table(table.schema)
+        self._seqs: NDArray = to_numpy(table["seq"])[0].copy()
+        self._table = table if load is None else None
+        self._load = load
+        self._kept: NDArray | None = None
+
+    def table(self) -> pa.Table:
+        """All columns of the rows.
+
+        Raises:
+          Moved, FileNotFoundError: they were not kept, and the file was sealed since.
+        """
+        table = self._table if self._load is None else self._load()
+        return table if self._kept is None else take_table(table, self._kept)
+
+    def read(self, columns: Sequence[str] | None) -> pa.Table:
+        """Columns of the rows; those that are not there are left out."""
+        if columns is None:
+            return self.table()
+        return self.table().select([name for name in columns if name in self.names])
+
+    def outside(self, sealed: Sequence[tuple[int, int]], top: int | None) -> LiveFrames:
+        """The rows up to `top` that are not sealed."""
+        inside = np.zeros(self.rows, dtype=bool) if top is None else self._seqs > top
+        for first, last in sealed:
+            inside |= (self._seqs >= first) & (self._seqs <= last)
+        if not inside.any():
+            return self
+        left = copy.copy(self)
+        left._kept = kept = np.flatnonzero(~inside)
+        left.size, left.rows = self.size * len(kept) // max(1, self.rows), len(kept)
+        return left
+
+
 class Snapshot:
     """What the journal held at one moment.
 
     Attributes:
       segments: rows of streams.
-      frames: (description, table) of each group of each frame file.
+      frames: rows of frames, by group and file.
       fills: values that came later, as far as they are in the journal.
       writers: all writers that have a folder there.
       tops: (writer, lane) -> the sequence number up to which the snapshot reaches.
@@ -153,7 +207,7 @@ class Snapshot:
 
     def __init__(self) -> None:
         self.segments: list[LiveSegment] = []
-        self.frames: list[tuple[Meta, pa.Table]] = []
+        self.frames: list[LiveFrames] = []
         self.fills = Fills()
         self.writers: list[WriterInfo] = []
         self.tops: dict[tuple[str, int], int] = {}
@@ -174,7 +228,7 @@ class LiveJournal:
         self._logs: dict[str, _Log] = {}
         self._writers: dict[str, WriterInfo] = {}
         self._left: dict[str, LiveSegment] = {}
-        self._kept_bytes = 0
+        self._kept_bytes = self._kept_frames = 0
         self.problems: dict[str, str] = {}
         self.marks = DurableMarks(run)
 
@@ -189,7 +243,7 @@ class LiveJournal:
           tables: whose frames are taken in; those of other tables are not decoded.
         """
         self.marks = DurableMarks(self._run)
-        self._kept_bytes = 0
+        self._kept_bytes = self._kept_frames = 0
         snapshot = Snapshot()
         snapshot.writers = self._list_writers()
         seen: dict[str, int] = {}
@@ -217,7 +271,7 @@ class LiveJournal:
             for payload in log.fill_payloads:
                 snapshot.fills.add_frame(*log.whose, payload)
         for log in logs.values():
-            snapshot.frames += log.tables(snapshot.fills)
+            snapshot.frames += log.rows(snapshot.fills)
         self._logs = logs
         self._left = {path: segment for (path, _), segment in segments.items() if segment.is_final}
         for segment in segments.values():
@@ -321,73 +375,170 @@ class LiveJournal:
         log = self._logs.get(path)
         if log is None or log.inode != inode:
             log = _Log(path, inode, lane, info)
-        log.scan(tables, self.problems)
+        self._kept_frames += log.scan(tables, self.problems, _MOST_KEPT_FRAMES - self._kept_frames)
         return log
 
 
 class _Log:
-    """One frame file and the tables that its frames give."""
+    """One frame file and the rows of its frames, table by table. Each frame is found once, and decoded when needed."""
 
     def __init__(self, path: str, inode: int, lane: int, info: WriterInfo) -> None:
         self.path, self.inode, self._lane, self._info = path, inode, lane, info
         self.whose = (info.id, lane)
         self.last_seq = 0
-        self._ends: dict[str, int] = {}  # by table: up to where its frames have been taken in
-        self._odd: dict[int, str] = {}
-        self._tables = FrameTables(info, lane)
-        self._pending: list[tuple[int, int, dict[str, object]]] = []
-        self._built: list[tuple[Meta, pa.Table]] | None = None
-        self.fill_payloads: list[dict[str, object]] = []
+        self._end = 0
+        self._torn = 0
+        self._frames: dict[str, list[_Frame]] = {}
+        self._taken: dict[str, _Taken] = {}
+        self._texts: dict[int, str] = {}
+        self._pending: dict[int, tuple[int, int, dict[str, object]]] = {}
+        self._fills: dict[int, dict[str, object]] = {}
 
-    def scan(self, tables: Collection[str], problems: dict[str, str]) -> None:
+    @property
+    def fill_payloads(self) -> list[dict[str, object]]:
+        """The late values that its frames bring."""
+        return list(self._fills.values())
+
+    def scan(self, tables: Collection[str], problems: dict[str, str], spare: int) -> int:
         """Take in the frames of some tables that are new, up to where the file ends now, though it may grow meanwhile.
 
         Frames of other tables are passed over without being decoded.
+
+        Args:
+          spare: how many bytes of frames may be kept in memory; tables that would take more are read again when asked.
+        Returns:
+          How many bytes of frames are kept.
         """
         wanted = {*tables, "fills", ""}
-        start = min(self._ends.get(table, 0) for table in wanted)
         with FrameFile(self.path, self._info.time_offset) as file:
             size = file.size()
-            for seq, time_ns, data, begin, end in file.scan(start):
+            for name in wanted:
+                if self._taken.setdefault(name, self._nothing()).count < len(self._frames.get(name, ())):
+                    self._catch_up(file, name)  # with those that were passed over
+            for seq, time_ns, data, begin, end in file.scan(self._end):
                 self.last_seq = max(self.last_seq, seq)
                 table = table_of(data)
-                if table in wanted and begin >= self._ends.get(table, 0):
-                    self._take(seq, time_ns, data, begin)
+                frame = (seq, time_ns, begin, end)
+                self._frames.setdefault(table, []).append(frame)
+                if table in wanted and self._taken[table].tables is None:
+                    self._catch_up(file, table)
+                elif table in wanted:
+                    self._take(self._taken[table], frame, data)
                 if end >= size:
                     break
-            self._ends |= dict.fromkeys(wanted, max(start, file.end))
-            torn = file.torn_bytes()
-            texts = [text for _, text in (*file.problems, *self._odd.items())]
+            self._end, torn = file.end, file.torn_bytes()
+            for begin, text in file.problems:
+                self._texts[begin] = text
+        kept = sum(
+            taken.bytes for name, taken in self._taken.items() if name not in wanted and taken.tables is not None
+        )
+        for name in wanted:
+            taken = self._taken[name]
+            many = taken.bytes > spare - kept and name not in ("fills", "")
+            taken.build(partial(self._load, name, taken.count) if many else None)
+            kept += 0 if taken.tables is None else taken.bytes
+        texts = [self._texts[begin] for begin in sorted(self._texts)]
         if torn and self._info.closed is not None:
             texts.append(f"{torn} bytes behind the last whole frame are torn")
-        texts += self._tables.problems
+        for taken in self._taken.values():
+            texts += taken.problems
         if texts:
             problems[self.path] = f"{self.path}: {'; '.join(texts)}"
+        return kept
 
-    def _take(self, seq: int, time_ns: int, data: bytes, begin: int) -> None:
+    def rows(self, fills: Fills) -> list[LiveFrames]:
+        """The rows of each group. Rare rows that waited for device values have those that came."""
+        built = [rows for taken in self._taken.values() for rows in taken.built or ()]
+        if not self._pending:
+            return built
+        late = FrameTables(self._info, self._lane, fills)
+        for seq, time_ns, payload in self._pending.values():
+            late.add(seq, time_ns, payload)
+        return built + [LiveFrames(meta, table, None) for meta, table in late.tables()]
+
+    def _nothing(self) -> _Taken:
+        return _Taken(FrameTables(self._info, self._lane))
+
+    def _catch_up(self, file: FrameFile, name: str) -> None:
+        """Take in all frames of a table that were found; from the first one on, if they were let go of."""
+        if self._taken[name].tables is None:
+            self._taken[name] = self._nothing()
+        taken = self._taken[name]
+        for frame in self._frames[name][taken.count :]:
+            self._take(taken, frame, file.payload(frame[2], frame[3]))
+
+    def _take(self, taken: _Taken, frame: _Frame, data: bytes) -> None:
+        seq, time_ns, begin, _ = frame
+        taken.count += 1
+        taken.bytes += len(data)
+        taken.built = None
         try:
             payload = decode(data)
         except Damaged as err:
-            self._odd[begin] = str(err)
+            self._texts[begin] = str(err)
             return
-        self._built = None
         if "fill" in payload:
-            self.fill_payloads.append(payload)
+            self._fills[begin] = payload
         if isinstance(payload.get("deferred"), list):
-            self._pending.append((seq, time_ns, payload))
-        else:
-            self._tables.add(seq, time_ns, payload)
+            self._pending[begin] = (seq, time_ns, payload)
+        elif taken.tables is not None:
+            taken.tables.add(seq, time_ns, payload)
 
-    def tables(self, fills: Fills) -> list[tuple[Meta, pa.Table]]:
-        """(description, table) of each group. Rare rows that waited for device values have those that came."""
-        if self._built is None:
-            self._built = self._tables.tables()
-        if not self._pending:
-            return self._built
-        late = FrameTables(self._info, self._lane, fills)
-        for seq, time_ns, payload in self._pending:
-            late.add(seq, time_ns, payload)
-        return self._built + late.tables()
+    def _load(self, name: str, count: int) -> dict[str, pa.Table]:
+        """{group: table} of the first frames of a table, read again."""
+        tables = FrameTables(self._info, self._lane)
+        with FrameFile(self.path, self._info.time_offset) as file:
+            if os.stat(self.path).st_ino != self.inode:
+                raise Moved(self.path)
+            for seq, time_ns, begin, end in self._frames[name][:count]:
+                with tolerating(Damaged):  # it was reported when it was found
+                    payload = decode(file.payload(begin, end))
+                    if not isinstance(payload.get("deferred"), list):
+                        tables.add(seq, time_ns, payload)
+        return {f"{meta['table']}\0{meta['group']}": table for meta, table in tables.tables()}
+
+
+_Frame = tuple[int, int, int, int]
+"""seq, unix ns, start, end offset"""
+
+
+class _Taken:
+    """What the frames of one table of one file give.
+
+    Attributes:
+      tables: the decoded frames; None once they were let go of.
+      built: the rows; None while frames were added since.
+      count, bytes: of the frames.
+    """
+
+    def __init__(self, tables: FrameTables) -> None:
+        self.tables: FrameTables | None = tables
+        self.problems: list[str] = []
+        self.built: list[LiveFrames] | None = None
+        self.count = self.bytes = 0
+
+    def build(self, load: Callable[[], dict[str, pa.Table]] | None) -> None:
+        """Have the rows; with `load`, let go of them and read them so when they are asked for."""
+        if self.tables is None or (self.built is not None and load is None):
+            return
+
+        def of_group(meta: Meta) -> Callable[[], pa.Table] | None:
+            if load is None:
+                return None
+            group = f"{meta['table']}\0{meta['group']}"
+
+            def read() -> pa.Table:
+                table = load().get(group)
+                if table is None:
+                    raise Moved(group)
+                return table
+
+            return read
+
+        self.built = [LiveFrames(meta, table, of_group(meta)) for meta, table in self.tables.tables()]
+        self.problems = self.tables.problems
+        if load is not None:
+            self.tables = None
 
 
 def _raise(tops: dict[tuple[str, int], int], writer: str, lane: int, seq: int) -> None:

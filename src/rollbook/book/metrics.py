@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from rollbook.array_types import NDArray
 from rollbook.book.pieces import Piece, Pieces
+from rollbook.ground.array_types import NDArray
 from rollbook.storage.columns import (
     TIME,
     from_numpy,

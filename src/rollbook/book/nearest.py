@@ -10,24 +10,24 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from rollbook.array_types import NDArray
 from rollbook.book.metrics import IDENTITY, all_keys, chosen, identity
 from rollbook.book.pieces import Piece, Pieces
 from rollbook.book.read_context import Context
 from rollbook.book.select import select_metrics
 from rollbook.book.tables import read_table
+from rollbook.ground.array_types import NDArray
 from rollbook.storage.columns import from_numpy, in_microseconds, join_tables, order_of, strings, take_table, to_numpy
 
 __all__ = ["nearest_rows", "read_near", "values_at"]
 
 
-_MANY_ROWS = 20_000
-"""Tables of fewer rows are read whole."""
+_MANY_ROWS, _MANY_BYTES = 20_000, 4 << 20
+"""Tables of fewer rows, which take fewer bytes, are read whole."""
 
 
 def read_near(table: str, pieces: Pieces, run: Context, clock: str, value: int, rows: int) -> pa.Table:
     """The `rows` rows of a table whose reading of `clock` is nearest to `value`, and maybe others, as `Book.table`."""
-    if sum(piece.rows for piece in pieces) < _MANY_ROWS:
+    if sum(piece.rows for piece in pieces) < _MANY_ROWS and sum(piece.bytes for piece in pieces) < _MANY_BYTES:
         return read_table(table, pieces, run.clocks, run.history, run.attempts)
     everything = run.history.chooses_all(run.attempts)
     best: list[tuple[float, int, int, int]] = []  # (distance, piece, block, row in it)

@@ -9,9 +9,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rollbook.errors import UnknownKey
-from rollbook.spool.encode import locate, read_waiting
+from rollbook.ground.spool.encode import locate, read_waiting
+from rollbook.storage import source
 from rollbook.storage.columns import strings
-from rollbook.storage.places import views
 
 __all__ = ["waiting_pixels", "with_files"]
 
@@ -21,7 +21,7 @@ def with_files(table: pa.Table, folder: str) -> pa.Table:
     if "path" not in table.column_names or "file" in table.column_names:
         return table
     root = os.path.realpath(folder)
-    views.fetch(folder, [path for path in table["path"].to_pylist() if isinstance(path, str)])
+    source.fetch(folder, [path for path in table["path"].to_pylist() if isinstance(path, str)])
     names: list[str | None] = []
     for path in table["path"].to_pylist():
         place = locate(root, path) if isinstance(path, str) and path else None

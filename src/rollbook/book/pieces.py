@@ -6,25 +6,25 @@ is seen twice is left out by the ranges that parts say they cover. If a file mov
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from rollbook.array_types import NDArray
-from rollbook.book.live import LiveJournal, LiveSegment, Moved, Snapshot
+from rollbook.book.live import LiveFrames, LiveJournal, LiveSegment, Moved, Snapshot
 from rollbook.errors import Damaged
-from rollbook.foreign import is_foreign
-from rollbook.seal.merge import filled
+from rollbook.ground.array_types import NDArray
+from rollbook.ground.foreign import is_foreign
+from rollbook.storage import source
 from rollbook.storage.columns import from_json, rows_equal, take_table, to_numpy
 from rollbook.storage.fills import Fills
 from rollbook.storage.missing_parts import missing_parts
 from rollbook.storage.parts import Part, PartShelf, covers_of
-from rollbook.storage.places import views
+from rollbook.storage.sealing.merge import filled
 from rollbook.storage.tabulate import Meta, stored_name
 
-__all__ = ["Piece", "Pieces", "RunFiles"]
+__all__ = ["BadPiece", "Piece", "Pieces", "RunFiles"]
 
 T = TypeVar("T")
 _TRIES = 200
@@ -59,12 +59,12 @@ class Piece:
         fills: Fills,
         part: Part | None,
         segment: LiveSegment | None,
-        table: pa.Table,
+        frames: LiveFrames | None,
         limit: int | None = None,
     ) -> None:
         self.meta, self.rows, self.part = meta, rows, part
         self._limit = limit
-        self._fills, self._segment, self._table = fills, segment, table
+        self._fills, self._segment, self._frames = fills, segment, frames
         self._lines: Lines | None = None
 
     @property
@@ -78,6 +78,25 @@ class Piece:
             return None
         segment = self._segment.tail(rows)
         return Piece(segment.meta, segment.rows, self._fills, None, segment, None)
+
+    @property
+    def is_frames(self) -> bool:
+        """Rows of frames that are not sealed yet."""
+        return self._frames is not None
+
+    def without_rows(self) -> Piece:
+        """The columns of live frames alone, without reading anything."""
+        assert self._frames is not None
+        return Piece(self.meta, 0, self._fills, None, None, LiveFrames(self.meta, self._frames.empty, None))
+
+    @property
+    def bytes(self) -> int:
+        """About how much memory its rows take."""
+        if self.part is not None:
+            return self.part.decoded_bytes()
+        live = self._segment if self._segment is not None else self._frames
+        assert live is not None
+        return live.size
 
     @property
     def is_waiting(self) -> bool:
@@ -107,8 +126,10 @@ class Piece:
         """The names of its columns."""
         if self.part is not None:
             return self.part.columns
-        source = self._table if self._table is not None else self._segment.read(None, self._fills)  # type: ignore[union-attr]
-        names: list[str] = source.column_names
+        if self._frames is not None:
+            return self._frames.names
+        assert self._segment is not None
+        names: list[str] = self._segment.read(None, self._fills).column_names
         return names
 
     def column_of(self, key: str) -> str:
@@ -149,9 +170,8 @@ class Piece:
             return table
         if self._segment is not None:
             return self._segment.read(columns, self._fills)
-        table = self._table
-        there = set(table.column_names)
-        return table if columns is None else table.select([name for name in columns if name in there])
+        assert self._frames is not None
+        return self._frames.read(columns)
 
     def rows_with(self, column: str, word: str) -> pa.Table | None:
         """The rows that have `word` in a column, None if there are none; reads the row groups that have such rows.
@@ -189,7 +209,7 @@ class Piece:
             return filled(table, self.meta, self._fills)
         seqs = self.part.read(["seq"], row_groups)
         if self._limit is not None:
-            seqs = _outside(seqs, [], self._limit)
+            seqs = take_table(seqs, np.flatnonzero(to_numpy(seqs["seq"])[0] <= self._limit))
         table = table.append_column("seq", seqs["seq"])
         return filled(table, self.meta, self._fills).drop_columns(["seq"])
 
@@ -248,9 +268,31 @@ class RunFiles:
             f"{self.run}: its files were replaced {_TRIES} times while they were read; is something moving them?"
         )
 
+    def check(self, table: str) -> None:
+        """Read all pages of the sealed parts of a table; what cannot be read is a problem."""
+
+        def work(tables: dict[str, Pieces]) -> None:
+            for part in [piece.part for piece in tables[table] if piece.part is not None]:
+                try:
+                    part.check()
+                except Damaged as err:
+                    self._shelf.problems[part.path] = str(err)
+
+        if not source.is_view(self.run):
+            self.read([table], work)
+
+    def report(self, bad: BadPiece) -> None:
+        """Have a part that could only be read in parts stand among the problems; the rest of it is still read."""
+        self._shelf.problems[bad.path] = str(bad)
+
+    def leave_out(self, damaged: Mapping[str, str]) -> None:
+        """Have parts that cannot be read, {path: why}, stand among the problems, and read the others from now on."""
+        self._bad |= damaged.keys()
+        self._shelf.problems.update(damaged)
+
     def missing(self) -> list[str]:
         """Which sealed rows are not here any more. A run in a place names its files itself."""
-        return [] if views.is_view(self.run) else list(missing_parts(self.run, self._shelf))
+        return [] if source.is_view(self.run) else list(missing_parts(self.run, self._shelf))
 
     def parts(self, table: str) -> list[Part]:
         """The sealed parts of a table that can be read."""
@@ -294,19 +336,11 @@ class RunFiles:
                 sealed = ranges.get((meta["writer"], meta["lane"], meta["group"]), [])
                 if not any(first <= segment.lowest_seq <= last for first, last in sealed):
                     pieces.append(Piece(meta, segment.rows, fills, None, segment, None))
-        for meta, rows in live.frames:
+        for rows in live.frames:
+            meta = rows.meta
             if meta["table"] == table:
                 sealed = ranges.get((meta["writer"], meta["lane"], meta["group"]), [])
-                unsealed = _outside(rows, sealed, live.tops.get((meta["writer"], meta["lane"])))
-                if unsealed.num_rows:
-                    pieces.append(Piece(meta, unsealed.num_rows, fills, None, None, unsealed))
+                unsealed = rows.outside(sealed, live.tops.get((meta["writer"], meta["lane"])))
+                if unsealed.rows:
+                    pieces.append(Piece(meta, unsealed.rows, fills, None, None, unsealed))
         return pieces
-
-
-def _outside(table: pa.Table, sealed: list[tuple[int, int]], top: int | None = None) -> pa.Table:
-    """The rows up to `top` that are not sealed yet."""
-    seqs = to_numpy(table["seq"])[0]
-    inside = np.zeros(len(seqs), dtype=bool) if top is None else seqs > top
-    for first, last in sealed:
-        inside |= (seqs >= first) & (seqs <= last)
-    return take_table(table, np.flatnonzero(~inside)) if inside.any() else table

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from rollbook.array_types import NDArray
 from rollbook.book.hosts import Host
 from rollbook.book.pieces import Piece
+from rollbook.ground.array_types import NDArray
 from rollbook.storage.history import Attempts, History
 
 __all__ = ["Context", "Timelines", "counts"]

@@ -19,7 +19,6 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from rollbook import aliases, manifest
 from rollbook.book.checkpoints import checkpoint_rows, choose_checkpoint
 from rollbook.book.latest import latest_values
 from rollbook.book.metrics import all_keys
@@ -28,6 +27,7 @@ from rollbook.book.read_context import Context, counts
 from rollbook.book.select import canonical_keys, select_metrics
 from rollbook.book.tables import read_table
 from rollbook.errors import RollbookError
+from rollbook.ground import aliases, manifest
 from rollbook.storage.columns import to_numpy
 from rollbook.storage.history import Attempts
 

@@ -10,15 +10,18 @@ from rollbook.book.axis import chosen_rows
 from rollbook.book.book import Book
 from rollbook.book.pieces import Pieces
 from rollbook.errors import UnknownKey
+from rollbook.ground.tables import TABLES
 from rollbook.storage import layout
 from rollbook.storage.columns import to_numpy
-from rollbook.tables import TABLES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.shapes import CutJson
+    from collections.abc import Mapping
 
-__all__ = ["cut_at"]
+    from rollbook.ground.array_types import NDArray
+    from rollbook.ground.shapes import CutJson
+
+__all__ = ["cut_at", "cut_through"]
 
 
 def cut_at(run: str | os.PathLike[str], clock: str, value: int) -> tuple[int, CutJson, dict[str, int]]:
@@ -31,8 +34,64 @@ def cut_at(run: str | os.PathLike[str], clock: str, value: int) -> tuple[int, Cu
       UnknownKey: no effective row has a reading of the clock up to `value`.
     """
     book = Book(run)
-    tables = [*dict.fromkeys([*TABLES, *layout.table_names(book.path)])]
-    return book.files.read(tables, lambda pieces: _find(book, pieces, clock, value))
+    return book.files.read(_tables(book), lambda pieces: _find(book, pieces, clock, value))
+
+
+def cut_through(
+    run: str | os.PathLike[str], attempt: int, cut: CutJson, writer: str, readings: Mapping[str, int]
+) -> CutJson:
+    """A checkpoint's cut, moved on to where the first of some clocks leaves the checkpoint's reading.
+
+    Args:
+      attempt, cut: where the checkpoint stands. writer: who saved it; the new cut is exact for that one.
+      readings: of the clocks that count, as they stood at the checkpoint.
+    """
+    book = Book(run)
+    return book.files.read(_tables(book), lambda pieces: _extend(book, pieces, attempt, cut, writer, readings))
+
+
+def _tables(book: Book) -> list[str]:
+    return [*dict.fromkeys([*TABLES, *layout.table_names(book.path)])]
+
+
+def _extend(
+    book: Book,
+    tables: dict[str, Pieces],
+    attempt: int,
+    cut: CutJson,
+    writer: str,
+    readings: Mapping[str, int],
+) -> CutJson:
+    pieces = [piece for each in tables.values() for piece in each]
+    run = book.context(pieces, "effective")
+    clocks = tuple(name for name in readings if name in run.clocks)
+    end: int | None = None
+    last = cut["time"]
+    later: list[tuple[NDArray, NDArray, NDArray]] = []  # times, lanes and numbers of the saving writer's rows
+    for piece in pieces:
+        rows = chosen_rows(piece, clocks, run.history, "effective", without_at=True)
+        times, attempts = to_numpy(rows["time"])[0], to_numpy(rows["attempt"])[0]
+        after = np.flatnonzero((attempts == attempt) & (times > cut["time"]))
+        if not len(after):
+            continue
+        last = max(last, int(times[after].max()))
+        for clock in clocks:
+            if clock not in rows.column_names:
+                continue
+            cells, valid = to_numpy(rows[clock])
+            beyond = after if valid is None else after[valid[after]]
+            beyond = beyond[cells[beyond] > readings[clock]]
+            if len(beyond):
+                first = int(times[beyond].min())
+                end = first if end is None else min(end, first)
+        own = after[to_numpy(rows["writer"])[0][after].astype(str) == writer]
+        later.append((times[own], to_numpy(rows["lane"])[0][own], to_numpy(rows["seq"])[0][own]))
+    lanes = dict(cut["writers"].get(writer, {}))
+    for times, numbers, seqs in later:
+        stays = np.ones(len(times), dtype=bool) if end is None else times < end
+        for lane in np.unique(numbers[stays]).tolist():
+            lanes[str(lane)] = max(lanes.get(str(lane), 0), int(seqs[stays & (numbers == lane)].max()))
+    return {"time": last if end is None else end - 1, "writers": {**cut["writers"], writer: lanes}}
 
 
 def _find(book: Book, tables: dict[str, Pieces], clock: str, value: int) -> tuple[int, CutJson, dict[str, int]]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from rollbook import manifest
-from rollbook.foreign import tolerating
+from rollbook.ground import manifest
+from rollbook.ground.foreign import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.shapes import RunJson
+    from rollbook.ground.shapes import RunJson
 
 __all__ = ["RunFields"]
 
@@ -80,6 +80,16 @@ class RunFields:
         what it was started with: config, seed, git and packages.
         """
         return manifest.attempts(self.info)
+
+    @property
+    def failure(self) -> dict[str, str] | None:
+        """What ended the newest attempt before its time; None if nothing did, or if it had no time to be noted.
+
+        A dict of texts: type ("torch.OutOfMemoryError", "KeyboardInterrupt", "SIGTERM" …), message, traceback, and
+        stderr: the last lines of the error output where that went into a file, else "". A `crashed` run without one
+        was ended from outside: SIGKILL, the out-of-memory killer, a power loss.
+        """
+        return manifest.failure(self.info)
 
     @property
     def clocks(self) -> tuple[str, ...]:

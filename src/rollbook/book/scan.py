@@ -1,27 +1,89 @@
 """Tables as SQL sees them: large sealed parts are scanned where they lie, everything else is an Arrow table.
 
-A scan reads the columns and row groups that a query needs. Which rows count is told by the description of a part, or by
-one comparison of sequence numbers; a part of which that is not enough is read by rollbook, like what is not sealed.
+The files of a scan may be merged into others while a query reads them: an answer counts only if `is_current` holds
+after it. A scan reads the columns and row groups that a query needs. Which rows count is told by the description of a
+part, or by one comparison of sequence numbers; a part of which that is not enough is read by rollbook, like what is not
+sealed.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
 
+from rollbook.book.expressions import literal, quoted
+from rollbook.book.live import Moved
 from rollbook.book.metrics import IDENTITY
 from rollbook.book.pieces import Piece, Pieces
 from rollbook.book.read_context import Context, counts
 from rollbook.book.tables import read_metrics_rows, read_table
-from rollbook.storage.columns import common_type, from_numpy, to_numpy
+from rollbook.errors import Damaged
+from rollbook.ground.foreign import tolerating
+from rollbook.storage.columns import common_type, empty_table, from_numpy, join_tables, to_numpy
 from rollbook.storage.layout import CONSTANTS, RESERVED, value_name
+from rollbook.storage.parts import Part
 
-__all__ = ["Scan", "literal", "quoted", "scan_of", "scan_of_table"]
+__all__ = ["SCAN_TRIES", "Scan", "scan_of", "scan_of_table"]
 
-MANY_ROWS = 50_000
-"""Parts of tables of fewer rows are read as they are: they have an order in time, and cost little."""
+MANY_ROWS, MANY_BYTES = 50_000, 16 << 20
+"""Parts of tables of fewer rows, which take fewer bytes, are read as they are: they have an order in time, and cost
+little."""
+
+SCAN_TRIES = 12
+"""How often a query whose files moved under it begins again; from the fourth time on small parts, which are merged most
+often, are read before it begins."""
+
+
+class Stream:
+    """Rows of frames of the journal, read file by file each time that DuckDB asks for them.
+
+    Attributes:
+      schema: of all rows.
+      is_gone: a file was sealed before it was read.
+    """
+
+    def __init__(self, table: str, pieces: Pieces, run: Context, schema: pa.Schema) -> None:
+        self._table, self._pieces, self._run = table, pieces, run
+        self.schema, self.is_gone = schema, False
+
+    def __arrow_c_schema__(self) -> object:
+        """The schema, for whoever reads the stream."""
+        return self.schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """All rows, from the first one on."""
+        return pa.RecordBatchReader.from_batches(self.schema, self._batches()).__arrow_c_stream__(requested_schema)
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        none = empty_table(self.schema)
+        for piece in sorted(self._pieces, key=lambda piece: int(piece.meta["first_time"])):
+            try:
+                rows = _rest(self._table, [piece], self._run)
+            except (Moved, FileNotFoundError):
+                self.is_gone = True
+                raise
+            yield from join_tables([none, rows]).cast(self.schema).to_batches(max_chunksize=1_000)
+
+
+def _stream(table: str, pieces: Pieces, run: Context) -> Stream | None:
+    """A stream of live frames; None if they are few, or if their columns do not go together as they are."""
+    if not _is_large(pieces) or table in ("metrics", "checkpoints"):
+        return None
+    names = [name for piece in pieces for name in piece.columns]
+    if any(name.startswith("value/") for name in names):
+        return None
+    kinds: dict[str, list[pa.DataType]] = {"time": [pa.timestamp("us")]}
+    kinds |= {clock: [pa.int64()] for clock in run.clocks if clock in names}
+    for piece in pieces:
+        for field in _rest(table, [piece.without_rows()], run).schema:
+            kinds.setdefault(field.name, []).append(field.type)
+    if any(_must_be_json(types) for types in kinds.values()):
+        return None
+    schema = pa.schema([pa.field(name, common_type(types)) for name, types in kinds.items()])
+    return Stream(table, pieces, run, schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,45 +94,83 @@ class Scan:
       queries: one a part that DuckDB reads itself; they go together by name.
       rest: all other rows.
       columns: of the table, in order.
+      parts: those of `queries`.
+      stream: rows of the journal that are many: they go by name with the others, and are read while they are asked.
     """
 
     queries: list[str]
     rest: pa.Table
     columns: list[str]
+    parts: tuple[Part, ...] = ()
+    stream: Stream | None = None
+
+    def damaged(self) -> dict[str, str]:
+        """{path: what is wrong} of its files that are there and cannot be read; goes through all of them."""
+        damaged = {}
+        for part in self.parts:
+            with tolerating(FileNotFoundError):
+                try:
+                    part.check()
+                except Damaged as err:
+                    damaged[part.path] = str(err)
+        return damaged
+
+    def is_current(self) -> bool:
+        """Whether its files are those that it was made for: a query that found others may have seen rows twice."""
+        try:
+            if self.stream is not None and self.stream.is_gone:
+                return False
+            return all(part.is_same() for part in self.parts)
+        except (FileNotFoundError, Damaged):
+            return False
 
 
-def quoted(name: str) -> str:
-    """A name as SQL spells it."""
-    return '"' + name.replace('"', '""') + '"'
+def scan_of(table: str, pieces: Pieces, run: Context, tries: int = 0, *, streamed: bool = False) -> Scan:
+    """The chosen rows of a table.
 
-
-def literal(text: str) -> str:
-    """A text as SQL spells it."""
-    return "'" + text.replace("'", "''") + "'"
-
-
-def scan_of(table: str, pieces: Pieces, run: Context) -> Scan:
-    """The chosen rows of a table."""
+    Args:
+      tries: how often files moved under the query that it is made for.
+      streamed: many rows of the journal may be a stream.
+    """
     parts = {id(piece): piece for piece in pieces if _can_be_scanned(table, piece)}
-    if sum(piece.rows for piece in parts.values()) < MANY_ROWS:
+    if tries > 2:
+        parts = {number: piece for number, piece in parts.items() if _is_large([piece])}
+    if not _is_large(parts.values()):
         parts = {}
     chosen = {number: _condition(piece, run) for number, piece in parts.items()}
     parts = {number: piece for number, piece in parts.items() if chosen[number] is not None}
     others = [piece for piece in pieces if id(piece) not in parts]
-    rest = _rest(table, others, run)
+    frames = [piece for piece in others if piece.is_frames] if streamed and tries <= 2 else []
+    stream = _stream(table, frames, run)
+    rest = _rest(table, others if stream is None else [piece for piece in others if not piece.is_frames], run)
+    if stream is not None:
+        none = empty_table(stream.schema)
+        if any(
+            _must_be_json([field.type, none.schema.field(field.name).type])
+            for field in rest.schema
+            if field.name in none.column_names
+        ):
+            stream, rest = None, _rest(table, others, run)
+        else:
+            rest = join_tables([none, rest])
     columns = {number: _columns(piece, run) for number, piece in parts.items()}
     kinds = _kinds(parts, columns, rest)
     if kinds is None:  # columns without a common type become JSON texts, which rollbook makes
         rest = _rest(table, pieces, run)
         return Scan([], rest, rest.column_names)
-    queries = [
-        _query(piece, columns[number], kinds, chosen[number] or "")
+    scanned = [
+        (number, piece)
         for number, piece in sorted(parts.items(), key=lambda item: int(item[1].meta["first_time"]))
         if chosen[number] != _NONE
     ]
+    queries = [_query(piece, columns[number], kinds, chosen[number] or "") for number, piece in scanned]
     shared = ["time", *(c for c in run.clocks if c in kinds), *IDENTITY]
     names = [*shared, *(name for name in kinds if name not in shared)] if queries else rest.column_names
-    return Scan(queries, rest, names)
+    return Scan(queries, rest, names, tuple(piece.part for _, piece in scanned if piece.part is not None), stream)
+
+
+def _is_large(pieces: Collection[Piece]) -> bool:
+    return sum(piece.rows for piece in pieces) >= MANY_ROWS or sum(piece.bytes for piece in pieces) >= MANY_BYTES
 
 
 _ALL, _NONE = "", "false"
@@ -154,13 +254,19 @@ def _kinds(
         if field.name != "time" and field.name not in IDENTITY:
             kinds.setdefault(field.name, []).append(field.type)
     resolved = {name: common_type(types) for name, types in kinds.items()}
-    for name, kind in resolved.items():
-        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-            for column_kind in kinds[name]:
-                plain = column_kind.value_type if pa.types.is_dictionary(column_kind) else column_kind
-                if not (pa.types.is_string(plain) or pa.types.is_large_string(plain) or pa.types.is_null(plain)):
-                    return None
+    for name in resolved:
+        if _must_be_json(kinds[name]):
+            return None
     return resolved
+
+
+def _must_be_json(types: list[pa.DataType]) -> bool:
+    """Whether columns of these types have nothing in common but text."""
+    kind = common_type(types)
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        return False
+    plain = [own.value_type if pa.types.is_dictionary(own) else own for own in types]
+    return not all(pa.types.is_string(own) or pa.types.is_large_string(own) or pa.types.is_null(own) for own in plain)
 
 
 def _query(piece: Piece, columns: dict[str, str], kinds: dict[str, pa.DataType], condition: str) -> str:

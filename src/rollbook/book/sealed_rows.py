@@ -14,18 +14,18 @@ import pyarrow as pa
 
 from rollbook.book.metrics import identity
 from rollbook.errors import Damaged
-from rollbook.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.tables import FORWARDED, table_of
 from rollbook.journal.rows import MARKS
 from rollbook.protocols import Row
 from rollbook.storage.columns import take_table, to_numpy
 from rollbook.storage.layout import HIDDEN_TABLES, data_folder
 from rollbook.storage.parts import Part, PartShelf, covers_of
 from rollbook.storage.tabulate import stored_name
-from rollbook.tables import FORWARDED, table_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.array_types import NDArray
+    from rollbook.ground.array_types import NDArray
 
 __all__ = ["SealedRows"]
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rollbook.array_types import NDArray
 from rollbook.book.axis import OtherHosts, in_order, place
 from rollbook.book.metrics import IDENTITY, all_keys, joined, wide_metrics
 from rollbook.book.pieces import Pieces
 from rollbook.book.read_context import Context
 from rollbook.errors import AmbiguousKey, BadInput, UnknownKey, did_you_mean
+from rollbook.ground.array_types import NDArray
 from rollbook.storage.columns import cast, from_numpy, take_table, to_numpy
 
 __all__ = ["canonical_keys", "resolve_keys", "select_metrics"]
@@ -107,7 +107,7 @@ def select_metrics(
 
 
 def resolve_keys(keys: Sequence[str], labels: dict[str, str], path: str) -> list[str]:
-    """The keys that were asked for, each once; value/<key> and canonical names (`rollbook.aliases`) are understood.
+    """The keys that were asked for, each once; value/<key> and canonical names (`ground.aliases`) are understood.
 
     A key of that very name always wins over an alias.
 
@@ -124,7 +124,7 @@ def resolve_keys(keys: Sequence[str], labels: dict[str, str], path: str) -> list
 
 def canonical_keys(labels: dict[str, str]) -> dict[str, str]:
     """{canonical name: the column it is read from}, of every name that is clear in this book."""
-    from rollbook.aliases import TABLE, candidates
+    from rollbook.ground.aliases import TABLE, candidates
 
     fitting = ((entry.name, candidates(entry.name, labels)) for entry in TABLE)
     return {name: labels[keys[0]] for name, keys in fitting if len(keys) == 1}
@@ -132,7 +132,7 @@ def canonical_keys(labels: dict[str, str]) -> dict[str, str]:
 
 def _native(name: str, labels: dict[str, str], path: str) -> str:
     """The key that a canonical name stands for in this book."""
-    from rollbook.aliases import candidates, native_names
+    from rollbook.ground.aliases import candidates, native_names
 
     fitting = candidates(str(name), labels)
     if len(fitting) == 1:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rollbook.array_types import NDArray
+from rollbook.ground.array_types import NDArray
+from rollbook.ground.brief import brief
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ __all__ = [
 ]
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class Series:
     """A key's values along an axis.

@@ -13,17 +13,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from rollbook._optional import need
-from rollbook.book.scan import Scan, literal, quoted
+from rollbook.book.expressions import literal, quoted
+from rollbook.book.late_facts import VIEWS, view
+from rollbook.book.scan import SCAN_TRIES, Scan
 from rollbook.errors import BadInput, Damaged, did_you_mean
+from rollbook.ground.optional import need
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
 __all__ = ["Database", "named_tables", "one_condition", "one_order", "unique_samples"]
-
-_TRIES = 20
 
 
 def named_tables(query: str, tables: Iterable[str]) -> list[str]:
@@ -101,12 +101,15 @@ class Database:
     Answers are kept, so they stay good whatever happens to the files; a later query sees the tables anew.
 
     Args:
-      scan: gives a table by name.
+      scan: gives a table by name, and how often the query had to begin again.
       folder: the only folder whose files may be read; "" for none.
+      leave_out: gets {path: what is wrong} of parts that cannot be read; the next scan is without them.
     """
 
-    def __init__(self, scan: Callable[[str], Scan], folder: str) -> None:
-        self._scan, self._folder = scan, folder
+    def __init__(
+        self, scan: Callable[[str, int], Scan], folder: str, leave_out: Callable[[dict[str, str]], None] | None = None
+    ) -> None:
+        self._scan, self._folder, self._leave_out = scan, folder, leave_out
         self._connections: dict[bool, object] = {}
 
     def sql(self, query: str, tables: Iterable[str], *, unlocked: bool = False) -> Any:
@@ -114,6 +117,7 @@ class Database:
 
         Raises:
           BadInput: DuckDB does not understand the query, or it does more than ask; its words follow.
+          Damaged: files keep moving under it.
         """
         duckdb = need("duckdb", extra="sql", why="sql()")
         connection = self._connection(duckdb, unlocked)
@@ -121,17 +125,33 @@ class Database:
             with _said_plainly(duckdb):
                 _check_that_it_asks(duckdb, connection, query)
         known = list(tables)
-        for tries in range(_TRIES):
-            for name in named_tables(query, known):
-                self._show(connection, name)
+        views = named_tables(query, VIEWS)
+        named = dict.fromkeys([*named_tables(query, known), *(name for each in views for name in VIEWS[each][:2])])
+        why = "others are in their place"
+        for tries in range(SCAN_TRIES):  # parts are merged into others meanwhile
+            scans: list[Scan] = []
             try:
-                with _said_plainly(duckdb, known):
+                shown = {name: self._show(connection, name, tries) for name in named}
+                scans += shown.values()
+                for name in views:
+                    columns = {table: shown[table].columns for table in VIEWS[name][:2]}
+                    connection.execute(f"create or replace temp view {quoted(name)} as {view(name, columns)}")
+                with _said_plainly(duckdb, [*known, *VIEWS]):
                     relation = connection.sql(query)
-                    return None if relation is None else _kept(relation)
-            except duckdb.IOException as err:  # a part was merged into another one meanwhile
-                if tries + 1 == _TRIES:
-                    raise Damaged(f"{self._folder}: the query found its files gone or damaged: {err}") from None
-        raise AssertionError("unreachable")
+                    answer = None if relation is None else _kept(relation)
+            except duckdb.IOException as err:
+                why = str(err)
+                self._without_damage(scans)
+                continue
+            except BadInput as err:
+                if all(scan.is_current() for scan in scans) and not (
+                    _may_be_damage(duckdb, err.__context__) and self._without_damage(scans)
+                ):
+                    raise
+                continue
+            if all(scan.is_current() for scan in scans):
+                return answer
+        raise Damaged(f"{self._folder}: the query found its files gone or damaged {SCAN_TRIES} times: {why}")
 
     def arrow(self, query: str, tables: Iterable[str]) -> pa.Table:
         """The answer as an Arrow table."""
@@ -139,6 +159,14 @@ class Database:
         convert = getattr(relation, "to_arrow_table", None) or relation.fetch_arrow_table
         with _said_plainly(need("duckdb", extra="sql", why="sql()")):
             return convert()
+
+    def _without_damage(self, scans: Iterable[Scan]) -> bool:
+        """Whether parts of these tables cannot be read, which are left out from now on."""
+        damaged = {path: why for scan in scans for path, why in scan.damaged().items()}
+        if not damaged or self._leave_out is None:
+            return False
+        self._leave_out(damaged)
+        return True
 
     def _connection(self, duckdb: ModuleType, unlocked: bool) -> Any:
         if unlocked not in self._connections:
@@ -152,15 +180,19 @@ class Database:
             self._connections[unlocked] = connection
         return self._connections[unlocked]
 
-    def _show(self, connection: Any, name: str) -> None:
+    def _show(self, connection: Any, name: str, tries: int) -> Scan:
         """A view of the table as it is now."""
-        scan = self._scan(name)
+        scan = self._scan(name, tries)
         rest = f"rest of {name}"
         connection.register(rest, scan.rest)
         columns = ", ".join(map(quoted, scan.columns))
         sources = [*scan.queries, f"select * from {quoted(rest)}"]
+        if scan.stream is not None:
+            connection.register(f"stream of {name}", scan.stream)
+            sources.append(f"select * from {quoted(f'stream of {name}')}")
         together = " union all by name ".join(sources)
         connection.execute(f"create or replace temp view {quoted(name)} as select {columns} from ({together})")
+        return scan
 
 
 _ASKING = ("SELECT", "MULTI")  # a PIVOT is several statements for DuckDB
@@ -188,6 +220,15 @@ def _kept(relation: Any) -> object:
     if materialize is not None:
         return materialize()
     return relation.execute()
+
+
+_MISTAKES = ("Parser", "Syntax", "Binder", "Catalog", "Conversion", "OutOfRange", "OutOfMemory", "Permission")
+
+
+def _may_be_damage(duckdb: ModuleType, error: BaseException | None) -> bool:
+    """Whether DuckDB may have met a file that it cannot read, and no mistake in the query."""
+    mistakes = tuple(getattr(duckdb, f"{name}Exception", duckdb.ParserException) for name in _MISTAKES)
+    return isinstance(error, duckdb.Error) and not isinstance(error, mistakes)
 
 
 _NO_TABLE = re.compile(r"Table with name (\S+) does not exist")

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.array_types import NDArray
+    from rollbook.ground.array_types import NDArray
 
 __all__ = ["own_seconds"]
 

@@ -10,16 +10,16 @@ import json
 from pathlib import Path
 from typing import Any, Protocol
 
-from rollbook import manifest
 from rollbook.book.pieces import Pieces, RunFiles
 from rollbook.book.read_context import Context
 from rollbook.book.tables import read_table
-from rollbook.foreign import tolerating
+from rollbook.ground import manifest
+from rollbook.ground.foreign import tolerating
 from rollbook.storage.history import Attempts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.shapes import RunJson
+    from rollbook.ground.shapes import RunJson
 
 __all__ = ["MarkedRun", "all_marks", "summary_of"]
 

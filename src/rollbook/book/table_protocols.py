@@ -12,7 +12,7 @@ from rollbook.book.series import Series
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.shapes import RunJson
+    from rollbook.ground.shapes import RunJson
     from rollbook.storage.history import Attempts
 
 __all__ = ["ChartTables", "EpisodeTables"]

@@ -7,16 +7,16 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from rollbook.array_types import NDArray
 from rollbook.book.axis import in_order
 from rollbook.book.metrics import IDENTITY, chosen, identity, joined, wide_metrics
 from rollbook.book.pieces import Piece, Pieces
 from rollbook.book.read_context import Context
-from rollbook.describe import histogram_of
+from rollbook.ground.array_types import NDArray
+from rollbook.ground.describe import histogram_of
+from rollbook.ground.tables import table_of
 from rollbook.storage.columns import TIME, any_column, join_tables, take_table, without_dictionaries
 from rollbook.storage.history import Attempts, History
 from rollbook.storage.layout import RESERVED
-from rollbook.tables import table_of
 
 __all__ = ["binned", "count_rows", "read_metrics_rows", "read_table"]
 

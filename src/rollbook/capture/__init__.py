@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from rollbook._lazy import attach
+from rollbook.ground.lazy import attach
 
 __getattr__, __dir__ = attach(__name__, {})

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 
-from rollbook.alerts import Alerts
+from rollbook.capture.alerts import Alerts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

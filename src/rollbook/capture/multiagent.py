@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from rollbook.capture.episodes.agents import AgentsRecorder
 from rollbook.errors import BadInput, LoggingFailed
-from rollbook.foreign import is_foreign
-from rollbook.values.storable import UNSTORABLE, copied
+from rollbook.ground.foreign import is_foreign
+from rollbook.ground.values.storable import UNSTORABLE, copied
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ Under `jax.vmap` nothing can be logged from inside; let the function return its 
 from __future__ import annotations
 
 from rollbook.errors import BadInput
-from rollbook.values.devices import is_deferred
+from rollbook.ground.values.devices import is_deferred
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,18 +16,18 @@ from __future__ import annotations
 
 from os import getpid
 
-from rollbook.describe import EXACT_UP_TO, SAMPLE, Blocks, Pile, new_buffer
-from rollbook.foreign import is_foreign
+from rollbook.ground.describe import EXACT_UP_TO, SAMPLE, Blocks, Pile, new_buffer
+from rollbook.ground.foreign import is_foreign
+from rollbook.ground.values import flatten, scalar_of
+from rollbook.ground.values.devices import copy_on_device, fetch, is_deferred, is_tracer
 from rollbook.journal.recovery import Turns
-from rollbook.values import flatten, scalar_of
-from rollbook.values.devices import copy_on_device, fetch, is_deferred, is_tracer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
-    from rollbook.values.kinds import Histogram
+    from rollbook.ground.values.kinds import Histogram
 
 __all__ = ["EXACT_UP_TO", "SAMPLE", "Store"]
 
@@ -163,7 +163,7 @@ class Store:
         """Forget everything and go on as if exactly this had been stored since the last dump.
 
         Args:
-          windows: key -> numbers and `rollbook.values.Histogram`s, [] for a key that was stored before the last dump.
+          windows: key -> numbers and `ground.values.Histogram`s, [] for a key that was stored before the last dump.
         """
         if self._pid != getpid():
             self._after_fork()

@@ -11,6 +11,7 @@ from rollbook._version import __version__
 
 _COMMANDS = {
     "demo": ("rollbook.cli.demo", "Let a real agent learn while rollbook records it."),
+    "run": ("rollbook.cli.run", "Start a program and record what it logs to wandb or TensorBoard."),
     "ui": ("rollbook.cli.ui", "Look at runs in a browser, live."),
     "ls": ("rollbook.cli.ls", "List runs."),
     "show": ("rollbook.cli.show", "Show what is in a run."),
@@ -20,12 +21,17 @@ _COMMANDS = {
     "report": ("rollbook.cli.report", "Write one page about a run or a group of runs, to be mailed."),
     "tail": ("rollbook.cli.tail", "Print rows as they are written."),
     "watch": ("rollbook.cli.watch", "A live view of a run that someone else trains."),
+    "wait": ("rollbook.cli.wait", "Wait until a condition on a run is true."),
+    "alerts": ("rollbook.cli.alerts", "List what health rules found in runs."),
+    "mcp": ("rollbook.cli.mcp", "Answer the questions of an agent about runs (Model Context Protocol)."),
     "episodes": ("rollbook.cli.tables", "List the episodes of a run."),
     "samples": ("rollbook.cli.tables", "Search and sort the samples of a run."),
     "checkpoints": ("rollbook.cli.checkpoints", "List the checkpoints of a run, or say where one lies."),
     "play": ("rollbook.cli.play", "Show or write the video of an episode."),
+    "timings": ("rollbook.cli.timings", "Say where the time of a run went, by stage."),
     "export": ("rollbook.cli.export", "Write a table of a run to a file."),
     "sql": ("rollbook.cli.sql", "Ask a run a question in SQL."),
+    "views": ("rollbook.cli.views", "Print views for DuckDB: every table of many runs, the run beside each row."),
     "import": ("rollbook.cli.import_", "Bring runs that another tool wrote into a folder of runs."),
     "forward": ("rollbook.cli.forward", "Replay a run into any sink."),
     "verify": ("rollbook.cli.doctor", "Say what is wrong with a run, if anything."),
@@ -70,6 +76,13 @@ class _Lazy(click.Group):
 
         try:
             return super().invoke(ctx)
+        except click.NoSuchOption as err:
+            word = err.option_name.lstrip("-")
+            if word not in _COMMANDS:
+                raise
+            raise click.UsageError(  # what people look for as an option
+                f"No such option: {err.option_name}. There is a command: rollbook {word}", err.ctx
+            ) from None
         except RollbookError as err:
             raise click.ClickException(str(err)) from None
         except BrokenPipeError:  # `rollbook tail … | head`
@@ -78,6 +91,11 @@ class _Lazy(click.Group):
 
             sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - lives as long as the process
             ctx.exit(0)
+        except ImportError as err:  # a package that is installed and does not load
+            raise click.ClickException(
+                f"{err}. A package that rollbook needs does not load here. Install versions that fit each other: "
+                "pip install --upgrade rollbook"
+            ) from None
         except OSError as err:
             raise click.ClickException(str(err)) from None
 
@@ -87,7 +105,8 @@ class _Lazy(click.Group):
 def app() -> None:
     """The flight recorder of reinforcement-learning runs.
 
-    RUN is a run's folder, its id, project/name (the newest of that name), or "last".
+    RUN is a folder, a project, a name, an id, or "last": the newest run that is meant and has something to show.
+    RUNS are all that are meant.
 
     \b
     Examples:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from rollbook.cli.find import dir_option, find_book, format_options, run_argument
+from rollbook.cli.find import dir_option, find_book, format_options, run_argument_or_last
 from rollbook.cli.fitted_table import print_fitted, terminal_width
 from rollbook.cli.output import print_rows, remark
 
 
 @click.command()
-@run_argument
+@run_argument_or_last
 @click.argument("which", required=False)
 @dir_option
 @click.option("--all", "everything", is_flag=True, help="Also those that were deleted.")
@@ -28,7 +28,7 @@ def checkpoints(run: str, which: str | None, root: str, everything: bool, as_jso
     """
     from rollbook.book.checkpoints import checkpoint_rows, file_of_checkpoint
 
-    book = find_book(run, root)
+    book = find_book(run, root, lambda book: book.row_count("checkpoints") > 0, "checkpoints")
     if which is not None:
         click.echo(str(book.checkpoint(which).path))
         return
@@ -43,7 +43,9 @@ def checkpoints(run: str, which: str | None, root: str, everything: bool, as_jso
         print_rows(shown, as_json=as_json, as_csv=as_csv)
         return
     clocks = [name for name in book.clocks if any(row[name] is not None for row in shown)]
-    print_fitted(shown, ["id", "best", "score", *clocks, "attempt", "state", "path"], width=terminal_width())
+    several = [name for name in ("attempt", "state") if len({row[name] for row in shown}) > 1]
+    names = ["id", "best", "score", "path", *several, *clocks]
+    print_fitted(shown, names, width=terminal_width())
     if not everything and len(rows) > len(shown):
         remark(f"{len(rows) - len(shown)} more were deleted; --all lists them")
 

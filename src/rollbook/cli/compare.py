@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Any
 
@@ -10,21 +9,31 @@ import click
 
 from rollbook.cli.find import dir_option, find_runs, format_options
 from rollbook.cli.fitted_table import print_fitted, terminal_width
-from rollbook.cli.output import clean, print_arrow, print_rows, remark
+from rollbook.cli.output import clean, print_arrow, print_json, print_rows, remark
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.runs.run_set import RunSet
 
 
 @click.command()
 @click.argument("runs", default="", required=False)
 @dir_option
-@click.option("--metric", "-m", required=True, help="The score, such as test/return.")
-@click.option("--by", required=True, help="The field whose values are compared, such as config.algo.")
+@click.option("--metric", "-m", default=None, help="The score, such as test/return.")
+@click.option("--by", default=None, help="The field whose values are compared, such as config.algo.")
 @click.option("--score", default="mean of the last 10%", show_default=True, help='Also "last", "best", "mean" …')
 @click.option("-x", "--x", "axis", default=None, help="The axis along which last is meant.")
 @click.option("--where", default=None, help="Condition on runs, such as \"status = 'finished'\".")
-@click.option("--statistic", default=None, help="Of the intervals: mean (usual for one task), iqm or median.")
-@click.option("--plan", default=None, help="Name of a plan of looks; made at the first call.")
+@click.option("--statistic", default=None, help="iqm (default), mean (default with --plan) or median.")
+@click.option("--plan", default=None, help="Name of a sequential test plan; created on first use.")
 @click.option("--delta", type=float, default=None, help="The largest difference that would not matter.")
 @click.option("--floor", type=float, default=None, help="What a crashed run is worth.")
+@click.option(
+    "--direction",
+    type=click.Choice(["higher", "lower"]),
+    default=None,
+    help="Which scores are better (default: by the name of the metric).",
+)
 @click.option("--task", default=None, help="The field that names the task, such as config.env.")
 @click.option("--normalise", default=None, help="Scores of several tasks on one scale: atari or d4rl.")
 @click.option("--output", "-o", "folder", default=None, help="A folder for the figures.")
@@ -33,8 +42,8 @@ from rollbook.cli.output import clean, print_arrow, print_rows, remark
 def compare(
     runs: str,
     root: str,
-    metric: str,
-    by: str,
+    metric: str | None,
+    by: str | None,
     score: str,
     axis: str | None,
     where: str | None,
@@ -42,6 +51,7 @@ def compare(
     plan: str | None,
     delta: float | None,
     floor: float | None,
+    direction: str | None,
     task: str | None,
     normalise: str | None,
     folder: str | None,
@@ -57,12 +67,14 @@ def compare(
       rollbook compare cartpole --metric test/return --by config.algo --plan ppo-or-dqn --floor 0 -o figures
     """
     chosen = find_runs(runs, root, where)
+    if metric is None or by is None:
+        raise click.UsageError(_what_to_compare(chosen, metric, by))
     answer = chosen.compare(
         metric, by, score=score, x=axis, task=task, normalise=normalise, statistic=statistic, plan=plan, delta=delta,
-        floor=floor,
+        floor=floor, direction=direction,
     )  # fmt: skip
     if as_json:
-        click.echo(json.dumps({"sentences": answer.sentences(), "groups": answer.table()}, indent=1))
+        print_json({"sentences": answer.sentences(), "groups": answer.table()})
     elif as_csv:
         print_rows(answer.table(), as_csv=True)
     else:
@@ -77,11 +89,28 @@ def compare(
             remark(f"wrote {clean(path)}")
 
 
+def _what_to_compare(runs: RunSet, metric: str | None, by: str | None) -> str:
+    """What is missing in the question, and what these runs offer for it."""
+    missing = []
+    if metric is None:
+        keys = list(dict.fromkeys([*runs.last().canonical(), *runs.last().keys()]))
+        shown = [key for key in keys if not key.startswith(("host/", "rollbook/"))]
+        missing.append(f"--metric, the score. The newest run has: {clean(', '.join(shown[:20])) or 'no keys'}")
+    if by is None:
+        rows = runs.diff().table().to_pylist()
+        fields = dict.fromkeys(f"config.{row['name']}" for row in rows if row["kind"] == "config")
+        offered = clean(", ".join(list(fields)[:20])) or "no setting; group, name and other fields may"
+        missing.append(f"--by, the field whose values are compared. These differ between the runs: {offered}")
+    return "\n".join(f"say {words}" for words in missing)
+
+
 def _figures(
     chosen: Any, answer: Any, axis: str | None, task: str | None, normalise: str | None, folder: str, theme: str
 ) -> list[str]:
     """Curves, intervals, profiles, improvement and sample efficiency; those that exist for this comparison."""
-    curves = chosen.curves(answer.metric, x=axis, by=answer.by, task=task, normalise=normalise)
+    curves = chosen.curves(
+        answer.metric, x=axis, by=answer.by, task=task, normalise=normalise, statistic=answer.statistic
+    )
     pictures = {"curves": curves.plot(theme=theme)}
     if len(answer.tasks) == 1:
         pictures["efficiency"] = curves.reached().plot(theme=theme)
@@ -134,6 +163,6 @@ def diff(
         names = ("name", "value", "n", "mean", "explained", "kind", "runs")
         rows = [{name: row[name] for name in names} for row in rows]
         _wrapped(f"mean: of {metric}; explained: the share of its variance that goes along", terminal_width() or 80)
-    print_fitted(rows[:limit], list(rows[0]), width=terminal_width() or 80, hint="--json and --csv show all columns")
+    print_fitted(rows[:limit], list(rows[0]), width=terminal_width() or 80)
     if len(rows) > limit:
         remark(f"… {len(rows) - limit:,} more rows; --limit shows them")

@@ -13,7 +13,7 @@ from rollbook.cli.find import dir_option
     "--resume", is_flag=False, flag_value="", default=None, metavar="[ID]", help="Go on from the last checkpoint."
 )
 @click.option("--steps", type=int, default=None, help="Environment steps at most.")
-@click.option("--seeds", type=click.IntRange(min=1), default=None, help="Train so many seeds, a run each, to compare.")
+@click.option("--seeds", type=click.IntRange(min=1), default=None, help="Train this many seeds, one run each.")
 @click.option("--ui", "with_page", is_flag=True, help="Open the page in a browser while the agent learns.")
 @dir_option
 def demo(
@@ -38,16 +38,19 @@ def demo(
     if not with_page:
         raise SystemExit(main(seed=seed, resume=resume, steps=steps, dir=root))
     import os
+    import shlex
 
-    from rollbook.cli.ui import open_browser
+    from rollbook.cli.ui import open_browser, page_is_ready
     from rollbook.server.serving import listen
     from rollbook.server.settings import Settings
 
+    is_ready = page_is_ready()
     with listen(Settings((os.path.abspath(root),))) as server:
         click.echo(f"The page is on {server.address}")
-        open_browser(server.address)
+        if is_ready:
+            open_browser(server.address)
         status = main(seed=seed, resume=resume, steps=steps, dir=root)
         if status == 0:
-            click.echo(f"The page stays on {server.address} until Ctrl-C; later: rollbook ui {root}")
+            click.echo(f"The page stays on {server.address} until Ctrl-C; later: rollbook ui {shlex.quote(root)}")
             server.wait()
     raise SystemExit(status)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from rollbook.cli.find import dir_option, find_folder
-from rollbook.cli.output import clean, remark
+from rollbook.cli.output import clean, print_json, remark
 
 
 @click.command()
@@ -22,11 +20,17 @@ def verify(runs: tuple[str, ...], root: str, as_json: bool) -> None:
       rollbook verify last
       rollbook verify runs/cartpole/*
     """
-    from rollbook.repair.doctor import verify as verify_run
+    from rollbook.book.repair.doctor import verify as verify_run
+    from rollbook.errors import ForeignManifest
 
-    problems_of = {run: [str(problem) for problem in verify_run(find_folder(run, root))] for run in runs}
+    problems_of: dict[str, list[str]] = {}
+    for run in runs:
+        try:
+            problems_of[run] = [str(problem) for problem in verify_run(find_folder(run, root))]
+        except ForeignManifest as err:  # a neighbour's, and none of our business
+            remark(f"passed over: {clean(err)}")
     if as_json:
-        click.echo(json.dumps(problems_of, indent=1))
+        print_json(problems_of)
     else:
         for run, problems in problems_of.items():
             click.echo(f"{clean(run)}: {'sound' if not problems else f'{len(problems)} problems'}")
@@ -48,15 +52,20 @@ def repair(runs: tuple[str, ...], root: str, force: bool, as_json: bool) -> None
       rollbook repair last
       rollbook repair runs/cartpole/ppo-k3v9x2ab --force
     """
-    from rollbook.repair.doctor import repair as repair_run
+    from rollbook.book.repair.doctor import repair as repair_run
+    from rollbook.errors import ForeignManifest
 
-    done = {}
+    done: dict[str, list[str]] = {}
     for run in runs:
-        done[run] = repair_run(find_folder(run, root), force=force)
+        try:
+            done[run] = repair_run(find_folder(run, root), force=force)
+        except ForeignManifest as err:
+            remark(f"passed over: {clean(err)}")
+            continue
         for line in () if as_json else done[run]:
             click.echo(clean(line))
     if as_json:
-        click.echo(json.dumps(done, indent=1))
+        print_json(done)
 
 
 @click.command()
@@ -69,7 +78,7 @@ def seal(run: str, root: str) -> None:
     Example:
       rollbook seal last
     """
-    from rollbook.seal.folder import seal as seal_run
+    from rollbook.storage.sealing.folder import seal as seal_run
 
     report = seal_run(find_folder(run, root))
     remark(clean(report))

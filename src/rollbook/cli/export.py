@@ -6,12 +6,12 @@ import sys
 
 import click
 
-from rollbook.cli.find import dir_option, find_book, run_argument
+from rollbook.cli.find import dir_option, find_book, run_argument_or_last
 from rollbook.cli.output import remark
 
 
 @click.command()
-@run_argument
+@run_argument_or_last
 @dir_option
 @click.option("--table", default="metrics", show_default=True, help="Which table.")
 @click.option("--keys", default=None, help="Only these keys of metrics, comma-separated.")
@@ -33,10 +33,12 @@ def export(
     from rollbook.book.export import export_table
 
     chosen = kind or (out.rpartition(".")[2] if out != "-" else "csv")
-    book = find_book(run, root)
+    book = find_book(run, root, lambda book: book.row_count(table) > 0, f"rows of {table}")
     if table == "metrics":
         data = book.metrics(keys.split(",") if keys else None, x=x, attempts=attempts)
     else:
         data = book.table(table, attempts=attempts)
     export_table(data, sys.stdout.buffer if out == "-" else out, chosen)
+    for problem in book.files.damage.values():
+        remark(f"left out: {problem}")
     remark(f"{data.num_rows:,} rows of {table} as {chosen}" + ("" if out == "-" else f" in {out}"))

@@ -1,30 +1,57 @@
-"""Finding the run that a command line names, and the options that commands share."""
+"""Which runs a command line means: one rule for all commands, and the options that they share.
+
+A word is the address of a store, the folder of a run, a folder of runs, an id, a name (also project/name and
+name-id), a project, or "last". What has a separator in it is a path if it is there; any other word is looked for among
+the runs below --dir first, and then taken as a folder. A command about several runs takes all that the word means, one
+about a single run the newest of them that has something to show for it.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import click
 
-from rollbook.remote import is_address
+from rollbook.cli.output import clean, remark
+from rollbook.ground import manifest
+from rollbook.ground.addresses import is_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.book.book import Book
     from rollbook.runs.run_set import RunSet
 
-__all__ = ["dir_option", "find_book", "find_folder", "find_runs", "format_options", "run_argument", "runs_below"]
+__all__ = [
+    "add_what_is_there",
+    "dir_option",
+    "find_book",
+    "find_folder",
+    "find_runs",
+    "format_options",
+    "run_argument",
+    "run_argument_or_last",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _NO_RUNS = "{what}. Say where runs lie with --dir or $ROLLBOOK_DIR, or record one with: rollbook demo"
+_MOST_TRIED = 100
+"""So many of the newest runs are asked whether they have something to show."""
+_MOST_FILES, _MOST_ENTRIES, _DEEPEST = 200, 5_000, 4
+"""How far a folder without runs is searched for what other tools wrote."""
 
 
 def run_argument(command: F) -> F:
-    """The argument RUN."""
+    """The argument RUN, of commands that change something: it has to be given."""
     return click.argument("run")(command)
+
+
+def run_argument_or_last(command: F) -> F:
+    """The argument RUN, of commands that only read: the last run if it is not given."""
+    return click.argument("run", default="last")(command)
 
 
 def dir_option(command: F) -> F:
@@ -44,71 +71,235 @@ def format_options(command: F) -> F:
     return click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")(command)
 
 
-def find_folder(run: str, root: str) -> str:
-    """The folder of the run that `run` names: a path, or the words of `RunSet.one`; the newest where several fit.
+def find_runs(
+    word: str, root: str, where: str | None = None, *, having: Callable[[Book], bool] | None = None, what: str = "",
+    may_be_none: bool = False,
+) -> RunSet:  # fmt: skip
+    """All runs that a word means, "" being all below `root`.
 
-    Raises:
-      RunNotFound: nothing of that name, with what is there.
-    """
-    if is_address(run):
-        from rollbook.runs.catalog import open as open_runs
-
-        return str(open_runs(run).one(newest=True).path)
-    if os.path.isfile(os.path.join(run, "run.json")):
-        return os.path.abspath(run)
-    if os.path.isdir(os.path.join(run, "data")):  # a run that lost its run.json
-        return os.path.abspath(run)
-    from rollbook.errors import RunNotFound, did_you_mean
-
-    runs = runs_below(root)
-    try:
-        return str(runs.one(run, newest=True).path)
-    except RunNotFound:
-        rows = runs.rows()
-        if not rows:
-            raise RunNotFound(_NO_RUNS.format(what=f"there is no run below {root}")) from None
-        names = sorted({f"{row['project']}/{row['name']}" for row in rows})
-        raise RunNotFound(f"there is no run {run!r} below {root}.{did_you_mean(run, names)}") from None
-
-
-def runs_below(root: str) -> RunSet:
-    """All runs below a folder.
-
-    Raises:
-      RunNotFound: there is no such folder, in the words of the command line.
-    """
-    from rollbook.errors import RunNotFound
-    from rollbook.runs.catalog import open as open_runs
-
-    if not is_address(root) and not os.path.isdir(root):
-        raise RunNotFound(_NO_RUNS.format(what=f"there is no folder {root!r} here"))
-    return open_runs(root)
-
-
-def find_book(run: str, root: str) -> Book:
-    """The book of the run that `run` names."""
-    from rollbook.book.book import Book
-
-    return Book(find_folder(run, root))
-
-
-def find_runs(runs: str, root: str, where: str | None = None) -> RunSet:
-    """The runs that `runs` names: a folder (of one run or of many), the words of `RunSet.named`, or "" for all.
-
+    Args:
+      where: a condition that they have to fit.
+      having: which run "last" may be; the newest of those that do. `what` says what such a one has.
+      may_be_none: a folder without runs is an answer, too.
     Raises:
       RunNotFound: nothing of that name, or nothing that fits `where`.
     """
-    from rollbook.errors import RunNotFound
-    from rollbook.runs.catalog import open as open_runs
+    runs = _meant(word, root, where, may_be_none)
+    if not _is_last(word, runs):
+        return runs
+    newest = _newest(runs, having, what)
+    return runs.filter(lambda row: row["path"] == str(newest.path))
 
-    is_path = bool(runs) and os.path.isdir(runs) and (os.sep in runs or not os.path.isdir(os.path.join(root, runs)))
-    if is_path or is_address(runs):
-        chosen = open_runs(runs)
-    else:
-        chosen = open_runs(root)
-        chosen = chosen.named(runs) if runs else chosen
-    chosen = chosen.where(where) if where else chosen
-    if not len(chosen):
-        asked = f" for which {where}" if where else ""
-        raise RunNotFound(f"there are no runs{asked} below {runs or root}. Look what there is with: rollbook ls")
+
+def find_book(word: str, root: str, having: Callable[[Book], bool] | None = None, what: str = "") -> Book:
+    """The run that a word means; of several the newest that has something to show.
+
+    Args:
+      having: whether a run has what the command shows, such as checkpoints; `what` is the name of that.
+    Raises:
+      RunNotFound: nothing of that name. NotARun, NewerFormat: its run.json cannot be read.
+    """
+    from rollbook.book.book import Book
+
+    if not is_address(word) and _is_run(word):
+        return Book(os.path.abspath(word))
+    return _newest(_meant(word, root), having, what)
+
+
+def find_folder(word: str, root: str) -> str:
+    """The folder of the run that a word means, also of one whose run.json is damaged or lost.
+
+    Raises:
+      RunNotFound: nothing of that name. ForeignManifest: what lies there is another tool's.
+    """
+    from rollbook.errors import RunNotFound
+
+    if os.path.isdir(word) and (_is_run(word) or os.path.lexists(manifest.path_of(word))):
+        if not manifest.holds_a_run(word):
+            manifest.read(word)
+        return os.path.abspath(word)
+    try:
+        return str(find_book(word, root).path)
+    except RunNotFound:
+        lost = list(_lost_runs(word, root))
+        if len(lost) == 1:
+            return lost[0]
+        raise
+
+
+def _meant(word: str, root: str, where: str | None = None, may_be_none: bool = False) -> RunSet:
+    """The runs that a word means; for "last" all of which it may be one."""
+    from rollbook.errors import RunNotFound
+
+    runs = _looked_up(word, root)
+    if not len(runs) and not may_be_none:
+        raise RunNotFound(add_what_is_there(f"there is no run below {word or root}", runs))
+    chosen = runs.where(where) if where and len(runs) else runs
+    if len(runs) and not len(chosen):
+        raise RunNotFound(
+            f"there are no runs for which {where} below {word or root}. List what is available with: rollbook ls"
+        )
     return chosen
+
+
+def _looked_up(word: str, root: str) -> RunSet:
+    from rollbook.errors import RunNotFound, did_you_mean
+    from rollbook.formats.opening import open as open_runs
+
+    is_folder = not is_address(word) and os.path.isdir(word)
+    if is_address(word) or (is_folder and (os.sep in word or word in (os.curdir, os.pardir))):
+        return open_runs(word)
+    if is_folder and not os.path.isdir(root):
+        return open_runs(word)
+    runs = _below(root)
+    if not word or (word == "last" and not any(map(_is_called_last, runs.rows()))):
+        return runs
+    try:
+        return runs.named(word)
+    except RunNotFound:
+        if is_folder:
+            return open_runs(word)
+        if not len(runs):
+            raise RunNotFound(add_what_is_there(f"there is no run below {root}", runs)) from None
+        rows = runs.rows()
+        names = {f"{row['project']}/{row['name']}" for row in rows} | {str(row["project"]) for row in rows}
+        raise RunNotFound(
+            f"there is no run {word!r} below {root}, and no folder of that name.{did_you_mean(word, sorted(names))}"
+        ) from None
+
+
+def _below(root: str) -> RunSet:
+    from rollbook.errors import RunNotFound
+    from rollbook.formats.opening import open as open_runs
+
+    if not is_address(root) and not os.path.isdir(root):
+        raise RunNotFound(add_what_is_there(f"there is no folder {root!r} here", looks_here=not os.path.isabs(root)))
+    return open_runs(root)
+
+
+def _is_last(word: str, runs: RunSet) -> bool:
+    """Whether a word asks for the newest of some runs, and is not what their owner called them."""
+    return word == "last" and len(runs) > 0 and not all(map(_is_called_last, runs.rows()))
+
+
+def _is_called_last(row: dict[str, Any]) -> bool:
+    return "last" in (row["id"], row["name"])
+
+
+def _is_run(path: str) -> bool:
+    """Whether a folder is a run, or was one before its run.json went."""
+    if not os.path.isdir(path):
+        return False
+    return manifest.holds_a_run(path) or bool(manifest.look(path).get("id"))
+
+
+def _newest(runs: RunSet, having: Callable[[Book], bool] | None, what: str) -> Book:
+    from rollbook.errors import RollbookError
+
+    newest = runs.last()
+    if having is None or len(runs) == 1:
+        return newest
+    for book in runs.newest(_MOST_TRIED):
+        try:
+            if not having(book):
+                continue
+        except (RollbookError, OSError):
+            continue
+        if book.path != newest.path:
+            remark(f"{_words(newest)} has no {what}; this is {_words(book)}, the newest run that has")
+        return book
+    return newest
+
+
+def _words(book: Book) -> str:
+    return clean(f"{book.project}/{book.name} {book.id}")
+
+
+def _lost_runs(word: str, root: str) -> Iterator[str]:
+    """Folders below `root` that are called so and hold a run without a run.json that can be read."""
+    if is_address(root) or not os.path.isdir(root):
+        return
+    parts = word.split("/")
+    for project in sorted(os.listdir(root)):
+        place = os.path.join(root, project)
+        if not os.path.isdir(place) or (len(parts) == 2 and parts[0] != project):
+            continue
+        for name in sorted(os.listdir(place)):
+            begin, _, identity = name.rpartition("-")
+            if parts[-1] in (name, begin, identity) and manifest.holds_a_run(os.path.join(place, name)):
+                yield os.path.abspath(os.path.join(place, name))
+
+
+# -- what lies where there are no runs
+
+
+def add_what_is_there(what: str, runs: RunSet | None = None, *, looks_here: bool = False) -> str:
+    """Why there are no runs, and what to do: bring in what other tools wrote there, if anything, or record one.
+
+    Args:
+      runs: the empty set, whose folder is searched, and whose problems are named.
+      looks_here: search the working folder instead, not deep.
+    """
+    folder, deepest = (os.curdir, 1) if runs is None else (runs.root, _DEEPEST)
+    problems = [] if runs is None else runs.problems
+    if found := _found_by_importers(folder, deepest) if runs is not None or looks_here else []:
+        what += f"; files that rollbook import reads are ({', '.join(found)}). Bring them in with: rollbook import "
+        what += shlex.quote(folder)
+        if looks_here:
+            what += "\nOr look at those that are known by their names, as they are: rollbook ls ."
+    else:
+        what = _NO_RUNS.format(what=what)
+    more = [f"and {len(problems) - 3:,} more"] if len(problems) > 3 else []
+    return "\n".join([what, *map(clean, problems[:3]), *more])
+
+
+def _found_by_importers(folder: str, deepest: int) -> list[str]:
+    """The names of the importers that read some of the files in a folder; a bounded search."""
+    from rollbook.errors import RollbookError
+    from rollbook.formats import importers
+
+    if is_address(folder):
+        return []
+    makers = {}
+    for name in importers.names():
+        try:
+            makers[name] = importers.make(name)
+        except (RollbookError, ImportError):
+            continue
+    found: list[str] = []
+    for path in _files(folder, deepest):
+        for name, importer in makers.items():
+            try:
+                if name not in found and importer.finds(path):
+                    found.append(name)
+            except (RollbookError, OSError, ValueError):
+                continue
+    return found
+
+
+def _files(folder: str, deepest: int) -> Iterator[Any]:
+    from pathlib import Path
+
+    entries = files = 0
+    waiting = [(folder, 0)]
+    while waiting:
+        place, depth = waiting.pop(0)
+        try:
+            with os.scandir(place) as listing:
+                here = sorted(listing, key=lambda entry: entry.name)
+        except OSError:
+            continue
+        for entry in here:
+            entries += 1
+            if entries > _MOST_ENTRIES or files >= _MOST_FILES:
+                return
+            try:
+                if entry.name.startswith(".") or entry.is_symlink():
+                    continue
+                if entry.is_dir():
+                    waiting += [(entry.path, depth + 1)] if depth < deepest else []
+                elif entry.is_file():
+                    files += 1
+                    yield Path(entry.path)
+            except OSError:
+                continue

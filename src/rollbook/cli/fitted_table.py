@@ -37,7 +37,7 @@ def print_fitted(
     *,
     wide: str = "",
     width: int | None = None,
-    hint: str = "--wide, --json and --csv show all columns",
+    hint: str = "--json and --csv show all columns",
 ) -> None:
     """Print the columns `names` of some rows, as many as fit, and say which ones do not.
 

@@ -12,7 +12,7 @@ __all__ = ["import_"]
 
 
 @click.command("import")
-@click.argument("source", type=click.Path(exists=True))
+@click.argument("source", type=click.Path(exists=True), required=False)
 @dir_option
 @click.option("--format", "format_", metavar="NAME", help="Which importer; by default the one that finds some.")
 @click.option("--project", help="The project of the runs; by default the name of the source.")
@@ -22,7 +22,7 @@ __all__ = ["import_"]
 )
 @click.option("--formats", is_flag=True, help="List the importers instead.")
 def import_(
-    source: str,
+    source: str | None,
     root: str,
     format_: str | None,
     project: str | None,
@@ -39,14 +39,16 @@ def import_(
       rollbook import logs/                          event files or CSV files, whatever is there
       rollbook import logs/progress.csv --project ppo -O clock=iterations=gradient_step
       rollbook import tb/ --format tensorboard -O clock=env_step
-      rollbook import . --formats                    what can be read
+      rollbook import --formats                      what can be read
     """
-    from rollbook import importers
+    from rollbook.formats import importers
 
     if formats:
         for known in importers.names():
             click.echo(f"{known:<12}  {importers.summary(known)}")
         return
+    if source is None:
+        raise click.UsageError("say what to bring in: a file or a folder. rollbook import --formats lists what is read")
     given = dict(option_of(text) for text in options)
     for run in importers.import_runs(source, format_, dir=root, project=project, name=name, **given):
         click.echo(clean(run.folder))

@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from rollbook.aliases import SCORES
-from rollbook.cli.find import dir_option, format_options, runs_below
+from rollbook.cli.find import add_what_is_there, dir_option, find_runs, format_options
 from rollbook.cli.fitted_table import print_fitted, terminal_width
 from rollbook.cli.output import ago, clean, print_arrow, print_rows, remark, seconds
+from rollbook.ground.aliases import SCORES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("folder", metavar="[DIR]", default=None, required=False)
+@click.argument("runs", metavar="[RUNS]", default="")
 @dir_option
 @click.option("--where", default=None, help="Condition, such as \"config.lr < 3e-4 and status == 'finished'\".")
 @click.option(
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @click.option("--sort", default=None, help='Sort by a column shown; "-test/return" puts the highest first.')
 @format_options
 def ls(
-    folder: str | None,
+    runs: str,
     root: str,
     where: str | None,
     limit: int,
@@ -40,29 +40,29 @@ def ls(
     as_json: bool,
     as_csv: bool,
 ) -> None:
-    """List the runs below a folder, newest first.
+    """List runs, newest first: all below --dir, or those of a folder, a project or a name.
 
     CSV has each setting of the configuration as a column, JSON all of run.json that a listing knows.
 
     \b
     Examples:
       rollbook ls
+      rollbook ls cartpole
       rollbook ls results --where "seed == 3"
       rollbook ls --columns seed,config.algo --metric test/return=best --sort -test/return
       rollbook ls --json | jq '.[].path'
     """
-    root = folder or root
-    runs = runs_below(root)
-    problems = runs.problems
-    if not runs and not problems and not (as_json or as_csv):
-        remark(f"there is no run below {root}. Record one with: rollbook demo")
+    chosen = find_runs(runs, root, may_be_none=True)
+    problems = chosen.problems
+    if not chosen and not (as_json or as_csv):
+        remark(add_what_is_there(f"there is no run below {clean(runs or root)}", chosen))
         return
     if where:
-        runs = runs.where(where)
+        chosen = chosen.where(where)
     if columns or metrics or sort:
-        _chosen(runs, columns, metrics, sort, limit, as_json=as_json, as_csv=as_csv)
+        _chosen(chosen, columns, metrics, sort, limit, as_json=as_json, as_csv=as_csv)
         return
-    shown = runs.newest(limit)
+    shown = chosen.newest(limit)
     if as_csv:
         print_arrow(shown.table(), as_csv=True)
     elif as_json:
@@ -70,11 +70,11 @@ def ls(
     else:
         lines = [_line(row) for row in shown.rows()]
         columns_shown = [name for name in _COLUMNS if name != "best" or any(line["best"] is not None for line in lines)]
-        print_fitted(lines, columns_shown, width=terminal_width(), hint="--json and --csv show all columns")
+        print_fitted(lines, columns_shown, width=terminal_width())
         for problem in problems:
             remark(f"left out: {clean(problem)}")
-    if len(runs) > limit:
-        remark(f"… {len(runs) - limit:,} older runs; --limit shows them")
+    if len(chosen) > limit:
+        remark(f"… {len(chosen) - limit:,} older runs; --limit shows them")
 
 
 def _chosen(
@@ -99,7 +99,7 @@ def _chosen(
     if as_json or as_csv:
         print_rows(rows[:limit], as_json=as_json, as_csv=as_csv, columns=names)
         return
-    print_fitted(rows[:limit], names, width=terminal_width(), hint="--json and --csv show all columns")
+    print_fitted(rows[:limit], names, width=terminal_width())
     if len(rows) > limit:
         remark(f"… {len(rows) - limit:,} more runs; --limit shows them")
 

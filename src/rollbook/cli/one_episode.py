@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 
 import click
 
-from rollbook.cli.output import cell, clean, number
+from rollbook.cli.output import cell, clean, number, print_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ def show_episode(book: Book, episode: Episode, *, as_json: bool = False) -> None
             "alerts": [row["message"] for row in alerts],
             "checkpoint": checkpoint["checkpoint_id"] if checkpoint else None,
         }
-        click.echo(json.dumps(said, indent=1, default=str))
+        print_json(said)
         return
     row = episode.row
     click.echo(click.style(f"episode {clean(episode.id)}", bold=True) + f"  {clean(book.project)}/{clean(book.name)}")

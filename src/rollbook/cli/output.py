@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import math
 import sys
 import time
@@ -11,14 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import click
 
-from rollbook.texts import csv_cell
-from rollbook.texts import printable as clean
+from rollbook.ground.texts import csv_cell, json_text
+from rollbook.ground.texts import printable as clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["ago", "clean", "number", "print_arrow", "print_rows", "remark", "seconds"]
+__all__ = ["ago", "clean", "number", "print_arrow", "print_json", "print_rows", "remark", "seconds"]
 
 
 def number(value: object) -> str:
@@ -66,6 +65,11 @@ def remark(text: str) -> None:
     click.echo(text, err=True)
 
 
+def print_json(value: object) -> None:
+    """Print an answer for programs: strict JSON, see `json_text`."""
+    click.echo(json_text(value, indent=1))
+
+
 def print_rows(
     rows: Sequence[Mapping[str, object]],
     *,
@@ -76,7 +80,7 @@ def print_rows(
     """Print rows of one shape; the columns are those of the first row that has them, in order of appearance."""
     names = list(columns) if columns is not None else list(dict.fromkeys(name for row in rows for name in row))
     if as_json:
-        click.echo(json.dumps([{name: _plain(row.get(name)) for name in names} for row in rows], indent=1, default=str))
+        print_json([{name: row.get(name) for name in names} for row in rows])
         return
     if as_csv:
         writer = csv.writer(sys.stdout)
@@ -103,7 +107,7 @@ def print_rows(
 def _csv_cell(value: object) -> object:
     if isinstance(value, str):
         return csv_cell(value)
-    return "" if value is None else json.dumps(value, default=str) if isinstance(value, (dict, list)) else value
+    return "" if value is None else json_text(value) if isinstance(value, (dict, list)) else value
 
 
 def print_arrow(table: pyarrow.Table, *, as_json: bool = False, as_csv: bool = False, limit: int | None = None) -> None:
@@ -126,9 +130,3 @@ def _in_microseconds(table: pyarrow.Table) -> pyarrow.Table:
             cells = table.column(place).cast(pa.timestamp("us", tz=field.type.tz), safe=False)
             table = table.set_column(place, field.name, cells)
     return table
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value

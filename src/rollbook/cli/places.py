@@ -24,7 +24,7 @@ def push(run: str, url: str | None, root: str, anew: bool) -> None:
       rollbook push last s3://bucket/lab
       rollbook push cartpole/ppo
     """
-    from rollbook.ship.folder import push as push_folder
+    from rollbook.remote.push import push as push_folder
 
     folder = find_folder(run, root)
     report = push_folder(folder, url, anew=anew)
@@ -43,9 +43,9 @@ def pull(url: str, root: str) -> None:
       rollbook pull s3://bucket/lab/cartpole/ppo-k3v9x2ab
       rollbook pull s3://bucket/lab --dir runs
     """
+    from rollbook.remote.pull import pull as pull_run
+    from rollbook.remote.views import address_of
     from rollbook.runs.remote import open_address, root_of
-    from rollbook.ship.pull import pull as pull_run
-    from rollbook.storage.places.views import address_of
 
     runs = open_address(url)
     place, _ = root_of(url)
@@ -73,11 +73,11 @@ def sync(run: str, url: str | None, root: str, merge: bool) -> None:
       rollbook sync last
       rollbook sync cartpole/ppo s3://bucket/lab --merge
     """
-    from rollbook.remote import origin_of, run_and_place
-    from rollbook.ship.folder import push as push_folder
-    from rollbook.ship.merging import tidy
-    from rollbook.ship.pull import pull as pull_run
-    from rollbook.storage.places import open_place
+    from rollbook.ground.addresses import origin_of, run_and_place
+    from rollbook.remote import open_place
+    from rollbook.remote.merging import tidy
+    from rollbook.remote.pull import pull as pull_run
+    from rollbook.remote.push import push as push_folder
 
     folder = find_folder(run, root)
     remark(f"{clean(folder)}: {push_folder(folder, url)}")
@@ -105,10 +105,10 @@ def catalogue(url: str, rebuild: bool) -> None:
     import time
 
     from rollbook.errors import PlaceAway
+    from rollbook.remote.catalogue import read_catalogue
+    from rollbook.remote.catalogue import rebuild as make_again
+    from rollbook.remote.steps import Away, Unknown, said_of
     from rollbook.runs.remote import root_of
-    from rollbook.storage.places.catalogue import read_catalogue
-    from rollbook.storage.places.catalogue import rebuild as make_again
-    from rollbook.storage.places.steps import Away, Unknown, said_of
 
     place, _ = root_of(url)
     try:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from rollbook.cli.find import dir_option, find_book, run_argument
+from rollbook.cli.find import dir_option, find_book, run_argument_or_last
 from rollbook.cli.output import remark
 
 TYPE_CHECKING = False
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@run_argument
+@run_argument_or_last
 @dir_option
 @click.option("--episode", default="best", show_default=True, help='"best", "worst", "last", or the id of an episode.')
 @click.option("-o", "--out", default=None, help="Copy the video to this file.")
@@ -33,7 +33,7 @@ def play(run: str, root: str, episode: str, out: str | None, show: bool) -> None
     """
     from rollbook.book.videos import video_of_episode
 
-    book = find_book(run, root)
+    book = find_book(run, root, lambda book: book.media("video").num_rows > 0, "film")
     path = video_of_episode(book, episode)
     remark(_said(book, path))
     if out:

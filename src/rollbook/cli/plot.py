@@ -10,6 +10,10 @@ from rollbook.cli.find import dir_option, find_runs
 from rollbook.cli.fitted_table import has_colours, terminal_width
 from rollbook.cli.output import clean, remark
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.book.book import Book
+
 _LINES_OF_TEXT = 22
 
 
@@ -29,9 +33,11 @@ _LINES_OF_TEXT = 22
 @click.option("--seeds", type=click.Choice(["auto", "always", "never"]), default=None, help="The runs as thin lines.")
 @click.option("--limits", nargs=2, type=float, default=None, help="Lowest and highest value shown.")
 @click.option("--level", type=float, default=None, help="Of efficiency: the score that counts as reached.")
+@click.option("--window", type=float, default=None, help="Of curves: mean of the last WINDOW units of x at each point.")
+@click.option("--size", type=click.Choice(["column", "page", "slide"]), default=None, help="Width of the figure.")
 @click.option("--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True)
 @click.option("--output", "-o", "output", default=None, help="The file: .png, .svg or .pdf.")
-@click.option("--text", is_flag=True, help="Draw in characters instead.")
+@click.option("--text", is_flag=True, help="Draw in characters, as without -o.")
 def plot(
     runs: str,
     root: str,
@@ -48,13 +54,16 @@ def plot(
     seeds: str | None,
     limits: tuple[float, float] | None,
     level: float | None,
+    window: float | None,
+    size: str | None,
     theme: str,
     output: str | None,
     text: bool,
 ) -> None:
     """Draw runs: curves with bands, intervals, stages and more.
 
-    RUNS is a run, a project, project/name (all runs of that name), a folder of runs, or nothing for all.
+    RUNS is a run, a project, project/name (all runs of that name), a folder of runs, or nothing for all. Without -o the
+    chart is drawn in characters.
 
     \b
     Examples:
@@ -69,18 +78,21 @@ def plot(
             about = {"run": "one run", "runs": "several runs", "both": "one or several runs"}[chart_of.of]
             click.echo(f"{name:<16} {chart_of.says} ({about})")
         return
-    if output is None and not text:
-        raise click.UsageError("say where the picture goes, -o x.png, or --text for characters")
     options: dict[str, Any] = {
         "statistic": statistic, "limits": limits, "level": level, "task": task, "normalise": normalise, "seeds": seeds,
-        "whole_curve": whole_curve or None,
+        "whole_curve": whole_curve or None, "window": window, "size": size,
     }  # fmt: skip
     options = {name: value for name, value in options.items() if value is not None}
     picture = _picture(runs, root, where, list(keys), by, axis, chart, theme, options)
-    if text:
+    if text or output is None:
         click.echo(picture.text(min(terminal_width() or 80, 160), _LINES_OF_TEXT, colour=has_colours()))
     if output is not None:
         remark(f"wrote {clean(picture.save(output))}")
+
+
+def _has(book: Book, keys: list[str]) -> bool:
+    known = {*book.keys(), *book.canonical()}
+    return known.issuperset(keys) if keys else bool(known)
 
 
 def _picture(
@@ -89,9 +101,9 @@ def _picture(
 ) -> Any:  # fmt: skip
     from rollbook.plots import CHARTS
 
-    chosen = find_runs(runs, root, where)
+    chosen = find_runs(runs, root, where, having=lambda book: _has(book, keys), what=", ".join(keys) or "rows")
     about = CHARTS[chart].of if chart in CHARTS else "both"
-    of_several = {"statistic", "task", "normalise", "whole_curve", "seeds"} & options.keys()
+    of_several = {"statistic", "task", "normalise", "whole_curve", "seeds", "window"} & options.keys()
     single = len(chosen) == 1 and by is None and not of_several
     if about == "run" or (single and about == "both"):
         if len(chosen) > 1:

@@ -17,7 +17,7 @@ from rollbook.cli.output import clean, remark
 @click.option("--where", default=None, help="Condition on runs, such as \"status = 'finished'\".")
 @click.option("--plan", default=None, help="Name of a plan of looks, see `rollbook compare`.")
 @click.option("--floor", type=float, default=None, help="What a crashed run is worth.")
-@click.option("--output", "-o", "output", required=True, help="The page, such as report.html.")
+@click.option("--output", "-o", "output", default="report.html", show_default=True, help="The page.")
 def report(
     runs: str,
     root: str,
@@ -36,7 +36,7 @@ def report(
       rollbook report last -o report.html
       rollbook report cartpole --metric test/return --by config.algo -o report.html
     """
-    from rollbook.report import write
+    from rollbook.runs.report import write
 
     chosen = find_runs(runs, root, where)
     more: dict[str, object] = {name: value for name, value in (("plan", plan), ("floor", floor)) if value is not None}

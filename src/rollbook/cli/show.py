@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import click
 
-from rollbook.cli.find import dir_option, find_book, run_argument
+from rollbook.cli.find import dir_option, find_book, run_argument_or_last
 from rollbook.cli.fitted_table import print_fitted, terminal_width
-from rollbook.cli.output import ago, cell, clean, number, remark, seconds
-from rollbook.files import read_json
-from rollbook.tables import TABLES
+from rollbook.cli.output import ago, cell, clean, number, print_json, remark, seconds
+from rollbook.ground.files import read_json
+from rollbook.ground.tables import TABLES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
 
 _PIPE_WIDTH = 100
 _MOST_LINES = 10
+_OURS = ("host/", "rollbook/")
+_LINES_OF_MESSAGE, _LINES_OF_TRACE = 4, 7
 
 
 def summary(book: Book) -> dict[str, Any]:
@@ -32,6 +33,7 @@ def summary(book: Book) -> dict[str, Any]:
         "name": book.name,
         "id": book.id,
         "status": book.status,
+        "failure": book.failure,
         "seed": book.seed,
         "attempts": len(book.attempts),
         "created": info.get("created"),
@@ -55,14 +57,15 @@ def summary(book: Book) -> dict[str, Any]:
             if isinstance(trouble, dict)
         },
         "remote": _remote(book),
-        "problems": [str(problem) for problem in book.problems()],
+        "problems": [str(problem) for problem in book.problems(deep=False)],
     }
 
 
 def _remote(book: Book) -> dict[str, object]:
     """Where it is shipped to, or lies, and how far that is."""
-    from rollbook.remote import backlog
-    from rollbook.storage.places.views import address_of, is_view
+    from rollbook.ground.addresses import backlog
+    from rollbook.remote.views import address_of
+    from rollbook.storage.source import is_view
 
     if is_view(book.path):
         url, run = address_of(book.path)
@@ -114,7 +117,7 @@ def _alerts(book: Book) -> list[dict[str, object]]:
 
 def _rank(key: str) -> tuple[bool, str]:
     """What was logged first, the host and ourselves last; by name within each."""
-    return key.startswith(("host/", "rollbook/")), key
+    return key.startswith(_OURS), key
 
 
 def _rows(book: Book, table: str) -> int:
@@ -125,7 +128,7 @@ def _rows(book: Book, table: str) -> int:
 
 
 @click.command()
-@run_argument
+@run_argument_or_last
 @dir_option
 @click.option("--all", "everything", is_flag=True, help="Whole values, all settings and all columns, however wide.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -150,7 +153,7 @@ def print_summary(book: Book, *, everything: bool = False, as_json: bool = False
     """
     about = summary(book)
     if as_json:
-        click.echo(json.dumps(about, indent=1, default=str))
+        print_json(about)
         return
     width = 10**9 if everything else terminal_width() or _PIPE_WIDTH
     began, ended = about["created"], about["ended"]
@@ -160,6 +163,7 @@ def print_summary(book: Book, *, everything: bool = False, as_json: bool = False
     click.echo(f"{click.style(title, bold=True)}  {clean(about['id'])}  {clean(about['status'])}{attempts}")
     seed = "" if about["seed"] is None else f"seed {about['seed']}, "
     click.echo(f"{seed}begun {ago(began)}{took}")
+    _print_failure(about["failure"], about["status"], width, everything)
     click.echo(clean(about["remote"].get("address") or about["path"]))
     _print_settings(about["config"], width, everything)
     _print_list("summary", (f"{clean(name)}={number(value)}" for name, value in about["summary"].items()), width)
@@ -181,16 +185,19 @@ def print_summary(book: Book, *, everything: bool = False, as_json: bool = False
     _print_list("tables", (f"{name} {rows:,}" for name, rows in about["tables"].items()), width)
     if about["keys"]:
         click.echo()
-        clocks = [c for c in book.clocks if any(c in row for row in about["keys"].values())]
+        own = {key: row for key, row in about["keys"].items() if not key.startswith(_OURS)}
+        folded = [] if everything or not own else [key for key in about["keys"] if key not in own]
+        shown_keys = {key: row for key, row in about["keys"].items() if key not in folded}
+        clocks = [c for c in book.clocks if any(c in row for row in shown_keys.values())]
         print_fitted(
-            [
-                {"key": key, "last": row["value"], **{c: row.get(c) for c in clocks}}
-                for key, row in about["keys"].items()
-            ],
+            [{"key": key, "last": row["value"], **{c: row.get(c) for c in clocks}} for key, row in shown_keys.items()],
             ["key", "last", *clocks],
             width=None if everything else terminal_width(),
             hint="--all and --json show all columns",
         )
+        counts = [f"{n} of {scope}" for scope in _OURS if (n := sum(key.startswith(scope) for key in folded))]
+        if counts:
+            click.echo(f"… and {' and '.join(counts)}: --all shows them")
     if about["alerts"]:
         click.echo()
         shown = about["alerts"] if everything else about["alerts"][-_MOST_LINES:]
@@ -211,6 +218,31 @@ def print_summary(book: Book, *, everything: bool = False, as_json: bool = False
         remark(f"{cause}: {n:,}; nothing was lost")
     for problem in about["problems"]:
         remark(f"problem: {clean(problem)}")
+
+
+def _print_failure(failure: Mapping[str, str] | None, status: str, width: int, everything: bool) -> None:
+    """What ended the run before its time, and where: the last lines of its traceback."""
+    if failure is None:
+        if status == "crashed":
+            _print_list("ended", ["no exception was seen: its process vanished (SIGKILL, out of memory, power)"], width)
+        return
+    words = f"{failure['type']}: {failure['message']}" if failure["message"] else failure["type"]
+    for place, line in enumerate(_lines(words, everything, _LINES_OF_MESSAGE)):
+        click.echo(f"{'' if place else 'ended by':<9}{_cut(line, width - 9)}")
+    trace = failure["traceback"].splitlines()
+    last = next((n for n in range(len(trace) - 1, -1, -1) if trace[n].startswith("  ")), -1)  # the message is above
+    for text in ("\n".join(trace if everything else trace[: last + 1]), failure["stderr"]):
+        for line in _lines(text, everything, _LINES_OF_TRACE, from_the_end=True):
+            click.echo(f"{'':9}{_cut(line, width - 9)}")
+
+
+def _lines(text: str, everything: bool, most: int, *, from_the_end: bool = False) -> list[str]:
+    """A text as harmless lines, the first or the last of them; what was left out is named."""
+    lines = [clean(line) for line in text.splitlines()]
+    if everything or len(lines) <= most:
+        return lines
+    hint = f"… {len(lines) - most + 1:,} lines more: --all shows them"
+    return [hint, *lines[1 - most :]] if from_the_end else [*lines[: most - 1], hint]
 
 
 def _checkpoint(book: Book, which: str, row: Mapping[str, object]) -> str:

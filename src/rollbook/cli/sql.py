@@ -10,22 +10,27 @@ from rollbook.cli.output import print_arrow
 
 @click.command()
 @run_argument
-@click.argument("query")
+@click.argument("query", required=False)
 @dir_option
 @click.option(
     "--limit", default=1000, type=click.IntRange(min=1), show_default=True, help="How many rows to print at most."
 )
 @click.option("--unlocked", is_flag=True, help="Let the query reach other files, write, and change settings.")
 @format_options
-def sql(run: str, query: str, root: str, limit: int, unlocked: bool, as_json: bool, as_csv: bool) -> None:
+def sql(run: str, query: str | None, root: str, limit: int, unlocked: bool, as_json: bool, as_csv: bool) -> None:
     """Ask a run a question in SQL (DuckDB). Every table is a view: metrics, episodes, steps, samples, timings, …
 
     \b
     Examples:
+      rollbook sql 'select count(*) from metrics'          the last run
       rollbook sql last 'select avg("train/return") from metrics where env_step > 10000'
       rollbook sql last 'select name, sum(seconds) from timings group by all order by 2 desc'
       rollbook sql last 'select * from episodes order by "return" desc limit 3' --json
     """
+    if query is None and " " in run.strip():  # the question alone: of the last run
+        run, query = "last", run
+    if query is None:
+        raise click.UsageError(f"say what to ask, such as: rollbook sql {run} 'select * from metrics limit 3'")
     import duckdb
 
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from rollbook.cli.find import dir_option, find_book, format_options, run_argument
+from rollbook.cli.find import dir_option, find_book, format_options, run_argument_or_last
 from rollbook.cli.fitted_table import print_fitted, terminal_width
 from rollbook.cli.output import print_arrow, remark
 
@@ -14,13 +14,14 @@ if TYPE_CHECKING:
 
     from rollbook.book.book import Book
 
+_HINT = "--wide, --json and --csv show all columns"
 _PLUMBING = frozenset(("time", "attempt", "writer", "lane", "seq", "index", "at"))
 _SAID = frozenset(("episode_id", "return", "length", "terminated", "truncated", "complete", "seconds", "seed"))
 _LAST_OF_SAMPLES = ("sample_id", "content", "first_seen", "item_type", "item_raw", "item_path", "item_size")
 
 
 @click.command()
-@run_argument
+@run_argument_or_last
 @dir_option
 @click.option("--episode", default=None, help='Show one with all it has: an id, "best", "worst", "first" or "last".')
 @click.option("--where", default=None, help='SQL condition, such as "length > 100".')
@@ -47,7 +48,7 @@ def episodes(
       rollbook episodes cartpole/ppo --where truncated --csv
       rollbook episodes last --episode best
     """
-    book = find_book(run, root)
+    book = find_book(run, root, lambda book: book.row_count("episodes") > 0, "episodes")
     if episode is not None:
         from rollbook.cli.one_episode import show_episode
 
@@ -58,12 +59,12 @@ def episodes(
         print_arrow(table, as_json=as_json, as_csv=as_csv)
     else:
         rows, names = _episodes_for_people(book, table)
-        print_fitted(rows, names, width=None if wide else terminal_width())
+        print_fitted(rows, names, width=None if wide else terminal_width(), hint=_HINT)
     _say_more(book, "episodes", more)
 
 
 @click.command()
-@run_argument
+@run_argument_or_last
 @dir_option
 @click.option("--where", default=None, help='SQL condition, such as "reward > 1 and is_new".')
 @click.option("--order-by", default=None, help='SQL order, such as "reward desc".')
@@ -90,7 +91,7 @@ def samples(
       rollbook samples last --where "item like '%sorry%'" --json
       rollbook samples last --unique --order-by "times_seen desc"
     """
-    book = find_book(run, root)
+    book = find_book(run, root, lambda book: book.row_count("samples") > 0, "samples")
     if unique:
         samples = book.samples(where, order_by, limit + 1, unique=True)
         samples, more = samples.slice(0, limit), samples.num_rows > limit
@@ -108,7 +109,7 @@ def samples(
         last = [name for name in (*clocks, "batch", *_LAST_OF_SAMPLES) if name in _useful(samples)]
         names = list(dict.fromkeys([*first, *own, *last, "item"]))
         rows = [{**row, "item": " ".join(str(row.get("item")).split())} for row in _pylist(samples)]
-        print_fitted(rows, names, wide="item", width=None if wide else terminal_width())
+        print_fitted(rows, names, wide="item", width=None if wide else terminal_width(), hint=_HINT)
     _say_more(book, "samples", more)
 
 

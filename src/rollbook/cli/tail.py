@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import click
 
-from rollbook.cli.find import dir_option, find_book, run_argument
+from rollbook.cli.find import dir_option, find_book, run_argument_or_last
 from rollbook.cli.output import clean, number
+from rollbook.ground.texts import json_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@run_argument
+@run_argument_or_last
 @dir_option
 @click.option(
     "-n",
@@ -41,7 +41,7 @@ def tail(run: str, root: str, last: int, follow: bool, keys: str | None, as_json
     """
     from collections import deque
 
-    book = find_book(run, root)
+    book = find_book(run, root, lambda book: bool(book.keys()), "rows")
     try:
         pattern = re.compile(keys) if keys else None
     except re.error as err:
@@ -78,7 +78,7 @@ def _print(row: Row, pattern: re.Pattern[str] | None, as_json: bool) -> None:
     if not values:
         return
     if as_json:
-        click.echo(json.dumps({"time": row.time, "clocks": dict(row.clocks), "values": values}, default=str))
+        click.echo(json_text({"time": row.time, "clocks": dict(row.clocks), "values": values}))
         return
     clocks = " ".join(f"{name}={value:,}" for name, value in row.clocks.items())
     cells = "  ".join(f"{clean(key)}={number(value)}" for key, value in values.items())

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import shlex
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import click
 
-from rollbook.cli.find import dir_option, find_folder
-from rollbook.remote import is_address
+from rollbook.cli.find import add_what_is_there, dir_option, find_runs
+from rollbook.cli.output import clean
+from rollbook.ground.addresses import is_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,10 +21,13 @@ if TYPE_CHECKING:
     from rollbook.server.settings import Settings
 
 _USUAL_PORT = 7655
+_FEW = 20
+_CHECKOUT = Path(__file__).resolve().parents[3]
+"""Where the sources of the page lie, if rollbook runs out of a checkout."""
 
 
 @click.command()
-@click.argument("roots", nargs=-1, metavar="[DIR|RUN]...")
+@click.argument("roots", nargs=-1, metavar="[RUNS]...")
 @dir_option
 @click.option(
     "--host",
@@ -57,7 +65,8 @@ def ui(
 ) -> None:
     """Look at runs in a browser, live.
 
-    Without an argument: the runs below --dir. RUN is a run's folder, its id, project/name, or "last".
+    Without an argument: the runs below --dir. RUNS is a folder, a project, a name, an id, or "last". In a checkout of
+    rollbook the page is built first, if that has not been done.
 
     \b
     Examples:
@@ -69,10 +78,19 @@ def ui(
       rollbook ui --host 0.0.0.0             prints an address with a token, for other machines
     """
     stores = [asked for asked in roots if is_address(asked)]
-    places = tuple(place for asked in roots or (root,) for place in _folders(asked, root))
+    found = [_folders(asked, root) for asked in roots or (root,)]
+    places = tuple(place for folders, _ in found for place in folders)
+    titles = [
+        asked + (f": the newest {len(folders):,} of {len(folders) + left_out:,} runs" if left_out else "")
+        for asked, (folders, left_out) in zip(roots, found, strict=False)
+    ]
+    is_ready = page_is_ready()
     if folder is not None:
         _export(places, folder)
         return
+    for place in places if not stores else ():
+        _say_if_empty(place)
+    from rollbook.formats.foreign import is_laid_out
     from rollbook.server.serving import prepared
     from rollbook.server.settings import Settings
 
@@ -83,7 +101,8 @@ def ui(
             port=_USUAL_PORT if port is None else port,
             hosts=frozenset(hosts),
             writable=not read_only and not stores,
-            title=", ".join(stores),
+            title=", ".join(titles) if stores or any(map(is_laid_out, places)) else "",
+            left_out=sum(left_out for _, left_out in found),
         )
     )
     server = _server(settings, anew=port is None)
@@ -96,9 +115,41 @@ def ui(
             err=True,
         )
     click.echo("Ctrl-C ends it.", err=True)
-    if not no_browser:
+    if is_ready and not no_browser:
         open_browser(server.address)
     server.run()
+
+
+def page_is_ready() -> bool:
+    """Whether there is a page to look at; one of a checkout is built. What is missing is said in the terminal."""
+    from rollbook.server.built_page import BuiltPage
+
+    page = BuiltPage()
+    if page.is_built:
+        return True
+    checkout = _CHECKOUT
+    script = checkout / "scripts" / "build_page.py"
+    if not (script.is_file() and (checkout / "dashboard" / "package.json").is_file()):
+        click.echo(f"This installation of rollbook holds no page ({page.folder}). Install rollbook again.", err=True)
+        return False
+    click.echo("Building the page (once; some seconds) …", err=True)
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
+    if done.returncode == 0 and page.is_built:
+        return True
+    click.echo("\n".join((done.stderr or done.stdout).strip().splitlines()[-5:]), err=True)
+    command = "make page" if checkout == Path.cwd() else f"make -C {shlex.quote(str(checkout))} page"
+    click.echo(f"The page is not built, so there is nothing to look at yet. Build it with: {command}", err=True)
+    return False
+
+
+def _say_if_empty(place: str) -> None:
+    from rollbook.formats.opening import open as open_runs
+    from rollbook.runs.catalog import found
+
+    if not os.path.isdir(place):
+        click.echo(add_what_is_there(f"there is no folder {clean(place)} yet", looks_here=True), err=True)
+    elif found(place, _FEW) < _FEW and not len(runs := open_runs(place)):
+        click.echo(add_what_is_there(f"there is no run below {clean(place)} yet", runs), err=True)
 
 
 def _export(places: tuple[str, ...], folder: str) -> None:
@@ -124,29 +175,45 @@ def _server(settings: Settings, anew: bool) -> Listening:
 _MOST_OF_A_STORE = 200
 
 
-def _folders(asked: str, root: str) -> list[str]:
-    """A folder of runs, the run that is named, or the newest runs of a store, laid into the cache."""
+def _folders(asked: str, root: str) -> tuple[list[str], int]:
+    """A folder of runs, the run that is named, or the newest runs of a store, laid into the cache; and how many runs of
+    the store are left out."""
+    from rollbook.formats.foreign import follow
+    from rollbook.ground.manifest import holds_a_run
+    from rollbook.runs.catalog import open as open_own
+
     if not is_address(asked):
-        return [_folder(asked, root)]
+        own = _places_of(asked, root)
+        foreign = [
+            follow(place) for place in own if os.path.isdir(place) and not holds_a_run(place) and not open_own(place)
+        ]
+        return [*own, *(place for place in foreign if place is not None)], 0
     from rollbook.runs.catalog import open as open_runs
 
     runs = open_runs(asked)
     newest = sorted(runs.rows(), key=lambda row: row["created"] or 0.0, reverse=True)
-    if len(newest) > _MOST_OF_A_STORE:
-        click.echo(f"{asked} holds {len(newest)} runs; the newest {_MOST_OF_A_STORE} are shown", err=True)
-    return [str(runs.one(str(row["id"])).path) for row in newest[:_MOST_OF_A_STORE]]
+    shown = [str(runs.one(str(row["id"])).path) for row in newest[:_MOST_OF_A_STORE]]
+    return shown, len(newest) - len(shown)
 
 
-def _folder(asked: str, root: str) -> str:
-    """A folder of runs, or the run that is named."""
-    if os.path.isdir(asked) or asked == root:  # where nothing has been recorded yet, the page fills when something is
-        return os.path.abspath(asked)
-    return find_folder(asked, root)
+def _places_of(asked: str, root: str) -> list[str]:
+    """A folder of runs, or the runs that are meant. A folder may have none yet: they appear when they are recorded."""
+    if asked == root or (os.path.isdir(asked) and (os.sep in asked or asked in (os.curdir, os.pardir))):
+        return [os.path.abspath(asked)]
+    runs = find_runs(asked, root, may_be_none=True)
+    rows = runs.rows()
+    from rollbook.formats.foreign import is_laid_out
+
+    project = os.path.join(os.path.abspath(root), asked)
+    if rows and all(row["project"] == asked and os.path.dirname(str(row["path"])) == project for row in rows):
+        return [project]  # further runs of the project appear
+    if os.path.isdir(asked) and all(is_laid_out(str(row["path"])) for row in rows):
+        return [os.path.abspath(asked)]  # runs of other tools, which are followed
+    return [str(row["path"]) for row in rows] or [os.path.abspath(asked)]
 
 
 def open_browser(address: str) -> None:
     """Open the page where there is a screen; never an error."""
-    import sys
     import webbrowser
 
     if sys.platform.startswith("linux") and not (

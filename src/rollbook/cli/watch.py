@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from rollbook.cli.find import dir_option, find_book, run_argument
+from rollbook.cli.find import dir_option, find_book, run_argument_or_last
 
 
 @click.command()
-@run_argument
+@run_argument_or_last
 @dir_option
 @click.option("--seconds", default=1.0, type=click.FloatRange(min=0.05), show_default=True, help="How often to look.")
 @click.option("--once", is_flag=True, help="Print the state once and end.")

@@ -6,7 +6,7 @@ gather what it needs; tables, plots, reports and the page show what it says and 
 
 from __future__ import annotations
 
-from rollbook._lazy import attach
+from rollbook.ground.lazy import attach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rollbook.ground.brief import brief
+
 __all__ = ["Association", "association"]
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Association:
     """How results differ between the values of something.

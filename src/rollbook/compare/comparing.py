@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,7 +14,8 @@ from rollbook.compare.comparison import Comparison
 from rollbook.compare.group_curve import Floats
 from rollbook.compare.scales import no_common_point, scale_of
 from rollbook.compare.scores import Entry, Group, Pair
-from rollbook.errors import BadInput
+from rollbook.errors import BadInput, UnknownOption
+from rollbook.ground.aliases import lower_is_better
 from rollbook.stats import Plan, Study, Verdict
 
 __all__ = ["compare"]
@@ -34,7 +35,9 @@ def compare(
     planned: bool = False,
     delta: float | None = None,
     floor: float | None = None,
+    direction: str | None = None,
     seed: int = 0,
+    notes: Sequence[str] = (),
 ) -> Comparison:
     """Groups of runs compared by one score; see `RunSet.compare`.
 
@@ -42,17 +45,31 @@ def compare(
       entries: the runs, in the order in which they were begun.
       study: a plan and its looks so far; None with `planned` makes a plan now.
       delta, floor: of a new plan; `floor` is what crashed runs are worth everywhere.
+      direction: "higher" or "lower" is better; None goes by the name of the metric (`aliases.lower_is_better`), and
+        after `normalise` higher is better.
+      notes: what a reader has to know beside what is found here.
     Raises:
-      BadInput: no run has a score; groups that differ from the plan's.
+      BadInput: no run has a score; groups, floor, delta, statistic or direction that differ from the plan's.
     """
-    if study is not None and floor is None:
-        floor = study.plan.floor
+    if direction not in (None, "higher", "lower"):
+        raise UnknownOption(f'direction={direction!r}: it has to be "higher" or "lower" (is better)')
+    lower = direction == "lower" or (direction is None and normalise is None and lower_is_better(metric))
+    if study is not None:
+        _same_question(study.plan, statistic, direction, delta, floor)
+        floor, lower, statistic = study.plan.floor, study.plan.lower_is_better, study.plan.centre
     tasks = tuple(dict.fromkeys(entry.task for entry in entries))
     labels = tuple(dict.fromkeys(entry.group for entry in entries))
     if not any(entry.score is not None for entry in entries):
         raise BadInput(f"compare({metric!r}): none of the {len(entries)} runs has a finite value of it")
-    statistic = statistic or ("mean" if len(tasks) == 1 else "iqm")
-    scale, notes = scale_of(tasks, normalise)
+    planned = planned or study is not None
+    statistic = statistic or ("mean" if planned else "iqm")
+    if planned and (statistic not in ("mean", "iqm") or (statistic == "iqm" and len(tasks) > 1)):
+        raise BadInput(
+            f"compare(statistic={statistic!r}, plan=…): a plan judges the mean, or of one task also the IQM. Take "
+            'statistic="mean", or compare without a plan'
+        )
+    scale, of_scale = scale_of(tasks, normalise)
+    notes = [*notes, *of_scale]
     groups = [_group([e for e in entries if e.group == label], label, tasks, scale, floor) for label in labels]
     groups = [_with_interval(group, statistic, seed) for group in groups]
     for group in groups:
@@ -60,29 +77,48 @@ def compare(
     apart = _apart(entries, labels)
     notes += apart.values()
     if not apart:
-        study = _looked(study, groups, planned, delta, floor, metric)
+        study = _looked(study, groups, planned, delta, floor, metric, statistic, lower)
     verdicts = {} if study is None else {frozenset(v.pair): v for v in study.verdicts()}
     pairs = tuple(
         Pair(a.label, b.label, math.nan, math.nan, None, None, "measured at no common point of the axis")
         if (a.label, b.label) in apart
-        else _pair(a, b, verdicts.get(frozenset((a.label, b.label))))
+        else _pair(a, b, verdicts.get(frozenset((a.label, b.label))), statistic, lower, math.comb(len(groups), 2))
         for a, b in itertools.combinations(groups, 2)
     )
     if len(groups) == 1:
         notes.append(f"All runs have the same {by}: there is one group, and nothing to compare it with.")
     pooled = np.concatenate([group.scores_RT[~np.isnan(group.scores_RT)] for group in groups])
     thresholds = _thresholds(pooled)
+    better = -1.0 if lower else 1.0  # the share of scores that are better than a threshold
     profiles = np.array(
         [
-            stats.performance_profile(group.seeds_R if len(tasks) == 1 else complete, thresholds)
+            stats.performance_profile(better * (group.seeds_R if len(tasks) == 1 else complete), better * thresholds)
             if len(complete := stats.complete_seeds(group.scores_RT)[0])
             else np.full(len(thresholds), np.nan)
             for group in groups
         ]
     )
     return Comparison(
-        metric, by, how, tasks, statistic, tuple(groups), pairs, thresholds, profiles, study, tuple(notes)
-    )
+        metric, by, how, tasks, statistic, tuple(groups), pairs, thresholds, profiles, study, tuple(notes),
+        lower_is_better=lower,
+    )  # fmt: skip
+
+
+def _same_question(
+    plan: Plan, statistic: str | None, direction: str | None, delta: float | None, floor: float | None
+) -> None:
+    """See to it that nothing is asked that the plan was not made for."""
+    made_for = {
+        "statistic": plan.centre, "direction": "lower" if plan.lower_is_better else "higher", "delta": plan.delta,
+        "floor": plan.floor,
+    }  # fmt: skip
+    asked = {"statistic": statistic, "direction": direction, "delta": delta, "floor": floor}
+    for name, value in asked.items():
+        if value is not None and value != made_for[name]:
+            raise BadInput(
+                f"compare({name}={value!r}): this plan was made with {name}={made_for[name]!r}, and a plan is fixed at "
+                f"its first look. Leave {name} out, or make a new plan for seeds that were not looked at"
+            )
 
 
 def _apart(entries: Sequence[Entry], labels: Sequence[str]) -> dict[tuple[str, str], str]:
@@ -117,32 +153,50 @@ def _group(
     scale: Mapping[str, tuple[float, float]],
     floor: float | None,
 ) -> Group:
-    rows: dict[Any, list[float]] = {}
-    crashed, running, lacking = [], [], []
+    rows: dict[object, list[list[float]]] = {}
+    names: dict[object, str] = {}
+    same: dict[object, str] = {}  # unit and task -> what its runs have in common
+    crashed, lacking, again, spoilt = [], [], [], []
+    first_of: dict[str, str] = {}
+    for entry in entries:
+        if entry.unit and first_of.setdefault(f"{entry.unit} {entry.task}", entry.name) != entry.name:
+            again.append(entry.name)
+    running = [entry.name for entry in entries if entry.running]
+    # A seed that was run again after it failed is the one that finished.
+    finished = {(e.unit, e.task) for e in entries if e.unit and not (e.crashed or e.running or e.score is None)}
     for n, entry in enumerate(entries):
-        if entry.running:
-            running.append(entry.name)
-            continue
         score = entry.score
+        if entry.running or (entry.crashed and (entry.unit, entry.task) in finished):
+            continue
         if entry.crashed:
             crashed.append(entry.name)
             score = floor
         elif score is None:
             lacking.append(entry.name)
+        elif entry.ends_in_nan:
+            spoilt.append(entry.name)
         if score is None:
             continue
         if entry.task in scale:
             zero, one = scale[entry.task]
             score = (score - zero) / (one - zero)
-        # Over several tasks a seed is one unit; of one task, or without a seed, each run is.
-        unit: object = entry.name if len(tasks) == 1 or entry.seed is None else f"seed {entry.seed}"
-        row = rows.setdefault(unit, [math.nan] * len(tasks))
-        if not math.isnan(row[tasks.index(entry.task)]):  # the same seed and task once more is a unit of its own
-            row = rows.setdefault((unit, n), [math.nan] * len(tasks))
-        row[tasks.index(entry.task)] = float(score)
-    names = tuple(name if isinstance(name, str) else name[0] for name in rows)
-    scores = np.array(list(rows.values()), dtype=np.float64).reshape(len(rows), len(tasks))
-    return Group(label, scores, names, None, tuple(crashed), tuple(running), tuple(lacking))
+        # Over several tasks a seed is one unit; of one task, or without a seed, each run is, and each repeated one.
+        name = first_of.get(f"{entry.unit} {entry.task}", entry.name)
+        unit: object = name
+        if len(tasks) > 1 and entry.seed is not None:
+            unit = name = f"seed {entry.seed}"
+            if (unit, entry.task) in same and not (entry.unit and same[unit, entry.task] == entry.unit):
+                unit = (unit, n)  # the same seed and task of another configuration
+        same[unit, entry.task] = entry.unit
+        names[unit] = name
+        rows.setdefault(unit, [[] for _ in tasks])[tasks.index(entry.task)].append(float(score))
+    scores = np.array(
+        [[math.fsum(each) / len(each) if each else math.nan for each in row] for row in rows.values()], dtype=np.float64
+    ).reshape(len(rows), len(tasks))
+    return Group(
+        label, scores, tuple(names[unit] for unit in rows), None, tuple(crashed), tuple(running), tuple(lacking),
+        tuple(again), tuple(spoilt),
+    )  # fmt: skip
 
 
 def _with_interval(group: Group, statistic: str, seed: int) -> Group:
@@ -151,23 +205,42 @@ def _with_interval(group: Group, statistic: str, seed: int) -> Group:
         return group
     rng = np.random.default_rng([seed, *group.label.encode("utf-8", "surrogatepass")])
     interval = stats.interval(complete, statistic, rng=rng, left_out=left_out)
-    return Group(group.label, group.scores_RT, group.names, interval, group.crashed, group.running, group.without_score)
+    return replace(group, interval=interval)
 
 
 def _who_is_missing(group: Group, floor: float | None) -> list[str]:
     said = []
     if group.crashed and floor is None:
         said.append(
-            f"{group.label}: {_runs(group.crashed)} ended badly and not among the scores. To leave failures out "
-            "flatters; say floor=… for what a failed run is worth."
+            f"{group.label}: {_runs(group.crashed)} did not finish and {_are(group.crashed)} not among the scores, "
+            "which flatters. Say floor=… for what a failed run is worth."
         )
     elif group.crashed:
-        said.append(f"{group.label}: {_runs(group.crashed)} ended badly and counts as {floor:g}.")
+        count = "counts" if len(group.crashed) == 1 else "count"
+        said.append(f"{group.label}: {_runs(group.crashed)} did not finish and {count} as {floor:g}.")
     if group.running:
-        said.append(f"{group.label}: {_runs(group.running)} still being written; not among the scores yet.")
+        said.append(
+            f"{group.label}: {_runs(group.running)} {_are(group.running)} still being written; not among the "
+            "scores yet."
+        )
     if group.without_score:
         said.append(f"{group.label}: {_runs(group.without_score)} without a finite value; not among the scores.")
+    if group.ends_in_nan:
+        what = "ends with a row that is" if len(group.ends_in_nan) == 1 else "end with rows that are"
+        said.append(
+            f"{group.label}: {_runs(group.ends_in_nan)} {what} NaN or infinite; the last finite rows are the score."
+        )
+    if group.again:
+        verb = "repeats an earlier one" if len(group.again) == 1 else "repeat earlier ones"
+        said.append(
+            f"{group.label}: {_runs(group.again)} {verb} of the same configuration, seed and code; each such seed "
+            "counts once, with the mean of its finished runs."
+        )
     return said
+
+
+def _are(names: Sequence[str]) -> str:
+    return "are" if len(names) > 1 else "is"
 
 
 def _runs(names: Sequence[str]) -> str:
@@ -175,13 +248,14 @@ def _runs(names: Sequence[str]) -> str:
 
 
 def _looked(
-    study: Study | None, groups: Sequence[Group], planned: bool, delta: float | None, floor: float | None, metric: str
-) -> Study | None:
+    study: Study | None, groups: Sequence[Group], planned: bool, delta: float | None, floor: float | None, metric: str,
+    statistic: str, lower: bool,
+) -> Study | None:  # fmt: skip
     if study is None:
         if not planned or len(groups) < 2:
             return None
         arms = tuple(group.label for group in groups)
-        study = Study(Plan(arms=arms, delta=delta, floor=floor, note=metric))
+        study = Study(Plan(arms=arms, delta=delta, floor=floor, centre=statistic, note=metric, lower_is_better=lower))
     by_label = {group.label: group for group in groups}
     unknown = [label for label in by_label if label not in study.plan.arms]
     if unknown:
@@ -193,17 +267,25 @@ def _looked(
     return study.look(scores)
 
 
-def _pair(a: Group, b: Group, verdict: Verdict | None) -> Pair:
+def _pair(a: Group, b: Group, verdict: Verdict | None, statistic: str, lower: bool, pairs: int) -> Pair:
     a_R, b_R = a.seeds_R, b.seeds_R
     if not len(a_R) or not len(b_R):
-        return Pair(a.label, b.label, math.nan, math.nan, None, verdict)
+        return Pair(a.label, b.label, math.nan, math.nan, None, verdict, "", statistic, lower)
     wealth = stats.e_process(a_R, b_R)
+    won = float(np.sign(a_R[: len(wealth)] - b_R[: len(wealth)]).sum()) * (-1 if lower else 1)
+    leads = a.label if won > 0 else b.label if won < 0 else ""
     complete_a, complete_b = stats.complete_seeds(a.scores_RT)[0], stats.complete_seeds(b.scores_RT)[0]
+    higher = float(stats.probability_of_improvement(complete_a, complete_b))
     return Pair(
         a.label,
         b.label,
-        float(a_R.mean() - b_R.mean()),
-        float(stats.probability_of_improvement(complete_a, complete_b)),
+        float(stats.aggregate(statistic, complete_a) - stats.aggregate(statistic, complete_b)),
+        1 - higher if lower else higher,
         float(wealth[-1]) if len(wealth) else None,
         verdict,
+        "",
+        statistic,
+        lower,
+        stats.DECIDES * pairs,
+        leads,
     )

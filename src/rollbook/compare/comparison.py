@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from rollbook import stats
 from rollbook.compare.group_curve import Floats
 from rollbook.compare.plans import plan_data
 from rollbook.compare.scores import Group, Pair, in_a_sentence
 from rollbook.errors import UnknownOption, did_you_mean
+from rollbook.ground.brief import screenful
 from rollbook.stats import Interval, Study
 
 TYPE_CHECKING = False
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-    from rollbook.array_types import NDArray
+    from rollbook.ground.array_types import NDArray
     from rollbook.plots import Bars, Panel, Picture
 
 __all__ = ["Comparison"]
@@ -39,6 +41,7 @@ class Comparison:
       study: the plan and its looks, None without a plan.
       notes: what a reader has to know: who was left out and why, what is not on one scale.
       preliminary: whether more draws of the resamples are on their way.
+      lower_is_better: whether the group of the lower scores is the better one.
     """
 
     metric: str
@@ -54,6 +57,7 @@ class Comparison:
     notes: tuple[str, ...] = ()
     preliminary: bool = False
     extra: Mapping[str, Any] = field(default_factory=dict)
+    lower_is_better: bool = False
 
     def sentences(self) -> list[str]:
         """Verdicts first, then the intervals, then the notes."""
@@ -64,6 +68,10 @@ class Comparison:
             if g.interval is not None
         ]
         return [*said, *self.notes]
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{group.label} {len(group.seeds_R)}" for group in self.groups)
+        return screenful([f"<Comparison of {self.metric} by {self.by}, {self.how}: {counts}>", *self.sentences()])
 
     def plan_data(self) -> dict[str, Any] | None:
         """The plan with its looks and verdicts as plain data for JSON; None without a plan. See `plan_data`."""
@@ -122,7 +130,7 @@ class Comparison:
         several = len(self.tasks) > 1
         return Bars(
             f"{self.metric}, {self.how}",
-            f"{'IQM' if self.statistic == 'iqm' else self.statistic} (stroke), 95 % interval (bar), "
+            f"{'IQM' if self.statistic == 'iqm' else self.statistic} (stroke), interval (bar), "
             f"{'seeds, averaged over tasks' if several else 'seeds'} (dots)",
             tuple(group.label for group in known),
             np.array([group.interval.estimate for group in known if group.interval is not None]),
@@ -130,30 +138,49 @@ class Comparison:
             np.array([ends(group)[1] for group in known]),
             tuple(group.seeds_R for group in known),
             tuple(_how_sure(group.interval) for group in known if group.interval is not None),
-            remarks=tuple([pair.sentence() for pair in self.pairs[:3]] + list(self.notes)),
+            remarks=(*self._verdicts_in_a_picture(), *self._notes_in_a_picture()),
         )
+
+    def _verdicts_in_a_picture(self) -> list[str]:
+        """What is known of all pairs, in few words and without advice: a picture is shown without its program."""
+        decided = [f"{p.better} is better than {p.b if p.better == p.a else p.a}" for p in self.pairs if p.better]
+        open_pairs = [f"{p.a} and {p.b}" for p in self.pairs if not p.better and not p.reason]
+        apart = [f"{p.a} and {p.b}" for p in self.pairs if p.reason]
+        lower = " (lower is better)" if self.lower_is_better else ""
+        said = [f"{'; '.join(decided)}{lower}."] if decided else []
+        how = "by the plan" if self.study is not None else "without a plan"
+        some = f"{len(open_pairs)} of {len(self.pairs)} pairs" if len(open_pairs) > 3 else "; ".join(open_pairs)
+        said += [f"Not decided {how}{'' if decided else lower}: {some}."] if open_pairs else []
+        return said + ([f"Not compared: {'; '.join(apart)}."] if apart else [])
+
+    def _notes_in_a_picture(self) -> tuple[str, ...]:
+        return tuple(note.partition(" Say ")[0] for note in self.notes)
 
     def _improvement(self) -> Bars:
         from rollbook.plots import Bars
 
-        n = {group.label: len(group.seeds_R) for group in self.groups}
+        scores = {group.label: stats.complete_seeds(group.scores_RT)[0] for group in self.groups}
         known = [pair for pair in self.pairs if not math.isnan(pair.improvement)]
-        nothing = np.full(len(known), np.nan)
+        better = -1.0 if self.lower_is_better else 1.0
+        found = [stats.improvement(better * scores[pair.a], better * scores[pair.b]) for pair in known]
+        side = "lower" if self.lower_is_better else "higher"
         return Bars(
             f"{self.metric}: probability of improvement",
-            "how often a seed of the first scores more than a seed of the second; ties count half",
-            tuple(f"{pair.a} > {pair.b}" for pair in known),
-            np.array([pair.improvement for pair in known]),
-            nothing,
-            nothing,
+            f"how often a seed of the first scores {side} than one of the second (ties count half)",
+            tuple(f"{pair.a} over {pair.b}" for pair in known),
+            np.array([each.estimate for each in found]),
+            np.array([math.nan if each.low is None else each.low for each in found]),
+            np.array([math.nan if each.high is None else each.high for each in found]),
             tuple(np.zeros(0) for _ in known),
             tuple(
-                f"{100 * pair.improvement:.3g} % of {n[pair.a]} x {n[pair.b]} pairs of seeds; no interval is claimed"
-                for pair in known
+                f"{100 * each.estimate:.3g} % of {each.n_a} x {each.n_b} pairs of seeds; "
+                + (f"no interval: {each.reason}" if each.low is None else f"interval: {each.method}, nominally 95 %")
+                for each in found
             ),
             zero=0.5,
             span=(-0.02, 1.02),
-            remarks=tuple(pair.sentence() for pair in known[:3]),
+            remarks=tuple(self._verdicts_in_a_picture()),
+            neutral=True,
         )
 
     def _profiles(self) -> Panel:
@@ -163,8 +190,8 @@ class Comparison:
             Line(f"{group.label}: share of {len(group.seeds_R)} seeds, no band", self.thresholds_H, shares, steps=True)
             for group, shares in zip(self.groups, self.profiles_GH, strict=True)
         )
-        title = f"{self.metric}: share of scores above a threshold"
-        return Panel(title, f"threshold ({self.how})", lines, remarks=self.notes)
+        title = f"{self.metric}: share of scores {'below' if self.lower_is_better else 'above'} a threshold"
+        return Panel(title, f"threshold ({self.how})", lines, remarks=self._notes_in_a_picture())
 
     def to_pandas(self) -> pd.DataFrame:
         """`table()` as a data frame."""
@@ -196,6 +223,7 @@ def _how_sure(interval: Interval) -> str:
     """The method of an interval and of how many seeds, or why there is none."""
     if interval.is_honest:
         claim = "" if interval.claim is None else f", holds at least {100 * interval.claim:g} % in our tests"
-        return f"{100 * interval.level:g} %, {interval.method}, n = {interval.n}{claim}"
+        nominally = "nominally " if interval.claim is None else ""
+        return f"{nominally}{100 * interval.level:g} %, {interval.method}, n = {interval.n}{claim}"
     why = interval.reason or f"{interval.method} of so few seeds does not hold at {100 * interval.level:g} %"
     return f"no interval, n = {interval.n}: {why}"

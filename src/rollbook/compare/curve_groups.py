@@ -12,18 +12,24 @@ from rollbook.compare.group_curve import Floats, GroupCurve
 from rollbook.compare.parting import Parted, parted
 from rollbook.compare.reached import Reached, reached
 from rollbook.errors import BadInput, UnknownOption
+from rollbook.ground.aliases import lower_is_better
+from rollbook.ground.brief import brief
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-    from rollbook.array_types import NDArray
+    from rollbook.ground.array_types import NDArray
     from rollbook.plots import Panel, Picture
 
 __all__ = ["Curves"]
 
+_LEAST_SEEDS, _MOST_AREAS = 5, 3
+"""Seeds from which on a band is missing only where all score alike; groups whose areas can be told apart."""
 
+
+@brief
 @dataclass(frozen=True, slots=True)
 class Curves:
     """A metric of groups of runs on one grid.
@@ -94,7 +100,7 @@ class Curves:
 
         Args:
           seeds: the runs themselves as thin lines: "auto" where no honest band exists, "always", or "never".
-          extremes: a faint area from the lowest to the highest row of any run.
+          extremes: a faint area from the lowest to the highest row of any run; of up to three groups.
           theme: "light" or "dark".
           options: of the chart, such as limits=(0, 500) or log=True.
         """
@@ -102,15 +108,17 @@ class Curves:
 
         return draw("curves", self.panel(seeds=seeds, extremes=extremes), theme=theme, **options)
 
-    def reached(self, level: float | None = None) -> Reached:
+    def reached(self, level: float | None = None, direction: str | None = None) -> Reached:
         """Which share of the runs has reached a score, along training: sample efficiency, honest from 3 seeds on.
 
         Args:
-          level: the score that counts; None takes the highest one that the centre of every group comes to.
+          level: the score that counts; None takes the best one of two digits that the centre of every group comes to.
+          direction: "higher" or "lower" is better; by default the name of the key decides, as in `compare`.
         Raises:
           BadInput: the curves are of several tasks, whose runs are not one population.
         """
-        return reached(self.groups, self.x_P, key=self.key, axis=self.axis, level=level)
+        lower = direction == "lower" or (direction is None and lower_is_better(self.key))
+        return reached(self.groups, self.x_P, key=self.key, axis=self.axis, level=level, lower=lower)
 
     def parted(self, level: float = 0.95) -> tuple[Parted, ...]:
         """From where on two groups stay apart, for each pair of them.
@@ -139,10 +147,15 @@ class Curves:
 
     def panels(self, *, seeds: str = "auto", extremes: bool = True) -> list[Panel]:
         """A panel a group, all over the same grid."""
-        return [
-            replace(self, groups=(group,)).panel(seeds=seeds, extremes=extremes, title=group.label)
-            for group in self.groups
-        ]
+        made: list[Panel] = []
+        for group in self.groups:
+            panel = replace(self, groups=(group,), notes=()).panel(seeds=seeds, extremes=extremes, title=group.label)
+            of_group = tuple(
+                remark if remark.startswith(("No band:", "Faint")) else f"{group.label}: {remark}"
+                for remark in panel.remarks
+            )
+            made.append(replace(panel, remarks=of_group if made else (*self.notes, *of_group)))
+        return made
 
     def panel(self, *, seeds: str = "auto", extremes: bool = True, title: str = "") -> Panel:
         """What the chart of these curves draws; see `plot`."""
@@ -155,6 +168,14 @@ class Curves:
             group.band.reason for group in self.groups if group.band.reason and not np.isfinite(group.band.low_P).any()
         )
         remarks += [f"No band: {reason}." for reason in reasons]
+        for group in self.groups:
+            band = group.band
+            if (
+                (band.n_P >= _LEAST_SEEDS) & np.isfinite(band.centre_P) & np.isnan(band.low_P)
+            ).any() and not band.reason:
+                whose = f"{group.label}: no" if len(self.groups) > 1 else "No"
+                remarks.append(f"{whose} band where all seeds score alike, which is not certainty.")
+        extremes = extremes and len(self.groups) <= _MOST_AREAS
         if extremes and any(np.isfinite(group.band.low_P).any() for group in self.groups):
             several = any(group.tasks > 1 for group in self.groups)
             what = "mean over the tasks" if several else "row"

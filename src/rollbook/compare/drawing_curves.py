@@ -19,7 +19,7 @@ from rollbook.stats import Aligned, Band
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.array_types import NDArray
+    from rollbook.ground.array_types import NDArray
 
 __all__ = ["curves", "refined_curves"]
 
@@ -57,7 +57,7 @@ def refined_curves(
       groups: label -> name of the run -> its metric. Runs without rows stay in the denominator and are told of.
       key, axis, by: see `Curves`.
       statistic: "iqm", "mean" or "median".
-      points: of the grid, at most; see `shared_grid`.
+      points: of an even grid; see `shared_grid`.
       seed: of the resamples; each group has a stream of its own, so that a group's band does not depend on the others.
       level: of the intervals.
       stages: draws of each answer, increasing.
@@ -81,7 +81,7 @@ def refined_curves(
     grid = alignment.pop("grid", None)
     if grid is None:
         grid = shared_grid(
-            [line.x for line in with_rows], points,
+            [[line.x for line in runs.values() if len(line.x)] for runs in lines.values()], points,
             span=alignment.pop("span", "any"), spacing=alignment.pop("spacing", "linear"),
         )  # fmt: skip
     notes += _about_rows(lines, key, axis)
@@ -107,7 +107,10 @@ def refined_curves(
                 band = _whole(band, curves_UTP, level)
             band = replace(band, preliminary=rough and band.draws > 0)
             paths = {name: line.path for name, line in lines[label].items()}
-            made.append(GroupCurve(label, aligned, band, low, high, paths, len(tasks), units, curves_UTP.mean(axis=1)))
+            again = _repeats(lines[label])
+            made.append(
+                GroupCurve(label, aligned, band, low, high, paths, len(tasks), units, again, curves_UTP.mean(axis=1))
+            )
         yield Curves(key, axis, by, x_P, tuple(made), tuple(notes), rough)
 
 
@@ -124,6 +127,9 @@ def _about_rows(lines: Mapping[str, Mapping[str, Line]], key: str, axis: str) ->
         if any(bad):
             whose = f"{sum(bad):,} rows of {sum(count > 0 for count in bad)} of {len(runs)} runs"
             said.append(f"{label}: {whose} are NaN or infinite; no value there, and a mark at the edge.")
+        if again := _repeats(runs):
+            repeat = "1 run repeats an earlier one" if len(again) == 1 else f"{len(again)} runs repeat earlier ones"
+            said.append(f"{label}: {repeat} of the same configuration, seed and code; each such seed counts once.")
         spans = [span for line in begun if len(span := span_of(line.x))]
         if spans:
             ends[label] = (min(float(span[0]) for span in spans), max(float(span[1]) for span in spans))
@@ -144,7 +150,7 @@ def _units(aligned: Aligned, runs: Mapping[str, Line], tasks: tuple[str, ...]) -
     """What is resampled: its names, and [units, tasks, points]. Of one task each run; over several whole seeds."""
     values_RP = np.where(np.isfinite(aligned.values_RP), aligned.values_RP, np.nan)
     if len(tasks) == 1:
-        return aligned.names, values_RP[:, None, :]
+        return _repeated_once(aligned.names, runs, values_RP)
     rows: dict[str, Floats] = {}
     for name, values_P in zip(aligned.names, values_RP, strict=True):
         line = runs[name]
@@ -154,6 +160,29 @@ def _units(aligned: Aligned, runs: Mapping[str, Line], tasks: tuple[str, ...]) -
             unit = name  # the same seed and task once more is a unit of its own
         rows.setdefault(unit, np.full((len(tasks), len(values_P)), np.nan))[place] = values_P
     return tuple(rows), np.array(list(rows.values()))
+
+
+def _repeated_once(names: Sequence[str], runs: Mapping[str, Line], values_RP: Floats) -> tuple[tuple[str, ...], Floats]:
+    """Runs of one configuration, seed and code as one unit, which is their mean at each point."""
+    places: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        places.setdefault(runs[name].unit or name, []).append(place)
+    if len(places) == len(names):
+        return tuple(names), values_RP[:, None, :]
+    known_RP, filled_RP = ~np.isnan(values_RP), np.nan_to_num(values_RP)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = [filled_RP[rows].sum(axis=0) / known_RP[rows].sum(axis=0) for rows in places.values()]
+    return tuple(names[rows[0]] for rows in places.values()), np.array(means)[:, None, :]
+
+
+def _repeats(runs: Mapping[str, Line]) -> tuple[str, ...]:
+    """Names of the runs that repeat an earlier one."""
+    first: dict[tuple[str, str], str] = {}
+    return tuple(
+        name
+        for name, line in runs.items()
+        if line.unit and len(line.x) and first.setdefault((line.unit, line.task), name) != name
+    )
 
 
 def _whole(pointwise: Band, curves_UTP: Floats, level: float) -> Band:

@@ -13,13 +13,13 @@ from rollbook.errors import BadInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.array_types import NDArray
+    from rollbook.ground.array_types import NDArray
 
 __all__ = ["shared_grid", "span_of"]
 
 
 def shared_grid(
-    xs: Sequence[NDArray],
+    groups: Sequence[Sequence[NDArray]],
     points: int,
     *,
     span: str = "any",
@@ -30,17 +30,19 @@ def shared_grid(
     """The x at which runs are put beside each other: where they themselves have rows, if those are few enough.
 
     Runs that log every thousand steps meet at those steps, and nothing is carried on from one to the next. Runs whose
-    episodes end wherever they end have as many different x as rows; their grid is even.
+    episodes end wherever they end have as many different x as rows; their grid is even. Each group's first and last row
+    are on the grid whatever the other groups log, and so is every step of a group that has few of them.
 
     Args:
-      xs: [rows] of each run, in the order of its rows.
-      points: at least 2; more different x than that make an even grid of so many.
+      groups: of each group the x of its runs, [rows] each, in the order of their rows.
+      points: at least 2; more different x than that make an even grid of so many, to which the steps of groups with few
+        are added.
       span, spacing: see `stats.common_grid`.
       start, stop: a part of the axis.
     Raises:
       BadInput: no run has rows there, or none that all share with span="all".
     """
-    spans = [ends for x in xs if len(ends := span_of(x))]
+    spans = [ends for runs in groups for x in runs if len(ends := span_of(x))]
     even = stats.common_grid(spans, points, span=span, spacing=spacing)
     low, high = float(even[0]), float(even[-1])
     if start is not None or stop is not None:
@@ -48,13 +50,36 @@ def shared_grid(
         if not low < high:
             raise BadInput(f"no run has rows between {low:g} and {high:g}")
         even = np.linspace(low, high, points)
-    if any(len(x) > 4 * points for x in xs) or sum(map(len, xs)) > 2_000 * points:
-        return even
-    own = np.unique(np.concatenate([np.asarray(x, dtype=np.float64) for x in xs]))
-    own = own[np.isfinite(own)]
-    # From the last row before the part to the first behind it, so that lines run through its edges.
-    own = own[max(0, np.searchsorted(own, low, side="right") - 1) : np.searchsorted(own, high, side="left") + 1]
-    return own if len(own) <= points else even
+    steps = [_steps(runs, points) for runs in groups]
+    if all(own is not None for own in steps):
+        together = np.unique(np.concatenate([own for own in steps if own is not None]))
+        # From the last row before the part to the first behind it, so that lines run through its edges.
+        first, last = np.searchsorted(together, low, side="right") - 1, np.searchsorted(together, high, side="left")
+        together = together[max(0, first) : last + 1]
+        if len(together) <= points:
+            return together
+    added = [even]
+    for runs, own in zip(groups, steps, strict=True):
+        ends = np.concatenate([span_of(x) for x in runs] or [even[:0]])
+        if len(ends):
+            room = len(own) if own is not None else 0
+            few = own is not None and room <= points and sum(map(len, added)) + room <= _MOST_TIMES * points
+            kept = own if few and own is not None else np.array([ends.min(), ends.max()])
+            added.append(kept[(low <= kept) & (kept <= high)])
+    return np.unique(np.concatenate(added))
+
+
+_MOST_TIMES = 4
+"""Steps of groups with few rows are added to an even grid up to this many times its points."""
+
+
+def _steps(runs: Sequence[NDArray], points: int) -> Floats | None:
+    """The different finite x of a group's runs, None where there are too many rows to look at."""
+    if any(len(x) > 4 * points for x in runs) or sum(map(len, runs)) > 2_000 * points:
+        return None
+    own = np.unique(np.concatenate([np.asarray(x, dtype=np.float64) for x in runs] or [np.zeros(0)]))
+    finite: Floats = own[np.isfinite(own)]
+    return finite
 
 
 def span_of(x: NDArray) -> Floats:

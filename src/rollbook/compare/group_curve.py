@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from rollbook.array_types import Floats, NDArray
+from rollbook.ground.array_types import Floats, NDArray
+from rollbook.ground.brief import brief
 from rollbook.stats import Aligned, Band
 
 TYPE_CHECKING = False
@@ -20,6 +21,7 @@ __all__ = ["Floats", "GroupCurve", "Line"]
 Bools = npt.NDArray[np.bool_]
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Line:
     """One run's metric.
@@ -30,6 +32,7 @@ class Line:
       path: where the run lies, "" if nowhere.
       task: "" where there is only one.
       seed: None if it has none; over several tasks the runs of a seed are one unit.
+      unit: the same for runs of one configuration, seed and code, which are one unit; "" for a run of its own.
     """
 
     x: NDArray
@@ -38,8 +41,10 @@ class Line:
     path: str = ""
     task: str = ""
     seed: int | None = None
+    unit: str = ""
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class GroupCurve:
     """The curve of one group of runs.
@@ -53,6 +58,7 @@ class GroupCurve:
       paths: where the runs lie, by their names.
       tasks: how many.
       units: name of each unit (a seed over several tasks, else a run).
+      again: names of the runs that repeat an earlier one of the same configuration, seed and code.
       units_UP: [units, points], what the band was made of: over several tasks each seed's mean over them, NaN where it
         lacks one.
     """
@@ -65,12 +71,14 @@ class GroupCurve:
     paths: Mapping[str, str]
     tasks: int = 1
     units: tuple[str, ...] = ()
+    again: tuple[str, ...] = ()
     units_UP: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
     @property
     def n_P(self) -> npt.NDArray[np.int64]:
-        """[points], runs that have a value there; over several tasks seeds that have one in all of them."""
-        return self.aligned.n_P if self.tasks == 1 else np.asarray(self.band.n_P, dtype=np.int64)
+        """[points], runs that have a value there, repeated ones once; over several tasks seeds that have one in all."""
+        runs_are_units = self.tasks == 1 and not self.again
+        return self.aligned.n_P if runs_are_units else np.asarray(self.band.n_P, dtype=np.int64)
 
     @property
     def vertices_P(self) -> Bools:

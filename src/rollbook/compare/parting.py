@@ -8,6 +8,7 @@ import numpy as np
 
 from rollbook import stats
 from rollbook.compare.group_curve import Floats, GroupCurve
+from rollbook.ground.brief import brief
 
 __all__ = ["Parted", "parted"]
 
@@ -15,6 +16,7 @@ _LEAST_APART = 5
 """Seeds a group below which no interval at a point is honest."""
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Parted:
     """From where on two groups stay apart.
@@ -45,7 +47,7 @@ class Parted:
         behind = self.b if self.ahead == self.a else self.a
         return (
             f"{self.ahead} stays above {behind} from {self.axis} {self.x:.6g} to {self.last:.6g} "
-            f"({100 * self.level:g} % at each point; no verdict)."
+            f"(nominally {100 * self.level:g} % at each point; no verdict)."
         )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from rollbook import stats
 from rollbook.compare.group_curve import Floats, GroupCurve
 from rollbook.errors import BadInput
+from rollbook.ground.brief import brief
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Reached", "reached"]
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Reached:
     """The share of runs that have reached a score, along training.
@@ -28,6 +30,7 @@ class Reached:
       key, axis, level: the metric, what it runs along, the score.
       x_P: [points].
       labels, n: of the groups; runs that were begun, whether or not they have rows.
+      lower_is_better: whether a score counts as reached from above.
       share_GP, low_GP, high_GP: [groups, points], the share and its Clopper-Pearson interval; NaN below 3 runs.
     """
 
@@ -40,39 +43,57 @@ class Reached:
     share_GP: Floats
     low_GP: Floats
     high_GP: Floats
+    lower_is_better: bool = False
 
     def plot(self, *, theme: str = "light", **options: Any) -> Picture:
         """The shares as a picture."""
         from rollbook.plots import Line, Panel, draw
 
-        def words(label: str, n: int) -> str:
-            title = f"{label}: share of {n} seed{'' if n == 1 else 's'}"
-            return f"{title}, 95 % at each point (Clopper-Pearson)" if n >= 3 else f"{title}, no band below 3"
+        crowded = len(self.labels) > 2  # more bands than two hide each other: what they end in is said instead
 
-        lines = tuple(
-            Line(words(label, n), self.x_P, share, low if n >= 3 else None, high if n >= 3 else None, steps=True)
-            for label, n, share, low, high in zip(
-                self.labels, self.n, self.share_GP, self.low_GP, self.high_GP, strict=True
+        def words(place: int) -> str:
+            label, n, share = self.labels[place], self.n[place], self.share_GP[place]
+            title = f"{label}: share of {n} seed{'' if n == 1 else 's'}"
+            if n < 3:
+                return f"{title}, no band below 3"
+            if not crowded:
+                return f"{title}, 95 % at each point (Clopper-Pearson)"
+            low, high = 100 * self.low_GP[place][-1], 100 * self.high_GP[place][-1]
+            return f"{title}, {100 * share[-1]:.0f} % at the end (95 %: {low:.0f} to {high:.0f}, Clopper-Pearson)"
+
+        lines = []
+        for place, (n, share, low, high) in enumerate(
+            zip(self.n, self.share_GP, self.low_GP, self.high_GP, strict=True)
+        ):
+            shown = n >= 3 and not crowded
+            lines.append(
+                Line(words(place), self.x_P, share, low if shown else None, high if shown else None, steps=True)
             )
-        )
-        panel = Panel(f"share of seeds that reached {self.key} = {self.level:.6g}", self.axis, lines)
+        side = "at most" if self.lower_is_better else "at least"
+        panel = Panel(f"share of seeds that reached {self.key} of {side} {self.level:.6g}", self.axis, tuple(lines))
         return draw("efficiency", panel, theme=theme, **options)
 
 
-def reached(groups: Sequence[GroupCurve], x_P: Floats, *, key: str, axis: str, level: float | None) -> Reached:
+def reached(
+    groups: Sequence[GroupCurve], x_P: Floats, *, key: str, axis: str, level: float | None, lower: bool
+) -> Reached:
     """See `Curves.reached`; x_P [points] is the grid of all groups."""
     if any(group.tasks > 1 for group in groups):
         raise BadInput(
             "the share of runs that reached a score is of one task, and these are several; choose the runs of one"
         )
     if level is None:
-        tops = [group.band.centre_P[np.isfinite(group.band.centre_P)] for group in groups]
-        level = float(min((top.max() for top in tops if len(top)), default=math.nan))
+        sign = -1.0 if lower else 1.0
+        tops = [sign * group.band.centre_P[np.isfinite(group.band.centre_P)] for group in groups]
+        level = sign * _rounded_down(float(min((top.max() for top in tops if len(top)), default=math.nan)))
     shares, lows, highs, started = [], [], [], []
     for group in groups:
         first = [
-            float(raw.x[hits[0]]) if len(hits := np.flatnonzero(raw.y >= level)) else math.inf
-            for raw in group.aligned.raw
+            float(raw.x[hits[0]])
+            if len(hits := np.flatnonzero(raw.y <= level if lower else raw.y >= level))
+            else math.inf
+            for raw, name in zip(group.aligned.raw, group.aligned.names, strict=True)
+            if name not in group.again
         ]
         first += [math.inf] * len(group.aligned.left_out)  # a run without a row has reached nothing
         n = len(first)
@@ -84,5 +105,14 @@ def reached(groups: Sequence[GroupCurve], x_P: Floats, *, key: str, axis: str, l
         started.append(n)
     return Reached(
         key, axis, level, x_P, tuple(group.label for group in groups), tuple(started),
-        np.array(shares), np.array(lows), np.array(highs),
+        np.array(shares), np.array(lows), np.array(highs), lower,
     )  # fmt: skip
+
+
+def _rounded_down(level: float) -> float:
+    """To two significant digits: 24.4375 -> 24, -0.118 -> -0.12."""
+    if not math.isfinite(level) or level == 0:
+        return level
+    places = 1 - math.floor(math.log10(abs(level)))
+    scaled = level * 10.0**places
+    return float(f"{round(scaled) if abs(scaled - round(scaled)) < 1e-9 else math.floor(scaled)}e{-places}")

@@ -14,7 +14,7 @@ def scale_of(tasks: tuple[str, ...], normalise: Any) -> tuple[dict[str, tuple[fl
     if normalise is None:
         several = len(tasks) > 1
         return {}, [
-            f"Scores of {len(tasks)} tasks are not on one scale; say normalise={{task: (random, human)}}."
+            f"Scores of {len(tasks)} tasks are not on one scale. Say normalise={{task: (random, human)}}."
         ] if several else []
     return dict(zip(tasks, stats.anchors_of(tasks, normalise), strict=True)), []
 

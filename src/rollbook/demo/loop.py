@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from rollbook import capture
-from rollbook._optional import need
 from rollbook.demo.agent import Agent, Rollout
 from rollbook.demo.net import Array
+from rollbook.ground.optional import need
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ import sys
 from pathlib import Path
 
 import rollbook
-from rollbook._optional import need
 from rollbook.demo.loop import CONFIG, GOAL, train
 from rollbook.errors import NothingToResume
+from rollbook.ground.optional import need
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,22 +50,23 @@ def main(
     root = Path(dir)
     run = _begin(root, seed, steps) if resume is None else _continue(root, resume, steps)
     place = "" if str(root) == "runs" else f" --dir {shlex.quote(str(root))}"
-    print(f"{'Going on with' if run.resumed else 'Recording'} {_short(run.folder)}  (Ctrl-C stops it, safely)")
+    folder = shlex.quote(_short(run.folder))
+    print(f"{'Going on with' if run.resumed else 'Recording'} {folder}  (Ctrl-C stops it, safely)")
     try:
         with run:
             mean = train(run)
     except KeyboardInterrupt:
-        print(f"\nStopped. What was logged is safe in {_short(run.folder)}")
-        print(f"Go on from its last checkpoint with:  rollbook demo --resume{place}")
+        print(f"\nStopped. What was logged is safe in {folder}")
+        print(f"Go on from its last checkpoint with:  {_command()} demo --resume{place}")
         return 130
     verdict = "solved" if mean >= GOAL else f"not solved, {GOAL:.0f} is the goal: try another --seed or more --steps"
     episodes = run.config["evaluation_episodes"]
     print(f"\nCartPole-v1: mean return {mean:.1f} over {episodes} evaluation episodes: {verdict}.")
-    print(f"The book of this run is the folder {_short(run.folder)}\n")
+    print(f"The book of this run is the folder {folder}\n")
     show = ["show", _short(run.folder)]
-    print(f"$ rollbook {' '.join(show)}", flush=True)
-    subprocess.run([sys.executable, "-c", "from rollbook.cli import main; main()", *show], check=False)
-    print(f"\n{_what_next(root, place)}")
+    print(f"$ {_command()} {shlex.join(show)}", flush=True)
+    subprocess.run([sys.executable, "-c", "from rollbook.cli import main; main()", *show], check=False, timeout=120)
+    print(f"\n{_what_next(place)}")
     return 0
 
 
@@ -91,22 +92,17 @@ def several(seeds: int, *, steps: int | None = None, dir: str | Path = "runs") -
     means = []
     for seed in range(seeds):
         run = _begin(root, seed, steps or _QUICK_STEPS)
-        print(f"Seed {seed}, {seed + 1} of {seeds}: {_short(run.folder)}  (Ctrl-C stops here, safely)", flush=True)
+        folder = shlex.quote(_short(run.folder))
+        print(f"Seed {seed}, {seed + 1} of {seeds}: {folder}  (Ctrl-C stops here, safely)", flush=True)
         try:
             with run:
                 means.append(train(run))
         except KeyboardInterrupt:
-            print(f"\nStopped. What was logged is safe in {_short(run.folder)}")
+            print(f"\nStopped. What was logged is safe in {folder}")
             return 130
     listed = ", ".join(f"{mean:.0f}" for mean in means)
     print(f"\nCartPole-v1, mean return of the last evaluation by seed: {listed}\n")
-    command = _command()
-    print("What to try next:")
-    print(f"  {command} ls --metric test/return=best --sort -test/return{place}")
-    print(f"  {command} plot {PROJECT} --key test/return --text{place}")
-    print(f"  {command} plot {PROJECT} --key test/return -o curves.png{place}")
-    print(f"  {command} compare {PROJECT} --metric test/return --by config.env_steps{place}")
-    print(f"  {command} report {PROJECT} -o report.html{place}")
+    print(_what_next_of_several(seeds, max(1, (steps or _QUICK_STEPS) // 2), place))
     return 0
 
 
@@ -150,19 +146,35 @@ def _short(folder: Path) -> str:
 
 
 def _command() -> str:
-    """The program as one would type it from here."""
-    if shutil.which("rollbook") is None:  # an environment that is not activated, as `make demo` makes it
-        return _short(Path(sys.executable).absolute().with_name("rollbook"))
+    """The program as one would paste it into a shell here."""
+    own = Path(sys.executable).absolute().with_name("rollbook")
+    if shutil.which("rollbook") is None and own.exists():  # an environment that is not activated, as `make demo` has
+        return shlex.quote(_short(own))
     return "rollbook"
 
 
-def _what_next(root: Path, place: str) -> str:
+def _what_next_of_several(seeds: int, shorter: int, place: str) -> str:
     command = _command()
     return "\n".join(
         (
             "What to try next:",
-            f"  {command} ui" + (f" {root}" if place else ""),
-            f"  {command} ls" + (f" {root}" if place else ""),
+            f"  {command} ls --metric test/return=best --sort -test/return{place}",
+            f"  {command} plot {PROJECT} --key test/return --text{place}",
+            f"  {command} plot {PROJECT} --key test/return -o curves.png{place}",
+            f"  {command} demo --seeds {seeds} --steps {shorter}{place}",
+            f"  {command} compare {PROJECT} --metric test/return --by config.env_steps{place}",
+            f"  {command} report {PROJECT} -o report.html{place}",
+        )
+    )
+
+
+def _what_next(place: str) -> str:
+    command = _command()
+    return "\n".join(
+        (
+            "What to try next:",
+            f"  {command} ui{place}",
+            f"  {command} ls{place}",
             f'  {command} sql last \'select env_step, "test/return" from metrics where "test/return" > 0\'{place}',
             f"  {command} plot last --key test/return --text{place}",
             f"  {command} demo --seeds 5{place}",

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from rollbook import aliases
-from rollbook.protocols import Alert, Row, RunInfo
+from rollbook.ground import aliases
+from rollbook.protocols import Alert, RunInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import Any
 
-__all__ = ["KeyedRule", "Last", "evidence_of", "meaning", "median", "place"]
+    from rollbook.ground.columns import Column, Columns, Where
+
+__all__ = ["KeyedRule", "Last", "Spellings", "in_order", "meaning", "median", "place"]
 
 
 class KeyedRule(ABC):
@@ -19,46 +22,88 @@ class KeyedRule(ABC):
 
     Args:
       keys: further keys to look at, beside those of `meanings`.
+    Attributes:
+      memory: what is remembered of each key, as plain JSON data.
     """
 
     name = ""
     source = ""
     tables: frozenset[str] = frozenset({"metrics"})
     meanings: frozenset[str] = frozenset()
-    """Canonical names (`rollbook.aliases`); a key of any framework that means one of them is looked at."""
+    """Canonical names (`rollbook.ground.aliases`); a key of any framework that means one of them is looked at."""
 
     def __init__(self, keys: Sequence[str] = ()) -> None:
         self._keys = {keys} if isinstance(keys, str) else set(keys)
         self._chosen: dict[str, bool] = {}
+        self._spellings = Spellings()
+        self.memory: dict[str, dict[str, Any]] = {}
 
     def open(self, run: RunInfo) -> None:
         """A run, or a stretch of it after it went back, begins."""
         self.run = run
-        self._troubled: set[str] = set()
+        self.memory = {}
+        self._chosen, self._spellings = {}, Spellings()
 
-    def look(self, rows: Sequence[Row], now: float) -> Iterable[Alert]:
+    def look(self, columns: Columns, now: float) -> Iterable[Alert]:
         """See `protocols.Rule`."""
-        for row in rows:
-            for key, value in row.values.items():
-                chosen = self._chosen.get(key)
-                if chosen is None:
-                    chosen = self._chosen[key] = key in self._keys or meaning(key) in self.meanings
-                if chosen and isinstance(value, (float, int)):
-                    yield from self.take(key, float(value), row)
+        alerts: list[tuple[float, Alert]] = []
+        for key in columns.keys("metrics"):
+            if self.watches(key):
+                alerts += self.take(key, columns.column(key))
+        return in_order(alerts)
 
-    def begins(self, key: str, last: Last, is_bad: Callable[[float], bool]) -> bool:
-        """Whether a trouble begins: all of the last values are bad, and all were good since the last time it began."""
-        if last.all(is_bad):
-            if key not in self._troubled:
-                self._troubled.add(key)
-                return True
-        elif last.all(lambda value: not is_bad(value)):
-            self._troubled.discard(key)
-        return False
+    def watches(self, key: str) -> bool:
+        """Whether a key is looked at."""
+        chosen = self._chosen.get(key)
+        if chosen is None:
+            chosen = key in self._keys or (meaning(key) in self.meanings and self._spellings.takes(key))
+            self._chosen[key] = chosen
+        return chosen
+
+    def state(self) -> dict[str, Any]:
+        """See `protocols.Stateful`."""
+        return {"memory": self.memory, "spellings": self._spellings.taken}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """See `protocols.Stateful`."""
+        self.memory = dict(state["memory"])
+        self._chosen, self._spellings = {}, Spellings(state.get("spellings"))
 
     @abstractmethod
-    def take(self, key: str, value: float, row: Row) -> Iterable[Alert]:
-        """One value of a key that is looked at."""
+    def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
+        """The new values of a key that is looked at; what is wrong, each with its time (unix seconds)."""
+
+
+class Spellings:
+    """Which spelling of a quantity is looked at where a run logs it by a framework's name and by the canonical one: the
+    first, so that an alert stands once. Several keys of frameworks are several quantities (learners, critics).
+
+    Args:
+      taken: canonical name -> the keys that are looked at; plain JSON data.
+    """
+
+    __slots__ = ("taken",)
+
+    def __init__(self, taken: Mapping[str, list[str]] | None = None) -> None:
+        self.taken: dict[str, list[str]] = dict(taken or {})
+
+    def takes(self, key: str) -> bool:
+        """Whether a key is looked at."""
+        name = meaning(key)
+        if aliases.describe(name) is None:
+            return True
+        taken = self.taken.setdefault(name, [])
+        if key not in taken:
+            if taken and (key == name or name in taken):
+                return False
+            taken.append(key)
+        return True
+
+
+def in_order(alerts: list[tuple[float, Alert]]) -> list[Alert]:
+    """Alerts of several keys in the order of their rows."""
+    alerts.sort(key=lambda timed: timed[0])
+    return [alert for _time, alert in alerts]
 
 
 def meaning(key: str) -> str:
@@ -67,44 +112,82 @@ def meaning(key: str) -> str:
 
 
 class Last:
-    """The last few values of a key with their rows' places, oldest first."""
+    """The last few values of a key with the rows they came from, oldest first, in the memory of a rule.
 
-    __slots__ = ("most", "rows", "seen")
+    Args:
+      memory: of the key; what it holds under "last" and "seen" goes on.
+      most: how many.
+    """
 
-    def __init__(self, most: int) -> None:
-        self.most, self.seen = most, 0
-        self.rows: list[tuple[float, Row]] = []
+    __slots__ = ("_memory", "most")
 
-    def take(self, value: float, row: Row) -> None:
+    def __init__(self, memory: dict[str, Any], most: int) -> None:
+        self._memory, self.most = memory, most
+        memory.setdefault("last", [])
+        memory.setdefault("seen", 0)
+
+    @property
+    def seen(self) -> int:
+        """How many values there were so far."""
+        return int(self._memory["seen"])
+
+    def take(self, value: float, where: Where) -> None:
         """Append one; the oldest goes."""
-        self.seen += 1
-        self.rows.append((value, row))
-        if len(self.rows) > self.most:
-            del self.rows[0]
+        self._memory["seen"] += 1
+        last = self._memory["last"]
+        last.append([value, where])
+        if len(last) > self.most:
+            del last[0]
+
+    def values(self) -> list[float]:
+        """The values, oldest first."""
+        return [value for value, _where in self._memory["last"]]
+
+    def where(self) -> Where:
+        """The row of the last one."""
+        where: Where = self._memory["last"][-1][1]
+        return where
+
+    def take_all(self, column: Column, places: Sequence[int], sign: int = 1) -> None:
+        """Append the values at these places of a column, each times `sign`; costs no more than the last few."""
+        first = max(0, len(places) - self.most)
+        self._memory["seen"] += first
+        for i in places[first:]:
+            self.take(sign * column.values[i], column.where(i))
+
+    def up_to(self, column: Column, places: Sequence[int], n: int) -> Last:
+        """As it will be when the first n of these places of a column have been taken."""
+        memory = {"last": list(self._memory["last"]), "seen": self.seen + max(0, n - self.most)}
+        later = Last(memory, self.most)
+        for i in places[max(0, n - self.most) : n]:
+            later.take(column.values[i], column.where(i))
+        return later
 
     def all(self, condition: Callable[[float], bool]) -> bool:
         """Whether there are `most` values and the condition holds for each."""
-        return len(self.rows) == self.most and all(condition(value) for value, _row in self.rows)
+        last = self._memory["last"]
+        return len(last) == self.most and all(condition(value) for value, _where in last)
+
+    def begins(self, is_bad: Callable[[float], bool]) -> bool:
+        """Whether a trouble begins: all of the last values are bad, and all were good since the last time it began."""
+        if self.all(is_bad):
+            if not self._memory.get("troubled"):
+                self._memory["troubled"] = True
+                return True
+        elif self._memory.get("troubled") and self.all(lambda value: not is_bad(value)):
+            self._memory["troubled"] = False
+        return False
 
     def evidence(self, **more: object) -> dict[str, object]:
         """The values, the rows they came from, and the numbers in `more`."""
-        first, last = self.rows[0][1], self.rows[-1][1]
+        last = self._memory["last"]
         return {
-            "values": [value for value, _row in self.rows[-20:]],
+            "values": [value for value, _where in last[-20:]],
             "rows_seen": self.seen,
-            "from": dict(first.clocks),
-            **evidence_of(last),
+            "from": dict(last[0][1]["clocks"]),
+            **last[-1][1],
             **more,
         }
-
-
-def evidence_of(row: Row) -> dict[str, object]:
-    """Which row it was: its clocks, time and identity."""
-    return {
-        "clocks": dict(row.clocks),
-        "time": row.time,
-        "row": {"writer": row.writer, "lane": row.lane, "seq": row.seq},
-    }
 
 
 def place(clocks: Mapping[str, int]) -> str:

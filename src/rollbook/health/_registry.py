@@ -7,10 +7,11 @@ class; a rule of a project is named by where it is, "package.module:Class". Noth
 from __future__ import annotations
 
 from rollbook.errors import BadInput
-from rollbook.registry import Registry, summary_of
+from rollbook.ground.registry import Registry, summary_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from rollbook.protocols import Rule
@@ -20,12 +21,16 @@ __all__ = ["DEFAULT", "GROUP", "check", "make", "names", "summary"]
 GROUP = "rollbook.rules"
 
 _RULES = {
+    "clip_fraction": "clip_fraction:ClipFraction",
     "constant": "constant:Constant",
     "entropy": "entropy:Entropy",
     "explained_variance": "explained_variance:ExplainedVariance",
     "kl": "kl:Kl",
+    "learning_rate": "learning_rate:LearningRate",
     "non_finite": "non_finite:NonFinite",
+    "settings": "settings:Settings",
     "silent": "silent:Silent",
+    "value_scale": "value_scale:ValueScale",
 }
 
 DEFAULT: tuple[str, ...] = tuple(_RULES)
@@ -79,6 +84,11 @@ def check(asked: object) -> list[dict[str, object]]:
             make(spec["name"], **{name: value for name, value in spec.items() if name != "name"})
         specs.append(dict(spec))
     return specs
+
+
+def are_ours(specs: Sequence[object]) -> bool:
+    """Whether these entries of a plan all name rules of rollbook's own."""
+    return all(isinstance(spec, dict) and spec.get("name") in _RULES for spec in specs)
 
 
 def summary(name: str) -> str:

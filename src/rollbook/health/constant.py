@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from itertools import groupby
+from operator import eq
+
 from rollbook.errors import BadInput
-from rollbook.health._keyed import KeyedRule, evidence_of, place
-from rollbook.protocols import Alert, Row, RunInfo
+from rollbook.health._keyed import KeyedRule, place
+from rollbook.protocols import Alert
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from rollbook.ground.columns import Column, Where
 
 __all__ = ["Constant"]
 
@@ -39,37 +46,61 @@ class Constant(KeyedRule):
             raise BadInput(f"rule 'constant': rows={rows!r} must be at least 3")
         self._rows = rows
 
-    def open(self, run: RunInfo) -> None:
-        """A run, or a stretch of it after it went back, begins."""
-        super().open(run)
-        self._runs: dict[str, _Stretch] = {}
-
-    def take(self, key: str, value: float, row: Row) -> Iterable[Alert]:
-        """One value of a key that is looked at."""
-        stretch = self._runs.get(key)
+    def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
+        """The new values of a key that is looked at."""
+        stretch = self.memory.get(key)
         if stretch is None:
-            self._runs[key] = _Stretch(value, row)
-        elif value != stretch.value:
-            stretch.value, stretch.first, stretch.rows, stretch.varied = value, row, 1, stretch.varied + 1
-        else:
-            stretch.rows += 1
-            if stretch.rows == self._rows and stretch.varied >= 3:
-                since = place(stretch.first.clocks).replace(" at ", " since ")
-                yield Alert(
-                    self.name,
-                    "warn",
-                    f"{key} has been exactly {value:g} in {stretch.rows} rows in a row{since}; it varied before",
-                    {"value": value, "rows": stretch.rows, "since": dict(stretch.first.clocks), **evidence_of(row)},
-                    self.source,
-                    key,
-                    row.clocks,
-                )
+            stretch = self.memory[key] = {"value": math.nan, "first": {}, "rows": 0, "varied": -1}
+        values, at = column.values, 0
+        while at < len(values):
+            if stretch["varied"] < 3:  # hardly ever for long
+                end = min(len(values), at + self._rows)
+            elif self._moves_on(stretch, column, at):
+                return
+            else:
+                end = len(values)
+            yield from self._gone_through(key, stretch, column, at, end)
+            at = end
 
+    def _gone_through(
+        self, key: str, stretch: dict[str, Any], column: Column, at: int, end: int
+    ) -> Iterator[tuple[float, Alert]]:
+        first = -1  # of the stretch, if it began here
+        for value, own in groupby(column.values[at:end]):
+            rows = sum(1 for _ in own)
+            if value == stretch["value"]:
+                before, stretch["rows"] = stretch["rows"], stretch["rows"] + rows
+            else:
+                before, first = 0, at
+                stretch.update(value=value, rows=rows, varied=stretch["varied"] + 1)
+            if before < self._rows <= stretch["rows"] and stretch["varied"] >= 3:
+                since = stretch["first"] if first < 0 else column.where(first)["clocks"]
+                yield self._alert(key, value, since, column.where(at + self._rows - before - 1))
+            at += rows
+        if first >= 0:
+            stretch["first"] = column.where(first)["clocks"]
 
-class _Stretch:
-    """How long a value has followed itself."""
+    def _moves_on(self, stretch: dict[str, Any], column: Column, at: int) -> bool:
+        """Whether no value from `at` on can have repeated itself for long enough: of any two that lie half as far apart
+        the later one is another. Then only the end is remembered."""
+        values = column.values
+        some = values[at :: self._rows // 2]
+        if len(some) < 3 or some[0] == stretch["value"] or any(map(eq, some, some[1:])):
+            return False
+        last, first = values[-1], len(values) - 1
+        while values[first - 1] == last:  # ends before the last of `some` but one
+            first -= 1
+        stretch.update(value=last, first=column.where(first)["clocks"], rows=len(values) - first)
+        return True
 
-    __slots__ = ("first", "rows", "value", "varied")
-
-    def __init__(self, value: float, first: Row) -> None:
-        self.value, self.first, self.rows, self.varied = value, first, 1, 0
+    def _alert(self, key: str, value: float, since: dict[str, int], where: Where) -> tuple[float, Alert]:
+        words = place(since).replace(" at ", " since ")
+        return where["time"], Alert(
+            self.name,
+            "warn",
+            f"{key} has been exactly {value:g} in {self._rows} rows in a row{words}; it varied before",
+            {"value": value, "rows": self._rows, "since": dict(since), **where},
+            self.source,
+            key,
+            where["clocks"],
+        )

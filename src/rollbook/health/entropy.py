@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
+from array import array
+from operator import neg
 
 from rollbook.errors import BadInput
-from rollbook.health._keyed import KeyedRule, Last, meaning, median, place
-from rollbook.protocols import Alert, Row, RunInfo
+from rollbook.health._keyed import KeyedRule, Last, in_order, meaning, median, place
+from rollbook.protocols import Alert, RunInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from typing import Any
+
+    from rollbook.ground.columns import Column, Columns
 
 __all__ = ["Entropy"]
 
@@ -35,7 +40,7 @@ class Entropy(KeyedRule):
     name = "entropy"
     source = "Andy Jones, Debugging RL (about 1 at the start, about 0 is collapse); 0.05 with a return still low"
     tables = frozenset({"metrics", "episodes"})
-    meanings = frozenset({"update/entropy", "update/loss/entropy", "train/return"})
+    meanings = frozenset({"update/entropy", "update/loss/entropy"})
 
     def __init__(self, share: float = 0.05, rows: int = 3, keys: Sequence[str] = ()) -> None:
         super().__init__(keys)
@@ -46,69 +51,137 @@ class Entropy(KeyedRule):
     def open(self, run: RunInfo) -> None:
         """A run, or a stretch of it after it went back, begins."""
         super().open(run)
-        self._first: dict[str, list[float]] = {}
-        self._last: dict[str, Last] = {}
-        self._continuous: set[str] = set()
         self._early: list[float] = []
         self._late: list[float] = []
 
-    def look(self, rows: Sequence[Row], now: float) -> Iterable[Alert]:
-        """See `protocols.Rule`."""
-        for row in rows:
-            if row.table == "episodes":
-                gained = row.values.get("return")
-                if isinstance(gained, (float, int)):
-                    self._take_return(float(gained))
-        yield from super().look([row for row in rows if row.table == "metrics"], now)
+    def state(self) -> dict[str, Any]:
+        """See `protocols.Stateful`."""
+        return {**super().state(), "early": self._early, "late": self._late}
 
-    def take(self, key: str, value: float, row: Row) -> Iterable[Alert]:
-        """One value of a key that is looked at."""
-        name = meaning(key)
-        if name == "train/return":
-            self._take_return(value)
-            return
-        entropy = -value if name == "update/loss/entropy" else value
-        if not math.isfinite(entropy) or key in self._continuous:
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """See `protocols.Stateful`."""
+        super().set_state(state)
+        self._early, self._late = list(state["early"]), list(state["late"])
+
+    def look(self, columns: Columns, now: float) -> Iterable[Alert]:
+        """See `protocols.Rule`."""
+        returns = [columns.column(key) for key in columns.keys("metrics") if meaning(key) == "train/return"]
+        if "return" in columns.keys("episodes"):
+            returns.append(columns.column("return", "episodes"))
+        watched = [key for key in columns.keys("metrics") if self.watches(key) and meaning(key) != "train/return"]
+        entropies = [columns.column(key) for key in watched]
+        starts = [self._take_first(column) for column in entropies]
+        if not any(map(self._may_be_low, entropies, starts)):
+            for column, start in zip(entropies, starts, strict=True):
+                self._take_high(column, start)
+            self._take_all_returns(returns)
+            return ()
+        # Whether the return had improved is asked when the entropy was that low, so both are gone through in time.
+        events = [(time, 0, n, i) for n, column in enumerate(returns) for i, time in enumerate(column.times())]
+        for n, (column, start) in enumerate(zip(entropies, starts, strict=True)):
+            events += [(time, 1, n, i) for i, time in enumerate(column.times()) if i >= start]
+        alerts: list[tuple[float, Alert]] = []
+        for _time, is_entropy, n, i in sorted(events):
+            if is_entropy:
+                alerts += self._take_one(entropies[n], i)
+            else:
+                self._take_returns(returns[n].values[i : i + 1])
+        return in_order(alerts)
+
+    def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
+        """The entropies of one key."""
+        for i in range(self._take_first(column), len(column)):
+            yield from self._take_one(column, i)
+
+    def _take_first(self, column: Column) -> int:
+        """Remember the first entropies of a key; how many values of the column went into that."""
+        memory = self.memory.setdefault(column.key, {"first": [], "continuous": False})
+        first, taken = memory["first"], 0
+        if len(first) < _FIRST:
+            for entropy in self._entropies(column, 0):
+                if len(first) == _FIRST or memory["continuous"]:
+                    break
+                taken += 1
+                if entropy < 0 and math.isfinite(entropy):
+                    memory["continuous"] = True
+                elif math.isfinite(entropy):
+                    first.append(entropy)
+        return taken
+
+    def _may_be_low(self, column: Column, start: int) -> bool:
+        """Whether the values of a key have to be gone through one by one."""
+        memory, entropies = self.memory[column.key], self._entropies(column, start)
+        if memory["continuous"] or not entropies:
+            return False
+        total = sum(entropies)
+        low = max(0.0, self._share * median(memory["first"]))
+        return bool(memory.get("troubled")) or not (min(entropies) >= low and total - total == 0)
+
+    def _take_high(self, column: Column, start: int) -> None:
+        """Values none of which is low."""
+        memory = self.memory[column.key]
+        if not memory["continuous"]:
+            Last(memory, self._rows).take_all(column, range(start, len(column)), _sign(column))
+
+    def _take_one(self, column: Column, i: int) -> Iterator[tuple[float, Alert]]:
+        memory = self.memory[column.key]
+        entropy = _sign(column) * column.values[i]
+        if not math.isfinite(entropy) or memory["continuous"]:
             return
         if entropy < 0:
-            self._continuous.add(key)
+            memory["continuous"] = True
             return
-        first = self._first.setdefault(key, [])
-        if len(first) < _FIRST:
-            first.append(entropy)
-            return
-        start = median(first)
-        last = self._last.setdefault(key, Last(self._rows))
-        last.take(entropy, row)
+        start, where = median(memory["first"]), column.where(i)
+        last = Last(memory, self._rows)
+        last.take(entropy, where)
         if not start > 0.01 or self._has_improved():
             return
-        if not self.begins(key, last, lambda nats: nats < self._share * start):
+        if not last.begins(lambda nats: nats < self._share * start):
             return
-        yield Alert(
-            self.name,
-            "fail",
-            f"the policy's entropy ({key}) is {entropy / start:.1%} of what it was at the start"
-            f"{place(row.clocks)}, and the return is no better than then: it stopped exploring before it learned",
-            last.evidence(
-                start=start,
-                share=entropy / start,
-                limit=self._share,
-                return_at_start=median(self._early),
-                return_now=median(self._late),
+        yield (
+            where["time"],
+            Alert(
+                self.name,
+                "fail",
+                f"the policy's entropy ({column.key}) is {entropy / start:.1%} of what it was at the start"
+                f"{place(where['clocks'])}, and the return is no better than then: it stopped exploring before it "
+                "learned",
+                last.evidence(
+                    start=start,
+                    share=entropy / start,
+                    limit=self._share,
+                    return_at_start=median(self._early),
+                    return_now=median(self._late),
+                ),
+                self.source,
+                column.key,
+                where["clocks"],
             ),
-            self.source,
-            key,
-            row.clocks,
         )
 
-    def _take_return(self, gained: float) -> None:
-        if not math.isfinite(gained):
+    def _entropies(self, column: Column, start: int) -> array[float]:
+        values = column.values[start:]
+        return values if _sign(column) > 0 else array("d", map(neg, values))
+
+    def _take_returns(self, gained: array[float]) -> None:
+        missing = _RETURNS - len(self._early)
+        newest = list(filter(math.isfinite, gained))
+        if missing:
+            self._early += newest[:missing]
+        self._late = (self._late + newest)[-_RETURNS:]
+
+    def _take_all_returns(self, returns: list[Column]) -> None:
+        """Those of several keys in the order of their rows; of each only the first and last few can be remembered."""
+        if len(returns) == 1:
+            self._take_returns(returns[0].values)
             return
-        if len(self._early) < _RETURNS:
-            self._early.append(gained)
-        self._late.append(gained)
-        if len(self._late) > _RETURNS:
-            del self._late[0]
+        some: list[tuple[float, int, float]] = []
+        for n, column in enumerate(returns):
+            times = column.times()
+            finite = [i for i, value in enumerate(column.values) if math.isfinite(value)]
+            chosen = {*finite[:_RETURNS], *finite[-_RETURNS:]}
+            some += [(times[i], n, column.values[i]) for i in sorted(chosen)]
+        self._take_returns(array("d", [value for _time, _n, value in sorted(some)]))
 
     def _has_improved(self) -> bool:
         """Whether the newest returns lie above the first ones; also where too few are known to tell."""
@@ -116,3 +189,8 @@ class Entropy(KeyedRule):
             return True
         spread = sorted(self._early)
         return median(self._late) > max(median(self._early), spread[int(0.9 * len(spread))])
+
+
+def _sign(column: Column) -> int:
+    """-1 for a loss of the entropy, which is its negative."""
+    return -1 if meaning(column.key) == "update/loss/entropy" else 1

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from rollbook.errors import BadInput
 from rollbook.health._keyed import KeyedRule, Last, place
-from rollbook.protocols import Alert, Row, RunInfo
+from rollbook.protocols import Alert
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from rollbook.ground.columns import Column
 
 __all__ = ["ExplainedVariance"]
 
@@ -37,47 +40,58 @@ class ExplainedVariance(KeyedRule):
             raise BadInput(f"rule 'explained_variance': rows={rows!r} must be at least 1, skip and steps not negative")
         self._rows, self._steps, self._skip = rows, steps, skip
 
-    def open(self, run: RunInfo) -> None:
-        """A run, or a stretch of it after it went back, begins."""
-        super().open(run)
-        self._last: dict[str, Last] = {}
-        self._begun: dict[tuple[str, float], tuple[Row, int]] = {}  # since when the values are so low, and how many
-        self._said: set[tuple[str, float]] = set()
+    def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
+        """The new values of a key that is looked at."""
+        memory = self.memory.setdefault(key, {"begun": {}, "said": []})
+        last, values = Last(memory, self._rows), column.values
+        places: Sequence[int] = range(len(values))
+        total, lowest = sum(values), min(values)
+        if total != total:
+            places = [i for i in places if values[i] == values[i]]
+            lowest = min((values[i] for i in places), default=1.0)
+        if lowest > 0 and places:
+            memory["begun"], memory["said"] = {}, []
+        else:
+            for n in range(max(0, self._skip - last.seen), len(places)):
+                i = places[n]
+                value = values[i]
+                if value > 0 and not memory["begun"] and not memory["said"]:
+                    continue
+                failing = self._stays(memory, "-0.5", value < -0.5, column, i)
+                if self._stays(memory, "0", value <= 0, column, i) or failing:
+                    yield self._alert(key, failing, last.up_to(column, places, n + 1))
+        last.take_all(column, places)
 
-    def take(self, key: str, value: float, row: Row) -> Iterable[Alert]:
-        """One value of a key that is looked at."""
-        if value != value:
-            return
-        last = self._last.setdefault(key, Last(self._rows))
-        last.take(value, row)
-        if last.seen <= self._skip:
-            return
-        failing = self._stays(key, value, value < -0.5, -0.5, row)
-        if not (self._stays(key, value, value <= 0, 0.0, row) or failing):
-            return
-        yield Alert(
+    def _alert(self, key: str, failing: bool, last: Last) -> tuple[float, Alert]:
+        values, where = last.values(), last.where()
+        return where["time"], Alert(
             self.name,
             "fail" if failing else "warn",
             f"{key} has been {'below -0.5' if failing else 'at or below 0'} in {self._rows} updates in a row, now "
-            f"{value:.3g}{place(row.clocks)}: the value function predicts worse than a constant",
+            f"{values[-1]:.3g}{place(where['clocks'])}: the value function predicts worse than a constant",
             last.evidence(limit=-0.5 if failing else 0.0),
             self.source,
             key,
-            row.clocks,
+            where["clocks"],
         )
 
-    def _stays(self, key: str, value: float, is_low: bool, limit: float, row: Row) -> bool:
+    def _stays(self, memory: dict[str, Any], limit: str, is_low: bool, column: Column, i: int) -> bool:
         """Whether a value has just now been that low for long enough."""
-        which = (key, limit)
+        begun, said = memory["begun"], memory["said"]
         if not is_low:
-            self._begun.pop(which, None)
-            self._said.discard(which)
+            if limit in begun:
+                del begun[limit]
+            if limit in said:
+                said.remove(limit)
             return False
-        first, count = self._begun.get(which, (row, 0))
-        self._begun[which] = first, count + 1
-        steps = row.clocks.get("env_step", 0) - first.clocks.get("env_step", 0)
-        long = count + 1 >= self._rows and ("env_step" not in first.clocks or steps >= self._steps)
-        if not long or which in self._said:
+        stretch = begun.get(limit)
+        if stretch is None:
+            stretch = begun[limit] = [column.where(i)["clocks"], 0]
+        stretch[1] += 1
+        if stretch[1] < self._rows or limit in said:
             return False
-        self._said.add(which)
+        clocks = stretch[0]
+        if "env_step" in clocks and column.where(i)["clocks"].get("env_step", 0) - clocks["env_step"] < self._steps:
+            return False
+        said.append(limit)
         return True

@@ -5,15 +5,19 @@ from __future__ import annotations
 import math
 
 from rollbook.errors import BadInput
-from rollbook.health._keyed import evidence_of, meaning, place
-from rollbook.protocols import Alert, Row, RunInfo
+from rollbook.health._keyed import Spellings, in_order, meaning, place
+from rollbook.protocols import Alert, RunInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Any
+
+    from rollbook.ground.columns import Column, Columns, Where
 
 __all__ = ["NonFinite"]
 
+_LOSS_PATIENCE = 10
 _MAY_BE_NAN = frozenset({"update/explained_variance"})
 
 
@@ -21,8 +25,9 @@ class NonFinite:
     """A metric or return that becomes NaN or infinite, or never was a number.
 
     A key that held numbers and then does not: "warn" at the first row, "fail" when `rows` in a row are none. A key that
-    never held a number: "warn" after `patience` rows, for many log NaN as long as there is nothing to tell. Explained
-    variances are passed over: they are NaN wherever there is no variance.
+    never held a number: "warn" after `patience` rows, for many log NaN as long as there is nothing to tell; after ten
+    where it is a loss, which is logged when there was an update. Explained variances are passed over: they are NaN
+    wherever there is no variance.
 
     Args:
       rows: how many rows in a row make it a failure.
@@ -41,64 +46,67 @@ class NonFinite:
 
     def open(self, run: RunInfo | None) -> None:
         """A run, or a stretch of it after it went back, begins."""
-        self._known: set[tuple[str, ...]] = set()  # key sets whose keys have all held a number
-        self._last: dict[str, Row] = {}  # key -> a row in which it was a number, of those that have a bad one
-        self._numbers: set[str] = set()
-        self._in_a_row: dict[str, int] = {}
+        self._numbers: set[str] = set()  # keys that held a number
+        self._in_a_row: dict[str, int] = {}  # how often a key has held none
+        self._chosen: dict[str, bool] = {}
+        self._spellings = Spellings()
 
-    def look(self, rows: Sequence[Row], now: float) -> Iterable[Alert]:
+    def state(self) -> dict[str, Any]:
+        """See `protocols.Stateful`."""
+        return {"numbers": sorted(self._numbers), "in_a_row": self._in_a_row, "spellings": self._spellings.taken}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """See `protocols.Stateful`."""
+        self._numbers, self._in_a_row = set(state["numbers"]), dict(state["in_a_row"])
+        self._chosen, self._spellings = {}, Spellings(state.get("spellings"))
+
+    def look(self, columns: Columns, now: float) -> Iterable[Alert]:
         """See `protocols.Rule`."""
-        for row in rows:
-            keys = tuple(row.values)
-            if keys in self._known and not self._in_a_row and _all_finite(row):
-                continue
-            yield from self._long_look(row, keys)
+        alerts: list[tuple[float, Alert]] = []
+        for table in sorted(self.tables):
+            odd = columns.non_finite(table)
+            for name in columns.keys(table):
+                key = name if table == "metrics" else f"{table}/{name}"
+                if key not in self._chosen:
+                    self._chosen[key] = self._spellings.takes(key)
+                if not self._chosen[key]:
+                    continue
+                if name not in odd:
+                    self._numbers.add(key)
+                    self._in_a_row.pop(key, None)
+                elif meaning(name) not in _MAY_BE_NAN:
+                    alerts += self._gone_through(key, columns.column(name, table))
+        return in_order(alerts)
 
-    def _long_look(self, row: Row, keys: tuple[str, ...]) -> Iterable[Alert]:
-        whole = True
-        for name, value in row.values.items():
-            if not isinstance(value, (float, int)) or meaning(name) in _MAY_BE_NAN:
-                continue
-            key = name if row.table == "metrics" else f"{row.table}/{name}"
-            if isinstance(value, int) or math.isfinite(value):
+    def _gone_through(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
+        for i, value in enumerate(column.values):
+            if math.isfinite(value):
                 self._numbers.add(key)
                 self._in_a_row.pop(key, None)
                 continue
-            whole = whole and key in self._numbers
             count = self._in_a_row[key] = self._in_a_row.get(key, 0) + 1
             if key in self._numbers and count in (1, self._rows):
-                yield self._alert(key, value, row, count)
-            elif key not in self._numbers and count == self._patience:
-                yield Alert(
-                    self.name,
-                    "warn",
-                    f"{key} was never a number in its first {count} rows, the last of them {value}{place(row.clocks)}",
-                    {"value": value, "rows": count, **evidence_of(row)},
-                    self.source,
-                    key,
-                    row.clocks,
-                )
-        if whole and row.table == "metrics" and len(self._known) < 10_000:
-            self._known.add(keys)
+                yield self._alert(key, value, column.where(i), count)
+            elif key not in self._numbers and count == self._patience_with(key):
+                where = column.where(i)
+                clocks = where["clocks"]
+                words = f"{key} was never a number in its first {count} rows, the last of them {value}{place(clocks)}"
+                evidence = {"value": value, "rows": count, **where}
+                yield where["time"], Alert(self.name, "warn", words, evidence, self.source, key, clocks)
 
-    def _alert(self, key: str, value: float, row: Row, count: int) -> Alert:
+    def _patience_with(self, key: str) -> int:
+        is_loss = meaning(key).startswith("update/loss/") or key.lower().endswith("loss")
+        return min(self._patience, _LOSS_PATIENCE) if is_loss else self._patience
+
+    def _alert(self, key: str, value: float, where: Where, count: int) -> tuple[float, Alert]:
         failing = count >= self._rows
         often = f" in {count} rows one after the other" if count > 1 else ""
-        return Alert(
+        return where["time"], Alert(
             self.name,
             "fail" if failing else "warn",
-            f"{key} became {value}{often}{place(row.clocks)}; it had been a number before",
-            {"value": value, "in_a_row": count, **evidence_of(row)},
+            f"{key} became {value}{often}{place(where['clocks'])}; it had been a number before",
+            {"value": value, "in_a_row": count, **where},
             self.source,
             key,
-            row.clocks,
+            where["clocks"],
         )
-
-
-def _all_finite(row: Row) -> bool:
-    """Whether all values are numbers and finite; False where that takes a longer look."""
-    try:
-        total = sum(row.values.values())  # type: ignore[arg-type]
-    except (TypeError, OverflowError):
-        return False
-    return bool(total - total == 0)

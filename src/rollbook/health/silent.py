@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from rollbook.errors import BadInput
-from rollbook.protocols import Alert, Row, RunInfo
+from rollbook.protocols import Alert, RunInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from rollbook.ground.columns import Columns, Where
 
 __all__ = ["Silent"]
 
@@ -40,18 +43,27 @@ class Silent:
         """A run, or a stretch of it after it went back, begins."""
         self._total = dict(run.total) if run is not None else {}
         self._moments, self._longest = 0, 0.0
-        self._last: Row | None = None
+        self._last: Where | None = None
         self._heard: float | None = None
         self._said = False
 
-    def look(self, rows: Sequence[Row], now: float) -> Iterable[Alert]:
+    def state(self) -> dict[str, Any]:
+        """See `protocols.Stateful`. Not when rows last came: an outage of the keeper is no silence of the run."""
+        return {"rows": self._moments, "longest": self._longest, "last": self._last, "said": self._said}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """See `protocols.Stateful`."""
+        self._moments, self._longest = int(state["rows"]), float(state["longest"])
+        self._last, self._said = state["last"], bool(state["said"])
+
+    def look(self, columns: Columns, now: float) -> Iterable[Alert]:
         """See `protocols.Rule`."""
-        if rows:
+        if len(columns):
             if self._heard is not None:  # pauses as they were seen here: an outage of the keeper is none of the run's
-                self._longest = max(self._longest, self._pause_in(rows))
-            self._moments += len(rows)
+                self._longest = max(self._longest, self._pause_in(columns))
+            self._moments += len(columns)
             self._heard, self._said = now, False
-            self._last = max(rows, key=_time_of)
+            self._last = columns.last()
             return
         if self._heard is None or self._last is None or self._said or self._moments < _FEWEST_ROWS or self._is_done():
             return
@@ -69,27 +81,21 @@ class Silent:
                 "longest_pause_seconds": self._longest,
                 "limit_seconds": limit,
                 "rows_seen": self._moments,
-                "last_row": {"writer": self._last.writer, "lane": self._last.lane, "seq": self._last.seq},
-                "clocks": dict(self._last.clocks),
+                "last_row": self._last["row"],
+                "clocks": self._last["clocks"],
             },
             self.source,
             "",
-            self._last.clocks,
+            self._last["clocks"],
         )
 
-    def _pause_in(self, rows: Sequence[Row]) -> float:
-        """The longest time between two rows, the last of the look before included."""
-        moments = sorted(row.time for row in rows)
-        before = self._last.time if self._last is not None else moments[0]
-        pauses = [after - earlier for earlier, after in zip([before, *moments], moments, strict=False)]
-        longest = max(pauses)
-        return longest if longest > _SAME_MOMENT_SECONDS else 0.0
+    def _pause_in(self, columns: Columns) -> float:
+        """The longest time between two rows, the last of the look before included; 0 where it is no new longest."""
+        return columns.longest_pause(
+            self._last["time"] if self._last is not None else None, max(self._longest, _SAME_MOMENT_SECONDS)
+        )
 
     def _is_done(self) -> bool:
         """Whether the run has come as far as it was to go: what comes after that may take its time."""
-        clocks = self._last.clocks if self._last is not None else {}
+        clocks = self._last["clocks"] if self._last is not None else {}
         return any(clocks.get(clock, 0) >= end for clock, end in self._total.items())
-
-
-def _time_of(row: Row) -> float:
-    return row.time

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from rollbook.clocks import now
-from rollbook.foreign import is_foreign
+from rollbook.ground.clocks import now
+from rollbook.ground.foreign import is_foreign
+from rollbook.ground.values import devices
 from rollbook.journal.lane import Receipt
 from rollbook.journal.recovery import Turns
-from rollbook.values import devices
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import stat
 from contextlib import contextmanager
 
 from rollbook.errors import Damaged
-from rollbook.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import is_foreign, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -107,6 +107,11 @@ class FrameFile(JournalFile):
             raise Damaged(f"{self.path}: there is no whole frame at byte {start}")
         return frame[0], frame[1] + self.time_offset, decode(frame[2])
 
+    def payload(self, start: int, end: int) -> bytes:
+        """The payload of the frame that `scan` found at `start` and that ends at `end`, undecoded."""
+        begin = start + layout.FRAME_HEAD.size
+        return pread(self._fd, end - begin, begin)
+
     def size(self) -> int:
         """How many bytes the file has now."""
         return os.fstat(self._fd).st_size

@@ -12,8 +12,8 @@ from __future__ import annotations
 import sys
 
 from rollbook.errors import Damaged
-from rollbook.foreign import is_foreign, tolerating
-from rollbook.values.arrays import host_array, with_known_numbers, without_mask
+from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.values.arrays import host_array, with_known_numbers, without_mask
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import numpy
 
-    from rollbook.array_types import NDArray
+    from rollbook.ground.array_types import NDArray
 
 __all__ = ["RawArray", "decode", "encode"]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rollbook.describe import histogram_of
-from rollbook.values import MAX_RAW_ARRAY, Histogram
-from rollbook.values.arrays import host_array
+from rollbook.ground.describe import histogram_of
+from rollbook.ground.values import MAX_RAW_ARRAY, Histogram
+from rollbook.ground.values.arrays import host_array
 
 __all__ = ["histogram_columns"]
 

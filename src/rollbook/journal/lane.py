@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
-from rollbook.foreign import is_foreign
+from rollbook.ground.foreign import is_foreign
 from rollbook.journal import format as layout
 from rollbook.journal.files import pread
 from rollbook.journal.stream import Stream, pwrite
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NO_DESCRIPTOR", "Lane", "Receipt"]
 
-NO_DESCRIPTOR = (23, 24)
+NO_DESCRIPTOR = (errno.ENFILE, errno.EMFILE)
 """ENFILE, EMFILE."""
 
 
@@ -93,7 +94,7 @@ class Lane:
         start = log.end
         log.trying = (start, len(data), seq, receipt)
         if pwrite(log.fd, data, start) != len(data):
-            raise OSError(28, "No space left on device")
+            raise OSError(errno.ENOSPC, "No space left on device")
         log.end = start + len(data)
         if receipt is not None:
             receipt.seq = seq
@@ -171,7 +172,7 @@ class Lane:
         try:
             head = layout.frames_file_head(self.index, number)
             if pwrite(fd, head, 0) != len(head):
-                raise OSError(28, "No space left on device", path)
+                raise OSError(errno.ENOSPC, "No space left on device", path)
         except BaseException:
             os.close(fd)
             os.unlink(path)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 import sys
 
-from rollbook.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import is_foreign, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-    from rollbook.shapes import Identity
+    from rollbook.ground.shapes import Identity
 
 __all__ = [
     "HOST_VARIABLE",

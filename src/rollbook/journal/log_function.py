@@ -7,8 +7,8 @@ another type, a tensor, a full segment, no lane) it leaves to `unusual_calls.Unu
 
 from __future__ import annotations
 
-from rollbook.clocks import STANDARD, UNKNOWN, now
-from rollbook.foreign import is_foreign
+from rollbook.ground.clocks import STANDARD, UNKNOWN, now
+from rollbook.ground.foreign import is_foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

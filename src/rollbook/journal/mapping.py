@@ -7,10 +7,12 @@ ones. So segments are mapped on the file systems below and written with `pwrite`
 
 from __future__ import annotations
 
+import errno
 import mmap
 import os
 
-from rollbook.foreign import tolerating
+from rollbook.ground.files import is_folder, real_path
+from rollbook.ground.foreign import tolerating
 
 __all__ = ["create", "is_mappable"]
 
@@ -29,7 +31,7 @@ def is_mappable(folder: str, mountinfo: str = "/proc/self/mountinfo") -> bool:
     with tolerating(OSError, ValueError, IndexError):
         with open(mountinfo, encoding="utf-8", errors="surrogateescape") as file:
             mounts = [line.split() for line in file]
-        return _safe(os.path.realpath(folder), mounts, depth=0)
+        return _safe(real_path(folder), mounts, depth=0)
     return False
 
 
@@ -48,7 +50,7 @@ def _safe(folder: str, mounts: list[list[str]], depth: int) -> bool:
         if kind == "overlay":
             options = dict(part.partition("=")[::2] for part in fields[dash + 3].split(","))
             upper = options.get("upperdir", "")
-            return bool(upper) and os.path.isdir(upper) and _safe(upper, mounts, depth + 1)
+            return bool(upper) and is_folder(upper) and _safe(upper, mounts, depth + 1)
         return False
     return False
 
@@ -65,7 +67,7 @@ def create(path: str, header: bytes, size: int) -> mmap.mmap:
             os.posix_fallocate(fd, 0, size)
             written = os.pwrite(fd, header, 0)
             if written != len(header):
-                raise OSError(28, "No space left on device", path)
+                raise OSError(errno.ENOSPC, "No space left on device", path)
             buffer = mmap.mmap(fd, size)
         except BaseException:
             os.unlink(path)  # a failed allocation may have taken part of the space

@@ -8,7 +8,7 @@ from array import array
 from bisect import bisect_right
 
 from rollbook.errors import Damaged, NewerFormat
-from rollbook.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import is_foreign, tolerating
 from rollbook.journal.files import parse_name
 from rollbook.journal.frame_files import FrameFile
 from rollbook.journal.rows import row_maker
@@ -162,19 +162,37 @@ class WriterFiles:
 
 
 class Block:
-    """Rows of one segment, copied: whole rows from index `start` on, of one generation."""
+    """Rows of one segment, copied: whole rows from index `start` on, of one generation.
 
-    __slots__ = ("data", "first_seq", "generation", "segment", "start", "words")
+    Attributes:
+      words: the commit word of each.
+      whole: all of them are committed, in order: nearly every block is so.
+    """
+
+    __slots__ = ("data", "first_seq", "generation", "segment", "start", "whole", "words")
 
     def __init__(self, segment: SegmentState, data: bytes, look: Look, start: int) -> None:
         self.segment, self.data, self.start = segment, data, start
         self.generation, self.first_seq = look.generation, look.first_seq
-        self.words = segment.file.commit_words(data)
+        words = self.words = segment.file.commit_words(data)
+        self.whole = segment.file.are_in_order(words, self.first_seq)
 
     def count(self, after: int, up_to: int) -> int:
         """How many rows lie in (after, up_to]."""
+        if self.whole:
+            return max(0, bisect_right(self.words, up_to) - bisect_right(self.words, after))
         lowest = max(self.first_seq, after + 1)
         return sum(1 for word in self.words if lowest <= word <= up_to)
+
+    def rows_between(self, after: int, up_to: int) -> bytes:
+        """The bytes of the rows in (after, up_to], without holes."""
+        width = self.segment.file.width
+        if self.whole:
+            first, end = bisect_right(self.words, after), bisect_right(self.words, up_to)
+            return self.data if end - first == len(self.words) else self.data[first * width : end * width]
+        chosen = self.segment.file.plausible(self.words, self.first_seq)
+        rows = [self.data[i * width : (i + 1) * width] for i in chosen if after < self.words[i] <= up_to]
+        return b"".join(rows)
 
     def passed(self, seq: int) -> None:
         """Remember in the segment's state that the rows up to `seq` have been read."""
@@ -191,12 +209,14 @@ class SegmentState:
     Attributes:
       make: makes a `Row` of a raw one.
       hint: (generation, seq, index): rows of that generation up to that seq lie before that index.
+      seen: what the last look for the highest number found.
     """
 
     def __init__(self, file: Segment, inode: int) -> None:
         self.file, self.inode = file, inode
         self.make = row_maker(file.header)
         self.hint = (-1, 0, 0)
+        self.seen: Look | None = None
         self._polls = 0
 
     def top(self, after: int) -> int:
@@ -205,18 +225,22 @@ class SegmentState:
         start = self._start(generation, after)
         self._polls += 1
         thorough = self._polls % _THOROUGH_EVERY == 0
+        self.seen = None
         if start and not thorough and not self.file.has_row_at(start, first_seq):
             return 0
-        look = self.file.look(start, thorough=thorough)
+        look = self.seen = self.file.look(start, thorough=thorough)
         return 0 if look is None else look.last_seq
 
     def block(self, after: int, *, thorough: bool) -> Block | None:
         """The rows above `after`, as they stand now; None if there are none or the segment is being recycled.
 
-        Unless `thorough`, rows behind a very long stretch of holes are not seen.
+        Unless `thorough`, those that `top` saw: what is committed since then lies beyond it, or is missed and counted.
         """
-        start = 0 if thorough else self._start(self.file.head()[0], after)
-        look = self.file.look(start, thorough=thorough)
+        look, start = self.seen, 0
+        if thorough:
+            look = self.file.look()
+        elif look is not None:
+            start = max(look.start, self._start(look.generation, after))
         if look is None or not look.count:
             return None
         data = self.file.copy(look)

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any, Protocol
 
-    from rollbook.bill import Bill
+    from rollbook.ground.bill import Bill
     from rollbook.journal.channel import Channel, Shape
     from rollbook.journal.lane import Lane, Receipt
     from rollbook.journal.stream import Stream

@@ -16,21 +16,26 @@ from __future__ import annotations
 import heapq
 import os
 import time
+from itertools import pairwise
 
 from rollbook.errors import Damaged
-from rollbook.foreign import is_foreign
+from rollbook.ground.columns import RowsPiece
+from rollbook.ground.files import is_folder
+from rollbook.ground.foreign import is_foreign
+from rollbook.ground.tables import FORWARDED, timing_name
+from rollbook.journal.block_columns import BlockPiece
 from rollbook.journal.frame_files import FrameFile
 from rollbook.journal.open_files import Block, Listing, LogState, WriterFiles
 from rollbook.journal.rows import rows_of_frame, thinned
 from rollbook.journal.segments import SETTLE_SECONDS, Segment
 from rollbook.journal.writers import WriterInfo, list_writers
-from rollbook.tables import FORWARDED, timing_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Protocol, TypeAlias
 
+    from rollbook.ground.columns import Piece
     from rollbook.protocols import Row
 
     Cursor: TypeAlias = dict[str, dict[int, int]]
@@ -65,6 +70,9 @@ __all__ = [
     "newest_rows",
     "rows_since",
 ]
+
+OWN_SCOPE = "rollbook"
+"""Of rows that rollbook writes about itself."""
 
 HOLD_SECONDS = 3.0
 """How long a row waits for values that are still on a device. They are fetched within 2 s, or never."""
@@ -180,6 +188,58 @@ class JournalReader:
             window.reached(cursor, window.up_to)
         return [row for _, row in sorted(newest.values(), key=lambda item: item[0])]
 
+    def columns(
+        self,
+        cursor: Cursor,
+        *,
+        most_bytes: int,
+        is_late: Callable[[], bool],
+        leave_out: Callable[[str], bool] = lambda writer: False,
+    ) -> Iterator[ColumnsRead]:
+        """The rows behind `cursor` as columns, a stretch at a time; `cursor` itself is not moved. For health rules.
+
+        What is in Parquet already is not read. Rows of lanes that have more to give than a stretch may come a little
+        out of order with those of others.
+
+        Args:
+          most_bytes: how long a stretch is, in each lane.
+          is_late: asked after each stretch; once it says so, only the last stretch of each lane follows.
+          leave_out: writers whose rows are passed over.
+        """
+        moving = {writer: dict(lanes) for writer, lanes in _tidy(cursor).items()}
+        windows = self._looked_at_once(moving)
+        if not windows:
+            return
+        now = time.time_ns()
+        lanes = [window.stretches(most_bytes) for window in windows]
+        while lanes:
+            skipped, read = 0, ColumnsRead()
+            if is_late():
+                skipped = sum(window.up_to - window.after for lane in lanes for window in lane[:-1])
+                lanes = [lane[-1:] for lane in lanes]
+            taken: list[_Window] = []
+            for lane in lanes:
+                window = lane.pop(0)
+                end = window.up_to
+                if leave_out(window.writer.info.id):
+                    lane.clear()
+                else:
+                    window.second_look(now)
+                    skipped += window.missing()
+                    taken.append(window)
+                    if window.up_to < end:
+                        lane.clear()  # values are waited for
+                window.reached(moving, window.up_to)
+            lanes = [lane for lane in lanes if lane]
+            for window in taken:
+                window.put_columns(read)
+            if read.went_back:  # what came before it and what after is told by the order of rows
+                read = ColumnsRead()
+                rows = (row for _time, rows, _seq, _window in self._merged(taken) for row in rows)
+                read.in_order = [row for row in rows if row.scope != OWN_SCOPE]
+            read.skipped, read.cursor = skipped, {writer: dict(seqs) for writer, seqs in moving.items()}
+            yield read
+
     def skip(self, cursor: Cursor) -> None:
         """Move `cursor` behind everything that is there now."""
         for window in self._windows(cursor):
@@ -187,14 +247,19 @@ class JournalReader:
 
     # -- how a poll goes
 
-    def _windows(self, cursor: Cursor) -> list[_Window]:
-        """What is new in each lane: two looks, a millisecond apart."""
+    def _looked_at_once(self, cursor: Cursor) -> list[_Window]:
+        """What may be new in each lane; a millisecond later it may be looked at again."""
         _tidy(cursor)
         self._refresh()
         windows = self._new_live(cursor)
         windows += self._new_sealed(cursor, {(w.writer.info.id, w.lane) for w in windows})
         if any(window.writer.info.closed is None for window in windows):
             time.sleep(SETTLE_SECONDS)
+        return windows
+
+    def _windows(self, cursor: Cursor) -> list[_Window]:
+        """What is new in each lane: two looks, a millisecond apart."""
+        windows = self._looked_at_once(cursor)
         now = time.time_ns()
         for window in windows:
             window.second_look(now)
@@ -228,13 +293,32 @@ class JournalReader:
                 self._writers.pop(gone).close()
             for name in names:
                 folder = os.path.join(self._journal, name)
-                if name not in self._writers and os.path.isdir(folder):
+                if name not in self._writers and is_folder(folder):
                     self._writers[name] = WriterFiles(folder, self.problems)
         for writer in self._writers.values():
             writer.refresh()
 
     def _merged(self, windows: list[_Window]) -> Iterator[_Item]:
         return heapq.merge(*(window.ordered(self._sealed) for window in windows), key=_time_of)
+
+
+class ColumnsRead:
+    """What `JournalReader.columns` gives at a time.
+
+    Attributes:
+      pieces: rows of the run, by table and stream.
+      in_order: instead of pieces, all rows with their marks, where the run went back among them.
+      went_back: a piece was left out for that.
+      skipped: rows that were passed over, because they were too many or had been sealed.
+      cursor: where to go on.
+    """
+
+    def __init__(self) -> None:
+        self.pieces: list[Piece] = []
+        self.in_order: list[Row] = []
+        self.went_back = False
+        self.skipped = 0
+        self.cursor: Cursor = {}
 
 
 class _Window:
@@ -268,6 +352,45 @@ class _Window:
         for block in self._blocks:
             block.passed(self.up_to)
 
+    def stretches(self, most_bytes: int) -> list[_Window]:
+        """The same in windows of about so many bytes of rows each."""
+        seen = [(s.seen, s.file.width) for s in self.writer.segments.get(self.lane, {}).values() if s.seen is not None]
+        starts = sorted((look.lowest_seq, (look.upper - look.start) * width) for look, width in seen if look.count)
+        ends, size = [], 0
+        for lowest, length in starts:
+            if size and size + length > most_bytes and self.after < lowest - 1 < self.up_to:
+                ends.append(lowest - 1)
+                size = 0
+            size += length
+        bounds = [self.after, *dict.fromkeys(ends), self.up_to]
+        return [
+            _Window(self.writer, self.lane, after, up_to, self._tables, self._most) for after, up_to in pairwise(bounds)
+        ]
+
+    def missing(self) -> int:
+        """How many rows were not found."""
+        return max(0, self.up_to - self.after - self._count())
+
+    def put_columns(self, read: ColumnsRead) -> None:
+        """Put what is here into `read`."""
+        tables: dict[str, list[Row]] = {}
+        for block in self._blocks:
+            header = block.segment.file.header
+            if header.table not in self._tables or header.scope == OWN_SCOPE:
+                continue
+            if header.deferred:
+                for _seq, _time_ns, rows in self._of_block(block):
+                    tables.setdefault(header.table, []).extend(rows)
+            else:
+                read.pieces.append(BlockPiece(header, block.rows_between(self.after, self.up_to)))
+        for log, starts in self._frames:
+            for _seq, _time_ns, rows in self._of_log(log, starts, self._most):
+                for row in rows:
+                    read.went_back = read.went_back or row.mark == "rewind"
+                    if not row.mark and row.scope != OWN_SCOPE:
+                        tables.setdefault(row.table, []).append(row)
+        read.pieces += [RowsPiece(table, sorted(rows, key=lambda row: row.seq)) for table, rows in tables.items()]
+
     def ordered(self, sealed: SealedRows | None) -> Iterator[_Item]:
         """What is in the window by sequence number; where numbers are missing, `sealed` is asked for them."""
         expected, latest = self.after + 1, 0
@@ -297,7 +420,8 @@ class _Window:
             if file.header.table in self._tables:
                 last, adds = None, sum_timings and file.header.table == "timings"
                 spent = [0.0] * len(file.header.keys)
-                for last in file.rows(block.data, block.first_seq, self.after, self.up_to):
+                data = block.rows_between(self.after, self.up_to)
+                for last in file.rows(data if adds else data[-file.width :], block.first_seq):
                     if adds:
                         spent = [before + seconds for before, seconds in zip(spent, last[3], strict=True)]
                 if last is not None:
@@ -313,6 +437,9 @@ class _Window:
     def _take(self, *, thorough: bool) -> None:
         self._blocks, self._frames = [], []
         for segment in self.writer.segments.get(self.lane, {}).values():
+            seen = segment.seen
+            if seen is not None and seen.count and (seen.lowest_seq > self.up_to or seen.last_seq <= self.after):
+                continue
             try:
                 block = segment.block(self.after, thorough=thorough)
             except (OSError, Damaged) as err:

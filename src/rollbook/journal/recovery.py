@@ -12,7 +12,7 @@ import sys
 import time
 from _thread import get_ident
 
-from rollbook.foreign import is_foreign
+from rollbook.ground.foreign import is_foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from rollbook.clocks import UNKNOWN
+from rollbook.ground.clocks import UNKNOWN
 from rollbook.journal.channel import Channel
 from rollbook.journal.lane import Lane
 from rollbook.journal.log_function import make_log

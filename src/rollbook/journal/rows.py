@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from rollbook.clocks import UNKNOWN
-from rollbook.foreign import tolerating
+from rollbook.ground.clocks import UNKNOWN
+from rollbook.ground.foreign import tolerating
+from rollbook.ground.tables import FORWARDED, table_of, timing_key
 from rollbook.journal.frames import RawArray
 from rollbook.protocols import Row
-from rollbook.tables import FORWARDED, table_of, timing_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ import struct
 import time
 
 from rollbook.errors import Damaged
-from rollbook.foreign import is_foreign
+from rollbook.ground.foreign import is_foreign
 from rollbook.journal import format as layout
-from rollbook.journal.files import BLOCK, JournalFile, pread
+from rollbook.journal.files import JournalFile, pread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Segment(JournalFile):
         if generation % 2:
             return None
         look = Look(generation, first_seq, state, start)
-        index, size = start, BLOCK if thorough else 64 * 1024
+        index, size = start, 64 * 1024  # a larger buffer is fresh memory each time, which costs more than reading
         capacity = self.header.capacity
         while index < capacity:
             wanted = max(1, size // self.width)
@@ -129,7 +129,6 @@ class Segment(JournalFile):
             elif not thorough:
                 break
             index += len(words)
-            size = BLOCK
         return look
 
     def copy(self, look: Look, start: int | None = None) -> bytes | None:
@@ -206,6 +205,18 @@ class Segment(JournalFile):
         step = self.header.row_words
         whole = len(data) // self.width * self.width
         return memoryview(data)[:whole].cast("Q")[step - 1 :: step].tolist() if whole else []
+
+    @staticmethod
+    def are_in_order(words: list[int], first_seq: int) -> bool:
+        """Whether all of these commit words stand for rows, in order."""
+        if not words:
+            return True
+        return words[0] >= first_seq and words[-1] - first_seq < _LARGEST_JUMP and words == sorted(words)
+
+    @classmethod
+    def plausible(cls, words: list[int], first_seq: int) -> Sequence[int]:
+        """The indices of the words that stand for rows."""
+        return cls._plausible(words, _committed(words, first_seq), first_seq)
 
     @staticmethod
     def _plausible(words: list[int], good: Sequence[int], before: int) -> Sequence[int]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import mmap
 import os
 import struct
 import time
 
-from rollbook.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import is_foreign, tolerating
 from rollbook.journal import format as layout
 from rollbook.journal import mapping
 from rollbook.journal.files import pread
@@ -32,7 +33,7 @@ pwrite: Callable[[int, object, int], int] = getattr(os, "pwrite", _seek_and_writ
 """`os.pwrite`, or seek and write where there is none (a lane has one user at a time, so nobody seeks in between)."""
 
 
-_NO_SPACE = (27, 28, 122)
+_NO_SPACE = (errno.EFBIG, errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 """EFBIG, ENOSPC, EDQUOT."""
 
 
@@ -315,7 +316,7 @@ class Stream:
         fd = os.open(path, flags, 0o666)
         try:
             if pwrite(fd, header, 0) != len(header):
-                raise OSError(28, "No space left on device", path)
+                raise OSError(errno.ENOSPC, "No space left on device", path)
         except BaseException:
             os.close(fd)
             _unlink(path)
@@ -331,7 +332,7 @@ def _pwrite_pack(fd: int, row: struct.Struct) -> Callable[..., None]:
     def pack(_buffer: None, offset: int, *fields: object) -> None:
         pack_into(scratch, 0, *fields)
         if pwrite(fd, scratch, offset) != size:  # the commit word is last, so part of a row is no row
-            raise OSError(28, "No space left on device")
+            raise OSError(errno.ENOSPC, "No space left on device")
 
     return pack
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 
-from rollbook.clocks import STANDARD, UNKNOWN, as_clock, now
 from rollbook.errors import LoggingFailed
-from rollbook.foreign import is_foreign
+from rollbook.ground.clocks import STANDARD, UNKNOWN, as_clock, now
+from rollbook.ground.foreign import is_foreign
+from rollbook.ground.values import Histogram, devices, flatten, scalar_of
+from rollbook.ground.values.known import kind_of
 from rollbook.journal.histograms import histogram_columns
 from rollbook.journal.lane import NO_DESCRIPTOR
-from rollbook.values import Histogram, devices, flatten, scalar_of
-from rollbook.values.known import kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,10 +11,11 @@ import json
 import os
 import time
 
-from rollbook.bill import Bill
-from rollbook.clocks import STANDARD, UNKNOWN, now
 from rollbook.errors import LoggingFailed
-from rollbook.foreign import is_foreign
+from rollbook.ground.bill import Bill
+from rollbook.ground.clocks import STANDARD, UNKNOWN, now
+from rollbook.ground.files import exists, make_folders
+from rollbook.ground.foreign import is_foreign
 from rollbook.journal import format as layout
 from rollbook.journal import liveness, mapping
 from rollbook.journal.channel import Channel
@@ -27,7 +28,7 @@ from rollbook.journal.unusual_calls import UnusualCalls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from rollbook.journal.channel import Shape
     from rollbook.journal.lane import Receipt
@@ -85,22 +86,39 @@ class Writer:
         self._begin_life()
         _live_writers.append(self)
 
+    pid: int
+    id: str
+    folder: str
+    time_offset: int
+    lanes: list[Lane]
+    closed: bool
+    _closed_whole: bool
+    opened: bool
+    mapped: bool
+    _rare: dict[Shape, int]
+    _lane_numbers: Iterator[int]
+    _stream_numbers: Iterator[int]
+    device_values: DeviceValues
+    long_ways: int
+    long_way_ns: int
+    fenced: bool
+
     def _begin_life(self) -> None:
-        self.pid = os.getpid()
-        self.id = f"{int(time.time()):08x}-{self.pid}-{os.urandom(3).hex()}"
-        self.folder = os.path.join(self.run_folder, "data", "journal", self.id)
-        self.time_offset = time.time_ns() - now()
-        self.time_offset += max(0, self._not_before - (now() + self.time_offset))
-        self.lanes: list[Lane] = []
-        self.closed = False
-        self._closed_whole = False
-        self.opened = False
-        self.mapped = False
-        self._rare: dict[Shape, int] = {}
-        self._lane_numbers, self._stream_numbers = itertools.count(), itertools.count()
-        self.device_values = DeviceValues(self)
-        self.long_ways, self.long_way_ns = 0, 0
-        self.fenced = False
+        vars(self).update(self._next_life(self._not_before))
+
+    def _next_life(self, not_before: int) -> dict[str, object]:
+        """What a new life begins with; taken over by one call, so an exception of others finds the old or the new."""
+        pid = os.getpid()
+        own_id = f"{int(time.time()):08x}-{pid}-{os.urandom(3).hex()}"
+        folder = os.path.join(self.run_folder, "data", "journal", own_id)
+        offset = time.time_ns() - now()
+        offset += max(0, not_before - (now() + offset))
+        return {
+            "pid": pid, "id": own_id, "folder": folder, "time_offset": offset, "lanes": [], "closed": False,
+            "_closed_whole": False, "opened": False, "mapped": False, "_rare": {}, "_lane_numbers": itertools.count(),
+            "_stream_numbers": itertools.count(), "device_values": DeviceValues(self), "long_ways": 0,
+            "long_way_ns": 0, "fenced": False,
+        }  # fmt: skip
 
     # -- life
 
@@ -113,7 +131,7 @@ class Writer:
         if self.opened:
             return
         before = time.time_ns()
-        os.makedirs(self.folder, exist_ok=True)
+        make_folders(self.folder)
         # Whoever serves the files stamped the folder by its own clock: hosts that share them can be compared by that.
         offset = (before + time.time_ns()) // 2 - os.stat(self.folder).st_mtime_ns
         self.mapped = mapping.is_mappable(self.folder) if self._mapped_wanted is None else self._mapped_wanted
@@ -174,7 +192,7 @@ class Writer:
                 json.dump(content, file)
             os.replace(temporary, os.path.join(self.folder, name))
         except BaseException:
-            if os.path.exists(temporary):
+            if exists(temporary):
                 os.unlink(temporary)
             raise
 
@@ -184,12 +202,12 @@ class Writer:
 
     def begin_attempt(self, attempt: int, not_before: int = 0) -> None:
         """Close this life and begin another in the same process, for a later attempt. Log functions stay valid."""
+        life = {**self._next_life(not_before), "attempt": attempt, "_not_before": not_before}
         try:
             self.close()
-            self.attempt, self._not_before = attempt, not_before
         finally:  # an exception of others leaves a writer that can be logged to
             if self.closed:
-                self._begin_life()
+                vars(self).update(life)
                 if self not in _live_writers:
                     _live_writers.append(self)
 
@@ -269,7 +287,8 @@ class Writer:
         Returns:
           False if that cannot be told yet: another thread is using the lane it was tried in.
         """
-        if receipt.lane is not None and not receipt.seq and not self._settle(receipt.lane):
+        lane = receipt.lane
+        if lane is not None and not receipt.seq and lane in self.lanes and not self._settle(lane):
             return False
         if not receipt.seq:
             self.frame(payload, time_ns, receipt)
@@ -317,8 +336,11 @@ class Writer:
 
     def _settle(self, lane: Lane) -> bool:
         """Find out whether an interrupted frame of `lane` stands in its file; False while another thread uses it."""
-        if not self._claim(lane):
-            return False
+        deadline = time.monotonic() + self.lane_wait_seconds
+        while not self._claim(lane):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.0002)
         try:
             lane.settle()
         finally:

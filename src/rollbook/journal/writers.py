@@ -6,7 +6,8 @@ import json
 import os
 
 from rollbook.errors import Damaged
-from rollbook.foreign import is_foreign
+from rollbook.ground.files import is_folder, is_link
+from rollbook.ground.foreign import is_foreign
 from rollbook.journal.files import names_in, open_regular
 from rollbook.journal.segments import Segment
 
@@ -92,7 +93,7 @@ def list_writers(run_folder: str | os.PathLike[str]) -> list[WriterInfo]:
     """All writers that have a folder in the journal of the run, by name (which begins with the time they started)."""
     journal = os.path.join(run_folder, "data", "journal")
     folders = [os.path.join(journal, name) for name in names_in(journal)]
-    return [WriterInfo(folder) for folder in folders if os.path.isdir(folder) and not os.path.islink(folder)]
+    return [WriterInfo(folder) for folder in folders if is_folder(folder) and not is_link(folder)]
 
 
 def _read_json(path: str) -> tuple[dict[str, object] | None, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from rollbook.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import is_foreign, tolerating
 from rollbook.keeper.own_files import keeper_folder
 
 __all__ = ["Ballast"]

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import sys
 from abc import ABC, abstractmethod
 
-from rollbook.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import is_foreign, tolerating
 from rollbook.keeper.launch import PATH_VARIABLE
 from rollbook.keeper.own_files import keeper_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Callable, Sequence
     from typing import Any, BinaryIO, ClassVar
 
 __all__ = ["Child", "command_of"]
 
 _FIRST_PAUSE = 0.5
+_LAST_WORDS = 4096
+_STOP_SECONDS = 2.0
+"""How long a child that is asked to end has for it; then it is killed, and then left behind."""
+
+_TICK_SECONDS = 1.0
+_UNSEEN_SECONDS = 1800.0
+"""How long a child may take where the system does not say whether it works."""
 
 
 def command_of(module: str) -> list[str]:
@@ -34,11 +42,20 @@ def command_of(module: str) -> list[str]:
 
 def start_child(command: Sequence[str], words: Sequence[str], log: BinaryIO) -> subprocess.Popen[bytes]:
     """A process in a group of its own, for Ctrl-C is none of its business; what it says goes into the keeper's log."""
-    import subprocess
-
     group: dict[str, Any] = {"process_group": 0} if os.name == "posix" else {}
     null = subprocess.DEVNULL
-    return subprocess.Popen([*command, *words], stdin=null, stdout=null, stderr=log, **group)
+    return subprocess.Popen([*command, *words], stdin=null, stdout=null, stderr=log, cwd=_folder_to_start_in(), **group)
+
+
+def _folder_to_start_in() -> str | None:
+    """Where a working folder was removed, another one: CPython 3.13.0 imports nothing without."""
+    try:
+        os.getcwd()
+    except OSError as raised:
+        if is_foreign(raised):
+            raise
+        return os.path.abspath(os.sep)
+    return None
 
 
 class Child(ABC):
@@ -50,9 +67,13 @@ class Child(ABC):
       say: (cause, words) writes a line into that log, once a cause.
       command: what to run instead of the module, for a keeper inside the training process and for tests.
     Attributes:
+      patience: a child that has had no processor time for so many seconds (stopped, or before a place that gives no
+        answer) is killed and counts as failed.
+      gave_up: a child was killed for that.
       failures: how many children in a row have failed.
       was_final: whether the last child was asked for everything.
       started_at: when the last child was started.
+      reason: why the last child failed, in words; "" where it did not.
     """
 
     module: ClassVar[str]
@@ -78,9 +99,14 @@ class Child(ABC):
         self._command = list(command) if command is not None else command_of(self.module)
         self._process: subprocess.Popen[bytes] | None = None
         self._fd = -1
+        self._log_path = os.path.join(keeper_folder(run_folder), "log")
+        self._log_size = 0  # when the last child was started
+        self.reason = ""
         self._not_before = self.started_at = -1e9
-        self.was_final = False
+        self.was_final = self.gave_up = False
         self.failures = 0
+        self.patience = 120.0
+        self._effort, self._worked_at, self._seen_at = -1.0, 0.0, 0.0
 
     @property
     def busy(self) -> bool:
@@ -96,9 +122,9 @@ class Child(ABC):
         return self._process is None and self._clock() >= self._not_before and self.at_work < self.most_at_once
 
     def begin(self, *, final: bool) -> bool:
-        """Start a child now, whatever waits; False if it may not be started (`may_start`)."""
-        self.poll()
-        if not self.may_start():
+        """Start a child now, whatever waits; False if one is at work or has ended since the last `poll`, which alone
+        tells of its end, or if none may be started (`may_start`)."""
+        if self._process is not None or not self.may_start():
             return False
         self._start(final=final)
         return self._process is not None
@@ -108,20 +134,59 @@ class Child(ABC):
         if self._process is None:
             return None
         status = self._process.poll()
+        if status is None and self._is_stuck():
+            self.gave_up = True
+            status = self._killed()
         if status is None:
             return None
         self._let_go()
         if not self._ended(status):
             return False
-        self.failures = 0
+        self.failures, self.reason = 0, ""
         return True
+
+    def trouble(self) -> dict[str, object] | None:
+        """Why the work is not done, and how many tries in a row failed; None if it is."""
+        return {"words": self.reason, "failures": self.failures} if self.failures else None
 
     def stop(self) -> None:
         """End the child; what it has done stays, and the next one goes on from there."""
-        if self._process is not None:
-            self._process.terminate()
-            self._process.wait()
-            self._let_go()
+        if self._process is None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired as raised:
+            if is_foreign(raised):
+                raise
+            self._killed()
+        self._let_go()
+
+    def _killed(self) -> int:
+        """Kill the child and what it started; its exit status, or what stands for one where even that is not heard."""
+        process: Any = self._process
+        with tolerating(OSError, AttributeError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
+        try:
+            return int(process.wait(_STOP_SECONDS))
+        except subprocess.TimeoutExpired as raised:  # it hangs in the system itself, which ends it some day
+            if is_foreign(raised):
+                raise
+            return -int(signal.SIGKILL) if os.name == "posix" else 1
+
+    def _is_stuck(self) -> bool:
+        """Whether neither the child nor what it started has had processor time for as long as we have patience."""
+        now = self._clock()
+        if now - self._seen_at < _TICK_SECONDS:
+            return False
+        self._seen_at = now
+        effort = _effort_of(self._process.pid) if self._process is not None else None
+        if effort is None:
+            return now - self.started_at > _UNSEEN_SECONDS
+        if effort != self._effort:
+            self._effort, self._worked_at = effort, now
+        return now - self._worked_at > self.patience
 
     @abstractmethod
     def _ended(self, status: int) -> bool:
@@ -130,7 +195,8 @@ class Child(ABC):
     def _start(self, *, final: bool) -> None:
         words = [self._run_folder, *self.options, *(["--final"] if final else [])]
         try:
-            with open(os.path.join(keeper_folder(self._run_folder), "log"), "ab") as log:
+            with open(self._log_path, "ab") as log:
+                self._log_size = log.tell()
                 self._process = start_child(self._command, words, log)
         except OSError as err:
             if is_foreign(err):
@@ -141,8 +207,22 @@ class Child(ABC):
             self._fd = os.pidfd_open(self._process.pid)
         type(self).at_work += 1
         self.was_final, self.started_at = final, self._clock()
+        self._effort, self._worked_at = -1.0, self.started_at
         if not final:  # somebody may be waiting for the last one
             _lower_priority(self._process.pid)
+
+    def _why(self, status: int) -> str:
+        """Why a child ended with this status: the signal that ended it, or the last line of what it wrote."""
+        if status < 0:
+            by = _signal_name(-status)
+            return f"it was ended by {by}" + (", perhaps because memory ran out" if by == "SIGKILL" else "")
+        lines: list[str] = []
+        with tolerating(OSError), open(self._log_path, "rb") as log:
+            size = os.fstat(log.fileno()).st_size
+            log.seek(max(self._log_size, size - _LAST_WORDS))
+            lines = log.read().decode("utf-8", "replace").split("\n")
+        words = next((line.strip() for line in reversed(lines) if line.strip()), "it wrote no reason")
+        return f"{words[:300]} (exit status {status})"
 
     def _let_go(self) -> None:
         self._process = None
@@ -153,9 +233,43 @@ class Child(ABC):
 
     def _failed(self, words: str) -> None:
         self.failures += 1
+        self.reason = words
         pause = min(self.longest_pause, _FIRST_PAUSE * 2.0 ** min(self.failures - 1, 20))
         self._not_before = self._clock() + pause
         self._say(self.cause, words)
+
+
+def _signal_name(number: int) -> str:
+    with tolerating(ValueError):
+        return signal.Signals(number).name
+    return f"signal {number}"
+
+
+def _effort_of(group: int) -> float | None:
+    """Ticks of processor time that a group of processes has had; None where the system does not say."""
+    ticks = 0.0
+    try:
+        names = os.listdir("/proc")
+    except OSError as raised:
+        if is_foreign(raised):
+            raise
+        return None
+    seen = False
+    for name in names:
+        if not name.isdigit():
+            continue
+        with tolerating(OSError, ValueError, IndexError):
+            fields = _read(f"/proc/{name}/stat").rpartition(b")")[2].split()
+            if int(fields[2]) == group:
+                ticks += int(fields[11]) + int(fields[12])
+                seen = True
+    return ticks if seen else None
+
+
+def _read(path: str) -> bytes:
+    """What a file of /proc says."""
+    with open(path, "rb", buffering=0) as file:
+        return file.read()
 
 
 def _lower_priority(pid: int) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 
-from rollbook.files import read_json, write_json
-from rollbook.foreign import is_foreign
+from rollbook.ground.files import is_folder, make_folders, read_json, write_json
+from rollbook.ground.foreign import is_foreign
 from rollbook.keeper.own_files import keeper_folder
 
 TYPE_CHECKING = False
@@ -67,9 +67,9 @@ class SavedCursor:
         except FileNotFoundError as raised:
             if is_foreign(raised):
                 raise
-            if not os.path.isdir(os.path.dirname(os.path.dirname(self.path))):
+            if not is_folder(os.path.dirname(os.path.dirname(self.path))):
                 raise  # the run has gone: do not make a new one
-            os.makedirs(os.path.dirname(self.path), exist_ok=True)
+            make_folders(os.path.dirname(self.path))
             write_json(self.path, data)
 
 

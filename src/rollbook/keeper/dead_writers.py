@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from rollbook import manifest
+from rollbook.ground import manifest
 
 __all__ = ["mark_crashed", "tell_of_the_dead"]
 

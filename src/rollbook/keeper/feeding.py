@@ -61,11 +61,11 @@ class Feeding:
             self._folder, self._specs, x=self._x, clock=self._clock, say=self._say, inline=self._in_turn
         )
 
-    def close(self, *, ended: bool) -> None:
+    def close(self, *, ended: bool, seconds: float | None = None) -> None:
         """Close the sinks, if there are any; see `Sinks.close`."""
         sinks, self._sinks = self._sinks, None  # of two threads that close, one does
         if sinks is not None:
-            sinks.close(ended=ended)
+            sinks.close(ended=ended, seconds=seconds)
             self._last_troubles = sinks.troubles()
 
     def ask_all_for(self, finished: frozenset[str]) -> None:

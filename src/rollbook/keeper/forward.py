@@ -14,8 +14,9 @@ from __future__ import annotations
 import os
 import time
 
-from rollbook import manifest
-from rollbook.foreign import is_foreign
+from rollbook.ground import manifest
+from rollbook.ground.files import is_folder
+from rollbook.ground.foreign import is_foreign
 from rollbook.keeper.cursors import SavedCursor, cursor_path
 from rollbook.keeper.rewinds import acceptable, deliver
 
@@ -126,7 +127,7 @@ class Forwarder:
         except Exception as err:
             if is_foreign(err):
                 raise
-            self._failed(err)
+            self.fail(err)
             return False
         self._pause, self.failed_in_a_row = 0.0, 0
         self._due = now + (self.every_seconds or 0.0)
@@ -141,7 +142,7 @@ class Forwarder:
         except Exception as err:
             if is_foreign(err):
                 raise
-            self._failed(err)
+            self.fail(err)
 
     def close(self) -> None:
         """Close the sink. The cursor stays as it was: what a filter still held back is written again by a successor."""
@@ -150,14 +151,14 @@ class Forwarder:
         self._closed = True
         self._reader.close()
         if self._started and self._sink is not None:
-            if _can_go_back(self._sink) and not os.path.isdir(self._folder):
+            if _can_go_back(self._sink) and not is_folder(self._folder):
                 return  # the run was removed: what a filter holds back must not bring its folder back
             try:
                 self._sink.close()
             except Exception as err:
                 if is_foreign(err):
                     raise
-                self._failed(err)
+                self.fail(err)
                 self.is_cut_short = True
                 self.trouble = (
                     f"sink {self.name} could not be closed ({type(err).__name__}: {err}); what it still held is not "
@@ -233,7 +234,8 @@ class Forwarder:
             # in a sink without a position.
             self._say("cursor", f"the cursor of sink {self.name} cannot be saved: {err}")
 
-    def _failed(self, err: Exception) -> None:
+    def fail(self, err: BaseException) -> None:
+        """What a try raised: the rows are offered again, ever more rarely."""
         self.failures += 1
         self.failed_in_a_row += 1
         self.trouble = f"sink {self.name} fails ({type(err).__name__}: {err}); its rows are kept and offered again"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from rollbook.files import read_json, write_json
+from rollbook.ground.files import read_json, write_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class HostRows:
             self._writer = self._log = None
 
     def _open(self, attempt: int, clocks: tuple[str, ...]) -> None:
-        from rollbook.clocks import STANDARD
+        from rollbook.ground.clocks import STANDARD
         from rollbook.journal.writer import Writer
 
         writer = Writer(self._run_folder, attempt=attempt, clocks=clocks or STANDARD, main=False)

@@ -11,8 +11,8 @@ import os
 import sys
 import time
 
-from rollbook.files import read_json
-from rollbook.foreign import is_foreign, tolerating
+from rollbook.ground.files import exists, is_file, make_folders, read_json
+from rollbook.ground.foreign import is_foreign, tolerating
 from rollbook.journal.liveness import is_alive, same_place
 from rollbook.keeper.own_files import Lock, keeper_folder, state_path
 from rollbook.keeper.shared_keeper_files import household, may_share
@@ -49,7 +49,7 @@ def launch(run_folder: str | os.PathLike[str], python: str = sys.executable) -> 
       OSError: it cannot be started: no interpreter to start (a frozen program), no permission, no processes left.
     """
     folder = keeper_folder(os.fspath(run_folder))
-    os.makedirs(folder, exist_ok=True)
+    make_folders(folder)
     shared = household() if may_share(os.fspath(run_folder)) else None
     if Lock(os.fspath(run_folder)).taken() and (shared is not None or not _leaves_for_one_of_its_own(run_folder)):
         return False
@@ -100,7 +100,7 @@ def _environment() -> dict[str, str]:
 def _program() -> list[str]:
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     program = os.path.join(package, "keeper", "__main__.py")
-    if os.path.isfile(program):
+    if is_file(program):
         return [program]  # so that `ps` shows what it is
     place = os.path.dirname(package)
     return ["-c", f"import sys; sys.path.append({place!r}); from rollbook.keeper.process import main; main()"]
@@ -143,9 +143,17 @@ def _start(command: list[str], environment: dict[str, str], log: str) -> None:
                 pid = 0
                 break
         if pid:
-            with tolerating(ChildProcessError):  # the trainer ignores SIGCHLD, or another thread waits for all children
-                os.waitpid(pid, 0)
+            _await(pid)
             return
+
+
+def _await(pid: int) -> None:
+    """Wait for the shell, which ends at once; one that was stopped is left behind."""
+    until, pause = time.monotonic() + _START_SECONDS, 0.0005
+    with tolerating(ChildProcessError):  # the trainer ignores SIGCHLD, or another thread waits for all children
+        while os.waitpid(pid, os.WNOHANG)[0] == 0 and time.monotonic() < until:
+            time.sleep(pause)
+            pause = min(2 * pause, 0.02)
 
 
 def _start_with_subprocess(command: list[str], environment: dict[str, str], log: str) -> None:
@@ -180,7 +188,8 @@ def _start_with_subprocess(command: list[str], environment: dict[str, str], log:
     if sys.platform == "win32":
         process.returncode = 0  # it is meant to outlive us: no ResourceWarning
     else:
-        process.wait()
+        with tolerating(subprocess.TimeoutExpired):
+            process.wait(_START_SECONDS)
 
 
 def wait_done(run_folder: str | os.PathLike[str], timeout: float) -> bool:
@@ -222,7 +231,7 @@ def closed_writers(run_folder: str) -> set[str]:
     return {
         name
         for name in names
-        if os.path.exists(os.path.join(journal, name, "closed.json"))
+        if exists(os.path.join(journal, name, "closed.json"))
         and same_place(read_json(os.path.join(journal, name, "writer.json")))
     }
 
@@ -238,7 +247,7 @@ def _ring(state: dict[str, Any]) -> bool:
     import signal
 
     try:
-        if isinstance(state.get("door"), str) and os.path.exists(state["door"]):
+        if isinstance(state.get("door"), str) and exists(state["door"]):
             os.utime(state["door"])  # of many runs this one is meant
         os.kill(state["pid"], signal.SIGUSR1)
     except (OSError, AttributeError) as raised:

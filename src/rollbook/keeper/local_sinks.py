@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from rollbook.bill import Bill
+from rollbook.ground.bill import Bill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

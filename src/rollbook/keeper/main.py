@@ -13,8 +13,10 @@ import sys
 import threading
 import time
 
+from rollbook.ground.foreign import tolerating
 from rollbook.keeper.launch import closed_writers
-from rollbook.keeper.one_run import WOKEN_SECONDS, OneRun
+from rollbook.keeper.one_run import OneRun
+from rollbook.keeper.pace import WOKEN_SECONDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,18 +36,23 @@ class Keeper(OneRun):
     _thread: threading.Thread | None = None
     _wake: threading.Event | None = None
 
-    def run(self, wait_for: Callable[[float, list[int]], None] | None = None) -> str:
+    def run(
+        self,
+        wait_for: Callable[[float, list[int]], None] | None = None,
+        survives: type[BaseException] = Exception,
+    ) -> str:
         """Step until the work is done. Returns the phase it ended in.
 
         Args:
           wait_for: waits up to so many seconds, less when one of these descriptors becomes readable.
+          survives: after what a step may raise the next one is tried.
         """
         faults = 0
         while True:
             try:
                 pause = self.step()
                 faults = 0
-            except Exception as err:
+            except survives as err:
                 faults += 1
                 self.failed(err)
                 if faults >= _MOST_FAULTS:
@@ -71,7 +78,8 @@ class Keeper(OneRun):
         try:
             return self._run_to_end(seconds)
         except BaseException:  # raised by somebody else in the training process: a later call finds nothing locked
-            self.leave()
+            with tolerating(Exception):  # what fails here must not take its place
+                self.leave()
             raise
 
     def _run_to_end(self, seconds: float | None) -> bool:
@@ -82,7 +90,7 @@ class Keeper(OneRun):
         while True:
             pause = self.step()
             if pause is None:
-                return self.phase == "done"
+                return self.phase == "done" and not self.left_undone()
             now = time.monotonic()
             is_late = (until is not None and now >= until) or (self.others_live and now >= drained_by)
             if self.is_idle or is_late:
@@ -91,18 +99,20 @@ class Keeper(OneRun):
                 # Whoever ended while we held the lock has seen it taken, and started no keeper.
                 if is_late or not was_beside_others or self.others_live_now():
                     return self.is_idle
-            wait(min(pause, 0.05 if self._awaited is None else WOKEN_SECONDS), self.filenos())
+            wait(min(pause, 0.05 if self._pace.awaited is None else WOKEN_SECONDS), self.filenos())
 
     def start_thread(self) -> Keeper:
         """Run in a daemon thread of this process. Returns itself."""
-        self._hears_children = False
+        self._pace.hears_children = False
         wake = self._wake = threading.Event()
 
         def wait_for(pause: float, _descriptors: list[int]) -> None:
             wake.wait(pause)
             wake.clear()
 
-        self._thread = threading.Thread(target=self.run, args=(wait_for,), name="rollbook-keeper", daemon=True)
+        # No signal comes up in this thread: a SystemExit in it is a sink's, and nobody would start the thread again.
+        arguments = (wait_for, BaseException)
+        self._thread = threading.Thread(target=self.run, args=arguments, name="rollbook-keeper", daemon=True)
         self._thread.start()
         return self
 

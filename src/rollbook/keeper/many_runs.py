@@ -254,7 +254,7 @@ class ManyRuns:
             kept_run = self._runs.get(door)
             if kept_run is None:
                 keeper = OneRun(folder)
-                keeper.bell, keeper.door = "USR1", door
+                keeper.reports.bell, keeper.reports.door = "USR1", door
                 kept_run = self._runs[door] = _KeptRun(keeper, door, stamp)
                 self._plan(kept_run, now)
             elif kept_run.stamp != stamp:

@@ -6,31 +6,34 @@ it left undone, the next keeper of this place, or `rollbook repair`, does.
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 
-from rollbook.bill import Bill
-from rollbook.files import read_json, write_json
-from rollbook.foreign import is_foreign, tolerating
-from rollbook.journal.liveness import host_name, identity, same_place
+from rollbook.ground.bill import Bill
+from rollbook.ground.files import is_folder, make_folders, read_json
+from rollbook.ground.foreign import is_foreign
+from rollbook.ground.tables import FORWARDED
+from rollbook.journal.liveness import host_name, same_place
 from rollbook.keeper.ballast import Ballast
 from rollbook.keeper.dead_writers import mark_crashed, tell_of_the_dead
 from rollbook.keeper.durable import Durable
+from rollbook.keeper.ending import Ending
 from rollbook.keeper.feeding import Feeding
 from rollbook.keeper.host_rows import HostRows
-from rollbook.keeper.own_files import Lock, keeper_folder, state_path, sweep, troubles_path
+from rollbook.keeper.own_files import Lock, keeper_folder, sweep
+from rollbook.keeper.pace import Pace
 from rollbook.keeper.plan import Plan
+from rollbook.keeper.reports import Reports
 from rollbook.keeper.rules import Rules
 from rollbook.keeper.sealing import Sealing
 from rollbook.keeper.shipping import Shipping
 from rollbook.keeper.writers import Writers
-from rollbook.tables import FORWARDED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rollbook.keeper.child import Child
     from rollbook.keeper.writers import KnownWriter
 
 __all__ = ["OneRun"]
@@ -41,20 +44,17 @@ _SYNC_SECONDS = 0.9
 """Never sync more often while a writer lives: a sync makes clean the very pages that the next rows go to, and the first
 store into a clean page costs the training ten microseconds."""
 _QUICK_SECONDS = 0.02
-WOKEN_SECONDS = 0.25
-"""How often to look around while a child is at work whose end wakes us: a look costs 0.3 ms a writer."""
 _REST_SECONDS = 9.9
 """How long a keeper of many leaves a run alone in which nothing happens; the host is sampled every ten seconds."""
 _GRACE_SECONDS = 2.0
 """How long a keeper that finds no writer waits for one: it may have been started a moment too early."""
-_DRAIN_SECONDS = 600.0
-"""How long a finished run's keeper goes on offering rows to a sink that fails. Its cursor stays for a later one."""
 _FAILING_SECONDS = 0.25
-_SHIP_REFUSED_SECONDS = 600.0
-_SHIP_AWAY_SECONDS = 6 * 3600.0
-"""How long a finished run's keeper goes on shipping to a place that refuses, and to one that gives no answer."""
+_RULES_SECONDS = 0.5
+"""How long the end of a run waits for its health rules. What they find later is forwarded and sealed then."""
 _BALLAST_EVERY = 30.0
 _MOST_SEAL_FAILURES = 3
+_PATIENCE_HERE_SECONDS = 8.0
+"""How long `run_to_end` waits for a child that has no processor time."""
 
 
 class OneRun:
@@ -85,7 +85,6 @@ class OneRun:
         self.folder = os.path.abspath(os.fspath(run_folder))
         self.phase = "running"
         self.complete: set[str] = set()
-        self.bell = self.door = ""
         self.feed_seconds = 0.0
         self._own_folder = keeper_folder(self.folder)
         self._live_sinks, self._clock = list(sinks), clock
@@ -94,32 +93,22 @@ class OneRun:
         self._writers = Writers(self.folder, clock)
         self._durable = Durable(self.folder, clock)
         self._ballast = Ballast(self.folder)
-        self._say = Bill(tell=self._note).say
+        self.reports = Reports(self.folder)
+        self._say = Bill(tell=self.reports.note).say
         self._sealing = Sealing(self.folder, self._ballast, clock, self._say, seal_command)
         self._shipping = Shipping(self.folder, clock, self._say)
-        self._ship_since: float | None = None
         self._plan = Plan(self.folder)
         self._feeding = Feeding(self.folder, clock, self._say, in_turn=sinks_in_turn)
         self._host = HostRows(self.folder, None, self._pids, clock)
         self._rules = Rules(self.folder, ())
         self._began = clock()
         self._ballast_at = self._synced_at = -1e9
-        self._due = self._began
-        self._late = 0.0
-        self._ending_since: float | None = None
-        self._final_sealed = False
+        self._pace = Pace(clock)
+        self._ending = Ending()
         self._closed: set[str] = set()  # writers of this place that have said goodbye, also when their folder has gone
         self._idle = False  # nothing is left to do for those
         self._hurry_until: float | None = None
-        self._vanished = False
-        self._drain_seconds = _DRAIN_SECONDS
         self._dead = 0  # side writers of this place that ended without a goodbye, as run.json says
-        self._state: dict[str, object] = {}
-        self._troubles = read_json(troubles_path(self.folder))  # those of an earlier life are over
-        self._rests = False  # the last step left nothing to be done before a writer writes or some seconds pass
-        self._full_at = -1e9  # until when
-        self._hears_children = True
-        self._awaited: Child | None = None  # the child whose end wakes us
 
     def hurry(self, seconds: float = 30.0) -> None:
         """The system wants us gone (SIGTERM): go on while writers live, for at most so long. The second time: now."""
@@ -138,20 +127,13 @@ class OneRun:
         self._lock.release()
         self._locked = False
 
-    def failed(self, err: Exception) -> None:
+    def failed(self, err: BaseException) -> None:
         """A step raised: it is noted in data/keeper/log, once for each kind, and the next one is tried."""
         self._say("step", f"the keeper itself failed ({type(err).__name__}: {err}); it goes on")
 
     def filenos(self) -> list[int]:
         """Descriptors that become readable when a watched writer ends, or the child that is waited for."""
-        return [*self._writers.filenos(), *([] if self._awaited is None else [self._awaited.fileno()])]
-
-    def _pause_beside(self, child: Child, otherwise: float) -> float:
-        """How long the next step can wait while `child` is at work; `otherwise` where its end does not wake us."""
-        if child.fileno() < 0 or not self._hears_children:
-            return otherwise
-        self._awaited = child
-        return WOKEN_SECONDS
+        return [*self._writers.filenos(), *([] if self._pace.awaited is None else [self._pace.awaited.fileno()])]
 
     def wait_for_nobody(self, drain_seconds: float) -> None:
         """What is to be done has been written: step without waiting for a first writer.
@@ -159,8 +141,14 @@ class OneRun:
         Args:
           drain_seconds: how long rows are offered to a sink that fails, and the run to a place that gives no answer.
         """
-        self._drain_seconds = drain_seconds
+        self._ending.hasten(drain_seconds)
+        self._sealing.patience = self._shipping.patience = min(drain_seconds, _PATIENCE_HERE_SECONDS)
         self._began -= _GRACE_SECONDS
+
+    def left_undone(self) -> str:
+        """What was given up because its process hung, in words; "" for nothing."""
+        given_up = [child for child in (self._sealing, self._shipping) if child.gave_up]
+        return " and ".join(f"the {child.work} process did nothing for {child.patience:g} s" for child in given_up)
 
     @property
     def is_idle(self) -> bool:
@@ -170,7 +158,7 @@ class OneRun:
     @property
     def others_live(self) -> bool:
         """Whether a writer of this place lived at the last step."""
-        return self._ending_since is None
+        return not self._ending.has_begun
 
     def others_live_now(self) -> bool:
         """Whether a writer of this place lives."""
@@ -182,23 +170,21 @@ class OneRun:
 
         For who steps many keepers; costs microseconds. False every ten seconds, for what goes by time.
         """
-        if not self._rests or self._clock() >= self._full_at or not self._writers.same():
+        if not self._pace.rests() or not self._writers.same():
             return False
         if not self._durable.quiet(self._host.writer_id):
             return False
-        return not os.path.isdir(os.path.join(self.folder, "media", ".spool"))
+        return not is_folder(os.path.join(self.folder, "media", ".spool"))
 
     # -- one step
 
     def step(self) -> float | None:
         """Do once what is due. Returns how long the next step can wait, in seconds; None when there is nothing left."""
-        started = self._clock()
-        self._rests, self._awaited = False, None
-        self._late = max(self._late, started - self._due)
+        started = self._pace.begin()
         if not self._take_lock():
             return None
-        if not os.path.isdir(self._own_folder) or not self._lock.held():
-            self.phase = "taken" if os.path.isdir(self._own_folder) else "gone"
+        if not is_folder(self._own_folder) or not self._lock.held():
+            self.phase = "taken" if is_folder(self._own_folder) else "gone"
             self.leave()
             return None
         self._writers.look()
@@ -213,29 +199,27 @@ class OneRun:
         self._guard("plan", self._read_plan)
         self._guard("dead", lambda: self._count_the_dead(here))
         if not here and not self._closed and started - self._began < _GRACE_SECONDS:
-            return self._next(0.05)
+            return self._pace.next(0.05)
         if self._hurry_until is not None and started >= self._hurry_until:
             self.leave()
             return None
         if self._durable.held_back:
             self._seal_former()
+        if not living and not self._writers.are_known:  # nothing ends while there may be writers that were not seen
+            return self._pace.next(_FAILING_SECONDS)
         pause = self._keep(here) if living else self._finish_book(here, bool(elsewhere))
         if pause is None:
-            return None if self._done() else self._next(0.0)
-        return self._next(pause)
-
-    def _next(self, pause: float) -> float:
-        self._due = self._clock() + pause
-        return pause
+            return None if self._done() else self._pace.next(0.0)
+        return self._pace.next(pause)
 
     def _take_lock(self) -> bool:
         if self._locked:
             return True
-        if not os.path.isdir(self.folder):  # removed before we came: do not bring it back
+        if not is_folder(self.folder):  # removed before we came: do not bring it back
             self.phase = "gone"
             return False
         try:
-            os.makedirs(self._own_folder, exist_ok=True)
+            make_folders(self._own_folder)
             self._locked = self._lock.acquire()
         except OSError as err:
             if is_foreign(err):
@@ -271,9 +255,8 @@ class OneRun:
 
     def _keep(self, here: list[KnownWriter]) -> float:
         """What is done while a writer lives."""
-        self._ending_since, self._final_sealed, self._vanished = None, False, False
+        self._ending.take_back()
         self._rules.again()
-        self._ship_since = None
         if self.phase != "running":
             self._tell("running")
         now = self._clock()
@@ -291,45 +274,48 @@ class OneRun:
             self._tell("running")
         self._idle = drained
         self._guard("rules", lambda: self._rules.step(self._durable.lanes))
-        if self._shipping.failures or "remote" in self._troubles:
+        if self._shipping.failures or self._sealing.failures or self.reports.has_troubles:
             self._guard("troubles", self._tell_troubles)
         self._guard("host", self._sample)
-        self._sealing.step(self._durable.waiting(here, self._host.writer_id))
+        self._sealing.step(self._durable.waiting(here, self._host.writer_id), now, self._rules.has_looked_since)
         self._guard("ship", lambda: self._shipping.step(self._feeding.changed_at))
         if not drained and not self._feeding.failing():
             return 0.0
         if fresh:
             return _BUSY_SECONDS
+        if self._sealing.due_since is not None:
+            return _QUICK_SECONDS  # the rules are just looking
         if self._sealing.busy:
-            return self._pause_beside(self._sealing, _BUSY_SECONDS)
-        if self._shipping.fileno() >= 0 and self._hears_children:
-            self._awaited = self._shipping  # other runs may wait for its room
+            return self._pace.beside(self._sealing, _BUSY_SECONDS)
+        self._pace.watch(self._shipping)  # other runs may wait for its room
         fed = due or not self._feeding.has_news()
         ships = self._shipping.busy or self._shipping.failures > 0
-        self._rests = drained and fed and not self._feeding.needs_time() and not ships
-        self._full_at = min(now + _REST_SECONDS, self._shipping.due_at(self._feeding.changed_at))
+        if drained and fed and not self._feeding.needs_time() and not ships:
+            self._pace.rest(min(now + _REST_SECONDS, self._shipping.due_at(self._feeding.changed_at)))
         return _STEP_SECONDS
 
     def _feed_is_due(self, now: float) -> bool:
         """Whether to offer sinks what there is; where many runs are kept not at each look."""
-        return not self.door or self._feeding.failing() or self._feeding.is_due(now, self.feed_seconds)
+        return not self.reports.door or self._feeding.failing() or self._feeding.is_due(now, self.feed_seconds)
 
     def _finish_book(self, here: list[KnownWriter], others: bool) -> float | None:
         """What is left to do when no writer of this place lives; None when it is done."""
         now = self._clock()
-        if self._ending_since is None:
-            self._ending_since = now
+        if self._ending.begin(now):
             self._guard("host", self._host.close)
         main = self._main()
         if main is not None and main.dead:
-            self._vanished = True
+            self._ending.vanished = True
             if not others:
                 self._guard("status", lambda: mark_crashed(self.folder, main.id))
         self._guard("media", lambda: self._encode_media(None))
         if not self._rules.finish():  # what they find is still to be forwarded and sealed
-            return _QUICK_SECONDS
+            if self._ending.is_sealed or self._ending.seconds(now) < _RULES_SECONDS:
+                return _QUICK_SECONDS
+        elif self._ending.sealed_alerts != self._rules.alerts:
+            self._ending.is_sealed = False
         drained = self._feed(frozenset(writer.id for writer in here))
-        if not drained and now - self._ending_since < self._drain_seconds:
+        if not drained and self._ending.may_drain(now):
             return _FAILING_SECONDS if self._feeding.failing() else _QUICK_SECONDS
         if others and self._owns_sinks():
             # Their rows reach this folder, and only this keeper forwards them.
@@ -339,19 +325,26 @@ class OneRun:
             self._tell("waiting")
             self._idle = True
             return _STEP_SECONDS
-        if not self._final_sealed:
+        if not self._ending.is_sealed:
             ended = self._sealing.poll()
             if ended and self._sealing.was_final == (not others):
-                self._final_sealed = True
-            elif self._sealing.failures >= _MOST_SEAL_FAILURES:
+                self._ending.is_sealed = True
+            elif self._sealing.failures >= _MOST_SEAL_FAILURES or (self._ending.is_hurried and self._sealing.gave_up):
+                self._guard("troubles", self._tell_troubles)
                 self._say("unsealed", "what could not be sealed stays in the journal, where readers find it")
-                self._final_sealed = True
+                self._ending.is_sealed = True
             else:
-                self._sealing.begin(final=not others)
-                return self._pause_beside(self._sealing, _QUICK_SECONDS)
+                if self._sealing.begin(final=not others):
+                    self._ending.sealed_alerts = self._rules.alerts
+                return self._pace.beside(self._sealing, _QUICK_SECONDS)
         if not self._is_shipped(now):
-            return self._pause_beside(self._shipping, _QUICK_SECONDS if self._shipping.busy else _FAILING_SECONDS)
+            return self._pace.beside(self._shipping, _QUICK_SECONDS if self._shipping.busy else _FAILING_SECONDS)
         self.complete |= self._closed
+        if not self._rules.finish():  # nobody waits for a rule that takes its time
+            if not self._ending.is_hurried:
+                self._tell("running")
+                return _QUICK_SECONDS
+            self._rules.give_up()
         return None
 
     def _is_shipped(self, now: float) -> bool:
@@ -361,14 +354,14 @@ class OneRun:
         shipping.poll()
         if shipping.is_home():
             return True
-        self._ship_since = now if self._ship_since is None else self._ship_since
-        if trouble := shipping.trouble():
+        trouble = shipping.trouble()
+        is_hopeful = self._ending.may_ship(now, is_definite=bool(trouble and trouble["is_definite"]))
+        if trouble:
             self._guard("troubles", self._tell_troubles)
             if self._closed - self.complete:
                 self.complete |= self._closed
                 self._tell("running")
-            patience = _SHIP_REFUSED_SECONDS if trouble["is_definite"] else _SHIP_AWAY_SECONDS
-            if now - self._ship_since >= (patience if self._drain_seconds == _DRAIN_SECONDS else self._drain_seconds):
+            if not is_hopeful or (self._ending.is_hurried and shipping.gave_up):
                 self._say("unshipped", f"not shipped: {trouble['words']}. Ship it with: rollbook push {self.folder}")
                 return True
         shipping.begin(final=True)
@@ -377,7 +370,7 @@ class OneRun:
     def _done(self) -> bool:
         """Put everything away; False if a writer came in that very moment."""
         self._rules.close()
-        if self._close_sinks(ended=self._vanished):
+        if self._close_sinks(ended=self._ending.vanished):
             self._plan.forget()
         self._ballast.give_up()
         self._writers.look()
@@ -402,7 +395,7 @@ class OneRun:
         self._guard("troubles", self._tell_troubles)
         if not self._feeding.is_open:
             return False
-        self._feeding.close(ended=ended)
+        self._feeding.close(ended=ended, seconds=1.0 if self._ending.is_hurried else None)
         self._guard("troubles", self._tell_troubles)
         return True
 
@@ -459,22 +452,21 @@ class OneRun:
     def _tell_troubles(self) -> None:
         """Say in troubles.json which sinks get nothing: the training process and `rollbook show` look there."""
         troubles = self._feeding.troubles()
-        if trouble := self._shipping.trouble():
-            troubles["remote"] = trouble
-        if troubles != self._troubles:
-            self._troubles = troubles
-            write_json(troubles_path(self.folder), troubles)
+        for what, child in (("remote", self._shipping), ("seal", self._sealing)):
+            if trouble := child.trouble():
+                troubles[what] = trouble
+        self.reports.troubles(troubles)
 
     def _has_rows(self) -> bool:
         """Whether anything was logged yet; if it is only that something was sealed."""
         data = os.path.join(self.folder, "data")
-        sealed = (os.path.isdir(os.path.join(data, table)) for table in FORWARDED)
+        sealed = (is_folder(os.path.join(data, table)) for table in FORWARDED)
         return bool(self._durable.lanes or self._writers.elsewhere()) or any(sealed)
 
     def _encode_media(self, most: int | None) -> None:
         """Make files of the pictures and films that training left raw, before their rows go to sinks."""
-        if os.path.isdir(os.path.join(self.folder, "media", ".spool")):
-            from rollbook.spool.encode import encode_spooled
+        if is_folder(os.path.join(self.folder, "media", ".spool")):
+            from rollbook.ground.spool.encode import encode_spooled
 
             encode_spooled(self.folder, most=most)
 
@@ -483,13 +475,12 @@ class OneRun:
         if not self._host.due():
             return
         own = {
-            "rollbook/keeper/lag_seconds": self._late,
+            "rollbook/keeper/lag_seconds": self._pace.take_late(),
             "rollbook/keeper/unsealed_bytes": float(self._durable.unsealed_bytes()),
             "rollbook/keeper/seal_failures": float(self._sealing.failures),
             **self._feeding.lag(time.time()),
             **self._rules.numbers(),
         }
-        self._late = 0.0
         names = tuple(self._plan.info.get("clocks") or ())
         self._host.write(self._plan.attempt, names, own)
         self._writers.disregard(self._host.writer_id)
@@ -504,23 +495,11 @@ class OneRun:
         except Exception as err:
             if is_foreign(err):
                 raise
-            if isinstance(err, OSError) and err.errno == 28:
+            if isinstance(err, OSError) and err.errno == errno.ENOSPC:
                 self._ballast.give_up()
             self._say(cause, f"{cause} failed ({type(err).__name__}: {err}); tried again at each step")
 
     def _tell(self, phase: str) -> None:
         """Say in state.json how far we are: `finish()` of the training process looks there."""
         self.phase = phase
-        state = {**identity(), "phase": phase, "complete": sorted(self.complete), "bell": self.bell}
-        if self.door:
-            state["door"] = self.door
-        if state != self._state:
-            self._state = state
-            self._guard("state", lambda: write_json(state_path(self.folder), state))
-
-    def _note(self, _cause: str, words: str) -> None:
-        """A line in data/keeper/log."""
-        line = f"{time.strftime('%Y-%m-%d %H:%M:%S')} {words}\n"
-        path = os.path.join(self._own_folder, "log")
-        with tolerating(OSError), open(path, "a", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(line)
+        self._guard("state", lambda: self.reports.state(phase, self.complete))

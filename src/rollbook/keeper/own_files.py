@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import os
 import time
+import weakref
 
-from rollbook.files import read_json, try_lock
-from rollbook.foreign import is_foreign, tolerating
+from rollbook.ground.files import read_json, try_lock
+from rollbook.ground.foreign import is_foreign, tolerating
 from rollbook.journal.liveness import host_name, identity, is_alive, machine, pid_namespace
 
 __all__ = ["Lock", "keeper_folder", "place_name", "state_path", "sweep", "troubles_path"]
@@ -82,7 +83,7 @@ class Lock:
                 os.ftruncate(fd, 0)
                 os.pwrite(fd, json.dumps(identity()).encode(), 0)
                 self._fd, fd = fd, -1
-                _close_in_children(self)
+                _held.add(self)
                 return True
             except FileNotFoundError as raised:
                 if is_foreign(raised):
@@ -108,6 +109,7 @@ class Lock:
 
     def forget(self) -> None:
         """Close the descriptor only: what a forked child does."""
+        _held.discard(self)
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
@@ -149,7 +151,14 @@ def _held_by_other(path: str) -> bool:
     return bool(holder) and holder.get("pid") != os.getpid() and is_alive(holder) is not False
 
 
-def _close_in_children(lock: Lock) -> None:
-    register = getattr(os, "register_at_fork", None)
-    if register is not None:
-        register(after_in_child=lock.forget)
+_held: weakref.WeakSet[Lock] = weakref.WeakSet()
+"""The locks that this process holds; a forked child closes its copies of their descriptors."""
+
+
+def _forget_in_child() -> None:
+    for lock in list(_held):
+        lock.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_in_child)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from rollbook import manifest
-from rollbook.files import read_json
-from rollbook.foreign import is_foreign
+from rollbook.ground import manifest
+from rollbook.ground.files import read_json
+from rollbook.ground.foreign import is_foreign
 from rollbook.keeper.own_files import keeper_folder
 
 TYPE_CHECKING = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from rollbook.ground.files import is_folder
 from rollbook.keeper.launch import PATH_VARIABLE
 
 TYPE_CHECKING = False
@@ -31,7 +32,7 @@ def main(arguments: list[str] | None = None) -> None:
         sys.stderr.write(_USAGE)
         raise SystemExit(2)
     folder = os.path.abspath(folders[0])
-    if not os.path.isdir(folder):
+    if not is_folder(folder):
         sys.stderr.write(f"{folder} is not a folder. {_USAGE}")
         raise SystemExit(2)
     _extend_path()
@@ -48,7 +49,7 @@ def main(arguments: list[str] | None = None) -> None:
 
     keeper = Keeper(folder)
     waker = _Waker(keeper)
-    keeper.bell = waker.bell
+    keeper.reports.bell = waker.bell
     phase = keeper.run(waker.wait)
     if not background and phase == "taken":
         sys.stderr.write(f"another keeper is at work in {folder}\n")

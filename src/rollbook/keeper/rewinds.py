@@ -8,13 +8,15 @@ them: what they remember then is what they would remember had nothing happened.
 
 from __future__ import annotations
 
+from rollbook.ground.optional import forks_wait
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from rollbook.filters._base import Filter
     from rollbook.protocols import Row, RunInfo, Sink
+    from rollbook.sinks.filters._base import Filter
 
 __all__ = ["acceptable", "deliver"]
 
@@ -60,7 +62,7 @@ def go_back(run_folder: str, sink: Sink, mark: Row) -> None:
 
 def acceptable(rows: Sequence[Row], accepts: frozenset[type]) -> tuple[list[Row], int]:
     """The rows with only those values that a sink takes, and how many values were left out."""
-    from rollbook.protocols import Row
+    from dataclasses import replace
 
     accepted: list[Row] = []
     refused = 0
@@ -72,15 +74,14 @@ def acceptable(rows: Sequence[Row], accepts: frozenset[type]) -> tuple[list[Row]
         some = {key: value for key, value in values.items() if type(value) in accepts}
         refused += len(values) - len(some)
         if some:
-            accepted.append(
-                Row(row.time, row.clocks, some, row.scope, row.writer, row.lane, row.seq, row.attempt, at=row.at)
-            )
+            accepted.append(replace(row, values=some))
     return accepted, refused
 
 
 def _effective(run_folder: str, attempt: int) -> Iterator[list[Row]]:
     """The rows that an attempt goes on from, in order. Ends of earlier attempts are left out: the run did not end."""
-    from rollbook.book.book import Book
+    with forks_wait():
+        from rollbook.book.book import Book
     from rollbook.journal.reader import JournalReader
     from rollbook.keeper.sealed import LazySealed
 
@@ -114,7 +115,7 @@ def _filters_of(sink: object) -> list[Filter]:
     """The filters in front of a sink, outermost first."""
     import sys
 
-    base = sys.modules.get("rollbook.filters._base")  # a filter that nobody imported is in front of nothing
+    base = sys.modules.get("rollbook.sinks.filters._base")  # a filter that nobody imported is in front of nothing
     filters: list[Filter] = []
     while base is not None and isinstance(sink, base.Filter):
         filters.append(sink)
@@ -123,7 +124,7 @@ def _filters_of(sink: object) -> list[Filter]:
 
 
 def _has_memory(stage: Filter) -> bool:
-    from rollbook.filters._base import Filter
+    from rollbook.sinks.filters._base import Filter
 
     return type(stage)._load is not Filter._load
 

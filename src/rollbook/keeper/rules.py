@@ -1,9 +1,10 @@
-"""The keeper's step for health rules: gives rows to the rules of a run and writes what they find as alerts.
+"""The keeper's step for health rules: shows new rows to the rules of a run, as columns, and writes what they find.
 
 Rules are asked in a thread of their own, so that one that fails, sleeps or never returns keeps neither sealing nor
-forwarding from their work: it is said, counted, and asked no more. The thread sleeps until rows have come or some
-seconds have passed, takes at most a twentieth of one core, and where more is logged than it can look at in that time it
-looks at the newest row of each stream and counts the others.
+forwarding from their work: it is reported, counted, and asked no more. The thread sleeps until rows have come or some
+seconds have passed, takes at most a tenth of one core, and where more is logged than it can look at in that time it
+looks at the newest rows and counts the others. Rules see rows of the journal alone: segments are sealed after they were
+looked at, and what was sealed without that is counted as passed over.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import threading
 import time
 
-from rollbook.files import read_json, write_json
+from rollbook.ground.files import read_json, write_json
 from rollbook.keeper.cursors import as_cursor
 
 TYPE_CHECKING = False
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+    from rollbook.ground.columns import Columns
+    from rollbook.journal.reader import ColumnsRead
     from rollbook.protocols import Alert, Row, Rule, RunInfo
 
 __all__ = ["Rules", "rules_path"]
@@ -31,13 +34,16 @@ _PAUSE_SECONDS = 5.0
 """How often rules are asked when no row has come."""
 
 _LOOK_SECONDS, _LAST_LOOK_SECONDS = 0.25, 3.0
-"""How long one look reads rows before it passes to the newest ones; the last, when the run is over."""
+"""How much of its time one look takes before it passes to the newest rows; the last, when the run is over."""
+
+_STRETCH_BYTES = 1024 * 1024
+"""So much of the rows of a lane is looked at together."""
 
 _MOST_OF_FRAME = 1024
 """Of a larger chunk (`log_many`) so many rows are looked at, evenly spaced."""
 
-_REST = 19
-"""Rests so many times as long as it has worked: a twentieth of a core."""
+_REST = 9
+"""Rests so many times as long as it has worked: a tenth of a core."""
 
 _SAVE_SECONDS = 10.0
 _MOST_FAILURES = 3
@@ -104,6 +110,21 @@ class Rules:
         self._seen, self._asked_at = news, now
         self._ask(last=False)
 
+    def has_looked_since(self, moment: float) -> bool:
+        """Whether a look that began after `moment` is over; sealing waits for it a little. Begins one where it can."""
+        if not self._specs:
+            return True
+        looker = self._looker
+        if looker is not None and looker.busy:
+            self._judge(looker)
+            return False
+        if self._asked_at >= moment:
+            return True
+        if self._clock() >= self._rest_until:
+            self._asked_at = self._clock()
+            self._ask(last=False)
+        return False
+
     def finish(self) -> bool:
         """The writers have gone: look at what is left. True when that is done, or cannot be."""
         if not self._specs or self._finished:
@@ -118,6 +139,16 @@ class Rules:
             return True
         self._ask(last=True)
         return False
+
+    def give_up(self) -> None:
+        """The training process itself waits: leave a rule behind that is still at work, and do not look again."""
+        looker, self._looker = self._looker, None
+        if looker is not None:
+            self.failures += 1
+            name = looker.at_work[0]
+            self._say(f"late:{name}", f"rule {name} was still at work when the run ended, and was left")
+            looker.abandon()
+        self._finished = True
 
     def again(self) -> None:
         """A writer has come after all."""
@@ -149,12 +180,17 @@ class Rules:
         self._looker.ask(last)
 
     def _judge(self, looker: _Looker) -> None:
-        """Leave a rule behind that takes too long, and go on without it."""
+        """Leave a rule behind that takes too long, and go on without it; without any where rows cannot be read."""
         name, since = looker.at_work
-        if name and time.monotonic() - since > DEADLINE_SECONDS:
+        if time.monotonic() - since > DEADLINE_SECONDS:
             self.failures += 1
-            self._dead.add(name)
-            self._say(f"rule:{name}", f"rule {name} took over {DEADLINE_SECONDS:g} s for one look; it is asked no more")
+            if name:
+                self._dead.add(name)
+                words = f"rule {name} took over {DEADLINE_SECONDS:g} s for one look; it is asked no more"
+            else:
+                self._specs = ()
+                words = f"reading rows took over {DEADLINE_SECONDS:g} s for one look; no rule is asked any more"
+            self._say(f"rule:{name}", words)
             looker.abandon()
             self._looker = None
             self._seen = None
@@ -180,6 +216,7 @@ class _Looker(threading.Thread):
 
     def ask(self, last: bool) -> None:
         """Look once; `last`: and at everything that is left."""
+        self.at_work = ("", time.monotonic())
         self._asked_last, self.busy = last, True
         self._wake.set()
 
@@ -193,7 +230,7 @@ class _Looker(threading.Thread):
         """A rule hangs in it: whatever it still does is of no account."""
         self.abandoned = self._stopping = True
         self._wake.set()
-        if self._book is not None:  # the thread is not in there: it is in the rule
+        if self._book is not None and self.at_work[0]:  # the thread is not in there: it is in the rule
             self._book.let_go()
 
     def run(self) -> None:
@@ -229,11 +266,10 @@ class _RuleBook:
     """The rules themselves, the reader that feeds them, and the writer of their alerts; used by the thread alone."""
 
     def __init__(self, owner: Rules, looker: _Looker) -> None:
-        from rollbook.alerts import Alerts
+        from rollbook.capture.alerts import Alerts
         from rollbook.health import make
         from rollbook.journal.reader import JournalReader
         from rollbook.keeper.forward import run_info
-        from rollbook.keeper.sealed import LazySealed
 
         self._owner, self._looker, self._folder = owner, looker, owner._folder
         self._info: RunInfo = run_info(self._folder)
@@ -249,17 +285,20 @@ class _RuleBook:
             try:
                 rule = make(name, **{option: value for option, value in spec.items() if option != "name"})
                 rule.open(self._info)
-                memory = memories.get(name) if isinstance(memories, dict) else None
-                if isinstance(memory, dict) and hasattr(rule, "set_state"):
-                    rule.set_state(memory)
                 self._rules[name], self._tables[name] = rule, frozenset(rule.tables)
             except Exception as err:
                 owner.failures += 1
                 owner._say(f"rule:{name}", f"rule {name} cannot be made ({type(err).__name__}: {err})")
+                continue
+            memory = memories.get(name) if isinstance(memories, dict) else None
+            if isinstance(memory, dict) and hasattr(rule, "set_state"):
+                try:
+                    rule.set_state(memory)
+                except Exception as err:  # it is of another version, say
+                    owner._say(f"memory:{name}", f"rule {name} begins anew ({type(err).__name__}: {err})")
+                    self._open(name, rule)
         wanted: frozenset[str] = frozenset().union(*self._tables.values()) if self._tables else frozenset()
-        self._reader = JournalReader(
-            self._folder, sealed=LazySealed(self._folder), tables=wanted, most_of_frame=_MOST_OF_FRAME
-        )
+        self._reader = JournalReader(self._folder, tables=wanted, most_of_frame=_MOST_OF_FRAME)
         self._cursor = as_cursor(saved.get("cursor"))
         self._recorder = _AlertWriter(self._folder, owner._disregard)
         self._alerts = Alerts(self._recorder)
@@ -271,24 +310,24 @@ class _RuleBook:
 
     def look(self, last: bool) -> None:
         """Give the rules what is new; nothing new is also something to look at."""
-        until = time.monotonic() + (_LAST_LOOK_SECONDS if last else _LOOK_SECONDS)
-        heard = is_behind = False
-        for rows, cursor in self._reader.batches(self._cursor, 1024):
-            heard = self._give(rows) or heard
+        until = time.thread_time() + (_LAST_LOOK_SECONDS if last else _LOOK_SECONDS)
+        from rollbook.ground.columns import Columns
+
+        heard = False
+        for read in self._reader.columns(
+            self._cursor,
+            most_bytes=_STRETCH_BYTES,
+            is_late=lambda: time.thread_time() > until,
+            leave_out=self._is_keepers,
+        ):
+            heard = self._give(read) or heard
             if self._looker.abandoned:
                 return
-            self._moved = self._moved or cursor != self._cursor
-            self._cursor = cursor
-            if time.monotonic() > until:
-                is_behind = True
-                break
-        if is_behind:  # more is logged than can be looked at: the newest of each stream, and the others are counted
-            before = _total(self._cursor)
-            rows = self._reader.newest_rows(self._cursor)
-            self._owner.skipped += max(0, _total(self._cursor) - before - len(rows))
-            heard = self._give(rows) or heard
+            self._moved = self._moved or read.cursor != self._cursor
+            self._cursor = read.cursor
+            self._owner.skipped += read.skipped
         if not heard and not last:
-            self._ask((), self._now())
+            self._ask(Columns(), self._now())
         if self._moved and (last or time.monotonic() - self._saved_at >= _SAVE_SECONDS):
             self._save()
 
@@ -306,23 +345,27 @@ class _RuleBook:
     def _now(self) -> float:
         return self._wall + time.monotonic() - self._began
 
-    def _give(self, rows: Sequence[Row]) -> bool:
-        """Show rows to the rules. Whether there were any for them."""
+    def _give(self, read: ColumnsRead) -> bool:
+        """Show what was read to the rules. Whether there was anything for them."""
+        from rollbook.ground.columns import Columns, columns_of
+
+        heard = self._show(Columns(read.pieces))
         fresh: list[Row] = []
-        for row in rows:
+        for row in read.in_order:
             if row.mark == "rewind":
-                self._show(fresh)
+                heard = self._show(columns_of(fresh)) or heard
                 fresh = []
                 self._open_again()
-            elif not row.mark and row.scope != "rollbook" and not self._is_keepers(row.writer):
+            else:
                 fresh.append(row)
-        self._show(fresh)
-        return bool(fresh)
+        return self._show(columns_of(fresh)) or heard
 
-    def _show(self, rows: list[Row]) -> None:
-        if rows:
-            self._owner.rows += len(rows)
-            self._ask(rows, self._now())
+    def _show(self, columns: Columns) -> bool:
+        if not len(columns):
+            return False
+        self._owner.rows += len(columns)
+        self._ask(columns, self._now())
+        return True
 
     def _open_again(self) -> None:
         """The run went back: what rules remember is of rows that count no more."""
@@ -330,16 +373,18 @@ class _RuleBook:
 
         self._info = run_info(self._folder)
         for name, rule in list(self._rules.items()):
-            try:
-                rule.open(self._info)
-            except Exception as err:
-                self._fails(name, err)
+            self._open(name, rule)
 
-    def _ask(self, rows: Sequence[Row], now: float) -> None:
+    def _open(self, name: str, rule: Rule) -> None:
+        try:
+            rule.open(self._info)
+        except Exception as err:
+            self._fails(name, err)
+
+    def _ask(self, columns: Columns, now: float) -> None:
         for name, rule in list(self._rules.items()):
-            tables = self._tables[name]
-            own = [row for row in rows if row.table in tables]
-            if rows and not own:
+            own = columns.of(self._tables[name])
+            if len(columns) and not len(own):
                 continue
             if not self._looker.between(name):
                 return
@@ -411,8 +456,8 @@ class _AlertWriter:
 
     def begin(self, info: RunInfo) -> None:
         """Be ready to write in the run's newest attempt."""
-        from rollbook import manifest
-        from rollbook.clocks import STANDARD
+        from rollbook.ground import manifest
+        from rollbook.ground.clocks import STANDARD
         from rollbook.journal.writer import Writer
 
         attempt = int(manifest.newest(manifest.look(self._folder)).get("n", info.attempt))
@@ -428,7 +473,7 @@ class _AlertWriter:
 
     def record(self, table: str, columns: Mapping[str, object], **clocks: object) -> int:
         """One row of a table."""
-        from rollbook.clocks import UNKNOWN
+        from rollbook.ground.clocks import UNKNOWN
 
         writer = self._writer
         readings = [clocks.get(clock, UNKNOWN) for clock in writer.clocks]
@@ -443,7 +488,3 @@ class _AlertWriter:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
-
-
-def _total(cursor: Mapping[str, Mapping[int, int]]) -> int:
-    return sum(seq for lanes in cursor.values() for seq in lanes.values())

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 
-from rollbook.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.optional import forks_wait
 from rollbook.storage.layout import HIDDEN_TABLES, PartName, own_files, part_folders, read_metadata
 
 TYPE_CHECKING = False
@@ -66,7 +67,8 @@ class LazySealed:
         )
         if any((w, i) == (writer, lane) and first <= up_to and last > after for w, i, first, last in asked):
             if self._store is None:
-                from rollbook.book.sealed_rows import SealedRows
+                with forks_wait():
+                    from rollbook.book.sealed_rows import SealedRows
 
                 self._store = SealedRows(self._run_folder)
             yield from self._store.rows(writer, lane, after, up_to, tables, most=most, newest=newest)

@@ -14,6 +14,8 @@ __all__ = ["Sealing"]
 
 SEAL_BYTES = 4 * 1024 * 1024
 SEAL_SECONDS = 60.0
+_MOST_DELAY_SECONDS = 1.0
+"""How long sealing waits for the health rules, which look at the journal alone."""
 
 
 class Sealing(Child):
@@ -24,6 +26,7 @@ class Sealing(Child):
       run_folder, clock, say, command: see `Child`.
     Attributes:
       successes: how many children have ended well.
+      due_since: since when a child would be at work, had the health rules looked; None while none is due.
     """
 
     module, cause, work = "rollbook.keeper.sealing_child", "seal", "sealing"
@@ -41,24 +44,36 @@ class Sealing(Child):
         self._ballast = ballast
         self._first_seen: dict[str, float] = {}
         self.successes = 0
+        self.due_since: float | None = None
 
-    def step(self, waiting: Sequence[tuple[str, int]]) -> None:
+    def step(
+        self,
+        waiting: Sequence[tuple[str, int]],
+        found_at: float = 0.0,
+        has_looked_since: Callable[[float], bool] = lambda moment: True,
+    ) -> None:
         """Take the child back if it has ended; start one if 4 MiB wait, or something has waited for 60 s.
 
         Args:
           waiting: (path, bytes) of the journal files that can be sealed.
+          found_at: when they were found.
+          has_looked_since: whether the health rules have seen what was written before a moment of the clock.
         """
         self.poll()
         now = self._clock()
         paths = {path for path, _ in waiting}
         self._first_seen = {path: self._first_seen.get(path, now) for path in paths}
         if not waiting or not self.may_start():
+            self.due_since = None
             return
         oldest = min(self._first_seen.values())
         if sum(size for _, size in waiting) >= SEAL_BYTES or now - oldest >= SEAL_SECONDS or self._ballast.tight():
-            self._start(final=False)
+            self.due_since = found_at if self.due_since is None else self.due_since
+            if has_looked_since(self.due_since) or now - self.due_since >= _MOST_DELAY_SECONDS:
+                self._start(final=False)
 
     def _start(self, *, final: bool) -> None:
+        self.due_since = None
         self._ballast.give_up_if_tight()
         super()._start(final=final)
 
@@ -67,6 +82,7 @@ class Sealing(Child):
             self.successes += 1
             return True
         self._failed(
-            f"sealing ended with status {status}; its words are above. What is not sealed stays in the journal"
+            f"sealing failed: {self._why(status)}. What is not sealed stays in the journal, and is sealed when that is "
+            "mended, or by rollbook repair"
         )
         return False

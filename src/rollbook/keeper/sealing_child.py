@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 
 from rollbook.errors import RollbookError
-from rollbook.seal.folder import main as seal
+from rollbook.storage.sealing.folder import main as seal
 
 __all__ = ["main"]
 

@@ -19,7 +19,7 @@ import sys
 import time
 import zlib
 
-from rollbook.files import read_json, try_lock
+from rollbook.ground.files import is_folder, make_folders, read_json, try_lock
 from rollbook.journal.liveness import boot_id, identity, is_alive, pid_namespace
 
 TYPE_CHECKING = False
@@ -32,7 +32,10 @@ __all__ = ["MODE_VARIABLE", "Household", "household", "may_share"]
 MODE_VARIABLE = "ROLLBOOK_KEEPER"
 """run: a keeper process for each run; host: one for all runs of this user and host that may share one."""
 
-_MATTERS = ("AWS_", "AZURE_", "GOOGLE_", "GCE_", "GCS_", "CLOUDSDK_", "SSL_", "ROLLBOOK_", "LD_")
+_MATTERS = (
+    "AWS_", "AZURE_", "GOOGLE_", "GCE_", "GCS_", "CLOUDSDK_", "SSL_", "ROLLBOOK_", "LD_",
+    "CUDA_", "NVIDIA_", "HIP_", "ROCR_",  # which devices the host's rows are about
+)  # fmt: skip
 _DOES_NOT = frozenset({
     "ROLLBOOK_DIR", "ROLLBOOK_RUN_ID", "ROLLBOOK_RUN_PID", "ROLLBOOK_PROJECT", "ROLLBOOK_KEEPER_PATH", MODE_VARIABLE,
 })  # fmt: skip
@@ -40,17 +43,18 @@ _STARTING_SECONDS = 3.0
 
 
 def may_share(run_folder: str) -> bool:
-    """Whether a run may be looked after beside others: asked for, and all its sinks are files of ours.
+    """Whether a run may be looked after beside others: asked for, and all its sinks are files of ours, its rules ours.
 
-    Services keep state a process, and objects of others may do anything: those runs have a keeper of their own.
+    Services keep state a process, and code of others may do anything: those runs have a keeper of their own.
     """
     if os.name != "posix" or os.environ.get(MODE_VARIABLE, _DEFAULT) != "host":
         return False
-    listed = read_json(os.path.join(run_folder, "data", "keeper", "plan.json")).get("sinks")
+    plan = read_json(os.path.join(run_folder, "data", "keeper", "plan.json"))
+    from rollbook.health import are_ours
     from rollbook.sinks import are_files
 
-    specs = listed if isinstance(listed, list) else []
-    return are_files(specs)
+    sinks, rules = plan.get("sinks"), plan.get("rules")
+    return are_files(sinks if isinstance(sinks, list) else []) and are_ours(rules if isinstance(rules, list) else [])
 
 
 _DEFAULT = "run"
@@ -61,12 +65,12 @@ def household() -> Household | None:
     root = os.environ.get("ROLLBOOK_RUNTIME_DIR", "")
     if not root:
         own = os.environ.get("XDG_RUNTIME_DIR", "")
-        if own and os.path.isdir(own) and os.access(own, os.W_OK):
+        if own and is_folder(own) and os.access(own, os.W_OK):
             root = os.path.join(own, "rollbook")
         else:
             root = os.path.join(os.environ.get("TMPDIR") or "/tmp", f"rollbook-{os.getuid()}")
     try:
-        os.makedirs(root, mode=0o700, exist_ok=True)
+        make_folders(root, mode=0o700)
         about = os.lstat(root)
         if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid() or about.st_mode & 0o022:
             return None  # somebody else could ring, or put runs there
@@ -84,6 +88,7 @@ def _key() -> str:
     )
     parts = [
         os.geteuid(), os.getegid(), sorted(os.getgroups()), _umask(), boot_id(), pid_namespace(), _namespace("mnt"),
+        _namespace("net"), _groups_of_processes(), _processors(),
         sys.executable, sys.version, package, _age(package), sys.path, variables,
     ]  # fmt: skip
     text = json.dumps(parts, default=repr).encode("utf-8", "backslashreplace")
@@ -104,6 +109,23 @@ def _namespace(kind: str) -> str:
         return str(os.stat(f"/proc/self/ns/{kind}").st_ino)
     except OSError:
         return ""
+
+
+def _groups_of_processes() -> str:
+    """The control groups of this process (a batch job, a container): they are limited and ended as one."""
+    try:
+        with open("/proc/self/cgroup", encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def _processors() -> list[int]:
+    """Those that this process may run on: a keeper runs where its trainer does."""
+    try:
+        return sorted(os.sched_getaffinity(0))
+    except (OSError, AttributeError):
+        return []
 
 
 def _age(package: str) -> int:
@@ -135,7 +157,7 @@ class Household:
         Raises:
           OSError: it cannot be written.
         """
-        os.makedirs(self._doors, mode=0o700, exist_ok=True)
+        make_folders(self._doors, mode=0o700)
         door = self.door_of(run_folder)
         beside = f"{door}.{os.urandom(4).hex()}.tmp"
         with open(beside, "wb") as file:
@@ -199,7 +221,7 @@ class Household:
         Raises:
           OSError: the lock cannot be made.
         """
-        os.makedirs(self._doors, mode=0o700, exist_ok=True)
+        make_folders(self._doors, mode=0o700)
         fd = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
         if not try_lock(fd):
             os.close(fd)

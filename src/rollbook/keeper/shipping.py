@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import os
 
-from rollbook.files import read_json
+from rollbook.ground.addresses import origin_of
+from rollbook.ground.files import read_json
 from rollbook.keeper.child import Child
 from rollbook.keeper.own_files import keeper_folder
-from rollbook.remote import origin_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,13 +31,13 @@ _SLOW_SECONDS = 600.0
 
 
 class Shipping(Child):
-    """Runs `python -m rollbook.ship.folder RUN [--final]` when it is due, for a run that has a place.
+    """Runs `python -m rollbook.remote.push RUN [--final]` when it is due, for a run that has a place.
 
     Args:
       run_folder, clock, say, command: see `Child`.
     """
 
-    module, cause, work = "rollbook.ship.folder", "ship", "shipping"
+    module, cause, work = "rollbook.remote.push", "ship", "shipping"
     longest_pause = 60.0
 
     def __init__(
@@ -78,7 +78,7 @@ class Shipping(Child):
         if not self.failures:
             return None
         shipped = read_json(os.path.join(keeper_folder(self._run_folder), "shipped.json"))
-        words = str(shipped.get("words") or "the shipping process ended badly")
+        words = str(shipped.get("words") or self.reason)
         files, size = shipped.get("waiting_files") or 0, shipped.get("waiting_bytes") or 0
         until = "until that is mended" if self._was_definite else "and are shipped later"
         return {
@@ -129,5 +129,5 @@ class Shipping(Child):
             return True
         self._was_definite = status == 1
         words = read_json(os.path.join(keeper_folder(self._run_folder), "shipped.json")).get("words")
-        self._failed(f"shipping ended with status {status}: {words or 'its words are above'}. It is tried again")
+        self._failed(f"shipping failed: {words or self._why(status)}. It is tried again")
         return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from rollbook.foreign import is_foreign
+from rollbook.ground.foreign import is_foreign
 from rollbook.keeper.forward import Forwarder, run_info
 
 TYPE_CHECKING = False
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Sink
 
-__all__ = ["Sinks", "build"]
+__all__ = ["Sinks", "build", "import_for"]
 
 _MOST_TRIES = 2
 """A sink that fails so often in a row is told of; once may be a service that restarts."""
@@ -48,7 +48,7 @@ class Sinks:
         this_attempt: bool = False,
         objects_apart: bool = False,
     ) -> None:
-        from rollbook.filters import Filter
+        from rollbook.sinks.filters import Filter
 
         self._forwarders: list[Forwarder] = []
         self._threads: dict[str, _Thread] = {}
@@ -180,7 +180,11 @@ class _Thread(threading.Thread):
         while not self._stop_asked:
             with self._lock:
                 asked = self._asked
-            done = forwarder.step(flush=asked > self._answered)
+            try:
+                done = forwarder.step(flush=asked > self._answered)
+            except BaseException as err:  # no signal is heard in this thread: a SystemExit is the sink's own
+                forwarder.fail(err)
+                done = False
             with self._lock:
                 self._answered, self._done = asked, done
                 self._lock.notify_all()
@@ -238,6 +242,14 @@ def _build_with_site(spec: object, inline: bool) -> tuple[Sink | Callable[[], Si
         return build(spec, inline=inline)
 
 
+def import_for(spec: Mapping[str, Any]) -> None:
+    """Import what making and feeding the sink of an entry of the plan needs. A service's own package is left out."""
+    from rollbook.sinks._registry import fact
+
+    if not fact(spec["name"], "is_service", False):  # which loads its class
+        build(spec)
+
+
 def build(spec: Any, *, inline: bool = False) -> tuple[Sink | Callable[[], Sink], float | None]:
     """(the sink or what makes it, seconds between deliveries of newest rows or None) of one entry of the plan.
 
@@ -250,9 +262,9 @@ def build(spec: Any, *, inline: bool = False) -> tuple[Sink | Callable[[], Sink]
     """
     if not isinstance(spec, dict):
         return spec, None
-    from rollbook.filters import Every, Filter
     from rollbook.sinks import make
     from rollbook.sinks._registry import fact
+    from rollbook.sinks.filters import Every, Filter
 
     name = spec["name"]
     options = {key: value for key, value in spec.items() if key not in ("name", "options")}

@@ -10,7 +10,7 @@ import os
 import struct
 import time
 
-from rollbook.foreign import is_foreign
+from rollbook.ground.foreign import is_foreign
 from rollbook.journal import format as layout
 from rollbook.journal.files import parse_name, pread
 from rollbook.keeper.writers import GRAIN_NS

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import time
 
-from rollbook.files import read_json
-from rollbook.foreign import is_foreign
+from rollbook.ground.files import exists, read_json
+from rollbook.ground.foreign import is_foreign
 from rollbook.journal.liveness import Watch, same_place
 
 TYPE_CHECKING = False
@@ -62,7 +62,7 @@ class KnownWriter:
     def closed(self) -> bool:
         """It wrote closed.json: nothing will follow."""
         if not self._closed:
-            self._closed = os.path.exists(self._goodbye)
+            self._closed = exists(self._goodbye)
             if self._closed:
                 self.let_go()
         return self._closed
@@ -104,9 +104,12 @@ class Writers:
     Args:
       run_folder: the run's folder.
       clock: seconds, monotonic.
+    Attributes:
+      are_known: the last look could be taken; where not, there may be more writers than were found before.
     """
 
     def __init__(self, run_folder: str, clock: Callable[[], float]) -> None:
+        self.are_known = True
         self._journal = os.path.join(run_folder, "data", "journal")
         self._clock = clock
         self._known: dict[str, KnownWriter] = {}
@@ -128,10 +131,16 @@ class Writers:
                 return
             names = set(os.listdir(self._journal))
             self._listed = changed
-        except OSError as raised:
+        except (FileNotFoundError, NotADirectoryError) as raised:
             if is_foreign(raised):
                 raise
             self._listed, changed, names = -1, 0, set()
+        except OSError as raised:  # no descriptor left, a disk that fails: says nothing about who writes
+            if is_foreign(raised):
+                raise
+            self._listed, self.are_known = -1, False
+            return
+        self.are_known = True
         for name in self._known.keys() - names:
             self._known.pop(name).let_go()
         for name in names - self._known.keys():

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rollbook.array_types import Floats
+from rollbook.ground.array_types import Floats
 from rollbook.plots._paint import measure
 from rollbook.plots._shapes import Line, Panel, short
 

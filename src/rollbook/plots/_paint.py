@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rollbook.array_types import NDArray
+from rollbook.ground.array_types import NDArray
 from rollbook.plots._shapes import Mark, short, thinned
 from rollbook.plots._style import Dashes, Style
 
@@ -30,7 +30,7 @@ __all__ = ["Paint", "below", "measure"]
 
 _MOST_IN_LEGEND = 60
 _MOST_MARKS = 400
-_MOST_REMARKS = 4
+_MOST_REMARKS = 6
 
 
 class Paint:
@@ -170,25 +170,30 @@ class Paint:
 def below(figure: Any, entries: Sequence[tuple[object, str]], remarks: tuple[str, ...], style: Style) -> None:
     """The legend and the remarks below everything, in room of their own.
 
-    A legend has a line an entry while they are few, columns when they are many. The first four remarks are shown.
+    A legend has a line an entry while they are few, columns when they are many. The first six remarks are shown.
     """
     import textwrap
 
     entries = list({text: (handle, text) for handle, text in reversed(entries)}.values())[::-1]  # panels share words
     shown, more = entries[:_MOST_IN_LEGEND], len(entries) - _MOST_IN_LEGEND
-    words = [short(text, 100 if len(shown) <= 8 else 44) for _, text in shown]
+    fitting = int(figure.get_figwidth() * 14.5) - 7
+    words = ["\n".join(textwrap.wrap(short(text, 300), fitting)) if len(shown) <= 8 else short(text, 44)
+             for _, text in shown]  # fmt: skip
     if more > 0:
         words[-1] = f"… and {more + 1} more"
     columns = 1
     if shown:
-        columns = max(1, min(4, int(figure.get_figwidth() * 14.5 // (max(map(len, words)) + 7)), len(shown)))
+        longest = max(len(line) for text in words for line in text.split("\n"))
+        columns = max(1, min(4, int(figure.get_figwidth() * 14.5 // (longest + 7)), len(shown)))
     lines: list[str] = []
     for remark in remarks[:_MOST_REMARKS]:
-        lines += textwrap.wrap(short(remark, 300).replace(" %", "\u00a0%"), int(figure.get_figwidth() * 17))
+        lines += textwrap.wrap(short(remark, 900).replace(" %", "\u00a0%"), int(figure.get_figwidth() * 17))
     if len(remarks) > _MOST_REMARKS:
         lines.append(f"… and {len(remarks) - _MOST_REMARKS} more remarks")
     inches = 0.145 * len(lines) + (0.06 if lines else 0.0)
-    listed = 0.172 * -(-len(shown) // columns) + (0.08 if shown else 0.0)
+    rows_of_words = [max(text.count("\n") + 1 for text in words[row::-(-len(shown) // columns)])
+                     for row in range(-(-len(shown) // columns))] if shown else []  # fmt: skip
+    listed = 0.172 * sum(rows_of_words) + (0.08 if shown else 0.0)
     if not inches and not listed:
         return
     tall = figure.get_figheight() + inches + max(0.0, listed - 0.2)

@@ -16,8 +16,8 @@ import threading
 import warnings
 from collections.abc import Callable, Mapping
 
-from rollbook._optional import need
 from rollbook.errors import BadInput, UnknownOption, did_you_mean
+from rollbook.ground.optional import need
 from rollbook.plots._style import Style, css, style
 
 TYPE_CHECKING = False

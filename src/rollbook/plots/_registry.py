@@ -32,6 +32,9 @@ class Chart:
     in_characters: str = ""
 
 
+SIZES = {"column": (3.4, 2.6), "page": (7.0, 4.0), "slide": (10.0, 5.6)}
+"""Inches, width and height: a column of a paper, its whole width, a slide."""
+
 _TEXT = "rollbook.plots._characters:panel_in_characters"
 _TEXTS = "rollbook.plots._characters:panels_in_characters"
 
@@ -79,7 +82,7 @@ def options_of(name: str) -> frozenset[str]:
 
 
 def draw(
-    name: str, data: object, *, theme: str = "light", size: tuple[float, float] | None = None, **options: object
+    name: str, data: object, *, theme: str = "light", size: tuple[float, float] | str | None = None, **options: object
 ) -> Picture:
     """A picture of ready-made data.
 
@@ -87,12 +90,16 @@ def draw(
       name: of the chart, see `CHARTS`.
       data: what the chart takes; its file says it.
       theme: "light" or "dark", where saving says nothing else.
-      size: inches, width and height.
+      size: inches, width and height, or a word of `SIZES`.
       options: of the chart.
     Raises:
-      UnknownOption: no such chart or option.
+      UnknownOption: no such chart, size or option.
     """
     chart = chart_named(name)
+    if isinstance(size, str):
+        if size not in SIZES:
+            raise UnknownOption(f"size={size!r}: there is no such size.{did_you_mean(size, list(SIZES))}")
+        size = SIZES[size]
     function = import_module(chart.module).draw
     known = options_of(name)
     for option in options:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from rollbook.array_types import Floats, NDArray
-from rollbook.texts import printable
+from rollbook.ground.array_types import Floats, NDArray
+from rollbook.ground.texts import printable
 
 __all__ = [
     "Bars", "Cells", "Dots", "Line", "Mark", "Panel", "Spans", "Stack", "Threads", "Trace", "short", "thinned",
@@ -91,6 +91,7 @@ class Bars:
       words: [rows], how the interval was made and of how many.
       zero: where a line says "no difference"; None for none.
       span: the range of the axis; None for that of the data.
+      neutral: one colour for all rows, which are no groups.
     """
 
     title: str
@@ -104,6 +105,7 @@ class Bars:
     zero: float | None = None
     span: tuple[float, float] | None = None
     remarks: tuple[str, ...] = ()
+    neutral: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from rollbook.array_types import NDArray
+from rollbook.ground.array_types import NDArray
 from rollbook.plots._shapes import short, thinned
 
 __all__ = ["card", "grid", "sentences", "spark"]

@@ -41,13 +41,15 @@ def paint_panel(
     for ghost in data.ghosts:
         handle = paint.line(ghost.x, ghost.y, style.ink_3, width=1.1, dashes=(0, (2.5, 1.2)), zorder=1.5)
         paint.entries.append((handle, ghost.label or "abandoned by a restart"))
-    many = len(data.lines) > 12
+    many, several = len(data.lines) > 12, len(data.lines) > 3
     for place, line in enumerate(data.lines, first_colour):
         colour, dashes = style.colour(place), style.dashes(place)
         if line.least is not None and line.most is not None:
             paint.between(line.x, line.least, line.most, colour, 0.05 if many else 0.10, steps=line.steps)
         if line.low is not None and line.high is not None:
-            paint.between(line.x, line.low, line.high, colour, 0.10 if many else 0.22, steps=line.steps)
+            paint.between(
+                line.x, line.low, line.high, colour, 0.08 if many else 0.13 if several else 0.22, steps=line.steps
+            )
         for seed in line.seeds:
             paint.line(seed.x, seed.y, colour, width=0.8, dashes=dashes, alpha=0.55)
         handle = paint.line(

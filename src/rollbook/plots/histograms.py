@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rollbook.array_types import Floats
+from rollbook.ground.array_types import Floats
 from rollbook.plots._paint import Paint, below
 from rollbook.plots._shapes import Cells
 from rollbook.plots._style import Style

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from rollbook.array_types import NDArray
+    from rollbook.ground.array_types import NDArray
 
 __all__ = ["draw"]
 
@@ -34,9 +34,10 @@ def draw(figure: Figure, data: Bars, style: Style, *, limits: tuple[float | None
         paint.empty("no group has a score")
         return
     axes.grid(False, axis="y")
+    axes.margins(x=0.04)
     rows = np.arange(n)[::-1]
     for place, row in enumerate(rows):
-        colour = style.colour(place)
+        colour = style.accent if data.neutral else style.colour(place)
         scores = np.asarray(data.points[place], dtype=np.float64)
         finite = scores[np.isfinite(scores)]
         if len(finite):
@@ -49,7 +50,8 @@ def draw(figure: Figure, data: Bars, style: Style, *, limits: tuple[float | None
                           arrowprops={"arrowstyle": "->", "color": colour})  # fmt: skip
         if np.isfinite(data.values[place]):
             axes.plot([data.values[place]] * 2, [row - 0.28, row + 0.28], color=colour, linewidth=2.2)
-        axes.text(0.008, row + 0.32, short(data.words[place], 100), fontsize=7, color=style.ink_3,
+        words = short(data.words[place], int(figure.get_figwidth() * 18))
+        axes.text(0.008, row + 0.32, words, fontsize=7, color=style.ink_3,
                   transform=axes.get_yaxis_transform(), va="bottom")  # fmt: skip
     if data.zero is not None:
         axes.axvline(data.zero, color=style.ink_3, linewidth=0.8, linestyle=(0, (3, 3)))

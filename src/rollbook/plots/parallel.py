@@ -47,8 +47,11 @@ def draw(figure: Figure, data: Threads, style: Style) -> None:
     for row in np.argsort(np.where(np.isfinite(result), result, -math.inf), kind="stable"):
         known = np.isfinite(result[row])
         colour = colours(scale(result[row])) if known else style.ghost
-        axes.plot(range(len(names) + 1), field[row], color=colour, alpha=alpha, linewidth=1.2, marker="o",
-                  markersize=2.5, linestyle="-" if known else (0, (1.5, 1.5)))  # fmt: skip
+        lacking = field[row] < 0
+        there = np.where(lacking, np.nan, field[row])
+        axes.plot(range(len(names) + 1), there, color=colour, alpha=alpha, linewidth=1.2,
+                  marker="o", markersize=2.5, linestyle="-" if known else (0, (1.5, 1.5)))  # fmt: skip
+        axes.plot(np.flatnonzero(lacking), field[row][lacking], "x", color=style.ink_3, markersize=4)
     axes.set_xlim(-0.25, len(names) + 0.45)
     axes.set_ylim(-0.07, 1.05)
     axes.set_yticks([])
@@ -64,6 +67,8 @@ def draw(figure: Figure, data: Threads, style: Style) -> None:
     axes.set_xticklabels(["\n".join(textwrap.wrap(word.replace("_", "_ "), 18)).replace("_ ", "_") for word in words])
     axes.tick_params(axis="x", length=0, labelcolor=style.ink)
     remarks = list(data.remarks)
+    if (field[:, :-1] < 0).any():
+        remarks.append("A cross below a column: the run has no such setting; its line is broken there.")
     lacking = int((~np.isfinite(result)).sum())
     if lacking:
         remarks.append(f"Dotted: {lacking} of {n} runs have no finite {short(data.result_name, 40)}.")

@@ -11,8 +11,8 @@ import os
 import sys
 import unicodedata
 
-from rollbook.clocks import as_clock
 from rollbook.errors import BadInput, InvalidName, UnknownOption, did_you_mean
+from rollbook.ground.clocks import as_clock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def _checked(spec: Mapping[str, Any]) -> dict[str, object]:
     options = {name: value for name, value in spec.items() if name not in ("name", "options")}
     check(spec["name"], {**options, **own})
     if "filters" in spec or "filters" in own:
-        from rollbook.filters import plain_specs
+        from rollbook.sinks.filters import plain_specs
 
         spec = {**spec, **({"filters": plain_specs(spec["filters"])} if "filters" in spec else {})}
         if "filters" in own:

@@ -5,18 +5,21 @@ from __future__ import annotations
 import copyreg
 import os
 
-from rollbook import manifest
-from rollbook.bill import Bill
-from rollbook.clocks import STANDARD
 from rollbook.errors import NotARun, RunNotFound, suggesting
-from rollbook.foreign import is_foreign
+from rollbook.ground import manifest
+from rollbook.ground.bill import Bill
+from rollbook.ground.clocks import STANDARD
+from rollbook.ground.files import exists, is_file, is_folder
+from rollbook.ground.foreign import is_foreign
 from rollbook.journal import liveness
 from rollbook.journal.writer import Writer
 from rollbook.run.current import opened
+from rollbook.run.ending import status_of
 from rollbook.run.joining import own_rank
+from rollbook.run.needed import import_needed
 from rollbook.run.run import Run
 from rollbook.run.scope import Scope
-from rollbook.run.start_and_finish import start
+from rollbook.run.start_and_finish import start, undo
 from rollbook.run.whereabouts import whereabouts
 
 TYPE_CHECKING = False
@@ -40,6 +43,7 @@ def attach(
     Raises:
       RunNotFound: there is no such run. NotARun, NewerFormat: its run.json cannot be used.
     """
+    import_needed(None, "process")
     folder = _locate(os.fspath(id_or_path), dir)
     about = manifest.read(folder, to_continue=True)
     attempts = about["attempts"]
@@ -53,20 +57,24 @@ def attach(
         rank=own_rank(),
         whereabouts=whereabouts(),
     )
-    return start(folder, about, writer, None, "process")
+    try:
+        return start(folder, about, writer, None, "process")
+    except BaseException as err:
+        undo(writer, False, status_of(type(err)))
+        raise
 
 
 def _locate(id_or_path: str, dir: str | os.PathLike[str] | None) -> str:
-    if os.path.isfile(os.path.join(id_or_path, "run.json")):
+    if is_file(os.path.join(id_or_path, "run.json")):
         return os.path.abspath(id_or_path)
     root = os.path.abspath(os.fspath(dir) if dir is not None else os.environ.get("ROLLBOOK_DIR", "runs"))
     folders = []
-    for project in os.scandir(root) if os.path.isdir(root) else ():
+    for project in os.scandir(root) if is_folder(root) else ():
         if project.is_dir():
             folders += [e.path for e in os.scandir(project.path) if e.name.endswith(f"-{id_or_path}") and e.is_dir()]
     if len(folders) == 1:
         return folders[0]
-    if os.sep in id_or_path or os.path.exists(id_or_path):
+    if os.sep in id_or_path or exists(id_or_path):
         manifest.read(id_or_path)  # raises and says what is there
     raise RunNotFound(
         f"attach({id_or_path!r}): {len(folders)} runs of that id under {root}. Pass the run's folder, or dir="

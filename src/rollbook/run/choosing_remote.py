@@ -9,21 +9,25 @@ import os
 import sys
 
 from rollbook.errors import BadInput
-from rollbook.foreign import is_foreign
-from rollbook.remote import begin, check_remote, end, origin_of
+from rollbook.ground.addresses import begin, check_remote, end, make_home, note_away, origin_of
+from rollbook.ground.foreign import is_foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
 
-    from rollbook.bill import Bill
-    from rollbook.shapes import RunJson
+    from rollbook.errors import RollbookError
+    from rollbook.ground.bill import Bill
+    from rollbook.ground.shapes import RunJson
 
-__all__ = ["asked_place", "check_place", "place_to_go_on", "settle_place"]
+__all__ = ["asked_place", "bring_run", "check_place", "place_to_go_on", "settle_place"]
 
-_SECONDS = 30.0
-_PATIENCE = 8.0
+_SECONDS = 20.0
+_PATIENCE = 3.0
 """How long a look at the place may take, and for how long a call is tried again where there is no answer."""
+
+_BRING_SECONDS = 900.0
+"""How long a run that is to be resumed may be on its way here."""
 
 
 def asked_place(remote: object) -> str | Literal[False] | None:
@@ -52,7 +56,7 @@ def place_to_go_on(asked: str | Literal[False] | None, about: RunJson) -> str | 
     return asked
 
 
-def check_place(url: str, run: str, nonce: str, folder: str | None, takes_over: bool, bill: Bill) -> None:
+def check_place(url: str, run: str, nonce: str, folder: str | None, takes_over: bool, bill: Bill) -> str:
     """Look whether a place can be used for a run. One that gives no answer is counted; it may answer later.
 
     Args:
@@ -60,32 +64,70 @@ def check_place(url: str, run: str, nonce: str, folder: str | None, takes_over: 
       nonce: the run's.
       folder: of a run that is continued.
       takes_over: another process may be writing it.
+    Returns:
+      Why it gives no answer, "" if it does.
     Raises:
       PlaceError, RunExists, RunIsLive, NotARun: it cannot, or another run (or the same one, written elsewhere) lies
       there. MissingExtra: the package for such places is not installed.
     """
-    from rollbook import errors
+    from rollbook.errors import PlaceAway
 
-    assert isinstance(url, str)
-    if not url.startswith("file://"):
-        from rollbook._optional import installed
-
-        installed("obstore", extra="cloud", why=f"remote={url!r}")
+    _need_client(url)
     origin = origin_of(folder) if folder is not None else None
     said = _ask(
-        [url, run, nonce, origin.id if origin is not None else "", str(_PATIENCE), "takeover" if takes_over else ""]
+        "checksums",
+        [url, run, nonce, origin.id if origin is not None else "", str(_PATIENCE), "takeover" if takes_over else ""],
+        _SECONDS,
     )
     if said is None:
-        return
-    kind, words = said
-    raised = getattr(errors, kind, errors.PlaceError)
-    if isinstance(raised, type) and issubclass(raised, errors.RollbookError) and raised is not errors.PlaceAway:
+        return ""
+    raised, words = said
+    if raised is not PlaceAway:
         raise raised(f"init(remote={url!r}): {words}")
     bill.count("remote", message=f"{words}. The run is kept here and shipped when the place answers")
+    return words
 
 
-def _ask(arguments: list[str]) -> tuple[str, str] | None:
-    """(name of an error, its words), or None if all is well."""
+def bring_run(url: str, project: str, name: str, run_id: str, root: str, *, takes_over: bool) -> None:
+    """Bring the run of an id, which is to be resumed and is not here, out of its place, if it lies there.
+
+    Raises:
+      RunIsLive: it is written elsewhere. PlaceAway: no answer, so that nobody knows. PlaceError, Damaged, RunExists: it
+      cannot be brought. MissingExtra: the package for such places is not installed.
+    """
+    _need_client(url)
+    more = ["takeover"] if takes_over else []
+    said = _ask("fetching", [url, project, name, run_id, root, str(_PATIENCE), *more], _BRING_SECONDS)
+    if said is not None:
+        raised, words = said
+        here = os.path.join(root, project)
+        raise raised(
+            f"init(run_id={run_id!r}, remote={url!r}): {words}. Run {run_id!r} is not in {here}, so it was looked for "
+            f"there. To bring it by hand: rollbook pull {url}/{project}/{name}-{run_id} --dir {root}; to begin another "
+            "run: leave out resume= and run_id="
+        )
+
+
+def _need_client(url: str) -> None:
+    if not url.startswith("file://"):
+        from rollbook.ground.optional import installed
+
+        installed("obstore", extra="cloud", why=f"remote={url!r}")
+
+
+def _ask(module: str, arguments: list[str], seconds: float) -> tuple[type[RollbookError], str] | None:
+    """What a module of `rollbook.remote` answers: (an error, its words), or None if all is well."""
+    from rollbook import errors
+
+    said = _answer_of(module, arguments, seconds)
+    if said is None:
+        return None
+    raised = getattr(errors, said[0], errors.PlaceError)
+    is_error = isinstance(raised, type) and issubclass(raised, errors.RollbookError)
+    return raised if is_error else errors.PlaceError, said[1]
+
+
+def _answer_of(module: str, arguments: list[str], seconds: float) -> tuple[str, str] | None:
     import json
     import subprocess
 
@@ -98,15 +140,15 @@ def _ask(arguments: list[str]) -> tuple[str, str] | None:
         return None
     try:
         done = subprocess.run(
-            [*command_of("rollbook.ship.check"), *arguments],
+            [*command_of(f"rollbook.remote.{module}"), *arguments],
             env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=_SECONDS,
+            timeout=seconds,
         )
         said = json.loads(done.stdout or b"null")
     except subprocess.TimeoutExpired:
-        return "PlaceAway", f"{arguments[0]} gave no answer within {_SECONDS:.0f} s"
+        return "PlaceAway", f"{arguments[0]} gave no answer within {seconds:.0f} s"
     except (OSError, ValueError) as raised:
         if is_foreign(raised):
             raise
@@ -118,13 +160,18 @@ def _ask(arguments: list[str]) -> tuple[str, str] | None:
     return "PlaceAway", f"{arguments[0]} could not be looked at: {done.stderr.decode('utf-8', 'replace')[-200:]}"
 
 
-def settle_place(folder: str, url: str | Literal[False] | None) -> None:
+def settle_place(folder: str, url: str | Literal[False] | None, away: str = "") -> None:
     """Write down in the run's folder where it is shipped to, or that it is not shipped any more.
 
+    Args:
+      away: why the place gives no answer, "" if it does.
     Raises:
       OSError: the folder cannot be written.
     """
+    make_home(folder)
     if isinstance(url, str):
         begin(folder, url, home=True)
+        if away:
+            note_away(folder, away)
     else:
         end(folder)

@@ -12,19 +12,21 @@ import os
 import sys
 import weakref
 
-from rollbook.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import is_foreign, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
+    from typing import Any
 
     from rollbook.run.open_run import OpenRun
 
-__all__ = ["forget", "status_of", "watch"]
+__all__ = ["failure", "forget", "status_of", "watch"]
 
 _open_runs: weakref.WeakSet[OpenRun] = weakref.WeakSet()
 _installed = False
 _owner = 0
+_of_process: dict[str, Any] | None = None
 
 
 def watch(run: OpenRun) -> None:
@@ -36,6 +38,7 @@ def watch(run: OpenRun) -> None:
         return
     _installed = True
     atexit.register(_at_exit)
+    _watch_threads()
     try:
         if _signal.getsignal(_signal.SIGTERM) == _signal.SIG_DFL:
             _signal.signal(_signal.SIGTERM, _on_sigterm)
@@ -60,9 +63,36 @@ def status_of(kind: type[BaseException] | None) -> str:
     return "crashed"
 
 
-def _finish_all(status: str) -> None:
+def _watch_threads() -> None:
+    """An exception that ends a thread is kept as an alert, after whatever hook was there has had it."""
+    import threading
+
+    from rollbook.run.failure import report_thread
+
+    before = threading.excepthook
+
+    def hook(arguments: Any) -> None:
+        try:
+            before(arguments)
+        finally:
+            if os.getpid() == _owner:
+                report_thread([run for run in list(_open_runs) if run.status == "running"], arguments)
+
+    threading.excepthook = hook
+
+
+def failure() -> dict[str, Any] | None:
+    """What ends the process or the block that the caller stands in: a signal or an exception; None for neither."""
+    from rollbook.run.failure import describe
+
+    return _of_process or describe(sys.exc_info()[1])
+
+
+def _finish_all(status: str, failure: dict[str, Any] | None) -> None:
+    global _of_process
     if os.getpid() != _owner:  # a forked child leaves its parent's runs alone
         return
+    _of_process = failure
     for run in list(_open_runs):
         try:
             run.finish(status)
@@ -75,10 +105,14 @@ def _finish_all(status: str) -> None:
 
 def _at_exit() -> None:
     # The interpreter leaves the exception it died of here, before it calls us.
-    _finish_all(status_of(getattr(sys, "last_type", None)))
+    from rollbook.run.failure import describe
+
+    _finish_all(status_of(getattr(sys, "last_type", None)), describe(getattr(sys, "last_value", None)))
 
 
 def _on_sigterm(number: int, _frame: FrameType | None) -> None:
     _signal.signal(number, _signal.SIG_DFL)
-    _finish_all("killed")
+    from rollbook.run.failure import by_signal
+
+    _finish_all("killed", by_signal("SIGTERM"))
     os.kill(os.getpid(), number)

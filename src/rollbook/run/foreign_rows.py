@@ -13,11 +13,11 @@ import time
 import zlib
 from itertools import islice
 
-from rollbook.clocks import UNKNOWN, as_clock
 from rollbook.errors import BadInput
-from rollbook.foreign import is_foreign
-from rollbook.values import flatten, scalar_of
-from rollbook.values.known import kind_of
+from rollbook.ground.clocks import UNKNOWN, as_clock
+from rollbook.ground.foreign import is_foreign
+from rollbook.ground.values import flatten, scalar_of
+from rollbook.ground.values.known import kind_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

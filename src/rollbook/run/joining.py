@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import time
 
-from rollbook import manifest
 from rollbook.errors import NotARun
+from rollbook.ground import manifest
+from rollbook.ground.files import is_folder
 
 __all__ = ["elder", "own_rank", "rendezvous"]
 
@@ -44,7 +45,7 @@ def elder(project: str, name: str, root: str) -> str | None:
     deadline = time.monotonic() + 30.0
     place = os.path.join(root, project)
     while time.monotonic() < deadline:
-        for entry in os.scandir(place) if os.path.isdir(place) else ():
+        for entry in os.scandir(place) if is_folder(place) else ():
             if entry.name.rpartition("-")[0] == name:
                 try:
                     about = manifest.read(entry.path)

@@ -11,9 +11,10 @@ import os
 import tempfile
 import time
 
-from rollbook import manifest
 from rollbook.errors import NewerFormat, NotARun
-from rollbook.foreign import is_foreign
+from rollbook.ground import manifest
+from rollbook.ground.files import exists, make_folders
+from rollbook.ground.foreign import is_foreign
 from rollbook.journal import liveness
 
 TYPE_CHECKING = False
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from rollbook.shapes import RunJson
+    from rollbook.ground.shapes import RunJson
 
 __all__ = ["folder_here", "home_is_here", "page_of"]
 
@@ -99,7 +100,7 @@ def _read(folder: str) -> RunJson | None:
 
 def _make(folder: str, home: str, nonce: str, page: Mapping[str, Any]) -> bool:
     """Make a part's folder; False if something else is there."""
-    os.makedirs(os.path.dirname(folder), exist_ok=True)
+    make_folders(os.path.dirname(folder))
     try:
         # Also where a shared file system has not told us yet of the run's own folder: then this is it, and it fails.
         os.mkdir(folder)
@@ -109,7 +110,7 @@ def _make(folder: str, home: str, nonce: str, page: Mapping[str, Any]) -> bool:
             present = _read(folder)
             if present is not None:
                 return present.get("nonce") == nonce
-            if os.path.exists(os.path.join(folder, "run.json")) or len(os.listdir(folder)) > 1:
+            if exists(os.path.join(folder, "run.json")) or len(os.listdir(folder)) > 1:
                 return False
             time.sleep(0.02)
     about = {
@@ -121,9 +122,9 @@ def _make(folder: str, home: str, nonce: str, page: Mapping[str, Any]) -> bool:
         "host": liveness.host_name(),
         "part": {"of": home, "home": (page.get("home") or {}).get("host", ""), "since": time.time()},
     }
-    os.makedirs(os.path.join(folder, "data", "keeper"), exist_ok=True)
+    make_folders(os.path.join(folder, "data", "keeper"))
     if page.get("remote"):
-        from rollbook.remote import begin
+        from rollbook.ground.addresses import begin
 
         begin(folder, str(page["remote"]), home=False)  # before there is a keeper, which looks for it
     with manifest.ManifestLock(folder):

@@ -9,14 +9,15 @@ import os
 import sys
 import time
 
-from rollbook import manifest
-from rollbook.clocks import STANDARD, check_clock_names
 from rollbook.errors import NothingToResume, RunError, RunExists, RunIsLive
-from rollbook.foreign import is_foreign, tolerating
+from rollbook.ground import manifest
+from rollbook.ground.clocks import STANDARD, check_clock_names
+from rollbook.ground.files import exists, make_folders
+from rollbook.ground.foreign import is_foreign, tolerating
 from rollbook.journal import liveness
 from rollbook.journal.writer import Writer
 from rollbook.run.arguments import check_total
-from rollbook.run.choosing_remote import check_place, place_to_go_on, settle_place
+from rollbook.run.choosing_remote import bring_run, check_place, place_to_go_on, settle_place
 from rollbook.run.joining import own_rank, rendezvous
 from rollbook.run.resuming import fence, find_to_resume, last_time, living_writers
 from rollbook.run.whereabouts import whereabouts
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, Literal
 
-    from rollbook.bill import Bill
-    from rollbook.shapes import RunJson
+    from rollbook.ground.bill import Bill
+    from rollbook.ground.shapes import RunJson
 
 __all__ = ["Wanted", "find_former", "open_life"]
 
@@ -85,7 +86,7 @@ class Wanted:
 class _Life:
     """A life of a run that is about to begin."""
 
-    __slots__ = ("about", "attempt", "clocks", "folder", "not_before", "remote")
+    __slots__ = ("about", "attempt", "away", "clocks", "folder", "not_before", "remote")
 
     def __init__(
         self,
@@ -96,21 +97,29 @@ class _Life:
         not_before: int,
         clocks: tuple[str, ...],
         remote: str | Literal[False] | None,
+        away: str,
     ) -> None:
+        self.away = away
         self.folder, self.about, self.attempt, self.not_before = folder, about, attempt, not_before
         self.clocks, self.remote = clocks, remote
 
 
 def find_former(wanted: Wanted) -> str | None:
-    """The folder of the run to go on with; None where a new one is to be made.
+    """The folder of the run to go on with; None where a new one is to be made. One that has an id and is not here is
+    brought out of the place.
 
     Raises:
-      NothingToResume: there is none, and there must be. RunExists: there is one, and there must not be.
+      NothingToResume: there is none, and there must be. RunExists: there is one, and there must not be. RunIsLive,
+      PlaceError: it cannot be brought.
     """
     place, run_id = wanted.place, wanted.run_id
     if wanted.resume == "never" and run_id is None:
         return None
     former = find_to_resume(place, wanted.name, run_id)
+    if former is None and run_id is not None and wanted.resume != "never" and wanted.remote:
+        takes_over = wanted.resume == "takeover"
+        bring_run(wanted.remote, wanted.project, wanted.name, run_id, wanted.root, takes_over=takes_over)
+        former = find_to_resume(place, wanted.name, run_id)
     if wanted.resume == "never" and former is not None:
         state = "a living process writes it" if living_writers(former) else "it exists"
         raise RunExists(
@@ -119,26 +128,29 @@ def find_former(wanted: Wanted) -> str | None:
         )
     if wanted.resume == "must" and former is None:
         raise NothingToResume(
-            f"init({wanted.project!r}, {wanted.name!r}, resume='must'): no run {run_id or wanted.name!r} in {place}. "
-            "Begin it with resume='allow'"
+            f"init({wanted.project!r}, {wanted.name!r}, resume='must'): no run {run_id or wanted.name!r} in {place}"
+            + (f", nor in {wanted.remote}. " if wanted.remote and run_id else ". ")
+            + "Begin it with resume='allow'"
+            + ("" if wanted.remote and run_id else "; one that was shipped comes by its run_id= and remote=")
         )
     return former
 
 
-def open_life(wanted: Wanted, former: str | None, bill: Bill) -> tuple[Writer, RunJson, list[str]]:
+def open_life(wanted: Wanted, former: str | None, bill: Bill, begun: list[Writer]) -> tuple[Writer, RunJson, list[str]]:
     """Begin a run, or go on with one: (its writer, open; its page, written; what differs from the life before).
 
     Args:
       former: the folder of the run to go on with.
       bill: what the run counts.
+      begun: is given the writer before it opens anything.
     Raises:
       RunIsLive: the run to continue is being written. RunExists: another process has made it meanwhile.
       NotARun, NewerFormat: the run to continue cannot be read. RunError: the folder cannot be written.
       PlaceError: the place to ship it to cannot be used.
     """
-    begun = time.time()
+    since = time.time()
     with manifest.ManifestLock(former):
-        life = _first_life(wanted, begun, bill) if former is None else _next_life(wanted, former, bill)
+        life = _first_life(wanted, since, bill) if former is None else _next_life(wanted, former, bill)
         about = life.about
         before: dict[str, Any] = {"config": about.get("config", {}), "seed": about.get("seed")}
         _describe(life, wanted)
@@ -153,7 +165,8 @@ def open_life(wanted: Wanted, former: str | None, bill: Bill) -> tuple[Writer, R
             not_before=life.not_before,
             whereabouts=whereabouts(),
         )
-        _add_attempt(life, begun, writer.id)
+        begun.append(writer)
+        _add_attempt(life, since, writer.id)
         _write_down(life, writer, wanted, is_new=former is None)
     if former is None:
         return writer, about, []
@@ -178,10 +191,11 @@ def _first_life(wanted: Wanted, begun: float, bill: Bill) -> _Life:
         "summary": {},
         "attempts": [],
     }
+    away = ""
     if wanted.remote:
         run = f"{wanted.project}/{os.path.basename(folder)}"
-        check_place(wanted.remote, run, about["nonce"], None, False, bill)
-    return _Life(folder, about, attempt=1, not_before=0, clocks=wanted.clocks, remote=wanted.remote)
+        away = check_place(wanted.remote, run, about["nonce"], None, False, bill)
+    return _Life(folder, about, attempt=1, not_before=0, clocks=wanted.clocks, remote=wanted.remote, away=away)
 
 
 def _next_life(wanted: Wanted, former: str, bill: Bill) -> _Life:
@@ -201,14 +215,15 @@ def _next_life(wanted: Wanted, former: str, bill: Bill) -> _Life:
     not_before = last_time(former, about)
     clocks = check_clock_names([*about.get("clocks", ())[len(STANDARD) :], *wanted.clocks[len(STANDARD) :]])
     remote = place_to_go_on(wanted.remote, about)
+    away = ""
     if remote:
         run = f"{wanted.project}/{os.path.basename(former)}"
-        check_place(remote, run, str(about.get("nonce") or ""), former, takes_over, bill)
+        away = check_place(remote, run, str(about.get("nonce") or ""), former, takes_over, bill)
     manifest.close_origin(about)
     fields: Any = about
     for name in _OF_A_LIFE:  # `close_origin` has kept them with the life before
         fields.pop(name, None)
-    return _Life(former, about, attempt=attempt, not_before=not_before, clocks=clocks, remote=remote)
+    return _Life(former, about, attempt=attempt, not_before=not_before, clocks=clocks, remote=remote, away=away)
 
 
 def _describe(life: _Life, wanted: Wanted) -> None:
@@ -270,19 +285,19 @@ def _write_down(life: _Life, writer: Writer, wanted: Wanted, *, is_new: bool) ->
     made = False
     try:
         if is_new:
-            os.makedirs(wanted.place, exist_ok=True)
+            make_folders(wanted.place)
             # of two processes that make one id at one moment, one fails here
             os.mkdir(life.folder, 0o700 if wanted.private else 0o777)
             made = True
         writer.open()
         manifest.write(life.folder, life.about)
-        settle_place(life.folder, life.remote)
+        settle_place(life.folder, life.remote, life.away)
     except FileExistsError as raised:
         if is_foreign(raised):
             raise
         state = (
             "was made by another process this moment. Join it with attach()"
-            if os.path.exists(os.path.join(life.folder, "run.json"))
+            if exists(os.path.join(life.folder, "run.json"))
             else f"is there and has no run.json. Try rollbook repair {life.folder}, or choose another id"
         )
         raise RunExists(f"init(run_id={wanted.run_id!r}): {life.folder} {state}") from None

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
+
 from rollbook.journal.lane import Receipt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Protocol
+    from typing import Any, Protocol
 
     from rollbook.capture.checkpoints.saving import Checkpoints
     from rollbook.capture.media.recorder import Media
+    from rollbook.capture.rollouts.recorder import RolloutLog
     from rollbook.capture.samples.recorder import SampleLog
     from rollbook.capture.store_dump import Store
+    from rollbook.keeper.keeper_watch import KeeperWatch
     from rollbook.keeper.main import Keeper
     from rollbook.run.foreign_rows import ForeignRows
 
@@ -29,15 +33,16 @@ class Parts:
     """The parts of one `Run`; `life` and `ticker` fill it.
 
     Attributes:
+      pid: the process whose threads, keeper and sinks these are; a forked child has none of them.
       keeper: "process", "thread", "inline", or "" for a writer that brings none.
-      keeper_may_go: its keeper looks after other runs, too, or is that of the process which opened the run; should it
-        end, whoever sees it first starts another.
+      keeper_watch: replaces the keeper process when it has died or hangs.
       keeper_thread: the Keeper that runs in a thread of this process.
       inline_sinks: the sinks that finish() feeds, where there is no other keeper.
       ticker: the run's own thread.
       native_config: the configuration as it was given, until it is written.
       formatted_config: what formatted_total_config.py holds instead of it.
       must: whether the run was opened with resume="must".
+      failure: what ended the run before its time, once it has; see `rollbook.run.failure`.
       final: tells whether the last mark was written already.
       provenance: where the code comes from, once it was looked up; {} while it is.
       stores: (scope, checkpoint) -> what was stored there since its last dump.
@@ -45,35 +50,41 @@ class Parts:
 
     __slots__ = (
         "checkpoints",
+        "failure",
         "final",
         "foreign_rows",
         "formatted_config",
         "inline_sinks",
         "keeper",
-        "keeper_may_go",
         "keeper_thread",
+        "keeper_watch",
         "media",
         "must",
         "native_config",
+        "pid",
         "provenance",
+        "rollouts",
         "samples",
         "stores",
         "ticker",
     )
 
     def __init__(self) -> None:
+        self.pid = os.getpid()
         self.keeper = ""
-        self.keeper_may_go = False
         self.keeper_thread: Keeper | None = None
+        self.keeper_watch: KeeperWatch | None = None
         self.inline_sinks: list[object] = []
         self.ticker: Rounds | None = None
         self.native_config: object = None
         self.formatted_config: str | None = None
         self.must = False
+        self.failure: dict[str, Any] | None = None
         self.final = Receipt()
         self.provenance: dict[str, object] | None = None
         self.stores: dict[tuple[str, str], Store] = {}
         self.media: Media | None = None
+        self.rollouts: RolloutLog | None = None
         self.samples: SampleLog | None = None
         self.checkpoints: Checkpoints | None = None
         self.foreign_rows: ForeignRows | None = None

@@ -9,16 +9,17 @@ from __future__ import annotations
 import os
 import time
 
-from rollbook import manifest
-from rollbook.errors import NotARun
-from rollbook.foreign import is_foreign, tolerating
+from rollbook.errors import ForeignManifest, NotARun
+from rollbook.ground import manifest
+from rollbook.ground.files import exists
+from rollbook.ground.foreign import is_foreign, tolerating
 from rollbook.journal import liveness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from rollbook.shapes import RunJson
+    from rollbook.ground.shapes import RunJson
 
 __all__ = ["fence", "find_to_resume", "last_time", "living_writers"]
 
@@ -41,7 +42,7 @@ def find_to_resume(place: str, name: str, run_id: str | None) -> str | None:
         except NotARun as raised:
             if is_foreign(raised):
                 raise
-            if os.path.exists(os.path.join(entry.path, "run.json")):
+            if not isinstance(raised, ForeignManifest) and exists(os.path.join(entry.path, "run.json")):
                 raise  # it may be the very one: to begin anew beside it, or to go on with an older one, would be wrong
             continue
         if run_id and about["id"] != run_id:
@@ -66,7 +67,7 @@ def living_writers(folder: str) -> list[dict[str, Any]]:
         return []
     for name in names:
         path = os.path.join(journal, name)
-        if os.path.exists(os.path.join(path, "closed.json")):
+        if exists(os.path.join(path, "closed.json")):
             continue
         try:
             with open(os.path.join(path, "writer.json"), encoding="utf-8") as file:

@@ -11,21 +11,21 @@ import os
 import time
 from _thread import get_ident
 
-from rollbook import manifest
-from rollbook.clocks import UNKNOWN, as_clock
 from rollbook.errors import BadInput, InvalidName, NothingToResume
-from rollbook.foreign import is_foreign, tolerating
+from rollbook.ground import manifest
+from rollbook.ground.addresses import backlog
+from rollbook.ground.clocks import UNKNOWN, as_clock
+from rollbook.ground.foreign import is_foreign, tolerating
 from rollbook.journal.recovery import Turns
-from rollbook.remote import backlog
 from rollbook.run.process_state import Parts
 from rollbook.run.scope import Scope
 from rollbook.run.summary import SummaryWords
-from rollbook.run.troubles import Troubles
+from rollbook.run.troubles import Troubles, keeper_bill
 from rollbook.run.watched_dict import Watched
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from pathlib import Path
     from types import TracebackType
     from typing import Any, Self
@@ -34,9 +34,10 @@ if TYPE_CHECKING:
     from rollbook.capture.checkpoints.restoring import Restored
     from rollbook.capture.checkpoints.saving import Checkpoint, Checkpoints
     from rollbook.capture.media.recorder import Media
+    from rollbook.capture.rollouts.recorder import RolloutLog
     from rollbook.capture.samples.recorder import SampleLog
+    from rollbook.ground.shapes import Attempt, CutJson, RunJson
     from rollbook.journal.writer import Writer
-    from rollbook.shapes import Attempt, CutJson, RunJson
 
 __all__ = ["Run"]
 
@@ -120,7 +121,7 @@ class Run(Scope):
 
     def show(self, height: int = 640) -> Any:
         """The page of this run in a notebook's cell, live; `height` in pixels. Served on 127.0.0.1 by this process."""
-        from rollbook._views import show
+        from rollbook.ground.views import show
 
         return show(self._folder, height)
 
@@ -188,6 +189,15 @@ class Run(Scope):
         return self._parts.samples
 
     @property
+    def rollouts(self) -> RolloutLog:
+        """Rollouts of language models and agents: `begin`, `log_many`, `trained`, `dropped` (capture.rollouts)."""
+        if self._parts.rollouts is None:
+            from rollbook.capture.rollouts.recorder import RolloutLog
+
+            self._parts.rollouts = RolloutLog(self)
+        return self._parts.rollouts
+
+    @property
     def checkpoints(self) -> Checkpoints:
         """The checkpoints of the run (capture.checkpoints)."""
         if self._parts.checkpoints is None:
@@ -206,6 +216,7 @@ class Run(Scope):
         keep: int | None = None,
         higher_is_better: bool = True,
         rng: bool | Mapping[str, object] = True,
+        through: str | Collection[str] = (),
         **clocks: object,
     ) -> Checkpoint:
         """Save a checkpoint atomically and note exactly where in the run it was made.
@@ -219,6 +230,9 @@ class Run(Scope):
           keep: how many to keep beside the best; older ones are deleted. None keeps all.
           higher_is_better: False for a loss.
           rng: keep the random states of this process; a dict names generators of your own to keep as well.
+          through: clocks, such as "env_step". A `restore` then also keeps what was logged after the save, as long as
+            none of them had moved on: an evaluation of the model that was just saved. By default what came after the
+            save is abandoned, and a program that goes on from there logs it again.
         Returns:
           The checkpoint: `id`, `path`, `clocks`, `score`, `is_best`. After a failure (counted), and after the
           end of the run, it is false and its path is None.
@@ -233,6 +247,15 @@ class Run(Scope):
             )
             return Checkpoint("", None, {})
         self.clock(**clocks)
+        through = [through] if isinstance(through, str) else list(through)
+        for name in through:
+            if name not in self.writer.clocks:
+                known = ", ".join(self.writer.clocks)
+                self.count(
+                    "checkpoint_through",
+                    message=f"save_checkpoint(through={name!r}): there is no such clock, so it is not used. "
+                    f"The run has {known}",
+                )
         return self.checkpoints.save(
             state,
             score=score,
@@ -242,6 +265,7 @@ class Run(Scope):
             clocks=self.clocks_now(),
             higher_is_better=higher_is_better,
             rng=rng,
+            through=through,
         )
 
     def restore(
@@ -267,7 +291,7 @@ class Run(Scope):
           NothingToResume: there is no such checkpoint, and the run was opened with resume="must".
         """
         from rollbook.book.checkpoints import checkpoint_rows, choose_checkpoint, file_of_checkpoint
-        from rollbook.capture.checkpoints.restoring import Restored, known_clocks, place_of
+        from rollbook.capture.checkpoints.restoring import Restored, known_clocks, place_of, through_clocks
 
         rows = checkpoint_rows(self.book.checkpoints())
         row = choose_checkpoint(rows, which, self._folder)
@@ -290,7 +314,13 @@ class Run(Scope):
             row, file_of_checkpoint(row, self._folder), known_clocks(row, self.writer.clocks), weights_only
         )
         restored.load()
-        self._rewind_to(*place_of(row), restored.id)
+        attempt, cut = place_of(row)
+        through = through_clocks(row)
+        if through:
+            from rollbook.book.rewind import cut_through
+
+            cut = cut_through(self._folder, attempt, cut, str(row["writer"]), through)
+        self._rewind_to(attempt, cut, restored.id)
         self._set_clocks(restored.clocks)
         if random_states:
             for problem in restored.set_random_states(generators):
@@ -535,7 +565,8 @@ class Run(Scope):
         Keys: rows, seconds (of the callers' time), microseconds_per_row (their mean), pending (device values),
         media (bytes handed over; files and bytes kept, evicted and failed; what is kept at most), drops {cause: count},
         names {cause of a drop: {key: count}}, remarks {cause: count} of what was said and cost no row or value,
-        remote (of a run that is shipped: how far that is, see `rollbook.remote.backlog`).
+        remote (of a run that is shipped: how far that is, see `rollbook.ground.addresses.backlog`), keeper (whether
+        one is at_work, how often another was started because one had died or hung, and its troubles: {what: why}).
         """
         rows, spent = self.writer.rows_written(), self.writer.seconds_spent()
         media = self._parts.media
@@ -546,7 +577,8 @@ class Run(Scope):
             "pending": len(self.writer.device_values.numbers),
             "media": media.bill() if media is not None else {},
             "drops": dict(self.writer.bill.counts),
-            "remote": backlog(self._folder) or {},
+            "remote": backlog(self._folder, since=float(self._attempt_entry().get("started") or 0.0)) or {},
+            "keeper": keeper_bill(self._folder, self._parts),
             "names": {cause: dict(names) for cause, names in self.writer.bill.names.items()},
             "remarks": dict(self.writer.bill.remarks),
         }
@@ -580,6 +612,10 @@ class Run(Scope):
         bill.raise_held()
 
     def _finish(self, status: str) -> None:
+        if self.status == "running" and status != "finished" and self._parts.failure is None:
+            from rollbook.run.ending import failure
+
+            self._parts.failure = failure()
         while self.status == "running" and self._last_words:
             asked_in, work = self._last_words.pop()
             if asked_in == os.getpid():

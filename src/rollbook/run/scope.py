@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 
-from rollbook.clocks import UNKNOWN
 from rollbook.errors import BadInput, InvalidName, LoggingFailed
-from rollbook.foreign import is_foreign
+from rollbook.ground.clocks import UNKNOWN
+from rollbook.ground.foreign import is_foreign
+from rollbook.ground.values.arrays import host_array, is_tensor
 from rollbook.journal.histograms import histogram_columns
 from rollbook.journal.unusual_calls import UnusualCalls
-from rollbook.values.arrays import host_array, is_tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rollbook.capture.store_dump import Store
     from rollbook.capture.timers import Timers
     from rollbook.journal.channel import Channel
+    from rollbook.journal.lane import Receipt
     from rollbook.journal.writer import Writer
     from rollbook.run.open_run import OpenRun
 
@@ -155,6 +156,7 @@ class Scope:
         *,
         clock_columns: Mapping[str, object] | None = None,
         time_column: object = None,
+        receipt: Receipt | None = None,
         **clocks: object,
     ) -> int:
         """Append n rows to a table as one frame.
@@ -167,7 +169,9 @@ class Scope:
             None stands for all n rows; with n = 1 other plain values may stand without a list, too.
           n: how many rows.
           clock_columns: clock -> n readings, where they differ from row to row.
-          time_column: n times in monotonic ns (`rollbook.clocks.now`).
+          time_column: n times in monotonic ns (`rollbook.ground.clocks.now`).
+          receipt: for rows that must stand once: nothing is written if an earlier call with the same receipt, cut
+            short by an exception of others (Ctrl-C, a time limit), has written them.
         Returns:
           The frame's sequence number; 0 if it was refused (counted).
         """
@@ -186,6 +190,9 @@ class Scope:
                 payload["clock_columns"] = self._columns(table, clock_columns, n) if n != 1 else dict(clock_columns)
             if time_column is not None and (n == 1 or self._columns(table, {"time": time_column}, n)):
                 payload["time_column"] = time_column
+            if receipt is not None:
+                self.run.writer.frame_once(receipt, payload)
+                return receipt.seq
             return self.run.write_aside(payload) if table == "text" else self.run.writer.frame(payload)
         except LoggingFailed:
             raise
@@ -241,7 +248,7 @@ class Scope:
             )
             return
         (n,) = lengths
-        single = {name: value for name, value in clocks.items() if not _is_column(value)}
+        single: dict[str, Any] = {name: value for name, value in clocks.items() if not _is_column(value)}
         arrays = {name: _host_column(value) for name, value in clocks.items() if _is_column(value)}
         uneven = [name for name, column in arrays.items() if len(column) != n]
         for name in uneven:
@@ -277,7 +284,7 @@ class Scope:
         self._guard(lambda: self.record("text", {"key": "note", "text": str(text)}, **clocks))
 
     def log_histogram(self, key: str, values: Any, **clocks: Any) -> None:
-        """Keep a distribution: an array of numbers, or a `rollbook.values.Histogram`.
+        """Keep a distribution: an array of numbers, or a `rollbook.ground.values.Histogram`.
 
         Up to 4,096 numbers are kept raw and binned when read; more are binned now (64 bins), with their exact minimum,
         maximum, sum and sum of squares.
@@ -293,7 +300,7 @@ class Scope:
                 raise
             raise BadInput(
                 f"log_histogram({key!r}, …): found {type(values).__name__} ({err}); pass numbers, an array of numbers "
-                "or a rollbook.values.Histogram"
+                "or a rollbook.ground.values.Histogram"
             ) from None
 
     def log_image(self, key: str, image: object, **clocks: object) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from rollbook.bill import Bill, warn_caller
-from rollbook.clocks import check_clock_names
 from rollbook.errors import BadInput, suggesting
+from rollbook.ground.bill import Bill, warn_caller
+from rollbook.ground.clocks import check_clock_names
 from rollbook.run.arguments import (
     check_clock_list,
     check_name,
@@ -20,17 +20,20 @@ from rollbook.run.arguments import (
 from rollbook.run.attaching import attach
 from rollbook.run.choosing_remote import asked_place
 from rollbook.run.current import end_former, interactive
+from rollbook.run.ending import status_of
 from rollbook.run.joining import elder
+from rollbook.run.needed import import_needed
 from rollbook.run.opening import Wanted, find_former, open_life
-from rollbook.run.start_and_finish import start
+from rollbook.run.start_and_finish import start, undo
 from rollbook.sinks import DEFAULT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from rollbook.ground.shapes import RunJson
+    from rollbook.journal.writer import Writer
     from rollbook.run.run import Run
-    from rollbook.shapes import RunJson
 
 __all__ = ["attach", "init"]
 
@@ -130,6 +133,7 @@ def init(
         if older is not None:
             return attach(older, strict=strict)
 
+    import_needed(plan, keeper)
     if interactive():
         end_former(project, name)
     bill = Bill(strict)
@@ -156,13 +160,19 @@ def init(
         },
     )
     former = find_former(wanted)
-    writer, about, differs = open_life(wanted, former, bill)
-    _say_what_differs(about, differs)
-    run = start(writer.run_folder, about, writer, plan, keeper, config, resume == "must")
-    _say_what_is_hidden(settings)
-    for problem in config_problems:
-        bill.count("config_as_repr", message=f"config: {problem}")
-    return run
+    begun: list[Writer] = []
+    try:
+        writer, about, differs = open_life(wanted, former, bill, begun)
+        _say_what_differs(about, differs)
+        run = start(writer.run_folder, about, writer, plan, keeper, config, resume == "must")
+        _say_what_is_hidden(settings)
+        for problem in config_problems:
+            bill.count("config_as_repr", message=f"config: {problem}")
+        return run
+    except BaseException as err:
+        for writer in begun:
+            undo(writer, former is None, status_of(type(err)))
+        raise
 
 
 def _say_what_differs(about: RunJson, phrases: list[str]) -> None:

@@ -5,24 +5,26 @@ from __future__ import annotations
 import os
 import time
 
-from rollbook.clocks import now
-from rollbook.files import write_json
-from rollbook.foreign import is_foreign
-from rollbook.remote import backlog
+from rollbook.ground import manifest
+from rollbook.ground.addresses import backlog
+from rollbook.ground.clocks import now
+from rollbook.ground.files import exists, is_folder, make_folders, names_in, write_json
+from rollbook.ground.foreign import is_foreign, tolerating
 from rollbook.run import ending
 from rollbook.run.current import opened
+from rollbook.run.failure import report_in_alerts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from rollbook.ground.shapes import Plan as AskedOfKeeper
+    from rollbook.ground.shapes import RunJson
     from rollbook.journal.writer import Writer
     from rollbook.run.arguments import Plan
     from rollbook.run.run import Run
-    from rollbook.shapes import Plan as AskedOfKeeper
-    from rollbook.shapes import RunJson
 
-__all__ = ["end", "start"]
+__all__ = ["end", "start", "undo"]
 
 FINISH_SECONDS = 10.0
 """How long finish() waits for the keeper to seal and to drain the sinks."""
@@ -44,6 +46,7 @@ def start(
     from rollbook.run.ticker import Ticker
 
     run = Run(folder=Path(folder), about=about, writer=writer, end=end)
+    opened.append(run)  # from now on `undo` finds it
     local: object = None
     if plan is not None:
         _write_plan(folder, plan, about)
@@ -55,10 +58,11 @@ def start(
     run._parts.keeper, run._parts.native_config, run._parts.must = keeper, native_config, must
     if keeper == "process":
         try:
-            from rollbook.keeper.launch import launch, may_share
+            from rollbook.keeper.keeper_watch import KeeperWatch
+            from rollbook.keeper.launch import launch
 
             launch(folder)
-            run._parts.keeper_may_go = plan is None or may_share(folder)
+            run._parts.keeper_watch = KeeperWatch(folder, lambda *found: _report_keeper(run, *found))
         except OSError as err:
             if is_foreign(err):
                 raise
@@ -71,14 +75,36 @@ def start(
     elif keeper == "thread":
         from rollbook.keeper.main import Keeper
 
-        run._parts.keeper_thread = Keeper(folder, sinks=plan.local if plan else []).start_thread()
+        run._parts.keeper_thread = Keeper(folder, sinks=plan.local if plan else [])
+        run._parts.keeper_thread.start_thread()
     late = (lambda: _provenance(run),) if plan is not None else ()
     ticker = Ticker(run, local, late)
     run._parts.ticker = ticker
     ticker.start()
     ending.watch(run)
-    opened.append(run)
     return run
+
+
+def undo(writer: Writer, made: bool, status: str) -> None:
+    """Close what `init` or `attach` opened and does not return: the run can be continued, by this process, too.
+
+    Args:
+      made: whether the run is a new one; without a row, and before anything ran beside the program, its folder goes.
+      status: what the run ended as.
+    """
+    run = next((run for run in opened if run.writer is writer), None)
+    if run is not None:
+        run.finish(status)
+        return
+    if exists(os.path.join(writer.folder, "writer.json")):
+        writer.opened = True
+        writer.close()
+    journal = os.path.join(writer.run_folder, "data", "journal")
+    others = names_in(journal) - {os.path.basename(writer.folder)}
+    if made and not others and manifest.look(writer.run_folder).get("nonce", writer.nonce) == writer.nonce:
+        import shutil
+
+        shutil.rmtree(writer.run_folder, ignore_errors=True)
 
 
 def end(run: Run, status: str) -> None:
@@ -87,15 +113,21 @@ def end(run: Run, status: str) -> None:
         return
     if run in opened:
         opened.remove(run)
-    ticker = run._parts.ticker
+    # Of a forked child's parent neither thread nor sinks are here, only locks that their threads may have held.
+    ticker = run._parts.ticker if run._parts.pid == os.getpid() else None
     if ticker is not None:
         ticker.stop()
+    failure: dict[str, Any] = {"failure": run._parts.failure} if run._parts.failure else {}
+    if failure and not run.writer.main and not run.writer.closed:
+        with tolerating(Exception):
+            report_in_alerts(run, f"writer {run.writer.id} ended", failure["failure"])
     ended = max(time.time(), (now() + run.writer.time_offset) / 1e9)  # the host's clock may have been set back
     if run.writer.main:
         _fold_provenance(run)
-        run.writer.frame_once(run._parts.final, {"mark": "final", "status": status})
+        run.writer.frame_once(run._parts.final, {"mark": "final", "status": status, **failure})
         run.about["status"], run.about["ended"] = status, ended
-        run._attempt_entry().update({"ended": ended, "status": status})
+        entry: Any = run._attempt_entry()
+        entry.update({"ended": ended, "status": status, **failure})
         run.write_about()
     run.writer.close()
     if run.writer.main:
@@ -123,7 +155,7 @@ def _say_what_waits(run: Run) -> None:
     """Of a run that is shipped: what is not in its place yet. Its keeper goes on, and `rollbook push` does the rest."""
     if not run.writer.main or not run.about.get("remote"):
         return
-    state = backlog(run.folder)
+    state = backlog(run.folder, since=float(run._attempt_entry().get("started") or 0.0))
     if state is None or (state.get("done") and state.get("final")):
         return
     files, size = state.get("waiting_files"), state.get("waiting_bytes")
@@ -138,10 +170,11 @@ def _say_what_waits(run: Run) -> None:
 
 def _let_keeper_finish(run: Run) -> None:
     mode = run._parts.keeper
-    if not os.path.isdir(run.folder):  # the run was removed: nothing must bring its folder back
+    if not is_folder(run.folder):  # the run was removed: nothing must bring its folder back
         return
     if mode == "thread" and run._parts.keeper_thread is not None:
-        run._parts.keeper_thread.finish(FINISH_SECONDS)
+        if run._parts.pid == os.getpid():
+            run._parts.keeper_thread.finish(FINISH_SECONDS)
     elif mode == "inline":
         if run.writer.main:
             _keep_here(run)
@@ -163,6 +196,12 @@ def _keep_here(run: Run) -> None:
     for _ in range(3):
         keeper = Keeper(str(run.folder), sinks=run._parts.inline_sinks)
         keeper.run_to_end()
+        if undone := keeper.left_undone():
+            run.count(
+                "unfinished",
+                message=f"{undone} and was ended; the journal has every row, and readers find them there. Finish with: "
+                f"rollbook repair {run.folder}",
+            )
         if keeper.phase == "running":  # others still write, and nobody looks after them
             launch(run.folder)
         if keeper.phase != "taken":
@@ -174,9 +213,17 @@ def _keep_here(run: Run) -> None:
             return
 
 
+def _report_keeper(run: Run, cause: str, words: str, is_lasting: bool) -> None:
+    """A keeper that was replaced costs nothing; none at all does, until `finish`."""
+    if is_lasting:
+        run.count(cause, message=words)
+    else:
+        run.writer.bill.remark(cause, words)
+
+
 def _write_plan(folder: str, plan: Plan, about: RunJson) -> None:
     path = os.path.join(folder, "data", "keeper")
-    os.makedirs(path, exist_ok=True)
+    make_folders(path)
     asked: AskedOfKeeper = {"sinks": plan.for_keeper, "x": about.get("x", ""), "host_seconds": 10, "rules": plan.rules}
     write_json(os.path.join(path, "plan.json"), asked)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import time
 
-from rollbook import manifest
-from rollbook.foreign import tolerating
+from rollbook.ground import manifest
+from rollbook.ground.foreign import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 
-from rollbook.foreign import is_foreign
+from rollbook.ground.foreign import is_foreign, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +19,9 @@ __all__ = ["Ticker"]
 
 FIRST_COST_SECONDS, COST_SECONDS = 1.0, 10.0
 """How soon a run first writes down what rollbook costs it, and how often from then on."""
+
+_MOST_LOOKS, _LOOK_SECONDS = 10, 0.03
+"""How often a round looks whether a sync that is late has come, and how long it waits in between."""
 
 
 class Ticker(threading.Thread):
@@ -36,7 +39,7 @@ class Ticker(threading.Thread):
         self._stop_event = threading.Event()
         self._cost_due = time.monotonic() + FIRST_COST_SECONDS
         self._told_rows = 0  # that had been written when the last such row was
-        self._kept_until = 0.0
+        self._sync_before = 0.0  # when the sync before the one that the next round follows was; 0.0: it follows none
         self._synced = os.path.join(run.folder, "data", "keeper", "durable.json")
         self._log = run.writer.make_log(
             run.writer.channel(prefix="rollbook/", scope="rollbook", current=run._channel.current)
@@ -47,6 +50,7 @@ class Ticker(threading.Thread):
         self.tick()
         pause = self._seconds / 8
         while not self._stop_event.wait(pause):
+            self._await_sync()
             self.tick()
             pause = 2 * pause if 2 * pause < self._seconds else self._until_synced()
 
@@ -54,16 +58,26 @@ class Ticker(threading.Thread):
         """Seconds until shortly after the keeper's next sync, which makes every page clean: the pages that the coming
         rows go to are then faulted in here and not inside `log`.
         """
-        try:
-            since = time.time() - os.stat(self._synced).st_mtime
-        except OSError as raised:
-            if is_foreign(raised):
-                raise
-            return self._seconds
+        synced_at = self._synced_at()
+        since = time.time() - synced_at
         if not 0 <= since < 2:
             return self._seconds
+        self._sync_before = synced_at
         pause = self._seconds - since + 0.03
         return pause if pause >= self._seconds / 2 else pause + self._seconds
+
+    def _await_sync(self) -> None:
+        """Wait a little longer for the sync that this round is to follow: a keeper that is at work is late."""
+        before, self._sync_before = self._sync_before, 0.0
+        for _ in range(_MOST_LOOKS if before else 0):
+            if self._synced_at() != before or self._stop_event.wait(_LOOK_SECONDS):
+                return
+
+    def _synced_at(self) -> float:
+        """When the keeper last synced, in unix seconds; 0.0 where it has not."""
+        with tolerating(OSError):
+            return os.stat(self._synced).st_mtime
+        return 0.0
 
     def tick(self, final: bool = False) -> None:
         """One round. What goes wrong is counted; it never ends the thread. A strict run hears of it from `finish`."""
@@ -119,14 +133,10 @@ class Ticker(threading.Thread):
             run.write_about()
 
     def _see_keeper(self) -> None:
-        """A keeper that ended before those who write is started again by whichever of them sees it first."""
-        if not self._run._parts.keeper_may_go or self._run.writer.closed or time.monotonic() < self._kept_until:
-            return
-        self._kept_until = time.monotonic() + 2.0
-        from rollbook.keeper.launch import is_kept, launch
-
-        if not is_kept(self._run.folder) and os.path.isdir(self._run.folder):
-            launch(self._run.folder)
+        """A keeper that ended or hangs while this process writes is replaced."""
+        watch = self._run._parts.keeper_watch
+        if watch is not None and not self._run.writer.closed:
+            watch.look()
 
     def _own_cost(self) -> None:
         """What rollbook itself costs becomes part of the run, every ten seconds in which something was logged."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 
-from rollbook.files import read_json
-from rollbook.foreign import tolerating
+from rollbook.ground.files import read_json
+from rollbook.ground.foreign import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pathlib import Path
     from typing import Protocol
 
     from rollbook.run.open_run import OpenRun
+    from rollbook.run.process_state import Parts
 
     class CountingRun(OpenRun, Protocol):
         """What is asked of the run beside that."""
@@ -19,7 +21,11 @@ if TYPE_CHECKING:
         def count(self, cause: str, n: int = 1, message: str = "", name: str = "") -> None: ...
 
 
-__all__ = ["Troubles"]
+__all__ = ["Troubles", "keeper_bill"]
+
+
+_CAUSES = {"remote": "remote", "seal": "seal_failures"}
+"""What the keeper does besides feeding sinks -> the cause under which its failures are counted."""
 
 
 class Troubles:
@@ -40,7 +46,7 @@ class Troubles:
             failures = trouble.get("failures") if isinstance(trouble, dict) else None
             if type(failures) is int and failures > self._told.get(name, 0):
                 message = f"{trouble.get('words')}. See data/keeper/log in the run's folder"
-                cause = "remote" if name == "remote" else f"sink_{name}"
+                cause = _CAUSES.get(name) or f"sink_{name}"
                 self._run.count(cause, failures - self._told.get(name, 0), message=message)
                 self._told[name] = failures
                 is_new = True
@@ -55,3 +61,17 @@ class Troubles:
     @property
     def _path(self) -> str:
         return os.path.join(self._run.folder, "data", "keeper", "troubles.json")
+
+
+def keeper_bill(folder: Path, parts: Parts) -> dict[str, object]:
+    """What `Run.bill` has of the keeper; {} for a writer that brings none."""
+    if not parts.keeper:
+        return {}
+    from rollbook.keeper.own_files import Lock, troubles_path
+
+    troubles = read_json(troubles_path(str(folder)))
+    return {
+        "at_work": Lock(str(folder)).taken(),
+        "restarts": parts.keeper_watch.starts if parts.keeper_watch is not None else 0,
+        "troubles": {what: str(why.get("words")) for what, why in troubles.items() if isinstance(why, dict)},
+    }

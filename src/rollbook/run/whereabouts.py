@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 
-from rollbook.foreign import tolerating
+from rollbook.ground.foreign import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,11 +45,10 @@ def _in_ray(ray: object, context: Any) -> dict[str, object]:
         return place  # the driver: asked for its actor, Ray would print a warning
     actor = context.get_actor_id()
     if actor:
-        place |= {
-            "actor": actor,
-            "name": context.get_actor_name(),
-            "restarted": bool(context.was_current_actor_reconstructed),
-        }
+        with warnings.catch_warnings():  # Ray's own property asks one that Ray calls deprecated, and prints that
+            warnings.simplefilter("ignore")
+            restarted = bool(context.was_current_actor_reconstructed)
+        place |= {"actor": actor, "name": context.get_actor_name(), "restarted": restarted}
     else:
         place["task"] = context.get_task_name()
     return {name: value for name, value in place.items() if value not in (None, "")}

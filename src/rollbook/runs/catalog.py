@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import builtins
 import hashlib
+import itertools
 import os
 import stat
 from collections.abc import Iterator
 from operator import itemgetter
 from typing import Any
 
-from rollbook import manifest
-from rollbook.errors import RollbookError, RunNotFound
-from rollbook.files import replacing, user_cache
-from rollbook.remote import is_address
+from rollbook.errors import ForeignManifest, RollbookError, RunNotFound
+from rollbook.ground import manifest
+from rollbook.ground.addresses import is_address
+from rollbook.ground.files import replacing, user_cache
 from rollbook.runs.fields import FIELDS
 from rollbook.runs.run_set import RunSet
 from rollbook.storage.status import derived
 
-__all__ = ["open", "stamped"]
+__all__ = ["found", "open", "stamped"]
 
 _DEEPEST = 3
 """How many folders below the root a run may lie: <root>/<project>/<run>, and one to spare."""
@@ -35,7 +36,8 @@ def open(path: str | os.PathLike[str] = "runs") -> RunSet:
     """All runs below a folder (or the one run that the folder is), as they are now.
 
     Args:
-      path: a folder of projects, a project, or a run; or the address of one in a store, such as "s3://bucket/prefix".
+      path: a folder of projects, a project, or a run; or the address of one in a store, such as "s3://bucket/prefix",
+        or its path, where the store is a folder.
     Raises:
       RunNotFound: there is no such folder. A folder without runs gives an empty set.
       NotARun, NewerFormat: the folder is one run, and its run.json cannot be read. Among many runs such a one is left
@@ -45,15 +47,23 @@ def open(path: str | os.PathLike[str] = "runs") -> RunSet:
         from rollbook.runs.remote import open_address
 
         return open_address(str(path))
-    root = os.path.abspath(os.fspath(path))
+    root = os.path.abspath(os.path.expanduser(os.fspath(path)))
     if not os.path.isdir(root):
         raise RunNotFound(f"open({os.fspath(path)!r}): there is no such folder. Runs lie in 'runs', or where dir= said")
     if os.path.lexists(manifest.path_of(root)):
-        manifest.read(root)  # somebody asked for this very run: if it cannot be read, that is the answer
+        try:
+            manifest.read(root)  # somebody asked for this very run: if it cannot be read, that is the answer
+        except ForeignManifest:  # a folder like any other
+            pass
     folders = sorted(_find(root, 0), key=itemgetter(0))
     problems: list[str] = []
     rows = _load(root, folders, problems)
     return RunSet([row for row in rows if row is not None], root, problems)
+
+
+def found(root: str, most: int) -> int:
+    """How many folders with a run.json lie below a folder, counted up to `most`; none of them is read."""
+    return sum(1 for _ in itertools.islice(_find(os.path.abspath(root), 0), most))
 
 
 def stamped(root: str) -> dict[str, tuple[_Stamp, dict[str, Any]]]:
@@ -72,6 +82,10 @@ def _find(folder: str, depth: int) -> Iterator[tuple[str, os.stat_result]]:
     if page is not None:
         yield folder, page
         return
+    yield from _below(folder, depth)
+
+
+def _below(folder: str, depth: int) -> Iterator[tuple[str, os.stat_result]]:
     if depth >= _DEEPEST:
         return
     try:
@@ -101,7 +115,16 @@ def _page(folder: str) -> os.stat_result | None:
 
 def _load(root: str, folders: list[tuple[str, os.stat_result]], problems: list[str]) -> list[dict[str, object] | None]:
     cache = _Cache(root) if len(folders) >= _WORTH_A_CACHE else None
-    rows = [_row(folder, page, cache, problems) for folder, page in folders]
+    rows: list[dict[str, object] | None] = []
+    waiting = folders[::-1]
+    while waiting:
+        folder, page = waiting.pop()
+        try:
+            rows.append(_row(folder, page, cache, problems))
+        except ForeignManifest as err:  # of a neighbour, below which runs may lie
+            problems.append(str(err))
+            depth = os.path.relpath(folder, root).count(os.sep) + (folder != root)
+            waiting += sorted(_below(folder, depth), key=itemgetter(0), reverse=True)
     if cache is not None and cache.was_read:
         cache.save({folder: _known[folder] for folder, _ in folders if folder in _known})
     return rows
@@ -113,6 +136,8 @@ def _row(folder: str, page: os.stat_result, cache: _Cache | None, problems: list
     if known is None or known[0] != stamp:
         try:
             known = (stamp, _fields(folder))
+        except ForeignManifest:
+            raise
         except (RollbookError, OSError) as err:
             problems.append(str(err))
             return None

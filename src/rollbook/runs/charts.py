@@ -144,7 +144,7 @@ def _comparison(asked: _Asked, chart: str) -> Comparison:
         raise BadInput(f"plot(chart={chart!r}): say what makes the groups, such as by='config.algo'")
     usual: dict[str, object] = {
         "score": "mean of the last 10%", "task": None, "normalise": None, "statistic": None, "plan": None,
-        "delta": None, "floor": None, "seed": 0,
+        "delta": None, "floor": None, "direction": None, "seed": 0,
     }  # fmt: skip
     return comparison_of(asked.rows, asked.root, asked.keys[0], asked.by, x=asked.x, **{**usual, **asked.options})
 
@@ -157,7 +157,7 @@ _ALIGNMENT = tuple(
     name for name, taken in inspect.signature(align).parameters.items() if taken.kind is taken.KEYWORD_ONLY
 )
 _CURVES = ("statistic", "points", "seed", "level", "draws", "task", "normalise", "whole_curve", *_ALIGNMENT)
-_COMPARED = ("score", "task", "normalise", "statistic", "plan", "delta", "floor", "seed")
+_COMPARED = ("score", "task", "normalise", "statistic", "plan", "delta", "floor", "direction", "seed")
 _MAKERS: dict[str, tuple[Callable[[_Asked, str, dict[str, object]], Picture], tuple[str, ...]]] = {
     "curves": (_curves, (*_CURVES, "seeds", "extremes")),
     "small_multiples": (_small_multiples, (*_CURVES, "seeds", "extremes")),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rollbook._optional import need
 from rollbook.book.expressions import condition
 from rollbook.errors import BadInput
+from rollbook.ground.optional import need
 from rollbook.runs.fields import check_field, column_of, values_at
 
 TYPE_CHECKING = False
@@ -17,9 +17,16 @@ if TYPE_CHECKING:
 __all__ = ["holds"]
 
 
-def holds(text: str, rows: Sequence[Mapping[str, object]]) -> list[bool]:
+def holds(
+    text: str,
+    rows: Sequence[Mapping[str, object]],
+    evaluate: Callable[[str, pa.Table], list[bool | None]] | None = None,
+) -> list[bool]:
     """For which of these runs a condition is true. Where a run has nothing to compare, it is not.
 
+    Args:
+      evaluate: gives the column that a query finds, of a table called `fields`, or raises BadInput; by default DuckDB
+        in this process does.
     Raises:
       BadInput: it cannot be read; it names a field that no run has; or it compares things that have no order.
     """
@@ -32,18 +39,26 @@ def holds(text: str, rows: Sequence[Mapping[str, object]]) -> list[bool]:
         names[path] = name
     if not rows:
         return []
-    duckdb = need("duckdb", extra="sql", why="where()")
     table, view, mixed = _columns(names, rows)
+    query = f"select coalesce(({expression.text})::boolean, false) from (select {view} from fields) as runs"
     try:
-        with duckdb.connect(config={"enable_external_access": "false"}) as connection:
-            connection.register("fields", table)
-            query = f"select coalesce(({expression.text})::boolean, false) from (select {view} from fields) as runs"
-            (answer,) = connection.execute(query).fetchnumpy().values()
-            return [bool(wanted) for wanted in answer.tolist()]
-    except duckdb.Error as err:
+        return [bool(wanted) for wanted in (evaluate or _evaluated)(query, table)]
+    except BadInput as err:
         said = str(err).strip().partition("\n")[0]
         odd = f" Runs disagree about what {', '.join(mixed)} is, so it is compared as text." if mixed else ""
         raise BadInput(f"{asked} cannot be answered: {said}.{odd}") from None
+
+
+def _evaluated(query: str, table: pa.Table) -> list[bool | None]:
+    duckdb = need("duckdb", extra="sql", why="where()")
+    try:
+        with duckdb.connect(config={"enable_external_access": "false"}) as connection:
+            connection.register("fields", table)
+            (answer,) = connection.execute(query).fetchnumpy().values()
+            values: list[bool | None] = answer.tolist()
+            return values
+    except duckdb.Error as err:
+        raise BadInput(str(err)) from None
 
 
 def _columns(

@@ -9,9 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from rollbook import manifest
 from rollbook.compare import Association, association
 from rollbook.errors import RollbookError
+from rollbook.ground import manifest
+from rollbook.ground.brief import brief
 from rollbook.runs.fields import leaves
 from rollbook.runs.results import scores_of
 from rollbook.storage.columns import floats, integers, strings
@@ -22,6 +23,7 @@ _LACKING = "(not set)"
 _CODE = ("commit", "branch", "dirty", "diff", "remote")
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Difference:
     """One thing that is not the same in all runs.

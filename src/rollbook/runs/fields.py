@@ -95,7 +95,7 @@ def check_field(name: str, rows: Sequence[Mapping[str, object]], asked: str) -> 
     inner = [full_name for full_name in known if full_name.partition(".")[2] == name]
     hint = f" Did you mean {inner[0]!r}?" if inner else did_you_mean(name, known)
     quoted = " Text stands in single quotes." if first == name and not inner else ""
-    raise BadInput(f"{asked}: none of the {len(rows)} runs has a field {name!r}.{hint}{quoted}")
+    raise BadInput(f"{asked}: none of the {len(rows)} runs has a field {name!r:.80}.{hint}{quoted}")
 
 
 def _has(row: Mapping[str, object], name: str) -> bool:

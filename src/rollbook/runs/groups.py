@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from rollbook import compare, files
-from rollbook.array_types import NDArray
+from rollbook import compare
 from rollbook.book.series import Series
 from rollbook.errors import BadInput, InvalidName
+from rollbook.ground import files, manifest
+from rollbook.ground.array_types import NDArray
 from rollbook.runs.fields import check_field, value_at
 from rollbook.runs.results import placed_scores_of, taken_of
 
-__all__ = ["comparison_of", "curves_of", "lines_of", "plan_path", "plans_below", "refined_curves_of"]
+__all__ = ["comparison_of", "curves_of", "lines_of", "plan_path", "plans_below", "refined_curves_of", "units_of"]
 
 Row = Mapping[str, Any]
 _ENDED_BADLY = ("crashed", "killed", "stale")
@@ -60,7 +61,7 @@ def lines_of(
         if line is not None and x is None and line[0] != axis:
             lines[path] = taken_of([row], [key], _points, x=axis)[path].get(key)
     groups: dict[str, dict[str, compare.Line]] = {}
-    for row in rows:
+    for row, unit in zip(rows, units_of(rows), strict=True):
         _, x_values, y_values = lines[str(row["path"])] or ("", np.zeros(0), np.zeros(0))
         groups.setdefault(_label(row, by), {})[_name(row)] = compare.Line(
             x_values,
@@ -69,6 +70,7 @@ def lines_of(
             str(row["path"]),
             "" if task is None else str(value_at(row, task)),
             row.get("seed") if isinstance(row.get("seed"), int) else None,
+            unit,
         )
     return axis, groups
 
@@ -91,6 +93,7 @@ def comparison_of(
     plan: str | None,
     delta: float | None,
     floor: float | None,
+    direction: str | None,
     seed: int,
 ) -> compare.Comparison:
     """See `RunSet.compare`."""
@@ -100,21 +103,24 @@ def comparison_of(
         if field is not None:
             check_field(field, rows, f"compare({metric!r}, by={by!r})")
     results = placed_scores_of(rows, metric, score, x)
+    units = units_of(rows)
     entries = [
         compare.Entry(
             group=_label(row, by),
             name=_name(row),
             seed=row.get("seed") if isinstance(row.get("seed"), int) else None,
             task="" if task is None else str(value_at(row, task)),
-            score=result,
-            span=span,
+            score=result.score,
+            span=result.span,
+            unit=unit,
+            ends_in_nan=result.ends_in_nan,
             crashed=str(row["status"]) in _ENDED_BADLY,
             running=str(row["status"]) == "running",
         )
-        for row, (result, span) in zip(rows, results, strict=True)
+        for row, result, unit in zip(rows, results, units, strict=True)
     ]
     how = score if isinstance(score, str) else getattr(score, "__name__", "a function")
-    study = None
+    study, looked_at = None, None
     path = None if plan is None else plan_path(root, plan)
     asked = {"metric": metric, "by": by, "score": str(how), "task": task or ""}
     if path is not None and os.path.exists(path):
@@ -125,14 +131,94 @@ def comparison_of(
                 "plan says beforehand what is compared; take another name for another question"
             )
         study = compare.Study.from_data(stored["study"])
+        looked_at = stored.get("seeds")
     comparison = compare.compare(
         entries, metric=metric, by=by, how=str(how), normalise=normalise, statistic=statistic, study=study,
-        planned=plan is not None, delta=delta, floor=floor, seed=seed,
+        planned=plan is not None, delta=delta, floor=floor, direction=direction, seed=seed,
+        notes=mixed(rows, by, task),
     )  # fmt: skip
     if path is not None and comparison.study is not None:
+        seeds = {group.label: list(group.names) for group in comparison.groups}
+        _nobody_gone(plan, looked_at, seeds)
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        files.write_json(path, {"asked": asked, "study": comparison.study.as_data()})
+        files.write_json(path, {"asked": asked, "study": comparison.study.as_data(), "seeds": seeds})
     return comparison
+
+
+def _nobody_gone(plan: str | None, before: object, now: Mapping[str, Sequence[str]]) -> None:
+    """See to it that the seeds of the last look are among those of this one; plans of before recorded none."""
+    for arm, names in before.items() if isinstance(before, Mapping) else ():
+        gone = [name for name in names if name not in now.get(arm, ())]
+        if gone:
+            more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
+            raise BadInput(
+                f"compare(plan={plan!r}): {gone[0]}{more} of {arm} had a score at the last look and is not among the "
+                "scores now. A plan keeps the runs that were looked at: choose them, too, or make a new plan for seeds "
+                "that were not looked at"
+            )
+
+
+_ENVIRONMENTS = ("config.env", "config.env_id", "config.env_name", "config.environment", "config.task", "project")
+
+
+def mixed(rows: Sequence[Row], by: str, task: str | None) -> list[str]:
+    """Sentences about environments and projects that differ along the groups or inside of them."""
+    said: list[str] = []
+    for field in _ENVIRONMENTS:
+        if field in (by, task) or (field == "project" and said):
+            continue
+        of_group: dict[str, dict[str, None]] = {}
+        for row in rows:
+            value = value_at(row, field)
+            if value is not None:
+                of_group.setdefault(_label(row, by), {})[str(value)] = None
+        every = list(dict.fromkeys(value for values in of_group.values() for value in values))
+        if len(every) < 2 or (field == "project" and task is not None):
+            continue
+        first, *others = of_group.items()
+        what = "project" if field == "project" else "environment"
+        unlike = next((other for other in others if other[1].keys() != first[1].keys()), None)
+        if unlike is not None:
+            ran = " and ".join(f"{label} in {_few(list(values))}" for label, values in (first, unlike))
+            said.append(
+                f"Careful: the groups differ in their {what}, too ({field}): {ran}. Say --task {field} "
+                f"(task={field!r}) for scores of several on one scale, or choose the runs of one."
+            )
+        else:
+            said.append(
+                f"Careful: scores of {len(every)} {what}s ({field}: {_few(every)}) are taken together. Say --task "
+                f"{field} (task={field!r}), or choose the runs of one."
+            )
+    return said
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def units_of(rows: Sequence[Row]) -> list[str]:
+    """What each run has in common with others of the same configuration, seed and code; "" for a run of its own."""
+    of_seed: dict[tuple[object, int], list[int]] = {}
+    for place, row in enumerate(rows):
+        seed = row.get("seed")
+        if isinstance(seed, int) and isinstance(row.get("config"), Mapping):
+            of_seed.setdefault((row.get("project"), seed), []).append(place)
+    alike: dict[str, list[int]] = {}
+    for places in of_seed.values():
+        for place in places if len(places) > 1 else ():
+            known = [rows[place].get("project"), rows[place]["seed"], rows[place]["config"]]
+            alike.setdefault(json.dumps(known, default=str, sort_keys=True), []).append(place)
+    units = [""] * len(rows)
+    for same, places in alike.items():
+        for place in places if len(places) > 1 else ():
+            units[place] = f"{same} {_commit(rows[place])}"
+    return units
+
+
+def _commit(row: Row) -> str:
+    """The commit that a run was started from, "" where that is not known."""
+    git = files.read_json(os.path.join(str(row["path"]), manifest.NAME)).get("git")
+    return str(git.get("commit") or "") if isinstance(git, dict) else ""
 
 
 def plan_path(root: str, name: str) -> str:

@@ -10,15 +10,15 @@ from contextlib import contextmanager
 from typing import Any
 
 from rollbook.errors import Damaged, NewerFormat, NotARun, NotARunPlace, PlaceAway, RunNotFound
-from rollbook.remote import check_remote, parts_of
+from rollbook.ground.addresses import check_remote, parts_of
+from rollbook.remote import Place, perform
+from rollbook.remote.catalogue import fields_of, read_catalogue
+from rollbook.remote.commit import Commits
+from rollbook.remote.opening import PAGE, open_place
+from rollbook.remote.steps import Away, Missing, Unknown, said_of
+from rollbook.remote.views import address_of, folders_of
 from rollbook.runs.fields import FIELDS
 from rollbook.runs.run_set import RunSet
-from rollbook.storage.places import Place, perform
-from rollbook.storage.places.catalogue import fields_of, read_catalogue
-from rollbook.storage.places.commit import Commits
-from rollbook.storage.places.opening import PAGE, open_place
-from rollbook.storage.places.steps import Away, Missing, Unknown, said_of
-from rollbook.storage.places.views import address_of, folders_of
 from rollbook.storage.status import STALE_SECONDS
 
 __all__ = ["open_address", "root_of"]

@@ -7,16 +7,16 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from rollbook.aliases import lower_is_better
-from rollbook.array_types import NDArray
 from rollbook.book.book import Book
 from rollbook.book.series import Series
 from rollbook.errors import BadInput, UnknownKey, did_you_mean
+from rollbook.ground.aliases import lower_is_better
+from rollbook.ground.array_types import NDArray
 from rollbook.runs.fields import check_field, column_of, field_names, values_at
 from rollbook.storage.columns import constant, floats, join_tables
 
@@ -110,21 +110,35 @@ def scores_of(rows: Sequence[Row], key: str, how: object, x: str | None = None) 
     Raises:
       UnknownKey: none of the runs has it.
     """
-    return [number for number, _ in placed_scores_of(rows, key, how, x)]
+    return [placed.score for placed in placed_scores_of(rows, key, how, x)]
 
 
-def placed_scores_of(
-    rows: Sequence[Row], key: str, how: object, x: str | None = None
-) -> list[tuple[float | None, tuple[str, float, float] | None]]:
-    """`scores_of`, each with where its finite values lie: (axis, first, last), None where there are none."""
+class PlacedScore(NamedTuple):
+    """What a run achieved, and of which rows that was made.
+
+    Attributes:
+      score: None where the run has no finite value.
+      span: (axis, first, last) of its finite values.
+      ends_in_nan: whether its last row is not finite.
+    """
+
+    score: float | None = None
+    span: tuple[str, float, float] | None = None
+    ends_in_nan: bool = False
+
+
+def placed_scores_of(rows: Sequence[Row], key: str, how: object, x: str | None = None) -> list[PlacedScore]:
+    """`scores_of`, each with where its finite values lie."""
     score = score_named(how, key)
 
-    def take(series: Series) -> tuple[float | None, tuple[str, float, float] | None]:
-        xs = series.x[np.isfinite(series.mean)]
-        return _number(series, score), (series.axis, float(xs.min()), float(xs.max())) if len(xs) else None
+    def take(series: Series) -> PlacedScore:
+        finite = np.isfinite(series.mean)
+        xs = series.x[finite]
+        span = (series.axis, float(xs.min()), float(xs.max())) if len(xs) else None
+        return PlacedScore(_number(series, score), span, bool(len(finite)) and not finite[-1])
 
     taken = taken_of(rows, [key], take, x=x)
-    return [taken[str(row["path"])].get(key, (None, None)) for row in rows]
+    return [taken[str(row["path"])].get(key, PlacedScore()) for row in rows]
 
 
 def _number(series: Series | None, score: Score) -> float | None:

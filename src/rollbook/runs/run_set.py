@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, overload
 
-from rollbook.aliases import SCORES
 from rollbook.errors import AmbiguousRun, BadInput, RunNotFound, did_you_mean, suggesting
+from rollbook.ground.aliases import SCORES
 from rollbook.runs.conditions import holds
 from rollbook.runs.fields import check_field, values_at
 
@@ -396,6 +396,7 @@ class RunSet(Sequence["Book"]):
         plan: str | None = None,
         delta: float | None = None,
         floor: float | None = None,
+        direction: str | None = None,
         seed: int = 0,
     ) -> Comparison:
         """Which group is better, how sure that is, and what would decide it.
@@ -407,11 +408,14 @@ class RunSet(Sequence["Book"]):
           x: the axis along which "last" is meant; the run's own by default.
           task: the field that names a run's task, such as "config.env"; seeds are matched over tasks.
           normalise: for several tasks: {task: (random, human)}, or the name of a published table ("atari", "d4rl").
-          statistic: of the intervals; the mean for one task, the IQM over tasks by default.
+          statistic: "iqm", "mean" or "median", of every number that is shown; the IQM by default, with a plan the mean.
           plan: the name of a plan of looks that is kept beside the runs; made at the first call (with `delta`,
-            `floor`), looked at again by each further one. Without a plan the evidence may be looked at at any time.
+            `floor`), looked at again by each further one; what was asked and which seeds were looked at stays. Without
+            a plan the evidence may be looked at at any time.
           delta: the largest difference that would not matter, in units of the score.
           floor: what a run that crashed is worth; without one, crashed runs are left out of the scores and said.
+          direction: "higher" or "lower" is better; by default the name of the metric decides: lower for losses, errors,
+            regret, costs and durations, else higher.
           seed: of resamples and splits.
         Returns:
           See `rollbook.compare.Comparison`.
@@ -420,7 +424,7 @@ class RunSet(Sequence["Book"]):
 
         return comparison_of(
             self._rows, self.root, metric, by, score=score, x=x, task=task, normalise=normalise, statistic=statistic,
-            plan=plan, delta=delta, floor=floor, seed=seed,
+            plan=plan, delta=delta, floor=floor, direction=direction, seed=seed,
         )  # fmt: skip
 
     def plans(self) -> list[dict[str, Any]]:

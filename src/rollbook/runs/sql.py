@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rollbook.array_types import NDArray
 from rollbook.book.book import Book
 from rollbook.book.scan import scan_of_table
 from rollbook.book.sql import Database
 from rollbook.errors import UnknownKey
+from rollbook.ground.array_types import NDArray
+from rollbook.ground.tables import TABLES
 from rollbook.runs.fields import column_of, field_names, value_at
 from rollbook.runs.results import run_table
 from rollbook.storage.columns import join_tables, take
 from rollbook.storage.layout import table_names
-from rollbook.tables import TABLES
 
 __all__ = ["ask"]
 
@@ -29,7 +29,7 @@ _BESIDE = {"run": "id", "project": "project", "run_name": "name", "run_seed": "s
 def ask(rows: Sequence[Mapping[str, object]], query: str) -> Any:
     """See `RunSet.sql`."""
     names = dict.fromkeys([*TABLES, *(name for row in rows for name in table_names(str(row["path"]))), "runs"])
-    return Database(lambda table: scan_of_table(_table(rows, table, query)), "").sql(query, names)
+    return Database(lambda table, _tries: scan_of_table(_table(rows, table, query)), "").sql(query, names)
 
 
 def _table(rows: Sequence[Mapping[str, object]], table: str, query: str) -> pa.Table:

@@ -27,7 +27,8 @@ def make_app(settings: Settings) -> Guard:
     """The whole server as an ASGI app. Behind the guard (`.app`) its `state.hall` holds what it knows."""
     hall = Hall(settings)
     limits = settings.limits
-    workers = Workers(limits.at_work, limits.waiting, limits.seconds)
+    at_work = {"light": 2, "work": limits.at_work, "question": limits.questions}
+    workers = {lane: Workers(many, limits.waiting, limits.seconds) for lane, many in at_work.items()}
     page = BuiltPage(settings.page)
 
     @functools.cache
@@ -49,7 +50,9 @@ def make_app(settings: Settings) -> Guard:
         WebSocketRoute("/api/live", live.serve),
     ]
     for endpoint in ENDPOINTS:
-        routes.append(Route(endpoint.path, answer_with(endpoint, hall, workers), methods=[endpoint.method]))
+        routes.append(
+            Route(endpoint.path, answer_with(endpoint, hall, workers[endpoint.lane]), methods=[endpoint.method])
+        )
     routes.append(Route("/api/{rest:path}", _nothing, methods=["GET", "POST", "PUT", "DELETE", "PATCH"]))
     routes.append(Route("/{name:path}", shown, methods=["GET"]))
     app = Starlette(routes=routes, exception_handlers={404: no_such, 405: no_such})

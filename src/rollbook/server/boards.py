@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from rollbook.files import replacing
+from rollbook.ground.files import replacing
 from rollbook.server.endpoint import Endpoint
 from rollbook.server.refusals import Refused
 from rollbook.server.schemas.boards import Board, BoardAsk, BoardName, BoardsAnswer, BoardsAsk, Deleted

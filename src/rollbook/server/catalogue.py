@@ -7,12 +7,12 @@ import os
 import re
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rollbook import manifest
-from rollbook.errors import RollbookError
+from rollbook.errors import ForeignManifest, RollbookError
+from rollbook.ground import manifest
 from rollbook.runs.catalog import open as open_runs
 from rollbook.runs.catalog import stamped
 from rollbook.server.refusals import Refused
@@ -20,7 +20,7 @@ from rollbook.storage.status import derived
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.shapes import RunJson
+    from rollbook.ground.shapes import RunJson
 
 __all__ = ["Catalogue", "RunRow", "Snapshot"]
 
@@ -109,6 +109,7 @@ class Catalogue:
         self._keys: dict[str, str] = {}  # key -> folder, given once and for good
         self._pages: dict[str, tuple[tuple[int, ...], RunJson]] = {}  # by folder: run.json of those that live
         self._early: dict[str, tuple[tuple[int, int, int], dict[str, object]]] = {}
+        self._neighbours: dict[str, tuple[int, ...]] = {}  # by folder: the run.json there that is another tool's
         self._full_at = 0.0
         self._looked_at = 0.0
         self._snapshot = Snapshot({}, 0)
@@ -156,7 +157,7 @@ class Catalogue:
                     self._pages.pop(folder, None)
                     changed.append(RunRow(known.key, folder, {**known.about, "status": "gone"}, ()))
             self._rows = rows
-            for gone in self._unreadable.keys() - set(folders):
+            for gone in self._unreadable.keys() - set(folders) - self._neighbours.keys():
                 del self._unreadable[gone]
             if full:
                 self._full_at = time.monotonic()
@@ -178,12 +179,22 @@ class Catalogue:
             return []
         known = self._folders.get(folder)
         if known is None or known.time_ns != now:
-            known = _listed(folder, self.roots)
+            known = _listed(folder, self.roots, self._is_run)
             known.time_ns = now if time.time_ns() - now > _SETTLED_NS else -1
             self._folders[folder] = known
         if depth >= _DEEPEST:
             return known.runs
         return known.runs + [run for inner in known.folders for run in self._find(inner, depth + 1)]
+
+    def _is_run(self, folder: str) -> bool:
+        """Whether a folder has a run.json that is not known as another tool's."""
+        if folder not in self._neighbours:
+            return os.path.isfile(os.path.join(folder, "run.json"))
+        try:
+            stat = os.stat(os.path.join(folder, "run.json"))
+        except OSError:
+            return False
+        return self._neighbours[folder] != (stat.st_mtime_ns, stat.st_size, stat.st_ino)
 
     def _look(self, folder: str, known: RunRow | None) -> RunRow | None:
         try:
@@ -198,12 +209,16 @@ class Catalogue:
         if early is not None and early[0] == stamp:
             return RunRow(self._key(folder, str(early[1].get("id"))), folder, early[1], stamp)
         try:
-            (about,) = open_runs(folder).rows()
+            (about,) = (row for row in open_runs(folder).rows() if row["path"] == folder)
         except (RollbookError, OSError, ValueError):
             try:
                 manifest.read(folder)  # says why
             except (RollbookError, OSError) as err:
                 self._unreadable[folder] = str(err)
+                if isinstance(err, ForeignManifest):  # a neighbour's; from the next look on runs below it are found
+                    self._neighbours[folder] = stamp
+                    for listed in (folder, os.path.dirname(folder)):
+                        self._folders.pop(listed, None)
             return None
         self._unreadable.pop(folder, None)
         if known is not None and known.stamp == stamp and known.about == about:
@@ -246,9 +261,9 @@ def _is_inside(path: str, roots: tuple[str, ...]) -> bool:
     return any(real == root or real.startswith(root + os.sep) for root in roots)
 
 
-def _listed(folder: str, roots: tuple[str, ...]) -> _Folder:
+def _listed(folder: str, roots: tuple[str, ...], is_run: Callable[[str], bool]) -> _Folder:
     listing = _Folder()
-    if os.path.isfile(os.path.join(folder, "run.json")):
+    if is_run(folder):
         listing.runs.append(folder)
         return listing
     try:
@@ -266,5 +281,5 @@ def _listed(folder: str, roots: tuple[str, ...]) -> _Folder:
         except OSError:
             continue
         path = os.path.join(folder, entry.name)
-        (listing.runs if os.path.isfile(os.path.join(path, "run.json")) else listing.folders).append(path)
+        (listing.runs if is_run(path) else listing.folders).append(path)
     return listing

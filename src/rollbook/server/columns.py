@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from rollbook.aliases import canonical, resolve
+from rollbook.ground.aliases import canonical, resolve
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import num, plain
 from rollbook.server.facts import Facts

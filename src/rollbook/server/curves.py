@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from rollbook import compare
 from rollbook.errors import BadInput, RollbookError
+from rollbook.runs.groups import units_of
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import plain
 from rollbook.server.endpoint import Endpoint, Streamed
@@ -123,9 +124,15 @@ def refined(
     read = rows_of_runs(hall, every, key, ask.x, stamps, ahead)
     missing = {name: [row.key for row in rows if row.key not in read] for name, rows in groups.items()}
     axis = next((rows_of_run.axis for rows_of_run in read.values()), "")
+    unit_of: dict[str, str] = {}
+    for rows in groups.values():
+        abouts = [{**row.about, "path": row.folder} for row in rows]
+        unit_of |= dict(zip((row.key for row in rows), units_of(abouts), strict=True))
     lines = {
         name: {
-            row.key: compare.Line(read[row.key].x, read[row.key].y, row.status in ENDED_BADLY, row.folder)
+            row.key: compare.Line(
+                read[row.key].x, read[row.key].y, row.status in ENDED_BADLY, row.folder, unit=unit_of[row.key]
+            )
             for row in rows
             if row.key in read
         }
@@ -162,8 +169,8 @@ def _grid(lines: dict[str, dict[str, compare.Line]], ask: CurvesAsk) -> dict[str
     """The grid of a part of the axis; {} for the whole of it."""
     if ask.start is None and ask.stop is None:
         return {}
-    xs = [line.x for runs in lines.values() for line in runs.values()]
-    return {"grid": compare.shared_grid(xs, max(2, ask.points), start=ask.start, stop=ask.stop)}
+    xs_by_group = [[line.x for line in runs.values()] for runs in lines.values()]
+    return {"grid": compare.shared_grid(xs_by_group, max(2, ask.points), start=ask.start, stop=ask.stop)}
 
 
 def _entry(name: str, key: str, members: int, drawn: Drawn, ask: CurvesAsk, frame: Frame) -> CurveEntry:

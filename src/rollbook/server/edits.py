@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rollbook import manifest
 from rollbook.errors import BadInput, RollbookError
+from rollbook.ground import manifest
 from rollbook.server.catalogue import RunRow
 from rollbook.server.endpoint import Endpoint
 from rollbook.server.refusals import Refused

@@ -45,6 +45,9 @@ class Download:
     attachment: bool
 
 
+Lane = Literal["light", "work", "question"]
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """A route of the API.
@@ -58,6 +61,8 @@ class Endpoint:
       entries: for frames, the shape of an entry.
       edits: whether it changes something: needs the edit token.
       large: whether the body may be a large one.
+      lane: which threads answer. A "question", which holds SQL of the asker's, and what is "light" and must be answered
+        whatever else goes on, have threads of their own.
       errors: the statuses that may come instead.
     """
 
@@ -70,6 +75,7 @@ class Endpoint:
     entries: type[object] | None = None
     edits: bool = False
     large: bool = False
+    lane: Lane = "work"
     errors: tuple[int, ...] = field(default=(400, 401, 403, 404, 413, 422, 429, 500, 504))
 
     @property

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rollbook.array_types import NDArray
 from rollbook.book.expressions import condition
 from rollbook.errors import UnknownKey
+from rollbook.ground.array_types import NDArray
 from rollbook.server.alerts import alerts_of, media_of
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import columns_of, plain, rows_of
@@ -370,7 +370,15 @@ def traces(hall: Hall, ask: TracesAsk) -> Streamed:
 
 
 ENDPOINTS = [
-    Endpoint("POST", "/api/runs/{run}/episodes", EpisodesAsk, EpisodesAnswer, episodes, "A window of the episodes"),
+    Endpoint(
+        "POST",
+        "/api/runs/{run}/episodes",
+        EpisodesAsk,
+        EpisodesAnswer,
+        episodes,
+        "A window of the episodes",
+        lane="question",
+    ),
     Endpoint(
         "GET",
         "/api/runs/{run}/scatter",

@@ -7,13 +7,13 @@ import io
 from collections.abc import Iterator, Sequence
 
 from rollbook.errors import BadInput, RollbookError
+from rollbook.ground.tables import TABLES
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import in_seconds
 from rollbook.server.endpoint import Endpoint, Streamed
 from rollbook.server.schemas.curves import CsvAsk
 from rollbook.server.series import check_range, started
 from rollbook.server.shared_state import Hall
-from rollbook.tables import TABLES
 
 __all__ = ["ENDPOINTS"]
 

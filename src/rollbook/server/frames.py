@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from rollbook.array_types import NDArray
+from rollbook.ground.array_types import NDArray
 from rollbook.server.schemas.curves import Array
 
 __all__ = ["MEDIA_TYPE", "Frame", "unpack"]

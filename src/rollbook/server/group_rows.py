@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rollbook.array_types import NDArray
 from rollbook.errors import RollbookError
+from rollbook.ground.array_types import NDArray
 from rollbook.server.catalogue import RunRow
 from rollbook.server.kept_rows import WORTH_KEEPING, Rows, keep, kept
 from rollbook.server.row_helpers import RowHelpers, rows_in

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from rollbook.files import read_json
+from rollbook.ground.files import read_json
 from rollbook.health import DEFAULT, FALSE_ALARMS, summary
 from rollbook.server.alerts import alerts_of
 from rollbook.server.cells import plain

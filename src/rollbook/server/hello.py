@@ -20,7 +20,7 @@ def hello(hall: Hall, _: HelloAsk) -> Hello:
         server=hall.identity,
         title=hall.title,
         roots=[plain(root) for root in hall.catalogue.roots],
-        runs=len(shot.rows),
+        runs=len(shot.rows) + hall.settings.left_out,
         live=shot.live,
         writable=hall.settings.writable,
         edit_token=hall.settings.edit_token if hall.settings.writable else "",
@@ -30,4 +30,4 @@ def hello(hall: Hall, _: HelloAsk) -> Hello:
     )
 
 
-ENDPOINTS = [Endpoint("GET", "/api/hello", HelloAsk, Hello, hello, "What the page has to know first")]
+ENDPOINTS = [Endpoint("GET", "/api/hello", HelloAsk, Hello, hello, "What the page has to know first", lane="light")]

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 import numpy as np
 
-from rollbook.array_types import NDArray
-from rollbook.files import remove, replacing, user_cache
+from rollbook.ground.array_types import NDArray
+from rollbook.ground.files import remove, replacing, user_cache
 
 __all__ = ["WORTH_KEEPING", "Rows", "keep", "kept", "packed", "unpacked"]
 

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from rollbook.book.book import Book
 from rollbook.errors import RollbookError
+from rollbook.ground.tables import TABLES
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import plain
 from rollbook.server.columns import axis_of
 from rollbook.server.endpoint import Endpoint
 from rollbook.server.schemas.runs import Axis, Key, KeysAnswer, KeysAsk
 from rollbook.server.shared_state import Hall
-from rollbook.tables import TABLES
 
 __all__ = ["ENDPOINTS", "contents"]
 

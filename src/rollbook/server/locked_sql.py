@@ -1,80 +1,193 @@
-"""DuckDB behind a lock: it sees the tables it is given and nothing else, and ends in time.
+"""Questions in SQL, each answered by a process of its own kind: it sees the tables it is given and nothing else.
 
-Large sealed tables are scanned where they lie, so that memory does not grow with their rows. A query that names a file,
-a function that reads one, another database, an extension or a setting is refused; memory, threads and time are bounded.
+Large sealed tables are scanned where they lie, so that memory does not grow with their rows. What a question costs it
+costs a process beside the server (`sql_process.py`), whose memory is bounded, which is ended at the deadline, and of
+which there are few. They are kept ready while somebody asks, for a start takes half a second. The server itself goes
+on answering.
 """
 
 from __future__ import annotations
 
-import functools
-import json
+import atexit
+import contextlib
 import os
-import re
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 
 from rollbook.book.book import Book
-from rollbook.book.expressions import nodes_of
-from rollbook.book.scan import Scan, literal, quoted, scan_of
-from rollbook.errors import BadInput, Damaged, did_you_mean
+from rollbook.book.expressions import literal, quoted
+from rollbook.book.scan import SCAN_TRIES, Scan, scan_of, scan_of_table
+from rollbook.errors import BadInput, Damaged, RollbookError, did_you_mean
 from rollbook.server.catalogue import RunRow
 from rollbook.server.refusals import Refused
 from rollbook.server.schemas.common import Sort
-from rollbook.server.settings import Limits
+from rollbook.server.settings import LIMITS, Limits
 from rollbook.server.shared_state import Hall
+from rollbook.server.sql_process import Head, packed_table, receive, send, table_in
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import duckdb
-
-__all__ = ["Locked", "in_time", "order_by", "place_of", "quoted", "with_tables"]
+__all__ = [
+    "Locked",
+    "in_time",
+    "judge",
+    "order_by",
+    "place_of",
+    "quoted",
+    "warm",
+    "with_book",
+    "with_runs",
+    "with_tables",
+]
 
 T = TypeVar("T")
-_TRIES = 3
-
-_CONFIG = {
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    "allow_community_extensions": "false",
-    "temp_directory": "",
-    "threads": "2",
-}
+_AT_ONCE = 3
+"""Processes that answer at the same time; further questions wait."""
+_START_SECONDS = 60.0
 _LONGEST = 20_000
-
-
-_FUNCTIONS = frozenset({"range", "generate_series", "unnest"})
-"""The only functions that may stand where a table does; others read files, settings or catalogues."""
-
-_NAME = re.compile(r"\w+")
-
-
-def _locked(megabytes: int, folder: str = "") -> duckdb.DuckDBPyConnection:
-    """A database that reaches no file, or those below one folder alone, and whose settings cannot be changed."""
-    import duckdb  # a third of a second that a page of charts does not need
-
-    made = duckdb.connect(config={**_CONFIG, "memory_limit": f"{megabytes}MB"})
-    _set_if_known(made, "global python_enable_replacements", "false")
-    made.execute("set global TimeZone = 'UTC'")
-    if folder:
-        made.execute(f"set allowed_directories = [{literal(os.path.abspath(folder) + os.sep)}]")
-    made.execute("set enable_external_access = false")
-    made.execute("set lock_configuration = true")
-    return made
-
-
-@functools.lru_cache(maxsize=4)
-def _without_files(megabytes: int) -> duckdb.DuckDBPyConnection:
-    """The one that requests share which scan no file: making one costs more than most answers."""
-    return _locked(megabytes)
+_TOO_LARGE = 384 << 20
+"""Bytes: a process that once took more is not used again."""
+_PROGRAM = "import sys; sys.path[:] = {path!r}; from rollbook.server.sql_process import main; main()"
 
 
 class FilesMoved(Exception):
     """Parts were merged or removed while they were scanned: ask anew."""
+
+
+class _Ended(Exception):
+    """A process that gave no answer."""
+
+    def __init__(self, late: bool) -> None:
+        self.late = late
+
+
+class _Process:
+    """One process that answers; used by one thread at a time."""
+
+    def __init__(self) -> None:
+        # Arrow's and glibc's own pools reserve gigabytes of address space, which is what is bounded.
+        environ = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2"}
+        pipe = subprocess.PIPE
+        self._child = subprocess.Popen(
+            [sys.executable, "-c", _PROGRAM.format(path=sys.path)],
+            stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=environ,
+        )  # fmt: skip
+        try:
+            self._receive(_START_SECONDS)
+        except _Ended:
+            self.end()
+            raise RollbookError(
+                "a process that answers SQL could not be started; is there memory left, and may processes be made?"
+            ) from None
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can be asked."""
+        return self._child.poll() is None
+
+    def ask(self, head: Head, bodies: Sequence[bytes | pa.Buffer], until: float) -> tuple[Head, list[bytes]]:
+        """Its answer.
+
+        Args:
+          until: when it is ended (monotonic seconds).
+        Raises:
+          _Ended: it was ended, or ended by itself.
+        """
+        return self._receive(max(0.05, until - time.monotonic()), head, bodies)
+
+    def _receive(
+        self, seconds: float, head: Head | None = None, bodies: Sequence[bytes | pa.Buffer] = ()
+    ) -> tuple[Head, list[bytes]]:
+        late = threading.Event()
+
+        def end() -> None:
+            late.set()
+            self._child.kill()
+
+        timer = threading.Timer(seconds, end)
+        timer.daemon = True
+        timer.start()
+        asked, answers = self._child.stdin, self._child.stdout
+        assert asked is not None
+        assert answers is not None
+        try:
+            if head is not None:
+                send(asked, {**head, "seconds": seconds}, bodies)
+            return receive(answers)
+        except (OSError, EOFError, ValueError):
+            raise _Ended(late.is_set()) from None
+        finally:
+            timer.cancel()
+
+    def end(self) -> None:
+        """End it now."""
+        self._child.kill()
+        for file in (self._child.stdin, self._child.stdout):
+            with contextlib.suppress(OSError, AttributeError):
+                file.close()  # type: ignore[union-attr]
+        with contextlib.suppress(subprocess.TimeoutExpired):  # it was killed; a disk that hangs may hold it
+            self._child.wait(5.0)
+
+
+class _Processes:
+    """The processes of this one: so many at once; those that are done are kept ready, and end when nobody asks."""
+
+    def __init__(self) -> None:
+        self._free = threading.BoundedSemaphore(_AT_ONCE)
+        self._lock = threading.Lock()
+        self._ready: list[_Process] = []
+
+    def take(self, seconds: float) -> _Process:
+        """One for this thread alone.
+
+        Raises:
+          Refused: all of them are at work for so long.
+        """
+        if not self._free.acquire(timeout=seconds):
+            raise Refused("too_many", f"{_AT_ONCE} questions are being answered", "Ask again in a moment.")
+        try:
+            with self._lock:
+                while self._ready:
+                    process = self._ready.pop()
+                    if process.is_alive:
+                        return process
+                    process.end()
+            return _Process()
+        except BaseException:
+            self._free.release()
+            raise
+
+    def give_back(self, process: _Process, *, usable: bool) -> None:
+        """Have it answer others, or end it."""
+        try:
+            with self._lock:
+                if usable:
+                    self._ready.append(process)
+                    return
+            process.end()
+        finally:
+            self._free.release()
+
+    def end(self) -> None:
+        """End those that wait."""
+        with self._lock:
+            waiting, self._ready = self._ready, []
+        for process in waiting:
+            process.end()
+
+
+_processes = _Processes()
+atexit.register(_processes.end)
+
+
+def warm() -> None:
+    """Have a process ready before the first question."""
+    _processes.give_back(_processes.take(0.0), usable=True)
 
 
 class Locked:
@@ -83,179 +196,231 @@ class Locked:
     Args:
       limits: how much it may take.
       tables: what it sees, by name: Arrow tables, or scans of sealed parts.
-      folder: where the parts of scans lie.
+      folders: where the parts of scans lie.
+      seconds: how long its questions may take together; None: as `limits` has it.
     Attributes:
       columns: of each table.
     """
 
-    def __init__(self, limits: Limits, tables: Mapping[str, pa.Table | Scan], folder: str = "") -> None:
-        self._limits, self._tables, self._folder = limits, tables, folder
+    def __init__(
+        self,
+        limits: Limits,
+        tables: Mapping[str, pa.Table | Scan],
+        folders: Sequence[str] = (),
+        seconds: float | None = None,
+    ) -> None:
+        self._limits, self._tables, self._folders = limits, tables, folders
+        self._seconds = limits.sql_seconds if seconds is None else seconds
         self.columns = {n: list(t.columns if isinstance(t, Scan) else t.column_names) for n, t in tables.items()}
-        self._connection: Any = None
+        self._process: _Process | None = None
+        self._usable = False
         self._until = 0.0
 
     def __enter__(self) -> Locked:
-        megabytes = max(64, self._limits.sql_bytes >> 20)
-        if any(isinstance(table, Scan) and table.queries for table in self._tables.values()):
-            self._connection = _locked(megabytes, self._folder)
-        else:
-            self._connection = _without_files(megabytes).cursor()  # names of one cursor no other one sees
+        shown: list[Head] = []
+        bodies: list[pa.Buffer] = []
         for name, table in self._tables.items():
-            self._show(name, table)
-        self._until = time.monotonic() + self._limits.sql_seconds
+            queries = table.queries if isinstance(table, Scan) else []
+            shown.append({"name": name, "queries": queries, "columns": self.columns[name]})
+            bodies.append(packed_table(table.rest if isinstance(table, Scan) else table))
+        scanned = any(head["queries"] for head in shown)
+        self._process = _processes.take(self._limits.sql_seconds)
+        self._until = time.monotonic() + self._seconds
+        megabytes = max(64, self._limits.sql_bytes >> 20)
+        folders = list(self._folders) if scanned else []
+        try:
+            self._ask({"verb": "open", "megabytes": megabytes, "folders": folders, "tables": shown}, bodies)
+        except BaseException:
+            self._give_back()
+            raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._connection.close()
+        self._give_back()
 
-    def _show(self, name: str, table: pa.Table | Scan) -> None:
-        """Have a table seen under its name."""
-        if not isinstance(table, Scan):
-            self._connection.register(name, table)
+    def _give_back(self) -> None:
+        if self._process is None:
             return
-        import duckdb
-
-        rest = f"rest of {name}"
-        self._connection.register(rest, table.rest)
-        together = " union all by name ".join([*table.queries, f"select * from {quoted(rest)}"])
-        columns = ", ".join(map(quoted, table.columns))
+        process, usable = self._process, False
         try:
-            self._connection.execute(f"create temp view {quoted(name)} as select {columns} from ({together})")
-        except duckdb.IOException as err:
-            raise FilesMoved(str(err)) from None
+            if self._usable:
+                with contextlib.suppress(_Ended):
+                    usable = process.ask({"verb": "close"}, (), time.monotonic() + 5.0)[0].get("peak", 0) < _TOO_LARGE
+        finally:
+            self._process = None
+            _processes.give_back(process, usable=usable)
 
     def view(self, name: str, query: str) -> None:
         """Have the answer to a query of ours seen under a name."""
-        self._connection.execute(f"create or replace temp view {quoted(name)} as {query}")
+        self._ask({"verb": "view", "name": name, "query": query})
 
-    def _check(self, query: str) -> None:
-        """Refuse whatever names more than the tables that are shown.
-
-        Raises:
-          BadInput: it does.
-        """
-        ((said,),) = self._connection.execute("select json_serialize_sql(?::varchar)", [query]).fetchall()
-        tree = json.loads(said)
-        if tree.get("error"):  # what cannot be read: DuckDB says it better when it is asked to run it
-            return
-        for node in nodes_of(tree):
-            kind = node.get("type")
-            if kind == "TABLE_FUNCTION":
-                function = str((node.get("function") or {}).get("function_name", "")).lower()
-                if function not in _FUNCTIONS:
-                    raise BadInput(f"{function}() is not answered here: a query sees the tables of the runs alone")
-            elif kind == "BASE_TABLE":
-                name = str(node.get("table_name", ""))
-                if not _NAME.fullmatch(name) or node.get("schema_name") or node.get("catalog_name"):
-                    known = ", ".join(self._tables) or "none was named"
-                    raise BadInput(f"{name!r:.80} is not a table of a run: {known}")
-
-    def table(self, query: str, values: Sequence[object] = (), limit: int | None = None) -> pa.Table:
+    def table(self, query: str, values: Sequence[object] = ()) -> pa.Table:
         """The answer to one SELECT.
 
         Args:
           values: for its question marks.
-          limit: rows at most.
         Raises:
-          BadInput: it is no SELECT, or DuckDB does not understand it. Refused: it takes too long or too much memory.
+          BadInput: it is no SELECT, or DuckDB does not understand it. Refused: it takes too long, or too much memory.
         """
-        import duckdb
+        return self._table(query, values, None, self._limits.answer_bytes)[0]
 
+    def first(self, query: str, limit: int, most_bytes: int) -> tuple[pa.Table, bool]:
+        """(the first rows of an answer, no more than so many, and than fit into so many bytes; whether there are more).
+
+        Raises:
+          As `table` does; Refused, too, where the first row has more bytes.
+        """
         if len(query) > _LONGEST:
             raise BadInput(f"the query has {len(query):,} characters; at most {_LONGEST:,}")
-        ended = threading.Event()
-        watch = threading.Thread(target=self._interrupt, args=(ended,), daemon=True)
+        table, cut = self._table(query, (), limit + 1, most_bytes)
+        return table.slice(0, limit), cut or table.num_rows > limit
+
+    def _table(self, query: str, values: Sequence[object], limit: int | None, most: int) -> tuple[pa.Table, bool]:
+        asked = {"verb": "table", "query": query, "values": list(values), "limit": limit, "bytes": most}
+        head, (body,) = self._ask(asked)
+        table = table_in(body)
+        return table, bool(head["more"]) and table.num_rows < (limit or 0)
+
+    def _ask(self, head: Head, bodies: Sequence[pa.Buffer] = ()) -> tuple[Head, list[bytes]]:
+        assert self._process is not None
+        self._usable = False
         try:
-            statements = self._connection.extract_statements(query)
-            if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-                raise BadInput("one SELECT is answered here, and nothing else. Tables can be read, not changed")
-            self._check(query)
-            watch.start()
-            given = {"params": list(values)} if values else {}
-            return _arrow(self._connection.sql(query, **given), limit)
-        except duckdb.IOException as err:
-            raise FilesMoved(str(err)) from None
-        except duckdb.InterruptException:
-            raise Refused(
-                "timeout",
-                f"the query took longer than {self._limits.sql_seconds:g} s",
-                "Narrow it, or ask in Python: book.sql(…)",
-            ) from None
-        except duckdb.OutOfMemoryException:
-            raise Refused(
-                "too_large",
-                f"the query needs more than {self._limits.sql_bytes >> 20} MB of memory",
-                "Narrow it, or ask in Python: book.sql(…)",
-            ) from None
-        except duckdb.Error as err:
-            raise Refused(
-                "bad_input",
-                f"the query cannot be answered: {str(err).strip()[:1_500]}",
-                'Names with a slash, and words of SQL, need double quotes: "train/return".',
-                _place(err),
-            ) from None
-        except RuntimeError as err:  # what DuckDB's Python makes of a query that it cannot parse at all
-            raise BadInput(f"the query cannot be answered: {str(err)[:500]}") from None
-        finally:
-            ended.set()
+            answer, content = self._process.ask(head, bodies, self._until)
+        except _Ended as ended:
+            if ended.late:
+                raise Refused(
+                    "timeout",
+                    f"the query took longer than {self._seconds:g} s",
+                    "Narrow it, or ask in Python: book.sql(…)",
+                ) from None
+            raise self._out_of_memory() from None
+        error = answer.get("error")
+        self._usable = error not in ("memory", "large")
+        if error is None:
+            return answer, content
+        message = str(answer.get("message", ""))
+        if error == "moved":
+            raise FilesMoved(message)
+        if error == "refused":
+            raise BadInput(message)
+        if error == "memory":
+            raise self._out_of_memory()
+        if error == "large":
+            raise Refused("too_large", f"the answer has {message}", "Ask for fewer rows or columns.")
+        raise Refused(
+            "bad_input",
+            f"the query cannot be answered: {message}",
+            'Names with a slash, and words of SQL, need double quotes: "train/return".',
+            answer.get("at"),
+        )
 
-    def _interrupt(self, ended: threading.Event) -> None:
-        if not ended.wait(max(0.05, self._until - time.monotonic())):
-            self._connection.interrupt()
+    def _out_of_memory(self) -> Refused:
+        return Refused(
+            "too_large",
+            f"the query needs more than {self._limits.sql_bytes >> 20} MB of memory",
+            "Narrow it, or ask in Python: book.sql(…)",
+        )
 
 
-def _scan(book: Book, name: str, attempts: str) -> Scan:
-    return book.files.read([name], lambda found: scan_of(name, found[name], book.context(found[name], attempts)))
+def _scan(book: Book, name: str, attempts: str, tries: int) -> Scan:
+    return book.files.read([name], lambda found: scan_of(name, found[name], book.context(found[name], attempts), tries))
 
 
 def with_tables(hall: Hall, row: RunRow, names: Sequence[str], attempts: str, work: Callable[[Locked], T]) -> T:
     """What `work` finds in tables of a run, from the start again where their files moved under it."""
-    for tries in range(_TRIES):
+
+    def scanned(tries: int) -> dict[str, Scan]:
         with hall.book(row) as book:
-            scans = {name: _scan(book, name, attempts) for name in names}
+            return {name: _scan(book, name, attempts, tries) for name in names}
+
+    return _found(hall.limits, [row.folder], scanned, work)
+
+
+def with_book(book: Book, names: Sequence[str], work: Callable[[Locked], T], limits: Limits = LIMITS) -> T:
+    """The same for a book that is open already, its effective history."""
+
+    def scanned(tries: int) -> dict[str, Scan]:
+        return {name: _scan(book, name, "effective", tries) for name in names}
+
+    return _found(limits, [os.path.abspath(book.path)], scanned, work)
+
+
+def judge(limits: Limits = LIMITS) -> Callable[[str, pa.Table], list[bool | None]]:
+    """What `runs.conditions.holds` takes as `evaluate`: a condition may ask for anything, so a process judges it."""
+
+    def evaluate(query: str, table: pa.Table) -> list[bool | None]:
         try:
-            with Locked(hall.limits, scans, os.path.join(row.folder, "data")) as db:
-                return work(db)
+            with Locked(limits, {"fields": table}, seconds=limits.filter_seconds) as db:
+                answers: list[bool | None] = db.table(query).column(0).to_pylist()
+                return answers
+        except Refused as err:
+            if err.code != "bad_input":
+                raise
+            raise BadInput(err.message) from None
+
+    return evaluate
+
+
+def with_runs(hall: Hall, rows: Sequence[RunRow], names: Sequence[str], work: Callable[[Locked], T]) -> T:
+    """The same for tables of several runs, each row with its run's name in the API, its name and its seed."""
+
+    def scanned(tries: int) -> dict[str, Scan]:
+        scans: dict[str, list[Scan]] = {name: [] for name in names}
+        for row in rows:
+            with hall.book(row) as book:
+                for name in names:
+                    scan = _scan(book, name, "effective", tries)
+                    if scan.queries and _OF_RUN.keys() & set(scan.columns):  # columns of these names make way
+                        scan = scan_of_table(book.table(name))
+                    scans[name].append(_of_run(scan, row))
+        return {name: _together(of_runs) for name, of_runs in scans.items()}
+
+    return _found(hall.limits, [row.folder for row in rows], scanned, work)
+
+
+def _found(
+    limits: Limits, runs: Sequence[str], scanned: Callable[[int], dict[str, Scan]], work: Callable[[Locked], T]
+) -> T:
+    why = "others are in their place"
+    folders = [os.path.join(run, "data") for run in runs]
+    for tries in range(SCAN_TRIES):
+        scans = scanned(tries)
+        try:
+            with Locked(limits, scans, folders) as db:
+                answer = work(db)
         except FilesMoved as err:
-            if tries + 1 == _TRIES:
-                raise Damaged(f"{row.folder}: its files were gone or damaged while they were read: {err}") from None
-    raise AssertionError("unreachable")
+            why = str(err)
+            continue
+        if all(scan.is_current() for scan in scans.values()):
+            return answer
+    raise Damaged(f"{', '.join(folders)[:300]}: files were gone or damaged while they were read: {why}")
 
 
-def _arrow(answer: Any, limit: int | None) -> pa.Table:
-    if limit is None:
-        convert = getattr(answer, "to_arrow_table", None) or answer.fetch_arrow_table
-        converted = convert()
-        return converted if isinstance(converted, pa.Table) else converted.read_all()
-    reader = getattr(answer, "to_arrow_reader", None) or answer.fetch_arrow_reader
-    batches, rows = [], 0
-    source = reader(2_048)
-    for batch in source:
-        batches.append(batch)
-        rows += batch.num_rows
-        if rows >= limit:
-            break
-    return pa.Table.from_batches(batches, schema=source.schema).slice(0, limit)
+_OF_RUN = {"run": pa.string(), "run_name": pa.string(), "run_seed": pa.int64()}
 
 
-def _set_if_known(connection: Any, name: str, value: str) -> None:
-    import duckdb
+def _of_run(scan: Scan, row: RunRow) -> Scan:
+    """The table of one run with columns that say which."""
+    seed = row.about.get("seed")
+    is_number = isinstance(seed, int) and not isinstance(seed, bool) and abs(seed) < 2**63
+    cells = {"run": row.key, "run_name": str(row.about.get("name") or ""), "run_seed": seed if is_number else None}
+    own = [name for name in scan.columns if name not in cells]
+    rest = scan.rest.select([name for name in scan.rest.column_names if name not in cells])
+    for name, cell in cells.items():
+        rest = rest.append_column(name, pa.array([cell] * rest.num_rows, _OF_RUN[name]))
+    said = f"{literal(row.key)} as run, {literal(str(cells['run_name']))} as run_name, "
+    said += f"{int(seed)}::bigint as run_seed" if is_number and seed is not None else "null::bigint as run_seed"
+    queries = [f"select *, {said} from ({query})" for query in scan.queries]
+    return Scan(queries, rest, [*own, *cells], scan.parts)
 
-    try:
-        connection.execute(f"set {name} = {value}")
-    except duckdb.Error:  # an older DuckDB
-        return
 
-
-def _place(err: Exception) -> int | None:
-    """The column that DuckDB points at with a caret."""
-    lines = str(err).splitlines()
-    for number, line in enumerate(lines):
-        if line.strip() == "^" and number and lines[number - 1].startswith("LINE "):
-            return max(0, line.index("^") - lines[number - 1].index(":") - 2)
-    return None
+def _together(scans: Sequence[Scan]) -> Scan:
+    rest = pa.concat_tables([scan.rest for scan in scans], promote_options="permissive")
+    queries = [query for scan in scans for query in scan.queries]
+    columns = list(dict.fromkeys(name for scan in scans for name in scan.columns))
+    return Scan(queries, rest, columns, tuple(part for scan in scans for part in scan.parts))
 
 
 def place_of(x: str, began: float, columns: Sequence[str]) -> str:

@@ -11,12 +11,15 @@ from rollbook.runs.conditions import holds
 from rollbook.server.catalogue import RunRow
 from rollbook.server.columns import flat, value_of
 from rollbook.server.facts import Facts
+from rollbook.server.locked_sql import judge
 from rollbook.server.refusals import Refused
+from rollbook.server.settings import LIMITS, Limits
 
 __all__ = ["field_hint", "filtered", "metrics_in", "searched"]
 
 _METRIC_CALL = re.compile(r"\b(last|max|min)\(\s*(\"[^\"]*\"|'[^']*')\s*\)")
 _FIELD = re.compile(r"\b(?:config|summary)(?:\.\w+)+")
+_MOST_WORDS = 50
 
 
 def metrics_in(condition: str) -> list[str]:
@@ -25,16 +28,24 @@ def metrics_in(condition: str) -> list[str]:
 
 
 def searched(rows: list[RunRow], text: str) -> list[RunRow]:
-    """The runs that have every word of a text in their project, name, id, notes, group or tags."""
+    """The runs that have every word of a text in their project, name, id, notes, group or tags.
+
+    Raises:
+      Refused: more words than are looked for at once.
+    """
     words = text.casefold().split()
+    if len(words) > _MOST_WORDS:
+        raise Refused("too_large", f"{len(words):,} words to search for; at most {_MOST_WORDS}", "Search for fewer.")
     return [row for row in rows if all(word in _searchable(row) for word in words)]
 
 
-def filtered(rows: list[RunRow], text: str, known: Callable[[RunRow], Facts | None]) -> list[RunRow]:
-    """The runs for which a condition holds.
+def filtered(
+    rows: list[RunRow], text: str, known: Callable[[RunRow], Facts | None], limits: Limits = LIMITS
+) -> list[RunRow]:
+    """The runs for which a condition holds. DuckDB judges in a process of its own: a condition may ask for anything.
 
     Raises:
-      Refused: a condition that cannot be read.
+      Refused: a condition that cannot be read, or takes too much time or memory.
     """
     calls: dict[str, str] = {}
 
@@ -53,7 +64,7 @@ def filtered(rows: list[RunRow], text: str, known: Callable[[RunRow], Facts | No
         return {**row.about, **{name: value_of(column, row, facts) for name, column in calls.items()}}
 
     try:
-        chosen = holds(plain_text, [seen(row) for row in rows])
+        chosen = holds(plain_text, [seen(row) for row in rows], judge(limits))
     except BadInput as err:
         hint = "Between two conditions stands and or or; texts stand in single quotes."
         raise Refused("bad_input", str(err), hint, _place(text, str(err))) from None
@@ -69,9 +80,12 @@ def _place(text: str, said: str) -> int | None:
 
 def field_hint(rows: list[RunRow], text: str) -> str | None:
     """Where a filter names a field that no run has: the nearest that some have."""
+    have_in: dict[str, Counter[str]] = {}
     for name in dict.fromkeys(_FIELD.findall(text)):
         part, _, path = name.partition(".")
-        have = Counter(path for row in rows for path in flat(row.about.get(part) or {}))
+        if part not in have_in:
+            have_in[part] = Counter(path for row in rows for path in flat(row.about.get(part) or {}))
+        have = have_in[part]
         if path in have or any(known.startswith(path + ".") for known in have):
             continue
         nearest = _nearest(path, have)

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from rollbook.array_types import NDArray
 from rollbook.book.book import Book
+from rollbook.ground.array_types import NDArray
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import num, plain
 from rollbook.server.rows import Moment, axis_values, clocks_of, default_axis, moment_of, numbers, seconds_column

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 
-from rollbook.aliases import canonical
+from rollbook.ground.aliases import canonical
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import finite, plain
 from rollbook.server.columns import config_paths

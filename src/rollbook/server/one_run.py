@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rollbook import manifest
 from rollbook.book.book import Book
+from rollbook.ground import manifest
 from rollbook.server.cells import plain
 from rollbook.server.columns import axis_of, flat
 from rollbook.server.endpoint import Endpoint
 from rollbook.server.keys import contents
-from rollbook.server.schemas.runs import Attempt, Change, RunAnswer, RunAsk
+from rollbook.server.schemas.runs import Attempt, Change, Failure, RunAnswer, RunAsk
 from rollbook.server.shared_state import Hall
 
 __all__ = ["ENDPOINTS", "attempts_of", "one_run", "resume_line"]
@@ -23,7 +23,7 @@ def one_run(hall: Hall, ask: RunAsk) -> RunAnswer:
     held = contents(hall, row)
     with hall.book(row) as book:
         info, attempts = book.info, attempts_of(book)
-        problems, status, clocks = book.problems(), book.status, list(book.clocks)
+        problems, status, clocks = book.problems(deep=False), book.status, list(book.clocks)
     facts = hall.facts.now(row)
     return RunAnswer(
         run=row.key,
@@ -39,6 +39,7 @@ def one_run(hall: Hall, ask: RunAsk) -> RunAnswer:
         archived=row.is_archived,
         status=status,
         why=_why(info, status),
+        failure=_failure(info),
         created=_moment(info.get("created")),
         ended=_moment(info.get("ended")),
         updated=facts.heard,
@@ -111,12 +112,20 @@ def resume_line(info: Mapping[str, object]) -> str:
 
 
 def _why(info: Mapping[str, object], status: str) -> str | None:
-    if status == "crashed" and info.get("status") == "running":
+    failure = manifest.failure(info)
+    if failure is not None:
+        words = f"{failure['type']}: {failure['message']}" if failure["message"] else failure["type"]
+        return str(plain(words.partition("\n")[0][:300]))
+    if status == "crashed":
         return "no exception was seen; its process vanished"
     if status == "stale":
         return "its host cannot be asked from here, and nothing was heard of it for a minute"
-    said = info.get("error") or info.get("why")
-    return plain(str(said), None) if said else None
+    return None
+
+
+def _failure(info: Mapping[str, object]) -> Failure | None:
+    failure = manifest.failure(info)
+    return None if failure is None else Failure(**{name: str(plain(text, None)) for name, text in failure.items()})
 
 
 def _text(value: object) -> str:

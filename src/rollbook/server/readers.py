@@ -9,11 +9,15 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rollbook import files
 from rollbook.book.book import Book
+from rollbook.ground import files
 from rollbook.journal.liveness import is_alive
+from rollbook.server.refusals import Refused
 
 __all__ = ["Readers", "stamp_of"]
+
+_SEAT_SECONDS = 60.0
+"""How long a question waits for others about the same run; answers have deadlines of their own."""
 
 Stamp = tuple[object, ...]
 
@@ -49,7 +53,7 @@ class Readers:
         """The book of a run's folder, for as long as the block lasts.
 
         Raises:
-          NotARun, NewerFormat: see `Book`.
+          NotARun, NewerFormat: see `Book`. Refused: others have read in it for a minute.
         """
         with self._lock:
             seat = self._seats.get(folder)
@@ -58,10 +62,16 @@ class Readers:
             self._seats.move_to_end(folder)
             seat.users += 1
         try:
-            with seat.lock:
+            if not seat.lock.acquire(timeout=_SEAT_SECONDS):
+                raise Refused(
+                    "timeout", f"this run has been read by others for {_SEAT_SECONDS:g} s", "Ask again later."
+                )
+            try:
                 if seat.book is None:
                     seat.book = Book(folder)
                 yield seat.book
+            finally:
+                seat.lock.release()
         finally:
             with self._lock:
                 seat.users -= 1

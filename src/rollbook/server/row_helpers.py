@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -19,7 +20,7 @@ import numpy as np
 from rollbook.book.book import Book
 from rollbook.errors import RollbookError
 from rollbook.server.kept_rows import Rows, packed, unpacked
-from rollbook.storage.places import views
+from rollbook.storage import source
 
 __all__ = ["ROWS_A_RUN", "RowHelpers", "main", "rows_in"]
 
@@ -31,6 +32,11 @@ _START = 170
 
 _LEAST = 64
 """So many runs a helper reads at least."""
+
+_MOST_SECONDS = 120.0
+"""How long helpers may take; what one that hangs was asked for is read by the asker."""
+
+_KILLED_SECONDS = 5.0
 
 _PROGRAM = "import sys; sys.path[:] = {path!r}; from rollbook.server.row_helpers import main; main()"
 
@@ -64,7 +70,7 @@ class RowHelpers:
 
     def __init__(self, folders: Sequence[str], keys: Sequence[str], axis: str | None) -> None:
         many = _helpers_for(len(folders))
-        if any(map(views.is_view, folders)):  # this process alone knows the store
+        if any(map(source.is_view, folders)):  # this process alone knows the store
             many = 0
         own = len(folders) if not many else (len(folders) + many * _START) // (many + 1)
         self.mine, others = list(folders[:own]), folders[own:]
@@ -83,13 +89,14 @@ class RowHelpers:
                 reader.start()
 
     def _listen(self, helper: subprocess.Popen[bytes], asked: bytes) -> None:
-        with contextlib.suppress(OSError, ValueError):
-            self._answers.append(helper.communicate(asked)[0])
+        with contextlib.suppress(OSError, ValueError, subprocess.TimeoutExpired):
+            self._answers.append(helper.communicate(asked, timeout=_MOST_SECONDS)[0])
 
     def answers(self) -> dict[tuple[str, str], Rows]:
         """(folder, key) -> its rows, once all helpers are done, without what could not be read."""
+        until = time.monotonic() + _MOST_SECONDS
         for reader in self._readers:
-            reader.join()
+            reader.join(max(0.0, until - time.monotonic()))
         rows: dict[tuple[str, str], Rows] = {}
         for content in self._answers:
             for name, _, of_key in unpacked(content):
@@ -102,8 +109,9 @@ class RowHelpers:
         for helper in self._helpers:
             helper.kill()
         for helper, reader in zip(self._helpers, self._readers, strict=True):
-            reader.join()
-            helper.wait()
+            reader.join(_KILLED_SECONDS)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                helper.wait(_KILLED_SECONDS)
 
 
 def _helpers_for(runs: int) -> int:

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from rollbook.array_types import NDArray
 from rollbook.book.book import Book
+from rollbook.ground.array_types import NDArray
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import cells_of, columns_of, num, plain, rows_of
 from rollbook.server.keys import contents
@@ -50,8 +50,8 @@ def table_of(hall: Hall, row: RunRow, name: str, attempts: str = "effective") ->
     return read_table
 
 
-MANY_ROWS = 20_000
-"""Tables of more rows are asked for what one wants, not kept."""
+MANY_ROWS = 2_000
+"""Tables of more rows are asked for what one wants, not kept: each may be a long text."""
 _NEAREST = 2_000
 
 

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from rollbook.array_types import Floats, NDArray
 from rollbook.book.expressions import condition
 from rollbook.errors import BadInput
+from rollbook.ground.array_types import Floats, NDArray
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import cells_of, columns_of, num, plain
 from rollbook.server.endpoint import Endpoint
@@ -441,7 +441,15 @@ def _fate(members: list[dict[str, object]], reward: str | None) -> str:
 
 
 ENDPOINTS = [
-    Endpoint("POST", "/api/runs/{run}/samples", SamplesAsk, SamplesAnswer, samples, "A window of the samples"),
+    Endpoint(
+        "POST",
+        "/api/runs/{run}/samples",
+        SamplesAsk,
+        SamplesAnswer,
+        samples,
+        "A window of the samples",
+        lane="question",
+    ),
     Endpoint("GET", "/api/runs/{run}/sample", OneSampleAsk, OneSampleAnswer, one_sample, "One sample, its texts whole"),
     Endpoint(
         "GET",

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rollbook.array_types import NDArray
 from rollbook.book.book import Book
 from rollbook.book.series import Buckets, Series, raw_series, reduce_points
 from rollbook.errors import BadInput, RollbookError
+from rollbook.ground.array_types import NDArray
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import plain
 from rollbook.server.endpoint import Endpoint, Streamed

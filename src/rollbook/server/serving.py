@@ -19,6 +19,7 @@ from rollbook.errors import RollbookError
 from rollbook.server.app import make_app
 from rollbook.server.built_page import BuiltPage
 from rollbook.server.keys import contents
+from rollbook.server.locked_sql import warm
 from rollbook.server.settings import Settings, is_loopback
 from rollbook.server.shared_state import Hall
 
@@ -173,6 +174,8 @@ def _warm(hall: Hall, page: BuiltPage) -> None:
             time.sleep(left)
         for name in _WARMED:
             importlib.import_module(name)
+        with contextlib.suppress(RollbookError, OSError):
+            warm()
 
     for work in (first, rest):
         threading.Thread(target=work, name=f"rollbook-warm-{work.__name__}", daemon=True).start()

@@ -18,8 +18,10 @@ class Limits:
       body_bytes, board_bytes: of a request.
       runs, series, points, rows: how many may be asked for at once.
       total_points: of all series of a request together.
-      seconds: how long an answer may take; sql_seconds, sql_bytes, sql_rows: the same for SQL.
-      at_work, waiting: requests that are worked on, and that may wait.
+      seconds: how long an answer may take; filter_seconds: a condition on runs; sql_seconds, sql_bytes,
+        sql_rows: how long a question in SQL may take, how much memory, and how many rows it gives.
+      answer_bytes: of rows that a question in SQL gives; sql_answer_bytes: where a person asks and sees the first ones.
+      at_work, waiting: requests that are worked on, and that may wait; questions: in SQL, beside those.
       sockets: live connections.
       open_books: readers that are kept open.
       cache_bytes: of finished answers that are kept; group_bytes: of rows behind curves of groups.
@@ -36,8 +38,12 @@ class Limits:
     sql_seconds: float = 20.0
     sql_bytes: int = 1 << 30
     sql_rows: int = 10_000
+    filter_seconds: float = 5.0
+    answer_bytes: int = 256 << 20
+    sql_answer_bytes: int = 16 << 20
     at_work: int = 6
     waiting: int = 200
+    questions: int = 2
     sockets: int = 64
     open_books: int = 1_024
     cache_bytes: int = 64 << 20
@@ -61,6 +67,7 @@ class Settings:
       hosts: further names under which the server may be asked for, such as that of a proxy.
       page: the folder of the built page; None: the one inside the package.
       title: where the runs are said to lie; "": their roots.
+      left_out: runs that lie there and are not shown, because they are too many.
       limits: see `Limits`.
     """
 
@@ -74,6 +81,7 @@ class Settings:
     hosts: frozenset[str] = frozenset()
     page: Path | None = None
     title: str = ""
+    left_out: int = 0
     limits: Limits = LIMITS
 
 

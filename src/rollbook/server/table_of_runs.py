@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
+from rollbook.book.expressions import LONGEST
 from rollbook.errors import BadInput
 from rollbook.server.catalogue import RunRow, Snapshot
 from rollbook.server.cells import plain
@@ -73,13 +74,17 @@ def table_of_runs(hall: Hall, ask: RunsAsk) -> RunsAnswer:
         raise BadInput(f"offset={ask.offset}: the first row is 0")
     if len(ask.columns) > _MOST_COLUMNS:
         raise Refused("too_large", f"{len(ask.columns)} columns; at most {_MOST_COLUMNS} at once")
+    if len(ask.filter or "") > LONGEST:
+        raise Refused("too_large", f"the filter has {len(ask.filter or ''):,} characters; at most {LONGEST:,}")
+    if len(metrics_in(ask.filter or "")) > _MOST_COLUMNS or len(ask.sort) > _MOST_COLUMNS:
+        raise Refused("too_large", f"a filter and an order may name {_MOST_COLUMNS} metrics and columns at most")
     shot = hall.catalogue.snapshot()
     flattened, pending = _flattened(hall, shot, ask)
     window = flattened.entries[ask.offset : ask.offset + ask.limit]
     pending += _read_ahead(hall, window, ask.columns)
     rows = [_row(entry, ask, hall.facts.known) for entry in window]
     return RunsAnswer(
-        total=len(shot.rows),
+        total=len(shot.rows) + hall.settings.left_out,
         matched=flattened.matched,
         archived=flattened.archived,
         live=shot.live,
@@ -143,13 +148,14 @@ def _flattened(hall: Hall, shot: Snapshot, ask: RunsAsk) -> tuple[_Flat, int]:
     # What was put in order without some of the numbers is not kept: they may be there before anybody says so.
     flattened: _Flat | None = None if pending else hall.shelf.get(key, stamp)
     if flattened is None:
-        flattened = _flatten(shot, ask, hall.facts.known)
+        flattened = _flatten(shot, ask, hall)
         if not pending:
             hall.shelf.put(key, stamp, flattened, 200 * len(flattened.entries) + 1_000)
     return flattened, pending
 
 
-def _flatten(shot: Snapshot, ask: RunsAsk, known: Callable[[RunRow], Facts | None]) -> _Flat:
+def _flatten(shot: Snapshot, ask: RunsAsk, hall: Hall) -> _Flat:
+    known = hall.facts.known
     result = _Flat()
     rows = list(shot.rows.values())
     result.archived = sum(row.is_archived for row in rows)
@@ -157,7 +163,7 @@ def _flatten(shot: Snapshot, ask: RunsAsk, known: Callable[[RunRow], Facts | Non
         rows = [row for row in rows if not row.is_archived]
     if ask.filter and ask.filter.strip():
         result.hint = field_hint(rows, ask.filter)
-        rows = filtered(rows, ask.filter, known) if result.hint is None else []
+        rows = filtered(rows, ask.filter, known, hall.limits) if result.hint is None else []
     if ask.search:
         rows = searched(rows, ask.search)
     result.matched = len(rows)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from rollbook import compare
-from rollbook.array_types import NDArray
 from rollbook.errors import BadInput
-from rollbook.runs.groups import plans_below
+from rollbook.ground.array_types import NDArray
+from rollbook.runs.groups import mixed, plans_below, units_of
 from rollbook.runs.results import score_named
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import num, plain
@@ -45,6 +45,8 @@ __all__ = ["ENDPOINTS", "compared"]
 
 _LEAST_SEEDS = 5
 _LACKING = "(not set)"
+_GROUP = "\0group"
+"""A field that no run has: the group that the page put it into."""
 _MOST_PLANS, _MOST_LOOKS = 20, 200
 
 
@@ -56,10 +58,15 @@ def compared(hall: Hall, ask: CompareAsk) -> CompareAnswer:
     if len(groups) > 20:
         raise BadInput(f"{len(groups)} groups; at most 20 are compared at once")
     score = score_named(ask.score, ask.key)
-    lines, axis = _lines(hall, groups, ask)
+    lines, axis, spoilt = _lines(hall, groups, ask)
     at, at_why = _place(groups, lines, axis, ask.at)
     entries: list[compare.Entry] = []
     names: dict[str, RunRow] = {}
+    every = [row for rows in groups.values() for row in rows]
+    abouts = [{**row.about, "path": row.folder} for row in every]
+    units = dict(zip((row.key for row in every), units_of(abouts), strict=True))
+    label_of = {row.key: name for name, rows in groups.items() for row in rows}
+    labelled = [{**about, _GROUP: label_of[row.key]} for row, about in zip(every, abouts, strict=True)]
     for name, rows in groups.items():
         for row in sorted(rows, key=lambda row: row.about.get("created") or 0.0):
             seed = row.about.get("seed")
@@ -73,11 +80,14 @@ def compared(hall: Hall, ask: CompareAsk) -> CompareAnswer:
                     score=_score(lines.get(row.key), at, score),
                     crashed=row.status in ENDED_BADLY,
                     running=row.status == "running",
+                    unit=units[row.key],
+                    ends_in_nan=row.key in spoilt,
                 )
             )
     comparison = compare.compare(
-        entries, metric=ask.key, by="group", how=ask.score, statistic=ask.statistic, floor=ask.floor
-    )
+        entries, metric=ask.key, by="group", how=ask.score, statistic=ask.statistic, floor=ask.floor,
+        notes=mixed(labelled, _GROUP, None),
+    )  # fmt: skip
     made = [_group(group, groups[group.label], entries, names, ask.key) for group in comparison.groups]
     pairs = [_pair(pair) for pair in comparison.pairs]
     return CompareAnswer(
@@ -109,8 +119,8 @@ def compared(hall: Hall, ask: CompareAsk) -> CompareAnswer:
 
 def _lines(
     hall: Hall, groups: dict[str, list[RunRow]], ask: CompareAsk
-) -> tuple[dict[str, tuple[NDArray, NDArray]], str]:
-    """run -> (x, values) of its finite rows, and the axis."""
+) -> tuple[dict[str, tuple[NDArray, NDArray]], str, set[str]]:
+    """run -> (x, values) of its finite rows, the axis, and the runs whose last row is not finite."""
     axis = (
         ask.x or default_axis(hall, next(row for rows in groups.values() for row in rows))
         if any(groups.values())
@@ -118,11 +128,13 @@ def _lines(
     )
     every = [row for rows in groups.values() for row in rows]
     stamps = {row.folder: stamp_of(row.folder) for row in every}
+    read = rows_of_runs(hall, every, ask.key, axis, stamps)
     finite = {
         run: (rows_of_run.x[np.isfinite(rows_of_run.y)].astype(np.float64), rows_of_run.y[np.isfinite(rows_of_run.y)])
-        for run, rows_of_run in rows_of_runs(hall, every, ask.key, axis, stamps).items()
+        for run, rows_of_run in read.items()
     }
-    return finite, axis
+    spoilt = {run for run, rows_of_run in read.items() if len(rows_of_run.y) and not np.isfinite(rows_of_run.y[-1])}
+    return finite, axis, spoilt
 
 
 def _place(
@@ -160,7 +172,7 @@ def _group(
     group: compare.Group, rows: list[RunRow], entries: list[compare.Entry], names: dict[str, RunRow], key: str
 ) -> CompareGroup:
     interval = group.interval
-    why = dict.fromkeys(group.crashed, "ended badly")
+    why = dict.fromkeys(group.crashed, "did not finish")
     why.update(dict.fromkeys(group.running, "still running"))
     why.update(dict.fromkeys(group.without_score, "no finite value"))
     mine = [entry for entry in entries if entry.group == group.label]
@@ -180,12 +192,9 @@ def _group(
 
 
 def _pair(pair: compare.Pair) -> ComparePair:
-    from rollbook import stats
-
-    decided = pair.evidence is not None and pair.evidence >= stats.DECIDES
     verdict = "cannot say" if math.isnan(pair.difference) else "undecided"
-    if decided and not math.isnan(pair.difference):
-        verdict = "better" if pair.difference > 0 else "worse"
+    if pair.better is not None:
+        verdict = "better" if pair.better == pair.a else "worse"
     return ComparePair(
         a=plain(pair.a),
         b=plain(pair.b),
@@ -196,7 +205,7 @@ def _pair(pair: compare.Pair) -> ComparePair:
         high=None,
         better=_there(pair.improvement),
         evidence=_there(pair.evidence),
-        decides=float(stats.DECIDES),
+        decides=pair.decides,
     )
 
 

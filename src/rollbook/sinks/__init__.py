@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rollbook._lazy import attach
+from rollbook.ground.lazy import attach
 from rollbook.sinks._registry import (
     _SINKS,
     DEFAULT,

@@ -13,9 +13,9 @@ What a sink is, its class says, in attributes that it may leave out:
 
 from __future__ import annotations
 
-from rollbook._optional import installed
 from rollbook.errors import BadInput
-from rollbook.registry import Registry, options_of
+from rollbook.ground.optional import installed
+from rollbook.ground.registry import Registry, options_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def make(name: str, **options: object) -> Sink:
       every_seconds: thin rows to one in so many seconds of their own time; by default 1 for text (each kind of row)
         and for services (each key), none for files that programs read. The terminal draws at most that often.
       all: True keeps every row, whatever `every_seconds` would be by default.
-      filters: names or [name, options] of `rollbook.filters.make`, the one that sees the rows first standing first.
+      filters: names or [name, options] of `sinks.filters.make`, in the order in which rows pass through them.
         They see all rows; thinning comes after them.
       options: those of the sink itself.
     Raises:
@@ -157,7 +157,7 @@ def check(name: str, options: Mapping[str, object] | None = None) -> None:
 def _filtered(sink: Sink, wanted: Sequence[object]) -> Sink:
     if not wanted:
         return sink
-    from rollbook import filters
+    from rollbook.sinks import filters
 
     for asked in reversed(wanted):
         filter_name, filter_options = filters.spec_of(asked)

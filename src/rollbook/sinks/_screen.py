@@ -15,7 +15,7 @@ import threading
 import time
 from typing import Any, ClassVar
 
-from rollbook.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import is_foreign, tolerating
 from rollbook.sinks._plain import wide
 
 TYPE_CHECKING = False

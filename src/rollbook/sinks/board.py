@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections import deque
 
+from rollbook.ground.tables import timing_name
 from rollbook.sinks._trend import Trend
-from rollbook.tables import timing_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

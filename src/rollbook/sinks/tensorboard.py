@@ -7,10 +7,10 @@ import socket
 from pathlib import Path
 from typing import Any
 
+from rollbook.ground.values import Histogram, Image
 from rollbook.sinks._files import FileSink
 from rollbook.sinks._steps import step_of
-from rollbook.tensorboard_events import Messages, as_float32, utf8, whole_records
-from rollbook.values import Histogram, Image
+from rollbook.sinks.event_files import Messages, as_float32, utf8, whole_records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

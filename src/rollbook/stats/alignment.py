@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rollbook.errors import BadInput
+from rollbook.ground.brief import brief
 from rollbook.stats._checked_input import Bools, Floats, Ints, choice, floats, vector
 
 __all__ = ["Aligned", "Series", "align", "common_grid", "overlap", "placed"]
@@ -31,6 +32,7 @@ _REDUCERS: dict[str, Callable[[Floats], float]] = {
 }
 
 
+@brief
 @dataclass(frozen=True)
 class Series:
     """One run's rows in order of x, as they were logged.
@@ -54,6 +56,7 @@ class Series:
     dropped: int = 0
 
 
+@brief
 @dataclass(frozen=True)
 class Aligned:
     """Runs on one grid.
@@ -421,7 +424,7 @@ def _sentences(aligned: Aligned) -> list[str]:
             "floor": "after their end they count as the declared floor",
             "hold": "after their end they keep their last value",
         }[aligned.crashed_as]
-        sentences.append(f"{aligned.crashed} of {aligned.started} runs crashed; {how}.")
+        sentences.append(f"{aligned.crashed} of {aligned.started} runs did not finish; {how}.")
     for name, why in aligned.left_out.items():
         sentences.append(f"Run {name} {why}.")
     superseded = sum(series.superseded for series in aligned.raw)

@@ -2,7 +2,7 @@
 
     iqm = band(aligned.values_RP, "iqm", rng=rng)
     iqm.low_P, iqm.high_P, iqm.n_P
-    iqm.legend()          # "IQM of 5 seeds, 95 % at each point"
+    iqm.legend()          # "IQM of 5 seeds, 95 % at each point (at worst 80 %)"
 
 A pointwise band holds the whole true curve in 7-58 % of studies. The whole-curve band is 1.6 to 4 times as wide.
 """
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rollbook.errors import BadInput
+from rollbook.ground.brief import brief
 from rollbook.stats._checked_input import Floats, Ints, floats, level_of
 from rollbook.stats._special import stdtr, stdtrit
 from rollbook.stats.aggregates import AGGREGATES, aggregate
@@ -24,6 +25,7 @@ from rollbook.stats.intervals import DRAWS, decide, pointwise
 __all__ = ["Band", "band", "whole_curve_band"]
 
 
+@brief
 @dataclass(frozen=True)
 class Band:
     """A centre line with a band.
@@ -34,7 +36,7 @@ class Band:
       low_P: [points]; NaN where nothing honest can be drawn: the seeds themselves are the picture there.
       high_P: [points].
       n_P: [points], seeds with a value (of several tasks: with a value in all of them).
-      claim_P: [points], the coverage that may be claimed at that point; NaN without a band.
+      claim_P: [points], the coverage that may be claimed at that point; NaN without a band, and for means.
       methods: the methods used, in the order of their first point.
       level: nominal coverage.
       kind: "pointwise" or "whole curve".
@@ -68,7 +70,11 @@ class Band:
             return f"{words}, no band: {self.reason}"
         if self.methods == ("range",):
             return f"{words}, band: lowest to highest seed at each point"
-        words += f", {100 * self.level:g} % {'at each point' if self.kind == 'pointwise' else 'for the whole curve'}"
+        claims = self.claim_P[np.isfinite(self.claim_P)]
+        where = "at each point" if self.kind == "pointwise" else "for the whole curve"
+        words += f", {'' if len(claims) else 'nominally '}{100 * self.level:g} % {where}"
+        if len(claims) and claims.min() < self.level:
+            words += f" (at worst {100 * claims.min():g} %)"
         return f"{words}, preliminary ({self.draws} draws)" if self.preliminary else words
 
 
@@ -131,8 +137,9 @@ def band(
 def whole_curve_band(curves_RP: ArrayLike, level: float = 0.95) -> Band:
     """A band that holds the whole true mean curve at once, by the Gaussian kinematic formula for t curves.
 
-    Right for curves that are roughly Gaussian at each point (95-97 % at 5 to 20 seeds, smooth or rough). Where seeds
-    start late or never it holds 78, 80 and 91 % at 5, 10 and 20 seeds: not for the whole curve below 20 seeds then.
+    Right for curves that are roughly Gaussian at each point (95-97 % at 5 to 20 seeds, smooth or rough). Where 20 % of
+    the seeds start late or never it holds 78, 80 and 91 % at 5, 10 and 20 seeds; as for any mean, no coverage is
+    claimed.
 
     Args:
       curves_RP: [seeds, points]; all seeds have a value at all points, at least 5 seeds.
@@ -183,9 +190,10 @@ def whole_curve_band(curves_RP: ArrayLike, level: float = 0.95) -> Band:
         crossings = travelled / (2 * math.pi) * (1 + u * u / freedom) ** ((1 - freedom) / 2)
         low, high = (u, high) if 2 * (float(stdtr(freedom, -u)) + crossings) > tail else (low, u)
     reach = high * length / math.sqrt(n * freedom)
-    # Strong skew of the seeds is what spoils it; the claim is for Gaussian curves from 5 seeds, any from 20.
-    claim = np.full(points, 0.91 if n >= 20 else 0.78)
-    return Band("mean", centre, centre - reach, centre + reach, counts, claim, ("Kac-Rice t",), level, "whole curve")
+    nothing_claimed = np.full(points, np.nan)
+    return Band(
+        "mean", centre, centre - reach, centre + reach, counts, nothing_claimed, ("Kac-Rice t",), level, "whole curve"
+    )
 
 
 def centre_line(curves_RTP: ArrayLike, statistic: str) -> Floats:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rollbook.errors import BadInput
+from rollbook.ground.brief import brief
 from rollbook.stats._checked_input import Floats, choice, level_of, seeds_by_tasks, vector
 from rollbook.stats._special import stdtrit
 from rollbook.stats.aggregates import aggregate, placements
@@ -29,6 +30,7 @@ from rollbook.stats.replicates import replicates
 __all__ = ["Difference", "difference", "improvement", "profile_band"]
 
 
+@brief
 @dataclass(frozen=True)
 class Difference:
     """A comparison of two groups with its interval, or with the reason why there is none.

@@ -5,8 +5,10 @@ why there is none.
     iqm.low, iqm.high, iqm.claim           # claim: the coverage it may claim, at worst
     print(iqm.sentence("test/return"))
 
-The decision table is data: `DECISIONS`. Its claims are the lowest coverages over six families of scores (normal,
-strongly skewed, 30 % of seeds fail, heavy tails, a ceiling, 20 % dead) in the simulations of docs/statistics.md.
+The decision table is data: `DECISIONS`. Its claims are the lowest coverages over a grid of shapes (5 to 40 % of the
+seeds fail or are lucky, skew both ways, heavy tails, a ceiling) in the simulations of docs/statistics.md. Of a mean,
+and of an IQM over few tasks, none is claimed: a rare kind of seed that was not drawn moves it, and no method can put
+that into the interval.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rollbook.errors import BadInput
+from rollbook.ground.brief import brief
 from rollbook.stats._checked_input import Bools, Floats, choice, floats, level_of, seeds_by_tasks
 from rollbook.stats.aggregates import aggregate
 from rollbook.stats.bootstrap import bootstrap_t, expanded_percentile
@@ -37,6 +40,7 @@ DRAWS = 4_999
 """Resamples of a bootstrap interval; below 10 seeds its ends lie so far out that fewer do not reach them."""
 
 
+@brief
 @dataclass(frozen=True)
 class Decision:
     """One row of the decision table.
@@ -47,7 +51,7 @@ class Decision:
       seeds: and from so many seeds on.
       method: "none", "range", "order statistics", "Student's t", "bootstrap-t", "expanded percentile bootstrap",
         "winsorised t by seed" or "Clopper-Pearson".
-      claim: the lowest coverage over all families of scores at a nominal 95 %; None where nothing is claimed.
+      claim: the lowest coverage over the grid of shapes at a nominal 95 %; None where nothing is claimed.
       mild: the lowest without strong skew and without failing seeds; None where not measured.
       reason: why there is no interval, for people.
     """
@@ -62,30 +66,29 @@ class Decision:
 
 
 _FEW = "an interval needs at least 5 seeds"
-_THREE = "no 95 % interval of 3 or 4 seeds of one task is honest: where some seeds fail, it covers 70-84 %"
+_THREE = "no 95 % interval of 3 or 4 seeds of one task is honest: where some seeds fail, it covers too little"
 _T, _BOOT_T = "Student's t", "bootstrap-t"
 _EXPANDED, _WINSORISED = "expanded percentile bootstrap", "winsorised t by seed"
 
 DECISIONS: tuple[Decision, ...] = (
     Decision("mean", 1, 1, "none", reason=_FEW),
     Decision("mean", 1, 3, "none", reason=_THREE),
-    Decision("mean", 1, 5, _T, 0.81, 0.94),
-    Decision("mean", 1, 7, _BOOT_T, 0.88, 0.92),
-    Decision("mean", 1, 10, _BOOT_T, 0.90, 0.92),
-    Decision("mean", 1, 15, _BOOT_T, 0.91, 0.93),
-    Decision("mean", 1, 50, _BOOT_T, 0.92, 0.93),
+    Decision("mean", 1, 5, _T, None, 0.94),
+    Decision("mean", 1, 7, _BOOT_T, None, 0.92),
+    Decision("mean", 1, 15, _BOOT_T, None, 0.93),
     Decision("iqm", 1, 1, "none", reason=_FEW),
     Decision("iqm", 1, 3, "none", reason=_THREE),
-    Decision("iqm", 1, 5, _EXPANDED, 0.90, 0.94),
-    Decision("iqm", 1, 6, _EXPANDED, 0.92, 0.94),
-    Decision("iqm", 1, 7, _EXPANDED, 0.93, 0.95),
-    Decision("iqm", 1, 8, _EXPANDED, 0.95, 0.95),
+    Decision("iqm", 1, 5, _EXPANDED, 0.80, 0.94),
+    Decision("iqm", 1, 6, _EXPANDED, 0.86, 0.94),
+    Decision("iqm", 1, 7, _EXPANDED, 0.87, 0.95),
+    Decision("iqm", 1, 8, _EXPANDED, 0.90, 0.95),
+    Decision("iqm", 1, 10, _EXPANDED, 0.92, 0.95),
     Decision("iqm", 2, 1, "none", reason=_FEW),
-    Decision("iqm", 2, 5, _EXPANDED, 0.87, 0.92),
+    Decision("iqm", 2, 5, _EXPANDED, None, 0.92),
     Decision("iqm", 5, 1, "none", reason="an interval over tasks needs at least 3 seeds"),
-    Decision("iqm", 5, 3, _WINSORISED, 0.89, 0.93),
-    Decision("iqm", 5, 10, _WINSORISED, 0.92, 0.93),
-    Decision("iqm", 10, 3, _WINSORISED, 0.92, 0.93),
+    Decision("iqm", 5, 3, _WINSORISED, None, 0.93),
+    Decision("iqm", 10, 3, _WINSORISED, None, 0.93),
+    Decision("iqm", 10, 10, _WINSORISED, 0.87, 0.93),
     Decision("median", 1, 1, "none", reason="an interval of the median needs at least 3 seeds"),
     Decision("median", 1, 3, "range", 0.75, 0.75),
     Decision("median", 1, 4, "range", 0.875, 0.875),
@@ -96,9 +99,7 @@ DECISIONS: tuple[Decision, ...] = (
     Decision("solved", 1, 3, "Clopper-Pearson", 0.95, 0.95),
     Decision("solved", 2, 1, "none", reason="the share of seeds that solve a task is judged task by task"),
     Decision("success_rate", 1, 1, "none", reason=_FEW),
-    Decision("success_rate", 1, 5, _T, 0.87, 0.94),
-    Decision("success_rate", 1, 10, _T, 0.91, 0.94),
-    Decision("success_rate", 1, 20, _T, 0.92, 0.94),
+    Decision("success_rate", 1, 5, _T, None, 0.94),
 )
 """Searched from the bottom for the first row that fits. "optimality_gap" is a mean and uses its rows; for means over
 several tasks each seed is averaged over tasks first, which leaves the problem of one task."""
@@ -121,6 +122,7 @@ def decide(statistic: str, seeds: int, tasks: int = 1) -> Decision:
     raise BadInput(f"An interval needs runs; there are {seeds} seeds and {tasks} tasks.")
 
 
+@brief
 @dataclass(frozen=True)
 class Interval:
     """An estimate with its interval, or with the reason why there is none.
@@ -134,7 +136,8 @@ class Interval:
       method: see `Decision`.
       n: seeds.
       tasks: tasks.
-      claim: the coverage it may claim whatever the scores; None without an interval or away from a level of 95 %.
+      claim: the coverage it may claim whatever the scores; None without an interval, away from a level of 95 %, and for
+        means.
       mild: what it may claim without strong skew and failing seeds.
       reason: why there is no interval; "" where there is one.
       smallest: the lowest score of a seed (of its mean over tasks).
@@ -189,7 +192,9 @@ class Interval:
             return f"{few}{share:g} % of studies; no 95 % interval is honest here."
         if self.low is None or self.high is None:
             return f"{name} {_number(self.estimate)} (n = {self.n}); no interval: {self.reason}."
-        claim = f"; at least {100 * self.claim:g} % in our tests" if self.claim is not None else ""
+        claim = "; nominal, a rare kind of seed that was not drawn is not in it"
+        if self.claim is not None:
+            claim = f"; at least {100 * self.claim:g} % in our tests"
         left = f" {self.left_out} seeds that lack a task were left out." if self.left_out else ""
         return (
             f"{name} {_number(self.estimate)}, {100 * self.level:g} % interval {_number(self.low)} to "

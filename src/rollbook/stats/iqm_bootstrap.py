@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rollbook.errors import BadInput
+from rollbook.ground.brief import brief
 from rollbook.stats._checked_input import Floats, choice, finite, level_of
 from rollbook.stats.aggregates import iqm
 from rollbook.stats.bootstrap import expanded_percentile, percentile
@@ -47,6 +48,7 @@ _SDS = 3.5
 """Half a window, in standard deviations of a cut point: wider costs more than the few resamples that leave it."""
 
 
+@brief
 @dataclass(frozen=True)
 class RefinedIqm:
     """The IQM at each point with a bootstrap interval that further draws make more exact.

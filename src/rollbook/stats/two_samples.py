@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rollbook.errors import BadInput
+from rollbook.ground.brief import brief
 from rollbook.stats._checked_input import Bools, Floats, choice, vector
 from rollbook.stats._special import ndtr, stdtr, stdtrit
 
@@ -26,6 +27,7 @@ EXACT_SPLITS = 20_000
 """Up to so many splits of the scores into two arms all of them are tried."""
 
 
+@brief
 @dataclass(frozen=True)
 class TwoSampleTest:
     """What a test of two arms found.
@@ -247,7 +249,7 @@ def _trimmed(ordered: Floats, inside_SN: Bools, size: int, cut: int) -> tuple[Fl
 def mann_whitney(a_N: ArrayLike, b_N: ArrayLike) -> TwoSampleTest:
     """Rank test of Wilcoxon, Mann and Whitney: are both arms one distribution?
 
-    Exact without ties up to 20,000 splits, else the normal limit with corrections for ties and continuity.
+    Exact without ties up to 2,500 pairs of seeds, else the normal limit with corrections for ties and continuity.
 
     Args:
       a_N: [seeds of A], at least 2.
@@ -267,18 +269,34 @@ def mann_whitney(a_N: ArrayLike, b_N: ArrayLike) -> TwoSampleTest:
     both = na + nb
     variance = na * nb / 12 * (both + 1 - float((sizes**3 - sizes).sum()) / (both * (both - 1)))
     error = math.sqrt(max(variance, 0.0))
-    exact = bool(sizes.max() == 1) and math.comb(both, na) <= EXACT_SPLITS
+    exact = bool(sizes.max() == 1) and na * nb <= _EXACT_PAIRS
     if error == 0:
         return TwoSampleTest("Mann-Whitney", 0.0, math.nan, 1.0, 0.0, math.inf, 0, True)
     z = math.copysign(max(abs(wins - half) - 0.5, 0.0) / error, wins - half)
     if exact:
-        ranks = _all_splits(both, na) @ np.arange(1.0, both + 1) - na * (na + 1) / 2
-        p = float((np.abs(ranks - half) >= abs(wins - half) - 1e-9).mean())
+        ways = _ways_to_win(min(na, nb), max(na, nb))
+        p = 2 * sum(ways[: round(half - abs(wins - half)) + 1]) / sum(ways)
     else:
         p = 2 * float(ndtr(-abs(z)))
     return TwoSampleTest(
         "Mann-Whitney", float(wins / (na * nb) - 0.5), z, min(p, 1.0), error / (na * nb), math.inf, 0, exact
     )
+
+
+_EXACT_PAIRS = 2_500
+"""Seeds of A times seeds of B up to which the rank test counts every split."""
+
+
+@lru_cache(maxsize=64)
+def _ways_to_win(na: int, nb: int) -> tuple[int, ...]:
+    """In how many splits of na + nb different scores A wins 0, 1 … na x nb of the pairs: the Gaussian binomial."""
+    ways = [1] + [0] * (na * nb)
+    for step in range(1, na + 1):
+        for wins in range(na * nb, nb + step - 1, -1):
+            ways[wins] -= ways[wins - nb - step]
+        for wins in range(step, na * nb + 1):
+            ways[wins] += ways[wins - step]
+    return tuple(ways)
 
 
 def brunner_munzel(a_N: ArrayLike, b_N: ArrayLike) -> TwoSampleTest:

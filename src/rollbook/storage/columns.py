@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rollbook.array_types import NDArray
-from rollbook.foreign import is_foreign
+from rollbook.ground.array_types import NDArray
+from rollbook.ground.foreign import is_foreign
 from rollbook.journal.frames import RawArray
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "common_type",
     "constant",
     "dictionary",
+    "empty_table",
     "floats",
     "from_json",
     "from_numpy",
@@ -315,6 +316,11 @@ def arrays(table: pa.Table) -> dict[str, NDArray]:
     return columns
 
 
+def empty_table(schema: pa.Schema) -> pa.Table:
+    """A table without rows; pyarrow's own function imports pandas."""
+    return pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+
+
 def join_tables(tables: Sequence[pa.Table]) -> pa.Table:
     """Tables one below the other: all their columns, null where one lacks a column, in their common types."""
     if len(tables) == 1:
@@ -473,7 +479,11 @@ def _dtype(kind: pa.DataType) -> np.dtype[Any]:
         return np.dtype(np.int64)
     if pa.types.is_boolean(kind):
         return np.dtype(np.bool_)
-    return np.dtype(kind.to_pandas_dtype()) if _is_fixed(kind) else np.dtype(object)
+    if not _is_fixed(kind):
+        return np.dtype(object)
+    # By hand: `to_pandas_dtype` of some versions of pyarrow looks for pandas, which need not be installed.
+    letter = "f" if pa.types.is_floating(kind) else "i" if pa.types.is_signed_integer(kind) else "u"
+    return np.dtype(f"{letter}{kind.bit_width // 8}")
 
 
 def _objects(column: pa.Array) -> NDArray:

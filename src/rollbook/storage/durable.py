@@ -14,8 +14,8 @@ import os
 from functools import cached_property
 
 from rollbook.errors import Damaged, NewerFormat
-from rollbook.files import read_json
-from rollbook.foreign import tolerating
+from rollbook.ground.files import read_json
+from rollbook.ground.foreign import tolerating
 from rollbook.journal.files import parse_name
 from rollbook.journal.liveness import boot_id, is_alive
 from rollbook.journal.segments import Segment
@@ -23,7 +23,7 @@ from rollbook.journal.writers import WriterInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.array_types import NDArray
+    from rollbook.ground.array_types import NDArray
 
 __all__ = ["DurableMarks"]
 

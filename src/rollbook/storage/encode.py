@@ -32,6 +32,8 @@ reader a kilobyte and two microseconds as soon as it opens the file."""
 PYRAMID_BLOCK_ROWS = 1024 * 1024
 """A block of a pyramid stands for several row groups, so that a far view is few small reads."""
 
+WIDE_BYTES = 16 * 1024 * 1024
+"""Of a group of rows of other tables than metrics: a few rows of them are asked for, each with all its columns."""
 TRAJECTORY_ROWS = 32 * 1024
 TRAJECTORY_BYTES = 4 * 1024 * 1024
 """The same for `steps`, which are read one episode at a time."""
@@ -80,7 +82,8 @@ def group_limits(table: str, columns: int) -> tuple[int, int]:
     """(rows, bytes) of a row group of this table at most; `columns` are those that say something."""
     if table == "steps":
         return TRAJECTORY_ROWS, TRAJECTORY_BYTES
-    return ROW_GROUP_ROWS * min(NARROW_TIMES, max(1, NARROW_COLUMNS // max(1, columns))), ROW_GROUP_BYTES
+    most_rows = ROW_GROUP_ROWS * min(NARROW_TIMES, max(1, NARROW_COLUMNS // max(1, columns)))
+    return most_rows, ROW_GROUP_BYTES if table == "metrics" else WIDE_BYTES
 
 
 class PartWriter:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rollbook.array_types import NDArray
-from rollbook.foreign import is_foreign
+from rollbook.ground.array_types import NDArray
+from rollbook.ground.foreign import is_foreign
 from rollbook.journal.frames import RawArray
 from rollbook.storage.columns import from_numpy
 

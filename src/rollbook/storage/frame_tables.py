@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rollbook.array_types import NDArray
-from rollbook.clocks import UNKNOWN
-from rollbook.foreign import is_foreign
+from rollbook.ground.array_types import NDArray
+from rollbook.ground.clocks import UNKNOWN
+from rollbook.ground.foreign import is_foreign
+from rollbook.ground.values.scalars import as_float
 from rollbook.journal.frames import RawArray
 from rollbook.journal.rows import column
 from rollbook.journal.writers import WriterInfo
@@ -21,7 +22,6 @@ from rollbook.storage.columns import any_column, dictionary, from_numpy, strings
 from rollbook.storage.fills import Fills
 from rollbook.storage.layout import value_name
 from rollbook.storage.tabulate import Meta, long_cells, seq_range, stored_names, type_codes
-from rollbook.values.scalars import as_float
 
 __all__ = ["FrameTables", "group_of", "table_of"]
 

@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from rollbook.array_types import NDArray
 from rollbook.errors import BadInput, UnknownKey
-from rollbook.manifest import Cut, chain
+from rollbook.ground.array_types import NDArray
+from rollbook.ground.manifest import Cut, chain
 
 __all__ = ["Attempts", "CheckpointRow", "History"]
 

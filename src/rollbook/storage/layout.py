@@ -6,6 +6,7 @@
     data/metrics/wide/<writer>.L00.S003.<first seq>.parquet    metrics with a column a key
     data/metrics/long/<writer>.L00.R.<first seq>.parquet       metrics of rare rows and small groups, one line a value
     data/abandoned.parquet                                 (writer, lane, seq) of all rows that rewinds abandoned
+    data/writers.parquet                                   which run each writer belongs to
     data/pyramid/<table>.<part>.pyr                        levels of a large part
     data/fills/…                                           device values that came after their row
     data/marks/…                                           dump marks and the like
@@ -24,8 +25,8 @@ import stat
 import struct
 
 from rollbook.errors import Damaged
-from rollbook.files import sync_folder
-from rollbook.foreign import is_foreign, tolerating
+from rollbook.ground.files import sync_folder
+from rollbook.ground.foreign import is_foreign, tolerating
 from rollbook.journal.files import open_regular
 
 TYPE_CHECKING = False

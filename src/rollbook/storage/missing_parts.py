@@ -10,8 +10,8 @@ import os
 from collections.abc import Iterator
 from itertools import groupby
 
-from rollbook.files import read_json, write_json
-from rollbook.foreign import is_foreign, tolerating
+from rollbook.ground.files import read_json, write_json
+from rollbook.ground.foreign import is_foreign, tolerating
 from rollbook.storage.layout import HIDDEN_TABLES, PartName, data_folder, part_folders
 from rollbook.storage.parts import PartShelf, covers_of
 

@@ -13,13 +13,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rollbook.errors import Damaged
-from rollbook.foreign import is_foreign
+from rollbook.ground.foreign import is_foreign
+from rollbook.storage import source
 from rollbook.storage.columns import strings
 from rollbook.storage.layout import CONSTANTS, METADATA_KEY, PartName, part_folders
-from rollbook.storage.places import views
 from rollbook.storage.tabulate import Meta
 
 __all__ = ["Part", "PartShelf", "covers_of", "uncovered"]
+
+
+_MUCH = 64 << 20
+_ROWS_CHECKED = 1_024
 
 
 class Part:
@@ -39,7 +43,7 @@ class Part:
     """
 
     __slots__ = (
-        "_footer", "_is_view", "_names", "_nulls", "_ranges", "_stat", "_words",
+        "_decoded", "_footer", "_is_view", "_names", "_nulls", "_ranges", "_stat", "_words",
         "meta", "name", "path", "pyramid", "row_groups", "rows", "schema",
     )  # fmt: skip
 
@@ -47,13 +51,14 @@ class Part:
         self.path, self.name = path, name
         self._stat = _stat(path)
         self._footer: pq.FileMetaData | None = None
+        self._decoded: int | None = None
         self._words: dict[str, list[pa.Array]] = {}
         self._nulls: dict[str, int] = {}
         self._ranges: dict[tuple[str, int], tuple[object, object] | None] = {}
         self.pyramid: Any = None
-        self._is_view = views.is_view(path)
+        self._is_view = source.is_view(path)
         if self._is_view:
-            views.ensure(path, footer=True)
+            source.ensure(path, footer=True)
         with self._open() as file:
             self._footer = file.metadata
             schema: pa.Schema = file.schema_arrow
@@ -149,7 +154,44 @@ class Part:
                     next_to.append((start, start + column.total_compressed_size))
         if sum(stop - start for start, stop in next_to) <= sum(stop - start for start, stop in ranges) // 10:
             ranges += next_to
-        views.ensure(self.path, ranges)
+        source.ensure(self.path, ranges)
+
+    def check(self) -> None:
+        """Go through all pages, a few rows at a time and texts as their dictionaries: little memory, whatever is in it.
+
+        Raises:
+          Damaged: as `read` does.
+        """
+        texts = [field.name for field in self.schema if pa.types.is_string(field.type)]
+        with self._open(texts) as file:
+            try:
+                for _ in file.iter_batches(_ROWS_CHECKED, use_threads=False):
+                    pass
+            except (pa.ArrowException, OSError, ValueError) as err:
+                if is_foreign(err):
+                    raise
+                raise Damaged(f"{self.path}: rows cannot be read: {err}") from None
+
+    def decoded_bytes(self) -> int:
+        """About how much memory all its rows take once they are read, never much less; the footer alone is asked.
+
+        Texts that rows share stand once in the file and as often as there are rows in memory. Of such a column nobody
+        knows how long its longest text is: where it could unfold to much, that counts.
+        """
+        if self._decoded is None:
+            assert self._footer is not None
+            self._decoded = 0
+            unfolded: dict[str, int] = {}
+            for group in range(len(self.row_groups)):
+                about = self._footer.row_group(group)
+                self._decoded += about.total_byte_size
+                for place in range(about.num_columns):
+                    column = about.column(place)
+                    if column.has_dictionary_page:
+                        more = column.num_values * column.total_uncompressed_size
+                        unfolded[column.path_in_schema] = unfolded.get(column.path_in_schema, 0) + more
+            self._decoded += sum(size for size in unfolded.values() if size > _MUCH)
+        return self._decoded
 
     def groups_with(self, column: str, word: str) -> list[int]:
         """The row groups in which a column of texts has `word` somewhere; all of them if it holds no texts.
@@ -351,4 +393,4 @@ def _stat(path: str) -> tuple[int, int, int]:
     if not S_ISREG(stat.st_mode):
         raise Damaged(f"{path} is a link or no file at all; parts are regular files")
     # What of a part in a store is fetched changes its time, and nothing else.
-    return stat.st_size, 0 if views.is_view(path) else stat.st_mtime_ns, stat.st_ino
+    return stat.st_size, 0 if source.is_view(path) else stat.st_mtime_ns, stat.st_ino

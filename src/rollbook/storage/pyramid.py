@@ -22,11 +22,11 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from rollbook.array_types import NDArray
+from rollbook.ground.array_types import NDArray
 from rollbook.journal.files import open_regular, pread
+from rollbook.storage import source
 from rollbook.storage.columns import to_numpy
 from rollbook.storage.layout import data_folder, replace_file
-from rollbook.storage.places import views
 
 __all__ = ["MIN_ROWS", "Pyramid", "PyramidWriter", "pyramid_path"]
 
@@ -192,9 +192,9 @@ class Pyramid:
 
     def __init__(self, path: str, *, rows: int, first_seq: int, last_seq: int) -> None:
         self.path = path
-        self._is_view = views.is_view(path)
+        self._is_view = source.is_view(path)
         if self._is_view:
-            views.ensure(path, footer=True)
+            source.ensure(path, footer=True)
         with open(open_regular(path), "rb") as file:
             self._inode = os.fstat(file.fileno()).st_ino
             size = file.seek(0, os.SEEK_END)
@@ -205,7 +205,7 @@ class Pyramid:
             if magic != _MAGIC or offset + length + _TAIL.size != size:
                 raise ValueError(f"{path} is not a pyramid")
             if self._is_view:
-                views.ensure(path, [(offset, size)])
+                source.ensure(path, [(offset, size)])
             file.seek(offset)
             text = file.read(length)
         if zlib.crc32(text) != crc:
@@ -283,4 +283,4 @@ class Pyramid:
             own = min(level, len(sizes) - 1)
             base = offset + sum(sizes[:own]) * n_columns * 40
             ranges += [(base + place * sizes[own] * 40, base + (place + 1) * sizes[own] * 40) for place in places]
-        views.ensure(self.path, ranges)
+        source.ensure(self.path, ranges)

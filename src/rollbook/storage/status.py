@@ -6,12 +6,12 @@ import os
 import time
 from collections.abc import Mapping
 
-from rollbook import manifest
-from rollbook.files import read_json
-from rollbook.foreign import tolerating
+from rollbook.ground import manifest
+from rollbook.ground.files import read_json
+from rollbook.ground.foreign import tolerating
 from rollbook.journal.liveness import is_alive
 
-__all__ = ["STALE_SECONDS", "derived", "quiet_seconds"]
+__all__ = ["STALE_SECONDS", "derived", "quiet_seconds", "why_unsealed"]
 
 STALE_SECONDS = 60.0
 """A writer that cannot be judged from here counts as stale when its run's heartbeat is older than this; in a place,
@@ -62,3 +62,20 @@ def quiet_seconds(run: str, about: Mapping[str, object]) -> float:
             heard = max(heard, os.stat(path).st_mtime)
     created = about.get("created")  # by the clock of the run's host: only where no file tells
     return time.time() - (heard or (float(created) if isinstance(created, (int, float)) else 0.0))
+
+
+def why_unsealed(run: str | os.PathLike[str]) -> str:
+    """Why the keeper could not turn what lies in a run's journal into Parquet, one sentence; "" if it could, or was not
+    asked to yet."""
+    folder = os.fspath(run)
+    trouble = read_json(os.path.join(folder, "data", "keeper", "troubles.json")).get("seal")
+    words = trouble.get("words") if isinstance(trouble, dict) else None
+    if not isinstance(words, str):
+        return ""
+    journal = os.path.join(folder, "data", "journal")
+    with tolerating(OSError):
+        for writer in os.listdir(journal):
+            with tolerating(OSError):
+                if any(name.endswith((".seg", ".log")) for name in os.listdir(os.path.join(journal, writer))):
+                    return f"{folder}: {words}"
+    return ""

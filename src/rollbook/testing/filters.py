@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -64,6 +65,34 @@ def leaves_rows_as_they_are(make_filter: MakeFilter, folder: Path) -> None:
         raise AssertionError("rows that went in have been changed in place")
 
 
+def keeps_what_it_does_not_own(make_filter: MakeFilter, folder: Path) -> None:
+    """Values, clocks and keys are a filter's to change; every other field of a row goes on as it came."""
+    own = ("clocks", "values", "keys", "mark", "seq")
+    marked: dict[str, object] = {}
+    for field in fields(Row):
+        if field.name not in own:  # something else than its default
+            given = getattr(training_rows(1)[0], field.name)
+            marked[field.name] = f"some {field.name}" if isinstance(given, str) else given + 3
+    rows = [replace(row, **marked) for row in [*training_rows(300), final(301)]]  # type: ignore[arg-type]
+    for split in (0, 150):
+        to = _Kept()
+        made = make_filter(to)
+        made.open(some_run(folder))
+        made.write(rows[:split])
+        if split:
+            _, state = saved(made)
+            made = make_filter(to)
+            made.open(some_run(folder, attempt=2))
+            if state is not None:
+                made.set_state(state)  # type: ignore[attr-defined]
+        made.write(rows[split:])
+        made.close()
+        for row in to.rows:
+            for name, given in marked.items():
+                if getattr(row, name) != given:
+                    raise AssertionError(f"row.{name} went in as {given!r}, came out as {getattr(row, name)!r}")
+
+
 def goes_on_from_its_state(make_filter: MakeFilter, folder: Path) -> None:
     """Stopped anywhere and started again from its state, it lets the same rows through."""
     rows = [*training_rows(150), final(151)]
@@ -109,6 +138,7 @@ FILTER_CHECKS: dict[str, Callable[[MakeFilter, Path], None]] = {
         passes_marks_in_order,
         is_a_sink_itself,
         leaves_rows_as_they_are,
+        keeps_what_it_does_not_own,
         goes_on_from_its_state,
         is_never_half_done,
     )

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from rollbook.protocols import Alert, Row, Rule, RunInfo
+from rollbook.ground.columns import columns_of
+from rollbook.protocols import Alert, Row, Rule, RunInfo, Stateful
 from rollbook.testing.rows import EXTREMES, HOSTILE, KINDS, START, some_run, training_rows
 
 __all__ = ["RULE_CHECKS", "MakeRule", "check_rule"]
@@ -61,17 +62,21 @@ def bears_whatever_is_logged(make_rule: MakeRule, folder: Path, trouble: Sequenc
         _check_alert(alert, make_rule().name)
 
 
-def leaves_rows_as_they_are(make_rule: MakeRule, folder: Path, trouble: Sequence[Row]) -> None:
-    """Rows are shown to other rules as well."""
-    rows = [*training_rows(300), *trouble]
-    before = copy.deepcopy(rows)
-    _told(make_rule(), folder, rows, 50)
-    if repr(rows) != repr(before):
-        raise AssertionError("rows were changed in place")
+def leaves_columns_as_they_are(make_rule: MakeRule, folder: Path, trouble: Sequence[Row]) -> None:
+    """Columns are shown to other rules as well."""
+    rule = make_rule()
+    rule.open(some_run(folder))
+    own = [row for row in (*training_rows(300), *trouble) if row.table in rule.tables]
+    columns = columns_of(own)
+    values = {(key, table): columns.column(key, table).values for table in rule.tables for key in columns.keys(table)}
+    before = copy.deepcopy(values)
+    _list(rule.look(columns, START))
+    if repr(values) != repr(before):
+        raise AssertionError("the values of a column were changed in place")
 
 
 def says_the_same_however_rows_come_in(make_rule: MakeRule, folder: Path, trouble: Sequence[Row]) -> None:
-    """One row at a time or all at once: the same alerts, each with what made the rule speak."""
+    """One row at a time, a few or all at once: the same alerts, each with what made the rule speak."""
     if not trouble:
         return
     whole = _told(make_rule(), folder, trouble, len(trouble))
@@ -81,9 +86,31 @@ def says_the_same_however_rows_come_in(make_rule: MakeRule, folder: Path, troubl
         _check_alert(alert, make_rule().name)
         if not alert.evidence:
             raise AssertionError(f"no evidence for {alert.message!r}")
-    single = _told(make_rule(), folder, trouble, 1)
-    if [alert.message for alert in single] != [alert.message for alert in whole]:
-        raise AssertionError(f"one row at a time it says {single!r}, all at once {whole!r}")
+    for size in (1, 2, 7, 64):
+        some = _told(make_rule(), folder, trouble, size)
+        if repr(some) != repr(whole):  # a NaN is no NaN
+            raise AssertionError(f"shown {size} rows at a time it says {some!r}, all at once {whole!r}")
+
+
+def goes_on_after_a_restart(make_rule: MakeRule, folder: Path, trouble: Sequence[Row]) -> None:
+    """One with `state` and `set_state` says the same over a restart of the keeper; its state is plain JSON data."""
+    if not isinstance(make_rule(), Stateful):
+        return
+    whole = _told(make_rule(), folder, trouble, 10)
+    for stop in range(0, len(trouble), max(1, len(trouble) // 8)):
+        rule, later = make_rule(), make_rule()
+        said = _told(rule, folder, trouble[:stop], 10)
+        assert isinstance(rule, Stateful)
+        assert isinstance(later, Stateful)
+        try:
+            state = json.loads(json.dumps(rule.state()))
+        except (TypeError, ValueError) as err:
+            raise AssertionError(f"its state is not plain JSON data: {err}") from None
+        later.open(some_run(folder))
+        later.set_state(state)
+        said += _looked(later, trouble[stop:], 10)
+        if repr(said) != repr(whole):
+            raise AssertionError(f"restarted after {stop} rows it says {said!r}, else {whole!r}")
 
 
 def begins_anew_when_the_run_went_back(make_rule: MakeRule, folder: Path, trouble: Sequence[Row]) -> None:
@@ -101,8 +128,9 @@ RULE_CHECKS: dict[str, Callable[[MakeRule, Path, Sequence[Row]], None]] = {
         says_what_it_is,
         is_quiet_on_an_ordinary_training,
         bears_whatever_is_logged,
-        leaves_rows_as_they_are,
+        leaves_columns_as_they_are,
         says_the_same_however_rows_come_in,
+        goes_on_after_a_restart,
         begins_anew_when_the_run_went_back,
     )
 }
@@ -112,13 +140,17 @@ RULE_CHECKS: dict[str, Callable[[MakeRule, Path, Sequence[Row]], None]] = {
 def _told(rule: Rule, folder: Path, rows: Sequence[Row], size: int) -> list[Alert]:
     run: RunInfo = some_run(folder)
     rule.open(run)
+    return _looked(rule, rows, size)
+
+
+def _looked(rule: Rule, rows: Sequence[Row], size: int) -> list[Alert]:
     alerts: list[Alert] = []
     for first in range(0, len(rows), size):
-        batch = [row for row in rows[first : first + size] if row.table in rule.tables and not row.mark]
+        batch = [row for row in rows[first : first + size] if row.table in rule.tables]
         now = max((row.time for row in batch), default=START)
-        alerts += _list(rule.look(batch, now))
+        alerts += _list(rule.look(columns_of(batch), now))
         if size > 1:
-            alerts += _list(rule.look((), now))
+            alerts += _list(rule.look(columns_of(()), now))
     return alerts
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import tracemalloc
+import warnings
 from operator import add
 from pathlib import Path
 from typing import Any
@@ -597,3 +598,25 @@ def test_memory_does_not_grow_with_the_number_of_batches(run: Any, monkeypatch: 
     tracemalloc.stop()
     assert grown < 600_000  # journal buffers and the last values of metrics; 15,000 items kept would be 2.6 MB
     assert log.iterations == 180
+
+
+def test_a_pickled_log_takes_new_metrics_terms_and_stages(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rollbook.adapters.mrl import history
+
+    monkeypatch.setattr(history, "RECENT_NUMBERS", 2)
+    again = pickle.loads(pickle.dumps(trained(run, 4)))
+    again.add_metric("mine")
+    again.add_log("term")
+    assert np.isnan(list(again.metrics["mine"])).tolist() == [True] * 4
+    for number in range(5):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RollbookWarning)
+            again.environment.fit(2, 90, 1, 1)
+        again.timelog["own"].append(float(number))
+    assert np.isnan(list(again.metrics["mine"])).tolist() == [True] * 9
+    assert len(again.metrics["rewards"]) == 9
+    assert not np.isnan(list(again.metrics["rewards"])).any()
+    assert list(again.timelog["own"]) == [0.0, 1.0, 2.0, 3.0, 4.0]
+    assert again.batch_log["term"] == [[None, None]] * 9
+    again.update_metric("late", 1.0)
+    assert np.isnan(list(again.metrics["late"])[:9]).all()

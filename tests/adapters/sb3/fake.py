@@ -22,6 +22,11 @@ class BaseCallback:
     def logger(self) -> Any:
         return self.model.logger
 
+    def _nothing(self) -> Any:
+        return True
+
+    _init_callback = _on_training_start = _on_rollout_start = _on_step = _on_rollout_end = _on_training_end = _nothing
+
     def init_callback(self, model: Any) -> None:
         self.model = model
         self._init_callback()

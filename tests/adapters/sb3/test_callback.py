@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import rollbook
 from rollbook.adapters import _versions
 from rollbook.errors import BadInput, MissingExtra
 
@@ -171,3 +172,46 @@ def test_the_callback_without_the_library_gives_the_line_that_installs_it(monkey
     finally:
         _forget()
         sys.modules.update(before)
+
+
+@pytest.mark.parametrize("first", ["record", "evaluate"])
+def test_an_evaluation_at_the_step_of_a_save_is_kept_and_its_episodes_stand_there(
+    first: str, host: Any, tmp_path: Path
+) -> None:
+    options: dict[str, Any] = {"dir": tmp_path / "runs", "sinks": (), "keeper": "inline"}
+
+    class Evaluates(fake.EvalCallback):  # type: ignore[misc]
+        def _on_step(self) -> bool:
+            if self.num_timesteps % 4 == 0:
+                self.evaluate()
+                self.logger.record("eval/mean_reward", 2.5)
+                self.logger.dump(self.num_timesteps)
+            return True
+
+    class Both:
+        def __init__(self, *callbacks: Any) -> None:
+            self.callbacks, self.locals = callbacks, {"callback": self}
+
+        def __getattr__(self, name: str) -> Any:
+            def each(*arguments: Any) -> None:
+                for callback in self.callbacks:
+                    callback.locals = self.locals
+                    getattr(callback, name)(*([{"callback": self}, {}] if len(arguments) == 2 else arguments))
+
+            return each
+
+    def learn(run: Any, model: Any, steps: int, more: bool = False) -> None:
+        pair = [host.RollbookCallback(run, checkpoint_every=8), Evaluates([1.0, 4.0])]
+        model.learn(steps, Both(*(pair if first == "record" else pair[::-1])), reset_num_timesteps=not more)
+
+    run = rollbook.init("sb3", "order", **options)
+    learn(run, fake.PPO(), 12)
+    run.finish("crashed")
+    run = rollbook.init("sb3", "order", resume="must", **options)
+    assert run.restore("last").clocks["env_step"] == 8
+    model = fake.PPO()
+    model.num_timesteps = 8
+    learn(run, model, 8, more=True)
+    assert run.book.metrics(["eval/mean_reward"], x="env_step")["env_step"].to_pylist() == [4, 8, 12, 16]
+    tested = [row["env_step"] for row in run.book.episodes().to_pylist() if row["scope"] == "test"]
+    assert tested == [4, 4, 8, 8, 12, 12, 16, 16]

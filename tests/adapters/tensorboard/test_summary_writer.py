@@ -256,3 +256,47 @@ def test_the_folder_is_named_as_the_libraries_do(monkeypatch: pytest.MonkeyPatch
     assert writer.get_logdir().startswith("runs")
     assert writer.get_logdir().endswith("_lr1")
     assert writer.file_writer is None
+
+
+@pytest.mark.parametrize("clock", ["env_step", "gradient_step", None])
+def test_cleanrls_evaluation_of_a_saved_model_stands_where_training_ended(clock: Any, run: Any, rows: Any) -> None:
+    writer = SummaryWriter("a", run=run, events=False, clock=clock)
+    for step in (100, 200):
+        writer.add_scalar("charts/episodic_return", 1.0, step)
+    for index in range(3):
+        writer.add_scalar("eval/episodic_return", 10.0 + index, index)
+    assert rows(run, "eval/episodic_return", x="step") == [(0, 10.0), (1, 11.0), (2, 12.0)]
+    if clock is not None:
+        assert rows(run, "test/return", x=clock) == [(200, 10.0), (200, 11.0), (200, 12.0)]
+
+
+@pytest.mark.parametrize("steps", [[0, 100, 200], [100, 200], [1, 2, 3]])
+def test_an_evaluation_at_steps_keeps_its_steps(steps: list[int], run: Any, rows: Any) -> None:
+    writer = SummaryWriter("a", run=run, events=False)
+    for step in steps:
+        writer.add_scalar("eval/episodic_return", float(step), step)
+        writer.add_scalar("charts/episodic_return", 1.0, step + 50)
+    assert rows(run, "eval/episodic_return", x="env_step") == [(step, float(step)) for step in steps]
+
+
+def test_cleanrls_seeds_share_a_name(tmp_path: Path) -> None:
+    options = {"dir": tmp_path / "books", "sinks": (), "keeper": "inline"}
+    for seed in (1, 2):
+        writer = SummaryWriter(f"runs/CartPole-v1__ppo__{seed}__170000000{seed}", events=False, run_options=options)
+        table = f"|param|value|\n|-|-|\n|env_id|CartPole-v1|\n|exp_name|ppo|\n|seed|{seed}|"
+        writer.add_text("hyperparameters", table)
+        writer.close()
+    books = rollbook.open(tmp_path / "books")
+    assert sorted((book.name, book.seed, book.config["seed"]) for book in books) == [
+        ("CartPole-v1__ppo", 1, 1),
+        ("CartPole-v1__ppo", 2, 2),
+    ]
+    writer = SummaryWriter("runs/CartPole-v1__ppo__1__short", events=False, run_options=options)
+    assert writer.run is not None
+    assert (writer.run.name, writer.run.seed) == ("CartPole-v1__ppo__1__short", None)
+    writer.close()
+    again = {**options, "resume": "allow"}  # what it resumes is found by the name
+    writer = SummaryWriter("runs/CartPole-v1__ppo__1__1700000001", events=False, run_options=again)
+    assert writer.run is not None
+    assert (writer.run.name, writer.run.resumed) == ("CartPole-v1__ppo__1__1700000001", False)
+    writer.close()

@@ -86,9 +86,9 @@ def test_each_completion_is_one_row_with_all_its_rewards(run: Run) -> None:
     ]
     assert [row["group"] for row in rows] == ["3-r0-0", "3-r0-0", "3-r0-1"]  # nobody said how large groups are
     assert [row["length"] for row in rows] == [1, 2, 3]
-    assert {(row["policy_version"], row["gradient_step"], row["mode"]) for row in rows} == {(3, 3, "train")}
+    assert {(row["policy_version"], row["gradient_step"], row["mode"]) for row in rows} == {(3, 4, "train")}
     assert "image" not in rows[0]
-    assert run.bill()["drops"] == {}
+    assert run.bill()["drops"] == {"trl_column_image": 1}
 
 
 def test_groups_span_processes_and_ends_are_told_from_cuts(run: Run) -> None:

@@ -10,6 +10,7 @@ import { Failure, Waiting } from "../../parts/Say.tsx";
 import { Status } from "../../parts/Status.tsx";
 import { clock } from "../../data/numbers.ts";
 import { useAnswer } from "../../state/answer.ts";
+import { colorOfRun } from "../../state/colors.ts";
 import { deskOf, DeskContext, runOf } from "../../state/desk.ts";
 import { useHands } from "../../state/hands.ts";
 import { causeOf } from "../../state/foreseen.ts";
@@ -89,8 +90,11 @@ export const episodeOf = (found: Found | null): string | null => {
   return row ? String(row["episode_id"]) : (found?.episodes.nearest?.id ?? null);
 };
 
+/** The colour in which a run is drawn, alone or in its group. */
+const colorIn = (run: string): number => entities.value.find((entity) => entity.runs.some((member) => member.run === run))?.color ?? colorOfRun(run);
+
 function Head({ point, found }: { point: Point; found: Found | null }) {
-  const color = entities.value.find((entity) => entity.runs.some((member) => member.run === point.run))?.color ?? 1;
+  const color = colorIn(point.run);
   const members = entities.value.find((entity) => entity.runs.some((member) => member.run === point.run))?.runs ?? [];
   return (
     <section class="causehead">
@@ -129,12 +133,13 @@ function Head({ point, found }: { point: Point; found: Found | null }) {
 
 /** The keys of that moment, those that left their usual range first. */
 function Moment({ point, found }: { point: Point; found: Found | null }) {
+  const color = colorIn(point.run);
   const name = found ? `${found.name}${found.seed === null ? "" : `, seed ${found.seed}`}` : point.run;
   const desk = useMemo(() => deskOf(point.run, name, point.x, axisName.peek() === "" ? point.x : axisName.peek(), {
     marks,
     look: signal({ smoothing: smoothing.peek(), xLog: false, yLog: false, robust: false, draw: "curves" }),
     pick: (line, x, key) => { if (runOf(desk.entities.peek(), line)) sayCause({ ...point, key, at: x }, false); },
-  }), [point.run, point.x, name]);
+  }, color), [point.run, point.x, name, color]);
   const near = found?.window ?? 0;
   const span = desk.feed.of(point.key).value.span;
   useEffect(() => {

@@ -13,6 +13,7 @@ import { Answered } from "../../parts/Say.tsx";
 import { Status } from "../../parts/Status.tsx";
 import { address } from "../../state/address.ts";
 import { useAnswer, type Answer } from "../../state/answer.ts";
+import { colorOfRun } from "../../state/colors.ts";
 import { hello, source } from "../../state/here.ts";
 import { useNews } from "../../state/run.ts";
 import { Files } from "../health/Files.tsx";
@@ -33,7 +34,7 @@ export function Run() {
         {detail && <Status status={detail.status} />}
         <span class="grow" />
         {PAGES.map((page) => <a key={page} class="btn hide-s" href={`#/${page}?run=${here}`}>{page === "sql" ? "SQL" : page}</a>)}
-        <a class="btn main" href={`#/runs?g=none&show=${here}.1`}>Curves</a>
+        <a class="btn main" href={`#/runs?g=none&show=${here}.${colorOfRun(run)}`}>Curves</a>
         <CopyLink />
       </Context>
       <main id="main" class="page scroll" tabIndex={0} aria-label="The run">
@@ -41,6 +42,7 @@ export function Run() {
           {(found) => (
             <div class="cols">
               <Damage detail={found} />
+              <Failure detail={found} />
               <About detail={found} answer={answer} />
               <Attempts detail={found} />
               <RunCharts run={run} detail={found} />
@@ -88,6 +90,21 @@ function Damage({ detail: { problems, path } }: { detail: RunDetail }) {
         {problems.length > 8 && <p class="soft">and {count(problems.length - 8)} more</p>}
         <p class="soft">What can be read is shown. This tells all of it, and saves what can be saved:</p>
         <pre class="line" tabIndex={0}>rollbook verify {path}{"\n"}rollbook repair {path}</pre>
+      </div>
+    </section>
+  );
+}
+
+/** What ended the run before its time: exception or signal, where it was raised, the last words of the error output. */
+function Failure({ detail: { failure } }: { detail: RunDetail }) {
+  if (failure === null) return null;
+  const text = [failure.stderr, failure.traceback].filter((part) => part !== "").join("\n");
+  return (
+    <section class="card c12">
+      <header><h2>How it ended</h2><span class="tag bad">{failure.type}</span></header>
+      <div class="in damage">
+        {failure.message !== "" && <p class="wraps">{failure.message}</p>}
+        {text !== "" && <pre class="line" tabIndex={0}>{text}</pre>}
       </div>
     </section>
   );

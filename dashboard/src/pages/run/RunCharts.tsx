@@ -4,6 +4,7 @@ import { tellingFew } from "../../data/keys.ts";
 import { KeyChart } from "../../parts/KeyChart.tsx";
 import { useAnswer } from "../../state/answer.ts";
 import { deskOf, DeskContext } from "../../state/desk.ts";
+import { colorOfRun } from "../../state/colors.ts";
 import { go } from "../../state/address.ts";
 import { source } from "../../state/here.ts";
 import { hear, watch } from "../../state/live.ts";
@@ -13,7 +14,7 @@ import { useEffect } from "preact/hooks";
 export function RunCharts({ run, detail }: { run: string; detail: RunDetail }) {
   const keys = useAnswer(`${run} keys`, () => source.keys([run]));
   const desk = useMemo(() => deskOf(run, detail.name, detail.x, detail.x, {
-    pick: (_, x, key) => go(`#/runs?g=none&show=${encodeURIComponent(run)}.1&cause=${encodeURIComponent(`${run},${detail.x},${x},${key}`)}`),
+    pick: (_, x, key) => go(`#/runs?g=none&show=${encodeURIComponent(run)}.${colorOfRun(run)}&cause=${encodeURIComponent(`${run},${detail.x},${x},${key}`)}`),
   }), [run, detail.x]);
   useEffect(() => {
     const stops = [watch(`run:${run}`), hear("run", (push) => desk.feed.touch(push.run)), desk.hub.view.subscribe((view) => desk.feed.zoom(view))];

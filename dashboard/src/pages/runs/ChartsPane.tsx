@@ -5,7 +5,7 @@ import { useLayoutEffect } from "preact/hooks";
 import { bytes, count, seconds } from "../../data/numbers.ts";
 import { Field } from "../../parts/Field.tsx";
 import { Icon } from "../../parts/Icon.tsx";
-import { Empty, Failure, Waiting } from "../../parts/Say.tsx";
+import { Empty, Failure, isInBanner, Waiting } from "../../parts/Say.tsx";
 import { say } from "../../state/address.ts";
 import { useHands } from "../../state/hands.ts";
 import { desk, feed, heroes, hub, keys, keysError, shownSections, startCharts } from "./charts.ts";
@@ -60,7 +60,7 @@ export function ChartsPane() {
 const hovered = (): string => document.querySelector<HTMLElement>(".chart.here")?.closest<HTMLElement>("[data-key]")?.dataset["key"] ?? heroes.peek()[0] ?? "";
 
 function Body() {
-  if (keysError.value) return <div class="pad"><Failure error={keysError.value} /></div>;
+  if (keysError.value && keys.value === null && !isInBanner(keysError.value)) return <div class="pad"><Failure error={keysError.value} /></div>;
   if (entities.value.length === 0) return table.answer.value === null ? <Waiting what="runs" /> : table.total.value === 0 ? null : <Empty title="No run is drawn"><p>Press the square before a run, or Space on its row, to draw its curves here.</p></Empty>;
   if (keys.value === null) return null;
   if (view.focused.value !== "") {

@@ -44,7 +44,7 @@ function Panel({ row, close }: { row: Exclude<Row, { kind: "section" }>; close: 
       <div class="swatches" role="group" aria-label="Colour">
         {Array.from({ length: COLORS }, (_, i) => (
           <button key={i} type="button" class={`swatch s${i + 1}`} aria-label={`Colour ${i + 1}`} aria-pressed={colorOf.value.get(id) === i + 1}
-            onClick={() => view.sayDrawn([...drawn.value.filter((one) => one.id !== id), { id, color: i + 1 }])} />
+            onClick={() => view.sayDrawn(drawn.value.some((one) => one.id === id) ? drawn.value.map((one) => (one.id === id ? { id, color: i + 1 } : one)) : [...drawn.value, { id, color: i + 1 }])} />
         ))}
       </div>
       <Choice onChoose={() => { say({ top: view.toggled(view.pinnedRuns.value, id) }); close(); }}>{pinned ? "Unpin" : "Pin to the top"}</Choice>

@@ -7,11 +7,13 @@ import { count } from "../../data/numbers.ts";
 import { CopyLink } from "../../parts/CopyLink.tsx";
 import { Context } from "../../parts/Context.tsx";
 import { useHands } from "../../state/hands.ts";
+import { Icon } from "../../parts/Icon.tsx";
+import { newborn } from "../../parts/Live.tsx";
 import { Boards } from "./Boards.tsx";
 import { ChartsPane } from "./ChartsPane.tsx";
 import { learnColumns } from "./columns.tsx";
 import { RunsPane } from "./RunsPane.tsx";
-import { entities, startTable, table } from "./table.ts";
+import { entities, show, startTable, table } from "./table.ts";
 import * as view from "./view.ts";
 
 const drawer: Signal<ComponentType | null> = signal(null);
@@ -20,6 +22,18 @@ const AFTER = 1_500; // ms: the drawer's code comes behind the first charts, bef
 const fetchDrawer = (): void => {
   if (drawer.peek() === null) void import("../cause/Cause.tsx").then((made) => { drawer.value = made.Cause; }, () => undefined);
 };
+
+/** A run that began while one looks at others: it is announced here, and drawn when that is asked for. */
+function Newborn() {
+  const now = newborn.value;
+  if (now === null || view.cause.value !== null || entities.value.some((entity) => entity.runs.some(({ run }) => run === now.run))) return null;
+  return (
+    <span class="newborn" role="status">
+      <b>{now.text}</b> started <button class="link" type="button" onClick={() => show(now.run)}>show</button>
+      <button class="btn bare icon" type="button" aria-label="Close" onClick={() => { newborn.value = null; }}><Icon name="close" /></button>
+    </span>
+  );
+}
 
 export function Runs() {
   useLayoutEffect(() => { // what is asked for here need not wait for the first paint
@@ -38,6 +52,7 @@ export function Runs() {
   return (
     <>
       <Context>
+        <Newborn />
         <span class="grow" />
         <span class="soft hide-s">
           {count(runs)} of {count(table.answer.value?.runs ?? 0)} runs drawn

@@ -1,6 +1,6 @@
 /** The table of runs with its search, its filter, and the hands on a row. */
 
-import { useComputed, useSignal } from "@preact/signals";
+import { batch, useComputed, useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import type { Row } from "../../api/names.ts";
 import { count } from "../../data/numbers.ts";
@@ -8,7 +8,7 @@ import { Field } from "../../parts/Field.tsx";
 import { Grid, type Column } from "../../parts/Grid.tsx";
 import { Icon } from "../../parts/Icon.tsx";
 import { Menu } from "../../parts/Menu.tsx";
-import { Empty, Failure } from "../../parts/Say.tsx";
+import { Empty, Failure, isInBanner } from "../../parts/Say.tsx";
 import { addressOf, go, joined, say } from "../../state/address.ts";
 import { useHands } from "../../state/hands.ts";
 import { hello } from "../../state/here.ts";
@@ -20,6 +20,7 @@ import * as view from "./view.ts";
 
 export function RunsPane() {
   const active = useSignal(-1);
+  const activeRow = useSignal("");
   const ids = chosen();
   const asked = table.answer.value !== null || table.error.value !== null;
   useEffect(() => { if (asked) sayColumns(ids); }, [ids.join("~"), asked]); // a question for cells does not break off the first one
@@ -30,10 +31,23 @@ export function RunsPane() {
     [ids.join("~"), view.sort.value, drawn.value, grouped, table.changed.value],
   );
   const total = table.total.value + pinnedRows.value.length;
+  const activate = (index: number): void => {
+    const row = rowAt(index);
+    batch(() => {
+      active.value = index;
+      activeRow.value = row === undefined ? "" : rowId(row);
+    });
+  };
+  useEffect(() => { // rows that came before it move the row, not the choice
+    const id = activeRow.peek();
+    const at = (i: number): boolean => { const row = rowAt(i); return row !== undefined && rowId(row) === id; };
+    if (id === "" || at(active.peek())) return;
+    for (let i = 0; i < total; i++) if (at(i)) { active.value = i; return; }
+  }, [table.changed.value, total]);
   const move = (by: number): void => {
     let next = active.value + by;
     while (rowAt(next)?.kind === "section") next += by;
-    if (next >= 0 && next < total) active.value = next;
+    if (next >= 0 && next < total) activate(next);
   };
   const here = (): Row | undefined => rowAt(active.value);
   useHands(() => [
@@ -61,12 +75,12 @@ export function RunsPane() {
           Charts ↓
         </a>
       </div>
-      {table.error.value && <div class="pad"><Failure error={table.error.value} again={() => void table.again()} /></div>}
+      {table.error.value && !isInBanner(table.error.value) && <div class="pad"><Failure error={table.error.value} again={() => void table.again()} /></div>}
       {total === 0 && table.answer.value !== null ? (
         <NoRuns />
       ) : (
         <Grid label="Table of runs" columns={columns} total={total} row={rowAt} onSeen={see} active={active.value} rowClass={rowClass} whole={sectionRow}
-          onHover={(inside) => { pointerInside.value = inside; }} onOpen={(row, index) => { active.value = index; if (row.kind !== "section") toggleDrawn(rowId(row)); }} class="runs" />
+          onHover={(inside) => { pointerInside.value = inside; }} onOpen={(row, index) => { activate(index); if (row.kind !== "section") toggleDrawn(rowId(row)); }} class="runs" id={gridId} />
       )}
       <div class="foot">
         <span>
@@ -86,6 +100,7 @@ export function RunsPane() {
   );
 }
 
+const gridId = (row: Row): string => (row.kind === "section" ? `section ${row.name}` : rowId(row));
 const see = (first: number, last: number): void => table.see(Math.max(0, first - pinnedRows.peek().length), last);
 
 export const compareAddress = (): string => addressOf("compare", { show: joined(drawn.value.map(({ id, color }) => `${id}.${color}`)) || "-", g: view.grouping.value === "auto" ? "" : view.grouping.value });

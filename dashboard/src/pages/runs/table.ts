@@ -2,7 +2,9 @@
 
 import { computed, effect, signal } from "@preact/signals";
 import type { GroupRow, Row, RunRow, RunsAnswer, SortBy } from "../../api/names.ts";
-import { dashOf, toggle } from "../../data/colors.ts";
+import { dashOf, type Drawn, type Owner } from "../../data/colors.ts";
+import { joined, say } from "../../state/address.ts";
+import { colors } from "../../state/colors.ts";
 import type { Entity } from "../../state/feed.ts";
 import { source } from "../../state/here.ts";
 import { hear, reborn } from "../../state/live.ts";
@@ -25,7 +27,7 @@ export const pointerInside = signal(false);
 /** Newer rows are known whose order waits until the pointer has left. */
 export const orderWaits = signal(false);
 
-type TableAnswer = RunsAnswer & { total: number; runs: number };
+type TableAnswer = RunsAnswer & { total: number; runs: number; selects: string };
 
 function sortOf(text: string): SortBy[] {
   if (text === "") return [];
@@ -48,12 +50,17 @@ const query = computed(() => ({
 /** What is asked, as a text: equal questions are one, however often the address changes beside them. */
 const question = computed(() => JSON.stringify(query.value));
 
+/** What of the question decides which runs there are; order and cells do not. */
+const selects = computed(() => JSON.stringify([view.filter.value, view.search.value, view.grouping.value, view.archived.value]));
+
 async function ask(offset: number, limit: number, signal: AbortSignal): Promise<TableAnswer> {
   const { filter, search, ...rest } = query.peek();
+  const asked = selects.peek();
   const first = table.answer.peek() === null ? { drawn: view.drawn.peek().map(({ id }) => id).filter((id) => id !== ""), draw_first: FIRST } : {};
   const answer = await source.runs({ ...rest, ...first, offset, limit, ...(filter === "" ? {} : { filter }), ...(search === "" ? {} : { search }) }, signal);
   for (const row of answer.rows) known.set(rowId(row), row);
-  return { ...answer, runs: answer.total, total: answer.rows_total };
+  if (!signal.aborted && asked === table.answer.peek()?.selects) follow(answer.rows);
+  return { ...answer, runs: answer.total, total: answer.rows_total, selects: asked };
 }
 
 /** Every row seen so far, by its id. */
@@ -62,6 +69,15 @@ export const table = new Windows<Row, TableAnswer>(ask);
 
 export function startTable(): () => void {
   const stops = [
+    effect(() => {
+      const asked = table.answer.value?.selects ?? "";
+      const rows = firstRows.value;
+      if (rows.length > 0 && (asked !== held.peek().selects || held.peek().rows.length === 0)) held.value = { selects: asked, rows };
+    }),
+    effect(() => { // a colour out of a link is that of its run from now on
+      void table.changed.value;
+      for (const { id, color } of view.drawn.value) if (known.has(id)) colors.keep(owner(id), color);
+    }),
     effect(() => {
       void question.value;
       void reborn.value;
@@ -81,7 +97,7 @@ export function startTable(): () => void {
 
 /** Live rows never move what is under the pointer: cells are renewed in place, the order when the pointer has left. */
 async function refresh(): Promise<void> {
-  if (!pointerInside.peek()) return table.again();
+  if (!pointerInside.peek() && document.querySelector(".grid :popover-open") === null) return table.again();
   orderWaits.value = true;
   const answer = await ask(0, 200, new AbortController().signal).catch(() => null);
   if (!answer) return;
@@ -111,9 +127,37 @@ export function rowAt(index: number): Row | undefined {
   return index < top.length ? top[index] : table.row(index - top.length);
 }
 
-/** What is drawn when nobody chose: the first groups or runs of the table. */
+/** A group that is drawn may get another id, when a run with another configuration comes: it stays drawn. */
+function follow(rows: readonly Row[]): void {
+  const there = new Set(rows.map(rowId));
+  const renamed = new Map<string, string>();
+  for (const { id } of drawn.peek()) {
+    const old = known.get(id);
+    if (there.has(id) || old?.kind !== "group") continue;
+    const now = rows.find((row) => row.kind === "group" && old.runs.some((run) => row.runs.includes(run)));
+    if (now) renamed.set(id, rowId(now));
+  }
+  if (renamed.size === 0) return;
+  const next = drawn.peek().map(({ id, color }) => ({ id: renamed.get(id) ?? id, color }));
+  if (view.drawn.peek().length > 0) view.sayDrawn(next);
+  else held.value = { ...held.peek(), rows: next };
+  const opened = view.opened.peek();
+  if (opened.some((id) => renamed.has(id))) say({ open: joined(opened.map((id) => renamed.get(id) ?? id)) });
+}
+
+const owner = (id: string): Owner => {
+  const row = known.get(id);
+  return { id, runs: row === undefined || row.kind === "section" ? [] : row.kind === "run" ? [row.run] : row.runs };
+};
+
+/** What was drawn first for a question of the user's: it stays, whatever runs come later. */
+const held = signal<{ selects: string; rows: Drawn[] }>({ selects: "", rows: [] });
+
+/** What is drawn when nobody chose: what were the first groups or runs of the table when it was asked for. */
 const firstRows = computed(() => {
   void table.changed.value;
+  const asked = table.answer.value?.selects ?? "";
+  if (held.value.selects === asked && held.value.rows.length > 0) return held.value.rows;
   const rows: Row[] = [];
   for (const row of table.known()) {
     if (row.kind === "section" && rows.length > 0) break;
@@ -121,7 +165,9 @@ const firstRows = computed(() => {
     rows.push(row);
     if (rows.length === FIRST) break;
   }
-  return rows.map((row, i) => ({ id: rowId(row), color: i + 1 }));
+  const first: Drawn[] = [];
+  for (const row of rows) first.push({ id: rowId(row), color: colors.given(owner(rowId(row)), first) });
+  return first;
 });
 
 export const drawn = computed(() => {
@@ -132,12 +178,20 @@ export const drawn = computed(() => {
 export const colorOf = computed(() => new Map(drawn.value.map(({ id, color }) => [id, color])));
 
 export function toggleDrawn(id: string): void {
-  view.sayDrawn(toggle(drawn.peek(), id));
+  const now = drawn.peek();
+  view.sayDrawn(now.some((one) => one.id === id) ? now.filter((one) => one.id !== id) : [...now, { id, color: colors.given(owner(id), now) }]);
 }
 
-function entity(row: GroupRow | RunRow, color: number, place: number): Entity {
+/** Draws a run beside what is drawn: its group, where the table has one. */
+export function show(run: string): void {
+  const group = [...table.known()].find((row) => row.kind === "group" && row.runs.includes(run));
+  const id = group === undefined ? run : rowId(group);
+  if (!colorOf.peek().has(id)) toggleDrawn(id);
+}
+
+function entity(row: GroupRow | RunRow, color: number, same: number): Entity {
   const runs = row.kind === "run" ? [{ run: row.run, name: runName(row) }] : row.runs.map((run) => ({ run, name: memberName(run) }));
-  return { id: rowId(row), name: row.kind === "run" ? runName(row) : row.name, color, runs, dash: dashOf(place) };
+  return { id: rowId(row), name: row.kind === "run" ? runName(row) : row.name, color, runs, dash: dashOf(color, same) };
 }
 
 /** Names that two share get what tells them apart: the project, or the run's own id. */
@@ -163,7 +217,8 @@ export const entities = computed(() => {
   void pinned.value;
   const rows = drawn.value.map(({ id, color }, i) => {
     const row = known.get(id);
-    return row === undefined || row.kind === "section" ? null : entity(row, color, i);
+    const same = drawn.value.slice(0, i).filter((one) => one.color === color).length;
+    return row === undefined || row.kind === "section" ? null : entity(row, color, same);
   });
   const next = apart(rows.filter((one): one is Entity => one !== null));
   if (JSON.stringify(next) !== JSON.stringify(before)) before = next;

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rollbook.adapters.acme.base import Logger, LoggingData
-from rollbook.bill import Bill
+from rollbook.ground.bill import Bill
 
 __all__ = ["Dispatcher"]
 

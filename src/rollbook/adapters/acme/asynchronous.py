@@ -7,18 +7,23 @@ import weakref
 from collections import deque
 
 from rollbook.adapters.acme.base import Logger, LoggingData
-from rollbook.bill import Bill
 from rollbook.errors import BadInput
+from rollbook.ground.bill import Bill
 
 __all__ = ["AsyncLogger"]
+
+
+_RECORD_SECONDS = 10.0
+"""How long `flush`, `close` and the end of the program wait for a logger that takes no record."""
 
 
 class AsyncLogger(Logger):
     """Writes to `to` from a thread, in order; `write` never waits.
 
-    `close` waits until everything is written, then closes `to`; a program that ends without it is drained as well. What
-    `to` raises is counted and said once, and the records after it are written. Beyond `queue_size` waiting records new
-    ones are refused, and after `close` all are: both are counted (`dropped`) and said once.
+    `close` waits until everything is written, or `to` has taken nothing for ten seconds, then closes `to`; a program
+    that ends without it is drained as well. What `to` raises is counted and said once, and the records after it are
+    written. Beyond `queue_size` waiting records new ones are refused, and after `close` all are: both are counted
+    (`dropped`) and said once.
 
     Args:
       to: the logger behind. It is called from one thread only.
@@ -97,14 +102,28 @@ class _Worker:
 
     def wait_until_empty(self) -> None:
         with self._changed:
-            self._changed.wait_for(lambda: not self._waiting and not self._busy)
+            left = -1
+            while left != len(self._waiting):  # for as long as it takes one after the other
+                left = len(self._waiting)
+                if self._changed.wait_for(lambda: not self._waiting and not self._busy, _RECORD_SECONDS):
+                    return
+        self._say_slow()
 
     def finish(self) -> None:
         with self._changed:
             self._finished = True
             self._changed.notify_all()
         if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join()
+            left = -1
+            while self._thread.is_alive() and left != len(self._waiting):
+                left = len(self._waiting)
+                self._thread.join(_RECORD_SECONDS)
+            if self._thread.is_alive():
+                self._say_slow()
+
+    def _say_slow(self) -> None:
+        words = f"the logger behind has taken no record for {_RECORD_SECONDS:g} s; {len(self._waiting)} still wait"
+        self._said.say("slow", words)
 
     def shielded_close(self) -> None:
         self._said.guard("close", "close", self._to.close)

@@ -13,7 +13,7 @@ import abc
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from rollbook.values.arrays import host_array, is_tensor
+from rollbook.ground.values.arrays import host_array, is_tensor
 
 __all__ = [
     "Logger",

@@ -15,8 +15,8 @@ from rollbook.adapters._run import Users, find_run
 from rollbook.adapters._trackers import offers
 from rollbook.adapters.acme.base import Logger, LoggingData, to_numpy
 from rollbook.errors import BadInput
-from rollbook.foreign import is_foreign
-from rollbook.values import flatten, scalar_of
+from rollbook.ground.foreign import is_foreign
+from rollbook.ground.values import flatten, scalar_of
 
 __all__ = ["BookFirst", "RollbookLogger", "entries_of", "is_run"]
 

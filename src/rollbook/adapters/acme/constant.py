@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rollbook.adapters.acme.base import Logger, LoggingData
-from rollbook.bill import Bill
+from rollbook.ground.bill import Bill
 
 __all__ = ["ConstantLogger"]
 

@@ -13,8 +13,8 @@ from rollbook.adapters._table import GrowingTable
 from rollbook.adapters.acme._throttle import Throttle
 from rollbook.adapters.acme.base import Logger, LoggingData, to_numpy
 from rollbook.adapters.acme.paths import process_path
-from rollbook.bill import Bill
 from rollbook.errors import BadInput
+from rollbook.ground.bill import Bill
 
 __all__ = ["CSVLogger"]
 

@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from rollbook.adapters.acme._throttle import Throttle
 from rollbook.adapters.acme.base import Logger, LoggingData
 from rollbook.adapters.acme.statistics import RunningAverages, add_all
-from rollbook.describe import Pile
 from rollbook.errors import BadInput
-from rollbook.filters.keys import pattern
+from rollbook.ground.describe import Pile
+from rollbook.sinks.filters.keys import pattern
 
 __all__ = ["AggregateFilter", "GatedFilter", "KeyFilter", "NoneFilter", "SmoothingFilter", "TimeFilter"]
 

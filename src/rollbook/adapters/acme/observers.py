@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rollbook.adapters.acme.base import to_numpy
-from rollbook.foreign import is_foreign
-from rollbook.values import flatten, scalar_of
+from rollbook.ground.foreign import is_foreign
+from rollbook.ground.values import flatten, scalar_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 
-from rollbook.foreign import is_foreign
+from rollbook.ground.foreign import is_foreign
 
 __all__ = ["get_unique_id", "process_path"]
 

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from rollbook.adapters.acme.base import to_numpy
-from rollbook.describe import Pile, warm_average
 from rollbook.errors import BadInput
-from rollbook.values import scalar_of
+from rollbook.ground.describe import Pile, warm_average
+from rollbook.ground.values import scalar_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.array_types import NDArray
+    from rollbook.ground.array_types import NDArray
 
 __all__ = ["RunningAverages", "add_all"]
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from rollbook.adapters.acme.base import Logger, LoggingData
-from rollbook.bill import Bill
+from rollbook.ground.bill import Bill
 
 __all__ = ["TimestampLogger"]
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 
-from rollbook._lazy import attach
 from rollbook.adapters.lightzero.bridge import recording
 from rollbook.adapters.lightzero.buffer import BufferLog
 from rollbook.adapters.lightzero.collector import CollectorLog
@@ -24,6 +23,11 @@ from rollbook.adapters.lightzero.learner import LearnerLog
 from rollbook.adapters.lightzero.middleware import online_logger
 from rollbook.adapters.lightzero.tables import get_tabulate_vars, get_tabulate_vars_hor, pretty_print
 from rollbook.adapters.lightzero.text import TextLogger
+from rollbook.ground.lazy import attach
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = [
     "BufferLog",
@@ -50,6 +54,8 @@ def build_logger(
     text_level: int | str = "INFO",
     *,
     run: object = None,
+    project: str | None = None,
+    run_options: Mapping[str, object] | None = None,
 ) -> tuple[TextLogger | None, EventWriter | None]:
     """DI-engine's `build_logger`: a text logger at `<path>/<name>_logger.txt` and a TensorBoard writer.
 
@@ -58,11 +64,13 @@ def build_logger(
 
     Args:
       run: a Run or an Experiment for the writer; None takes the current run, or opens one.
+      project, run_options: of a run that is opened here; arguments of `rollbook.init`. Loggers share the run.
     """
     from rollbook.adapters.lightzero.experiment import experiment_of
 
+    options = {**(run_options or {}), **({} if project is None else {"project": project})}
     text = TextLogger(path, name or "default", text_level) if need_text else None
-    return text, (experiment_of(run).events if need_tb else None)
+    return text, (experiment_of(run, options).events if need_tb else None)
 
 
 __getattr__, __dir__ = attach(__name__, {}, made=dict.fromkeys(ENTRIES, entry))  # LightZero's entry functions

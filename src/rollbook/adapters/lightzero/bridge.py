@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from rollbook._optional import need
 from rollbook.adapters import _versions
 from rollbook.adapters.lightzero.buffer import BufferLog
 from rollbook.adapters.lightzero.collecting import CollectorBridge, collector_classes
@@ -26,7 +25,8 @@ from rollbook.adapters.lightzero.experiment import Experiment, experiment_of
 from rollbook.adapters.lightzero.formatted_config import formatted
 from rollbook.adapters.lightzero.learning import LearnerBridge
 from rollbook.errors import BadInput
-from rollbook.foreign import is_foreign
+from rollbook.ground.foreign import is_foreign
+from rollbook.ground.optional import need
 
 __all__ = ["recording"]
 

@@ -5,7 +5,7 @@ A resumed training loads weights, and counts from 0 again. The run's clocks go o
 
 from __future__ import annotations
 
-from rollbook.foreign import is_foreign
+from rollbook.ground.foreign import is_foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

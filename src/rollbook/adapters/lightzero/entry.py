@@ -11,10 +11,10 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from rollbook._optional import need
 from rollbook.adapters._run import clean_name
 from rollbook.adapters.lightzero.bridge import recording
 from rollbook.errors import BadInput
+from rollbook.ground.optional import need
 
 __all__ = ["ENTRIES", "entry"]
 

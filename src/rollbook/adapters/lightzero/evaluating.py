@@ -10,10 +10,10 @@ from rollbook.adapters.lightzero.collecting import _classes
 from rollbook.adapters.lightzero.evaluator import FIELDS, EvaluatorLog
 from rollbook.adapters.lightzero.experiment import Experiment
 from rollbook.adapters.lightzero.learning import LearnerBridge
-from rollbook.bill import Bill
-from rollbook.files import read_json, write_json
-from rollbook.foreign import is_foreign
-from rollbook.values import scalar_of
+from rollbook.ground.bill import Bill
+from rollbook.ground.files import read_json, write_json
+from rollbook.ground.foreign import is_foreign
+from rollbook.ground.values import scalar_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

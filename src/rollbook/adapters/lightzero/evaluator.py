@@ -18,8 +18,8 @@ from typing import Any
 
 from rollbook.adapters.lightzero.experiment import Experiment, experiment_of
 from rollbook.adapters.lightzero.tables import get_tabulate_vars_hor
-from rollbook.foreign import is_foreign
-from rollbook.values import scalar_of
+from rollbook.ground.foreign import is_foreign
+from rollbook.ground.values import scalar_of
 
 __all__ = ["FIELDS", "EvaluatorLog"]
 

@@ -15,19 +15,19 @@ from functools import wraps
 from typing import Any
 
 from rollbook.adapters.lightzero.counters import as_given
-from rollbook.describe import histogram_of
 from rollbook.errors import RollbookError
-from rollbook.foreign import is_foreign
+from rollbook.ground.describe import histogram_of
+from rollbook.ground.foreign import is_foreign
+from rollbook.ground.values import Histogram, flatten, scalar_of
+from rollbook.ground.values.arrays import host_array
 from rollbook.protocols import Row, RunInfo
-from rollbook.values import Histogram, flatten, scalar_of
-from rollbook.values.arrays import host_array
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.array_types import NDArray
+    from rollbook.ground.array_types import NDArray
+    from rollbook.ground.values.kinds import Histogram
     from rollbook.run.run import Run
     from rollbook.run.scope import Scope
-    from rollbook.values.kinds import Histogram
 
 __all__ = ["EventWriter", "clock_of", "sinks_of"]
 

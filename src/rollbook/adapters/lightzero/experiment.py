@@ -18,8 +18,8 @@ from rollbook.adapters.lightzero.counters import as_given
 from rollbook.adapters.lightzero.events import EventWriter, sinks_of
 from rollbook.adapters.lightzero.text import TextLogger
 from rollbook.errors import BadInput
-from rollbook.foreign import is_foreign
-from rollbook.values import scalar_of
+from rollbook.ground.foreign import is_foreign
+from rollbook.ground.values import scalar_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -164,8 +164,12 @@ class Experiment:
         return (self.folder / "ckpt" / name).is_file()
 
 
-def experiment_of(run: object) -> Experiment:
-    """The experiment over `run`: the one there is, or a new one; an Experiment stands for itself."""
+def experiment_of(run: object, options: Mapping[str, object] | None = None) -> Experiment:
+    """The experiment over `run`: the one there is, or a new one; an Experiment stands for itself.
+
+    Args:
+      options: arguments of `rollbook.init`, for where no run is open.
+    """
     if isinstance(run, Experiment):
         return run
     if run is None:
@@ -173,7 +177,7 @@ def experiment_of(run: object) -> Experiment:
 
         run = current_run()
     known = getattr(getattr(run, "run", run), "lightzero_experiment", None)
-    return known if isinstance(known, Experiment) else Experiment(run)
+    return known if isinstance(known, Experiment) else Experiment(run, options=options if run is None else None)
 
 
 def _no_current() -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 
 from rollbook.adapters.lightzero.experiment import Experiment, experiment_of
 from rollbook.adapters.lightzero.tables import get_tabulate_vars_hor
-from rollbook.values import scalar_of
+from rollbook.ground.values import scalar_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -113,7 +113,9 @@ class LearnerLog:
         clocks = {"gradient_step": train_iter}
         if envstep is not None and envstep >= 0:
             clocks["env_step"] = envstep
-        saved: Checkpoint = self.experiment.run.save_checkpoint(state, score=score, keep=keep, **clocks)
+        saved: Checkpoint = self.experiment.run.save_checkpoint(
+            state, score=score, keep=keep, through=("gradient_step", "env_step"), **clocks
+        )
         if saved.path is not None:
             self.info(f"{self.instance_name} save ckpt in {saved.path}")
         return saved

@@ -10,8 +10,8 @@ from typing import Any
 
 from rollbook.adapters.lightzero.experiment import Experiment
 from rollbook.adapters.lightzero.learner import LearnerLog
-from rollbook.foreign import is_foreign
-from rollbook.values import scalar_of
+from rollbook.ground.foreign import is_foreign
+from rollbook.ground.values import scalar_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,7 +103,9 @@ class LearnerBridge:
             finally:
                 self._redirected = None
 
-        checkpoint = self._experiment.run.save_checkpoint(write=write, score=score, **clocks)
+        checkpoint = self._experiment.run.save_checkpoint(
+            write=write, score=score, through=("gradient_step", "env_step"), **clocks
+        )
         if checkpoint.path is not None:
             self._evaluated.add((engine.instance_name, train_step))
             engine.info(f"{engine.instance_name} save ckpt in {checkpoint.path}")
@@ -147,7 +149,7 @@ class LearnerBridge:
         clocks = {"gradient_step": step}
         if native_env_step >= 0:
             clocks["env_step"] = self._experiment.counters("env_step", native_env_step)
-        self._experiment.run.save_checkpoint(path=path, **clocks)
+        self._experiment.run.save_checkpoint(path=path, through=("gradient_step", "env_step"), **clocks)
 
 
 def _write(theirs: Callable[..., object], hook: LearnerHook, engine: BaseLearner, path: str) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rollbook.adapters.lightzero.experiment import experiment_of
-from rollbook.values import scalar_of
+from rollbook.ground.values import scalar_of
 
 __all__ = ["online_logger"]
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 
-from rollbook._optional import need
-from rollbook.values import scalar_of
+from rollbook.ground.optional import need
+from rollbook.ground.values import scalar_of
 
 __all__ = ["get_tabulate_vars", "get_tabulate_vars_hor", "pretty_print", "shown"]
 

@@ -12,7 +12,6 @@ installed, `from rollbook.adapters.mrl.environment import *` brings a small Envi
 
 from __future__ import annotations
 
-from rollbook._lazy import attach
 from rollbook.adapters import _versions
 from rollbook.adapters.mrl.batch_state import BatchState as BatchState
 from rollbook.adapters.mrl.batch_state import SettrDict as SettrDict
@@ -30,6 +29,7 @@ from rollbook.adapters.mrl.stats import (
     StatsCallback,
 )
 from rollbook.adapters.mrl.tensors import to_device as to_device
+from rollbook.ground.lazy import attach
 
 SUPPORTED = ">=0.1,<0.2"
 """The versions of mrl-pypi whose Environment calls a log as this log expects it."""
@@ -52,7 +52,7 @@ __all__ = [
 
 
 def _torch(name: str) -> object:
-    from rollbook._optional import need
+    from rollbook.ground.optional import need
 
     return need(name, extra="mrl", why="this example of MRL", also="torch")
 

@@ -16,9 +16,9 @@ from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
-from rollbook._optional import need
 from rollbook.adapters.mrl.plots import plot_dict
-from rollbook.files import replacing
+from rollbook.ground.files import replacing
+from rollbook.ground.optional import need
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

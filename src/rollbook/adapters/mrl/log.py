@@ -26,10 +26,10 @@ from rollbook.adapters.mrl.tensors import mean_of, zeros
 from rollbook.adapters.mrl.views import BatchLog, Metrics, TimeLog, TimeSeries, UniqueSamples
 from rollbook.capture.samples.content import fingerprint_of
 from rollbook.errors import BadInput, LoggingFailed
-from rollbook.foreign import is_foreign
-from rollbook.values import scalar_of
-from rollbook.values.arrays import host_array, host_tensor
-from rollbook.values.devices import copy_on_device, is_deferred
+from rollbook.ground.foreign import is_foreign
+from rollbook.ground.values import scalar_of
+from rollbook.ground.values.arrays import host_array, host_tensor
+from rollbook.ground.values.devices import copy_on_device, is_deferred
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from rollbook.adapters.mrl.history import Columns
-    from rollbook.array_types import NDArray
+    from rollbook.ground.array_types import NDArray
 
 __all__ = ["Log", "log_to_df"]
 
@@ -144,8 +144,7 @@ class Log(Callback):
     def add_metric(self, name: str) -> None:
         """Track a metric: one value per batch. Adding it again changes nothing."""
         if name not in self.metrics.series:
-            load = self._metric_loader(name)
-            self.metrics.series[name] = SeriesHistory(load, self.iterations)
+            self.metrics.series[name] = self._history(self._metric_loader(name), self.iterations)
 
     def add_log(self, name: str) -> None:
         """Keep `batch_state[name]` of every batch: one value per item, or one for all. Adding again changes nothing."""
@@ -409,11 +408,17 @@ class Log(Callback):
     def _metric_loader(self, name: str) -> Callable[[int, int], list[object]]:
         return lambda start, stop: reading.metric(self.run.book, f"metrics/{name}", start, stop)
 
+    def _history(self, load: Callable[[int, int], Sequence[object]], length: int = 0) -> SeriesHistory:
+        """A series that reads what it does not remember from the run's book, or keeps all of it where there is none."""
+        if isinstance(self.run, SavedRun):
+            return SeriesHistory.holding([None] * length)
+        return SeriesHistory(load, length)
+
     def _load_batches(self, start: int, stop: int) -> dict[int, Columns]:
         return reading.batches(self.run.book, self.batch_log.terms, start, stop)
 
     def _make_stage(self, stage: str) -> TimeSeries:
-        history = SeriesHistory(
+        history = self._history(
             lambda start, stop: reading.timings(self.run.book, stage, start, stop, stage in _STAGES)
         )
         if self.run.resumed:

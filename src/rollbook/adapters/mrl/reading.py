@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from rollbook.adapters.mrl.history import item_of
+from rollbook.errors import BadInput, UnknownKey
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,8 +13,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from rollbook.adapters.mrl.history import Columns
-    from rollbook.array_types import NDArray
     from rollbook.book.book import Book
+    from rollbook.ground.array_types import NDArray
 
 __all__ = ["all_batches", "batch_count", "batches", "first_reward", "metric", "timings", "timings_count"]
 
@@ -101,8 +102,11 @@ def _numeric_type(column_type: pa.DataType) -> npt.DTypeLike | None:
     """The numpy type of a column of numbers; None for others."""
     import pyarrow as pa
 
-    is_number = pa.types.is_floating(column_type) or pa.types.is_integer(column_type)
-    return column_type.to_pandas_dtype() if is_number else None
+    if pa.types.is_floating(column_type):
+        return f"f{column_type.bit_width // 8}"
+    if pa.types.is_integer(column_type):
+        return f"{'i' if pa.types.is_signed_integer(column_type) else 'u'}{column_type.bit_width // 8}"
+    return None
 
 
 def _typed(term: str, values: list[object], kind: npt.DTypeLike | None) -> Sequence[object] | NDArray | None:
@@ -122,10 +126,14 @@ def first_reward(book: Book, sample: object, fingerprint: int | None) -> object:
     """The reward a sample had when it came first; None if the book does not know it (yet)."""
     if fingerprint is None:
         return None
-    table = book.samples(where=f"scope = 'batch' AND sample_id = '{fingerprint:016x}' AND is_new", limit=1)
-    if not table.num_rows or "rewards" not in table.column_names:
-        return None
-    return table.column("rewards").to_pylist()[0]
+    for column in ("content", "sample_id"):  # the latter in runs of before, which knew samples by their content alone
+        try:
+            table = book.samples(where=f"scope = 'batch' AND {column} = '{fingerprint:016x}' AND is_new", limit=1)
+        except (BadInput, UnknownKey):  # there is no such column
+            continue
+        if table.num_rows:
+            return table.column("rewards").to_pylist()[0] if "rewards" in table.column_names else None
+    return None
 
 
 def timings(book: Book, stage: str, start: int, stop: int, by_batch: bool) -> Sequence[object]:

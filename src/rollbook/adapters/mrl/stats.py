@@ -7,14 +7,14 @@ from pathlib import Path
 
 from rollbook.adapters.mrl.callback import Callback
 from rollbook.errors import BadInput
-from rollbook.files import replacing
-from rollbook.values.arrays import host_array
+from rollbook.ground.files import replacing
+from rollbook.ground.values.arrays import host_array
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from rollbook.array_types import NDArray
+    from rollbook.ground.array_types import NDArray
 
 __all__ = ["MaxCallback", "MeanCallback", "MinCallback", "PercentileCallback", "SaveLogDF", "StatsCallback"]
 

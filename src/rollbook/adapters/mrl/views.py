@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from rollbook.array_types import NDArray
+    from rollbook.ground.array_types import NDArray
 
 T = TypeVar("T")
 

@@ -11,9 +11,9 @@ its version looked at, when one of the names that need it is first used.
 
 from __future__ import annotations
 
-from rollbook._lazy import attach
 from rollbook.adapters.rllib.legacy import Logger, RollbookLogger, dict_multiple_get
 from rollbook.adapters.rllib.walk import Walker, flatten_result
+from rollbook.ground.lazy import attach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

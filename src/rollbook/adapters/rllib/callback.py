@@ -17,8 +17,8 @@ from rollbook.adapters.rllib.files import write_episode_data
 from rollbook.adapters.rllib.identity import Settings, function_storage, names_of, open_run, plain_config
 from rollbook.adapters.rllib.runner import Runner
 from rollbook.adapters.rllib.walk import Walker, clocks_of, file_step
-from rollbook.bill import Bill
 from rollbook.errors import BadInput
+from rollbook.ground.bill import Bill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

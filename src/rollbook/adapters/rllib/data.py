@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import math
 
-from rollbook.describe import Sample
-from rollbook.values import flatten, scalar_of
-from rollbook.values.described import JsonData
+from rollbook.ground.describe import Sample
+from rollbook.ground.values import flatten, scalar_of
+from rollbook.ground.values.described import JsonData
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 
-    from rollbook.array_types import Floats
+    from rollbook.ground.array_types import Floats
 
 __all__ = ["EPISODE_DATA", "EpisodeData", "Evaluations", "take_episode_data", "tidy"]
 

@@ -12,7 +12,7 @@ import time
 
 from rollbook.adapters._run import clean_name
 from rollbook.errors import BadInput, NotARun, RunExists, RunIsLive, RunNotFound
-from rollbook.values.described import described
+from rollbook.ground.values.described import described
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

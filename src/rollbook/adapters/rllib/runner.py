@@ -8,10 +8,10 @@ written: a runner that dies takes along only steps that training never saw.
 from __future__ import annotations
 
 from rollbook.adapters.rllib.data import EpisodeData
-from rollbook.bill import Bill
 from rollbook.capture.episodes.agents import AgentsRecorder
 from rollbook.capture.episodes.recorder import EpisodeRecorder, EpisodeSettings
 from rollbook.capture.transitions import TransitionRecorder
+from rollbook.ground.bill import Bill
 from rollbook.run.scope import Scope
 
 TYPE_CHECKING = False

@@ -17,10 +17,10 @@ from rollbook.adapters.rllib.data import Evaluations, take_episode_data
 from rollbook.adapters.rllib.files import write_episode_data
 from rollbook.adapters.rllib.identity import Settings, names_of, open_run, plain_config
 from rollbook.adapters.rllib.walk import Walker, clocks_of, file_step, flatten_result
-from rollbook.bill import Bill
 from rollbook.errors import BadInput
-from rollbook.foreign import is_foreign
-from rollbook.values import scalar_of
+from rollbook.ground.bill import Bill
+from rollbook.ground.foreign import is_foreign
+from rollbook.ground.values import scalar_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ class _Trial:
             self.run.note(f"checkpoint at {path}", **clocks_of(trial.last_result or {}))
             return
         clocks: dict[str, Any] = dict(clocks_of(trial.last_result or {}))
-        saved = self.run.save_checkpoint(path=path, **clocks)
+        saved = self.run.save_checkpoint(path=path, through=("epoch", "env_step"), **clocks)
         self._saved[str(path)] = saved.id
 
     def rewind(self, trial: Trial) -> None:

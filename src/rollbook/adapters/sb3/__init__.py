@@ -16,8 +16,8 @@ and writes Monitor files.
 
 from __future__ import annotations
 
-from rollbook._lazy import attach
 from rollbook.adapters.sb3._host import SUPPORTED
+from rollbook.ground.lazy import attach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

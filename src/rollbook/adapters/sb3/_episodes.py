@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from stable_baselines3.common.callbacks import BaseCallback
     from stable_baselines3.common.vec_env import VecEnv
 
-    from rollbook.array_types import NDArray
+    from rollbook.ground.array_types import NDArray
     from rollbook.run.scope import Scope
 
     class KeepsReturns(Protocol):
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     EpisodeColumns: TypeAlias = dict[str, Any]
     """What `Scope.log_episode` takes of an episode that has ended."""
 
-__all__ = ["EpisodeTracker", "already_recorded", "find_monitors", "watch_evaluation"]
+__all__ = ["EpisodeTracker", "already_recorded", "find_monitors", "finished_episode", "watch_evaluation"]
 
 _OF_MONITOR = frozenset({"r", "l", "t"})
 
@@ -151,6 +151,12 @@ class EpisodeTracker:
         if type(reported["r"]) is not float and abs(self._sums[i] - value) <= 1e-3 * (1 + abs(value)):
             return float(self._sums[i])  # a VecMonitor adds up in float32
         return value
+
+
+def finished_episode(info: Mapping[str, Any]) -> EpisodeColumns:
+    """The columns of an episode of which only the Monitor's summary is known."""
+    columns = {str(key): _item(value) for key, value in info.items() if key not in _OF_MONITOR}
+    return {**columns, "return": float(info["r"]), "length": int(info["l"])}
 
 
 def _reward_source(env: object) -> Any:

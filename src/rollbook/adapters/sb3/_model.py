@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 
-from rollbook.foreign import is_foreign
-from rollbook.values.described import Described
+from rollbook.ground.foreign import is_foreign
+from rollbook.ground.values.described import Described
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from stable_baselines3.common.base_class import BaseAlgorithm
 
-    from rollbook.values.walk import Place
+    from rollbook.ground.values.walk import Place
 
 __all__ = ["GradientSteps", "describe", "environment_name", "is_on_policy"]
 

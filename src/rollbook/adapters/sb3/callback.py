@@ -11,11 +11,11 @@ from functools import partial
 from rollbook.adapters import keys
 from rollbook.adapters._run import find_run
 from rollbook.adapters.sb3 import _host
-from rollbook.adapters.sb3._episodes import EpisodeTracker, already_recorded, watch_evaluation
+from rollbook.adapters.sb3._episodes import EpisodeTracker, already_recorded, finished_episode, watch_evaluation
 from rollbook.adapters.sb3._model import GradientSteps, describe, environment_name, is_on_policy
 from rollbook.adapters.sb3.output import RollbookOutputFormat
-from rollbook.bill import Bill
 from rollbook.errors import BadInput
+from rollbook.ground.bill import Bill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from stable_baselines3.common.base_class import BaseAlgorithm
+    from stable_baselines3.common.callbacks import EvalCallback
     from stable_baselines3.common.logger import Logger
     from stable_baselines3.common.vec_env import VecEnv
 
@@ -45,6 +46,10 @@ else:
     from stable_baselines3.common.callbacks import BaseCallback as _Base
 
 __all__ = ["RollbookCallback"]
+
+
+_THROUGH = ("env_step", "gradient_step")
+"""Other callbacks log after the save at the same step, and are not called again for that step after a resume."""
 
 
 class RollbookCallback(_Base):
@@ -97,6 +102,8 @@ class RollbookCallback(_Base):
         self._tracker: EpisodeTracker | None = None
         self._recorded_inside: list[bool] = []
         self._open_stage: Any = None
+        self._finished: tuple[Any, int] = (None, 0)  # the library's list of episodes, and how many of it are kept
+        self._evaluations: list[Any] = []  # every EvalCallback of this training
         self._best_seen: dict[int, float] = {}
 
     # -- what Stable-Baselines3 calls
@@ -124,17 +131,23 @@ class RollbookCallback(_Base):
         self._recorded_inside = inside or []
         guard("evaluation", "watching the evaluation", self._watch_evaluations)
         self._seen_updates = int(getattr(self.model, "_n_updates", 0))
+        buffer = getattr(self.model, "ep_info_buffer", None)
+        self._finished = (buffer, len(buffer or ()))
 
     def _on_rollout_start(self) -> None:
-        self._end_stage()
         self._count.guard("update", "keeping the update", self._keep_update)
+        self._end_stage()
         self._begin_stage("rollout")
 
     def _on_step(self) -> bool:
+        if self._evaluations:
+            self._note_best_models()
         local, tracker = self.locals, self._tracker
         env_step = self.num_timesteps + self._offset
         self.run.clock(env_step=env_step)
-        if tracker is not None and "dones" in local:
+        if "dones" not in local:
+            self._count.guard("episodes", "keeping episodes", self._keep_finished)
+        elif tracker is not None:
             try:
                 ended = tracker.step(local["rewards"], local["dones"], local["infos"])
                 if ended:
@@ -146,13 +159,16 @@ class RollbookCallback(_Base):
         return True
 
     def _on_rollout_end(self) -> None:
+        self._note_best_models()
+        if "dones" not in self.locals:
+            self._count.guard("episodes", "keeping episodes", self._keep_finished)
         self._end_stage()
         self._begin_stage("train")
 
     def _on_training_end(self) -> None:
-        self._end_stage()
         self._count.guard("update", "keeping the update", self._keep_update)
-        self._count.guard("evaluation", "noting the best model", self._note_best_models)
+        self._end_stage()
+        self._note_best_models()
         if self._gradient_steps is not None:
             self._gradient_steps.close()
 
@@ -260,11 +276,24 @@ class RollbookCallback(_Base):
     def _keep_episodes(self, ended: list[EpisodeColumns]) -> None:
         for columns in ended:
             self._episodes += 1
-            if not any(self._recorded_inside[columns["env_index"] :][:1]):
+            inside = self._recorded_inside
+            recorded = any(inside[columns["env_index"] :][:1]) if "env_index" in columns else any(inside)
+            if not recorded:
                 self._log_episode(self._train, columns)
 
+    def _keep_finished(self) -> None:
+        """Episodes of algorithms that play whole ones and tell of no steps (ARS), from where the library keeps them."""
+        buffer = getattr(self.model, "ep_info_buffer", None)
+        if buffer is None:
+            return
+        if buffer is not self._finished[0] or len(buffer) < self._finished[1]:  # it begins a new one for each rollout
+            self._finished = (buffer, 0)
+        fresh = list(buffer)[self._finished[1] :]
+        self._finished = (buffer, len(buffer))
+        self._keep_episodes([finished_episode(info) for info in fresh])
+
     def _log_episode(self, scope: Scope, columns: EpisodeColumns) -> None:
-        native = self.num_timesteps
+        native = int(self.model.num_timesteps)  # its own copy is of the step before while an earlier callback evaluates
         clocks = {"env_step": native + self._offset, "step": native, "policy_version": self._updates}
         scope.log_episode(**columns, episode=self._episodes, **clocks)
 
@@ -277,7 +306,7 @@ class RollbookCallback(_Base):
 
     # -- evaluation
 
-    def _evaluations(self) -> Iterator[Any]:
+    def _find_evaluations(self) -> Iterator[Any]:
         """Every EvalCallback among the callbacks of this training."""
         from stable_baselines3.common.callbacks import EvalCallback
 
@@ -293,7 +322,8 @@ class RollbookCallback(_Base):
 
     def _watch_evaluations(self) -> None:
         test = None
-        for callback in self._evaluations():
+        self._evaluations = list(self._find_evaluations())
+        for callback in self._evaluations:
             test = test or self.run.scope("test")
             inside = self._count.guard(
                 "episodes",
@@ -306,23 +336,27 @@ class RollbookCallback(_Base):
     def _keep_evaluated(self, scope: Scope, recorded_inside: list[bool], columns: EpisodeColumns) -> None:
         if not any(recorded_inside[columns["env_index"] :][:1]):
             self._count.guard("evaluation", "keeping an evaluated episode", lambda: self._log_episode(scope, columns))
-        self._count.guard("evaluation", "noting the best model", self._note_best_models)
 
     def _note_best_models(self) -> None:
-        """Register what an EvalCallback saved as its best model since the last look."""
+        """Register what an EvalCallback saved as its best model since the last look, at the step it was saved at.
+
+        Before the next step or update: the counters of the evaluation are still those of its callback.
+        """
+        for callback in self._evaluations:
+            before = self._best_seen.get(id(callback))
+            if before is not None and callback.best_mean_reward > before:
+                self._count.guard("evaluation", "noting the best model", partial(self._note_best_model, callback))
+
+    def _note_best_model(self, callback: EvalCallback) -> None:
         from pathlib import Path
 
-        for callback in self._evaluations():
-            best = float(callback.best_mean_reward)
-            before = self._best_seen.get(id(callback))
-            if before is None or best <= before:
-                continue
-            self._best_seen[id(callback)] = best
-            self.run.run.summary["best_mean_reward"] = best
-            if callback.best_model_save_path is not None:
-                path = Path(callback.best_model_save_path) / "best_model.zip"
-                if path.exists():
-                    self.run.run.save_checkpoint(path=path, score=best)
+        best = self._best_seen[id(callback)] = float(callback.best_mean_reward)
+        self.run.run.summary["best_mean_reward"] = best
+        if callback.best_model_save_path is not None:
+            path = Path(callback.best_model_save_path) / "best_model.zip"
+            if path.exists():
+                clocks = self._all_clocks(int(callback.num_timesteps))
+                self.run.run.save_checkpoint(path=path, score=best, through=_THROUGH, **clocks)
 
     # -- checkpoints
 
@@ -331,7 +365,7 @@ class RollbookCallback(_Base):
         self._next_checkpoint = ((self.num_timesteps + self._offset) // every + 1) * every
 
         clocks = self._all_clocks(self.num_timesteps)
-        self.run.run.save_checkpoint(write=self.model.save, keep=self._keep, **clocks)  # it appends .zip
+        self.run.run.save_checkpoint(write=self.model.save, keep=self._keep, through=_THROUGH, **clocks)  # appends .zip
 
     # -- timings
 

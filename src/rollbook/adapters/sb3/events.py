@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rollbook.adapters.sb3 import _host
 from rollbook.adapters.sb3._host import Figure, HParam, Image, KVWriter, Video, excluded_from
-from rollbook.values import scalar_of
-from rollbook.values.arrays import host_array, is_tensor
+from rollbook.ground.values import scalar_of
+from rollbook.ground.values.arrays import host_array, is_tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class TensorBoardOutputFormat(_Base):
             self.writer.add_hparams(value.hparam_dict, value.metric_dict, name=".")
             return
         from rollbook.adapters.tensorboard.plugins import hparams
-        from rollbook.tensorboard_events import Messages
+        from rollbook.sinks.event_files import Messages
 
         messages = Messages("hyper-parameters in event files")
         for summary in hparams(messages, value.hparam_dict, value.metric_dict):

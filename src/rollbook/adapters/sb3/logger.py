@@ -14,9 +14,9 @@ from datetime import datetime
 
 from rollbook.adapters.sb3 import _host
 from rollbook.adapters.sb3._host import DISABLED, INFO, KVWriter, SeqWriter, excluded_from
-from rollbook.bill import Bill
 from rollbook.errors import UnknownOption, did_you_mean
-from rollbook.foreign import is_foreign
+from rollbook.ground.bill import Bill
+from rollbook.ground.foreign import is_foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

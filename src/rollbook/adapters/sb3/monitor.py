@@ -18,10 +18,10 @@ import time
 import warnings
 from glob import glob
 
-from rollbook._optional import need
 from rollbook.adapters.sb3 import _host
 from rollbook.errors import RollbookError, RollbookWarning
-from rollbook.values.scalars import parsed
+from rollbook.ground.optional import need
+from rollbook.ground.values.scalars import parsed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from functools import partial
 
 from rollbook.adapters._run import find_run
 from rollbook.adapters.sb3._host import Figure, HParam, Image, KVWriter, SeqWriter, Video, excluded_from
-from rollbook.bill import Bill
+from rollbook.ground.bill import Bill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -28,11 +28,11 @@ from rollbook.adapters.spinningup import saving
 from rollbook.adapters.spinningup.naming import colorize
 from rollbook.adapters.spinningup.serialization import config_text, convert_json
 from rollbook.adapters.spinningup.statistics import num_procs, old_statistics, proc_id, sample_statistics
-from rollbook.bill import Bill
 from rollbook.errors import UnknownOption, did_you_mean
-from rollbook.files import replacing
-from rollbook.foreign import is_foreign
-from rollbook.values.arrays import without_graph
+from rollbook.ground.bill import Bill
+from rollbook.ground.files import replacing
+from rollbook.ground.foreign import is_foreign
+from rollbook.ground.values.arrays import without_graph
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -187,7 +187,9 @@ class Logger:
             clocks: dict[str, Any] = {"epoch": self._epochs}
             if itr is not None:
                 clocks["gradient_step"] = itr
-            guard("checkpoint", "noting the checkpoint", lambda: run.save_checkpoint(path=paths[-1], **clocks))
+            # Tests and the row of an epoch come after it was saved.
+            save = partial(run.save_checkpoint, path=paths[-1], through="epoch", **clocks)
+            guard("checkpoint", "noting the checkpoint", save)
 
     def setup_tf_saver(self, sess: object, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> None:
         """Have `save_state` write tf1_save/. Needs nothing of TensorFlow but tensors with a `name`."""

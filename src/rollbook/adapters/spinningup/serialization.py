@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import math
 
-from rollbook.values.walk import Walk, text_of
+from rollbook.ground.values.walk import Walk, text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from rollbook.array_types import NDArray
-    from rollbook.values.walk import Place
+    from rollbook.ground.array_types import NDArray
+    from rollbook.ground.values.walk import Place
 
 __all__ = ["config_text", "convert_json", "is_json_serializable"]
 

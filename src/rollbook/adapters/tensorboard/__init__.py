@@ -7,25 +7,28 @@
     writer.close()
 
 Needs neither torch nor tensorboardX; where the program has loaded one of their writers, it writes the event files.
+For programs and libraries that cannot be changed, `install()` puts it where they import theirs from.
 `FileWriter` and `RecordWriter` are here for programs that import them from the same place: files of one's own messages.
 """
 
 from __future__ import annotations
 
-from rollbook._lazy import attach
+from rollbook.ground.lazy import attach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.adapters.tensorboard.events import FileWriter
+    from rollbook.adapters.tensorboard.patching import install, uninstall
     from rollbook.adapters.tensorboard.record_writer import RecordWriter
     from rollbook.adapters.tensorboard.writer import SummaryWriter
 
-__all__ = ["FileWriter", "RecordWriter", "SummaryWriter"]
+__all__ = ["FileWriter", "RecordWriter", "SummaryWriter", "install", "uninstall"]
 
 __getattr__, __dir__ = attach(
     __name__,
     {
         f"{__name__}.events": ("FileWriter",),
+        f"{__name__}.patching": ("install", "uninstall"),
         f"{__name__}.record_writer": ("RecordWriter",),
         f"{__name__}.writer": ("SummaryWriter",),
     },

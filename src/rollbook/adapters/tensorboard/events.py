@@ -11,12 +11,12 @@ import math
 import os
 import time
 
-from rollbook._optional import need
 from rollbook.adapters._pixels import as_frames, as_picture, as_rgb
 from rollbook.adapters.tensorboard import plugins
-from rollbook.tensorboard_events import Messages, default_edges
-from rollbook.values import scalar_of
-from rollbook.values.arrays import host_array
+from rollbook.ground.optional import need
+from rollbook.ground.values import scalar_of
+from rollbook.ground.values.arrays import host_array
+from rollbook.sinks.event_files import Messages, default_edges
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from tensorboard.compat.proto.event_pb2 import Event
 
-    from rollbook.array_types import NDArray
+    from rollbook.ground.array_types import NDArray
 
 __all__ = ["EventWriter", "FileWriter", "number_of"]
 

@@ -1,10 +1,14 @@
-"""The table of hyper-parameters that CleanRL's programs write as a text."""
+"""What CleanRL's programs say beside numbers: hyper-parameters as a text, and their names as that of a folder."""
 
 from __future__ import annotations
 
-from rollbook.values.scalars import parsed
+import re
 
-__all__ = ["read_table"]
+from rollbook.ground.values.scalars import parsed
+
+__all__ = ["read_table", "split_name"]
+
+_NAME = re.compile(r"(?P<env>.+)__(?P<exp>.+)__(?P<seed>\d{1,9})__(?P<time>\d{10})")
 
 
 def read_table(text: str) -> dict[str, object]:
@@ -18,3 +22,12 @@ def read_table(text: str) -> dict[str, object]:
         if key.strip():
             parameters[key.strip()] = parsed(value.strip(), {"True": True, "False": False, "None": None})
     return parameters
+
+
+def split_name(name: str) -> tuple[str, int | None]:
+    """(name, seed) of a folder called `<env_id>__<exp_name>__<seed>__<unix seconds>`; of any other (the name, None).
+
+    Runs that differ in their seed then share a name.
+    """
+    match = _NAME.fullmatch(name)
+    return (name, None) if match is None else (f"{match['env']}__{match['exp']}", int(match["seed"]))

@@ -9,17 +9,19 @@ from __future__ import annotations
 import os
 import sys
 
-from rollbook._optional import need
 from rollbook.errors import MissingExtra, UnknownOption, did_you_mean
+from rollbook.ground.optional import need
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["CHOICES", "default_folder", "open_events"]
+__all__ = ["CHOICES", "PACKAGES", "default_folder", "open_events", "original"]
 
 _COMMON = ("purge_step", "max_queue", "flush_secs", "filename_suffix")
 CHOICES = ("auto", "torch", "tensorboardX", "rollbook")
+PACKAGES = {"torch": "torch.utils.tensorboard", "tensorboardX": "tensorboardX"}
+"""Where each library's SummaryWriter is imported from; the class itself is in the module `writer` of that package."""
 
 
 def default_folder(comment: str) -> str:
@@ -55,13 +57,15 @@ def open_events(choice: object, folder: str, options: dict[str, Any]) -> Any:
     if choice == "torch":
         why = "events='torch'"
         need("tensorboard", extra="tensorboard", why=why)  # torch's writer is torch's alone beside this package
-        TorchWriter = need("torch.utils.tensorboard", extra="tensorboard", why=why, also="torch").SummaryWriter
-        return TorchWriter(log_dir=folder, **common)
+        need(PACKAGES[choice], extra="tensorboard", why=why, also="torch")
+        if (TorchWriter := original(choice)) is not None:
+            return TorchWriter(log_dir=folder, **common)
     if choice == "tensorboardX":
         why = "events='tensorboardX'"
-        XWriter = need("tensorboardX", extra="tensorboard", why=why, also="tensorboardX").SummaryWriter
-        more = {key: value for key, value in options.items() if key not in common}
-        return XWriter(logdir=folder, **common, **more)
+        need(PACKAGES[choice], extra="tensorboard", why=why, also="tensorboardX")
+        if (XWriter := original(choice)) is not None:
+            more = {key: value for key, value in options.items() if key not in common}
+            return XWriter(logdir=folder, **common, **more)
     from rollbook.adapters.tensorboard.events import EventWriter
 
     try:
@@ -70,8 +74,15 @@ def open_events(choice: object, folder: str, options: dict[str, Any]) -> Any:
         raise MissingExtra(f"{err}. Or keep the book alone: SummaryWriter(…, events=False)") from None
 
 
+def original(choice: str) -> Any:
+    """The library's own SummaryWriter, also where its name was replaced by ours; None if it is not loaded."""
+    package = PACKAGES[choice]
+    for module in (package, f"{package}.writer"):
+        theirs = getattr(sys.modules.get(module), "SummaryWriter", None)
+        if theirs is not None and not getattr(theirs, "writes_a_run", False):
+            return theirs
+    return None
+
+
 def _loaded() -> str:
-    for module, choice in (("torch.utils.tensorboard", "torch"), ("tensorboardX", "tensorboardX")):
-        if getattr(sys.modules.get(module), "SummaryWriter", None) is not None:
-            return choice
-    return "rollbook"
+    return next((choice for choice in PACKAGES if original(choice) is not None), "rollbook")

@@ -9,15 +9,15 @@ from __future__ import annotations
 import math
 import os
 
-from rollbook._optional import need
-from rollbook.values.arrays import host_array
+from rollbook.ground.optional import need
+from rollbook.ground.values.arrays import host_array
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from rollbook.array_types import NDArray
+    from rollbook.ground.array_types import NDArray
 
 __all__ = ["Projector"]
 

@@ -9,8 +9,9 @@ from functools import partial
 from rollbook.adapters._run import Users, find_run
 from rollbook.adapters.tensorboard import native
 from rollbook.adapters.tensorboard.file_verbs import FILE_VERBS, file_verb
-from rollbook.bill import Bill
-from rollbook.values import Histogram
+from rollbook.adapters.tensorboard.hyper import read_table, split_name
+from rollbook.ground.bill import Bill
+from rollbook.ground.values import Histogram
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["SummaryWriter"]
 
 _writers = Users()
+_EPISODES = "eval/episodic_return"
 
 
 class SummaryWriter:
@@ -44,6 +46,9 @@ class SummaryWriter:
     Threads: any. After the constructor nothing raises unless the run is strict: what fails is counted and said once per
     verb and kind of error, as `event_file_<verb>_<error>` and, for the book, `summary_writer_<verb>_<error>`.
     """
+
+    writes_a_run = True
+    """Tells this class and those made of it from the libraries', where one has taken another's name."""
 
     def __init__(
         self,
@@ -71,6 +76,7 @@ class SummaryWriter:
         self._defaults: tuple[object, float | None] | None = None  # of use_metadata()
         self._accepted: dict[str, frozenset[str] | None] = {}
         self._points: dict[str, list[object]] = {}
+        self._evaluated: int | None = None  # episodes of CleanRL's evaluation so far; -1: it counts otherwise
         self._exported: dict[str, tuple[str, int]] = {}  # what add_scalars wrote: folder -> key, rows exported already
         options = {"max_queue": max_queue, "flush_secs": flush_secs, "filename_suffix": filename_suffix, **more}
         if purge_step is not None:
@@ -118,7 +124,9 @@ class SummaryWriter:
             global_step, walltime = self._place(global_step, walltime)
         book: Any = self._book
         if book is not None and not self._closed:
-            if walltime is None:
+            if tag == _EPISODES and self._counts_episodes(global_step):
+                self._guard("add_scalar", lambda: book.log({tag: scalar_value}, step=global_step))
+            elif walltime is None:
                 book.log({tag: scalar_value}, **self._at(global_step))
             else:
                 self._guard("add_scalar", lambda: self._log_at(walltime, {tag: scalar_value}, global_step))
@@ -226,8 +234,6 @@ class SummaryWriter:
         global_step, walltime = self._place(global_step, walltime)
         self._keep("add_text", lambda book: book.log_text(tag, str(text_string), **self._at(global_step)))
         if tag == "hyperparameters":
-            from rollbook.adapters.tensorboard.hyper import read_table
-
             self._guard("add_text", lambda: self._configure(read_table(text_string)))
         self._pass_on("add_text", tag, text_string, global_step, walltime)
 
@@ -326,7 +332,7 @@ class SummaryWriter:
     ) -> None:
         """A film [n, time, channels, height, width], uint8 or floats in [0, 1]; several stand side by side."""
         from rollbook.adapters._pixels import as_frames, as_uint8
-        from rollbook.values.arrays import host_array
+        from rollbook.ground.values.arrays import host_array
 
         global_step, walltime = self._place(global_step, walltime)
 
@@ -416,7 +422,7 @@ class SummaryWriter:
     @property
     def default_bins(self) -> Any:
         """The edges of bins="tensorflow"."""
-        from rollbook.tensorboard_events import default_edges
+        from rollbook.sinks.event_files import default_edges
 
         return list(default_edges())
 
@@ -454,12 +460,14 @@ class SummaryWriter:
     ) -> tuple[Run | None, bool]:
         from rollbook.run.arguments import program_name
 
-        name = os.path.basename(os.path.normpath(self.log_dir))
+        name, seed = os.path.basename(os.path.normpath(self.log_dir)), None
+        if (options or {}).get("resume", "never") == "never":  # a name is what an earlier run is found by
+            name, seed = split_name(name)
         if project is not None:
             options = {"project": project, **(options or {})}
         if run is None and options:  # arguments are for a run that is not open yet; one process has one run
             run = _writers.running()
-        return find_run(run, project=program_name(), name=name, options=options)
+        return find_run(run, project=program_name(), name=name, seed=seed, options=options)
 
     def _scope_name(self) -> str:
         """Two writers on one run would mix their keys: the second one gets its folder's name as a prefix."""
@@ -522,13 +530,28 @@ class SummaryWriter:
     def _figure(self, key: str, figure: object, step: object, book: Scope) -> None:
         book.log_figure(key, figure, **self._at(step))
 
+    def _counts_episodes(self, step: object) -> bool:
+        """Whether the step of an evaluated episode is its number, 0, 1, 2 …, after training; then env_step stays.
+
+        CleanRL's programs evaluate the model they have saved so. An evaluation whose first row stands at step 0 before
+        anything was trained is one at environment steps.
+        """
+        if self._evaluated is None:
+            book: Any = self._book
+            reached = book.clocks_now().get(self._clock or "step", 0)
+            self._evaluated = 0 if step == 0 and reached > 0 else -1
+        if self._evaluated < 0 or step != self._evaluated:
+            return False
+        self._evaluated += 1
+        return True
+
     def _at(self, step: object) -> dict[str, Any]:
         if step is None:
             return {}
         return {"step": step} if self._clock is None else {"step": step, self._clock: step}
 
     def _log_at(self, walltime: float, values: Mapping[str, object], step: object) -> None:
-        from rollbook.values import scalar_of
+        from rollbook.ground.values import scalar_of
 
         book: Any = self._book
         moment = int(walltime * 1e9) - book.run.writer.time_offset
@@ -614,7 +637,7 @@ class SummaryWriter:
         run.fill_in(seed=seed if type(seed) is int else None, total=goal)
 
     def _summarise(self, metrics: Mapping[str, object]) -> None:
-        from rollbook.values import scalar_of
+        from rollbook.ground.values import scalar_of
 
         if self.run is not None:
             self.run.run.summary.update({key: scalar_of(value) for key, value in metrics.items()})
@@ -632,6 +655,6 @@ def _stacked(pictures: Sequence[object]) -> object:
     """Pictures of one size as one array."""
     import numpy as np
 
-    from rollbook.values.arrays import host_array
+    from rollbook.ground.values.arrays import host_array
 
     return np.stack([host_array(picture) for picture in pictures])

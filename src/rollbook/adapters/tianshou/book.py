@@ -18,8 +18,8 @@ from rollbook.adapters._run import find_run
 from rollbook.adapters.tianshou.base import BaseLogger, DataScope, SaveFn
 from rollbook.adapters.tianshou.data import episodes_of, flat, for_native
 from rollbook.adapters.tianshou.restore import restore_logged_data
-from rollbook.bill import Bill
-from rollbook.foreign import is_foreign
+from rollbook.ground.bill import Bill
+from rollbook.ground.foreign import is_foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from numbers import Number
 from typing import Any
 
-from rollbook.values import scalar_of
+from rollbook.ground.values import scalar_of
 
 __all__ = ["episodes_of", "flat", "for_native"]
 

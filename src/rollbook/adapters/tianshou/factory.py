@@ -83,7 +83,7 @@ class LoggerFactory:
 
     @staticmethod
     def _writer(log_dir: str) -> Any:
-        from rollbook._optional import need
+        from rollbook.ground.optional import need
 
         why = "Tianshou's event file"
         need("tensorboard", extra="tensorboard", why=why)  # torch's writer works beside this package alone

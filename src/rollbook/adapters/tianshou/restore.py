@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from rollbook._optional import need
 from rollbook.errors import NotARun
+from rollbook.ground.optional import need
 
 __all__ = ["POINTER", "Restored", "nested", "restore_logged_data", "series_of"]
 

@@ -8,31 +8,31 @@
     trainer.train()
     completions(run.book)        # prompt, completion, rewards/accuracy, advantage, group, finish_reason, ...
 
-The callback works with every trainer of transformers.
+The callback works with every trainer of transformers; after `register()` as `report_to="rollbook"`, too.
 """
 
 from __future__ import annotations
 
-from rollbook._lazy import attach
+from rollbook.ground.lazy import attach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.adapters.trl.advantages import attach_advantages
-    from rollbook.adapters.trl.callback import RollbookCallback
+    from rollbook.adapters.trl.callback import RollbookCallback, register
     from rollbook.adapters.trl.reading import completions
     from rollbook.adapters.trl.rewards import record_rewards
 
 __getattr__, __dir__ = attach(
     __name__,
     {
-        f"{__name__}.callback": ("RollbookCallback",),
+        f"{__name__}.callback": ("RollbookCallback", "register"),
         f"{__name__}.advantages": ("attach_advantages",),
         f"{__name__}.reading": ("completions",),
         f"{__name__}.rewards": ("record_rewards",),
     },
 )
 
-__all__ = ["SUPPORTED", "RollbookCallback", "attach_advantages", "completions", "record_rewards"]
+__all__ = ["SUPPORTED", "RollbookCallback", "attach_advantages", "completions", "record_rewards", "register"]
 
 SUPPORTED = ">=1.0,<2"
 """The versions of TRL this adapter was written for."""

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from rollbook.adapters.trl.batches import Batch, Link, link_of, texts
-from rollbook.bill import Bill
+from rollbook.ground.bill import Bill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def _match(
         taken += n
         values = [float(value) for value in advantages[start : start + n]]
         columns = {"sample_id": batch.sample_ids, "advantage": values}
-        run.record("advantages", columns, n=n, gradient_step=batch.step, policy_version=batch.step)
+        run.record("advantages", columns, n=n, gradient_step=batch.logged_at, policy_version=batch.step)
     return taken
 
 

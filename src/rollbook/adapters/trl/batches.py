@@ -7,7 +7,7 @@ import weakref
 from dataclasses import dataclass, field
 
 from rollbook.adapters.trl.messages import text_of
-from rollbook.bill import Bill
+from rollbook.ground.bill import Bill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,10 @@ KEEP = 32
 
 @dataclass
 class Batch:
-    """What one call for rewards was about. `rewards` has a list per function that has answered."""
+    """What one call for rewards was about. `rewards` has a list per function that has answered.
+
+    `step` is that of the optimizer when the completions were generated; `lengths` are in tokens of the policy.
+    """
 
     step: int
     number: int
@@ -33,9 +36,16 @@ class Batch:
     completions: list[str]
     tokens: Sequence[Sequence[int]] | None
     columns: dict[str, list[object]]
+    lengths: Sequence[int] | None = None
+    logprobs: Sequence[Sequence[float | None]] | None = None
     rewards: dict[str, list[object]] = field(default_factory=dict)
     written: bool = False
     sample_ids: list[str] = field(default_factory=list)
+
+    @property
+    def logged_at(self) -> int:
+        """The gradient step of the trainer's row about this batch: in training the one that it is generated for."""
+        return self.step if self.mode == "eval" else self.step + 1
 
 
 class Link:
@@ -45,7 +55,7 @@ class Link:
       num_generations: completions per prompt, in training and in evaluation; None: not known.
       rank: the number of this process among those that train together.
       max_length: how many tokens a completion may have. ends: the tokens that end one.
-      weights: of the rewards, None for all 1.
+      weights: of the rewards as the trainer's arguments have them; None for all 1, or if they are not known.
       waiting: batches that have no advantages yet, the oldest first.
       trainer: a weak reference to the trainer, once a reward function has met it.
     """
@@ -79,19 +89,22 @@ def link_of(run: object) -> Link:
     return link
 
 
-def write(run: Scope, batch: Batch, names: Sequence[str]) -> None:
+def write(run: Scope, batch: Batch, names: Sequence[str], weights: Sequence[float] | None) -> None:
     """Write the batch into `samples`, one row per completion; failures are counted.
 
     Args:
       names: the reward functions, in their order; one that did not answer has an empty column.
+      weights: of each of them in the trainer's reward; None: that reward holds more than these, or is not known.
     """
     if batch.written:
         return
     batch.written = True
-    Bill(to=run).guard("trl_samples", "keeping the completions", lambda: _write(run, batch, names))
+    Bill(to=run).guard("trl_samples", "keeping the completions", lambda: _write(run, batch, names, weights))
 
 
-def _write(run: Scope, batch: Batch, names: Sequence[str]) -> None:
+def _write(run: Scope, batch: Batch, names: Sequence[str], weights: Sequence[float] | None) -> None:
+    import numpy as np
+
     link = link_of(run)
     n = len(batch.completions)
     label = f"{batch.step}" if batch.number == 0 else f"{batch.step}.{batch.number}"
@@ -107,13 +120,16 @@ def _write(run: Scope, batch: Batch, names: Sequence[str]) -> None:
         "mode": batch.mode,
         "generation": label,
     }
-    total = _total(rewards, link.weights, n)
-    if total is not None:
-        columns["reward"] = total
+    if weights is not None and len(batch.rewards) == len(names):
+        columns["reward"] = _total(rewards, weights, n)
+    if batch.lengths is not None:
+        columns["length"] = list(batch.lengths)
     if batch.tokens is not None:
-        columns["length"] = [len(ids) for ids in batch.tokens]
-        if link.max_length is not None or link.ends:
-            columns["finish_reason"] = [_finish(ids, link) for ids in batch.tokens]
+        columns["tokens"] = [np.asarray(ids, np.int32) for ids in batch.tokens]
+    if batch.logprobs is not None:  # the engine has None for NaN
+        columns["sampler_logprobs"] = [np.asarray(numbers, np.float32) for numbers in batch.logprobs]
+    if batch.tokens is not None and (link.max_length is not None or link.ends):
+        columns["finish_reason"] = [_finish(ids, link) for ids in batch.tokens]
     first = link.rank * n
     size = link.group_size(batch.mode)
     if size:
@@ -122,7 +138,9 @@ def _write(run: Scope, batch: Batch, names: Sequence[str]) -> None:
         groups = [f"{prefix}{label}-r{link.rank}-{i}" for i in _runs_of_equals(batch.prompts)]
     ids = [f"{prefix}{label}-{first + i}" for i in range(n)]
     known = run.run.writer.clocks
-    clocks = {name: batch.step for name in ("gradient_step", "policy_version", "train_iter") if name in known}
+    clocks: dict[str, int] = {name: batch.logged_at for name in ("gradient_step", "train_iter") if name in known}
+    if "policy_version" in known:
+        clocks["policy_version"] = batch.step
     batch.sample_ids = run.log_samples(batch.completions, ids=ids, group=groups, **columns, **clocks).ids
     if link.wants_advantages:
         with link.lock:
@@ -139,12 +157,8 @@ def _number(value: Any) -> float | None:
         return None
 
 
-def _total(rewards: dict[str, list[float | None]], weights: list[float] | None, n: int) -> list[float | None] | None:
+def _total(rewards: dict[str, list[float | None]], weights: Sequence[float], n: int) -> list[float | None]:
     """The reward of each completion: the weighted sum of those that are there, as the trainer makes it."""
-    if weights is None:
-        weights = [1.0] * len(rewards)
-    if len(weights) != len(rewards):  # some rewards are models, which nobody here has seen
-        return None
     totals: list[float | None] = []
     for i in range(n):
         parts = [

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import os
 
-from rollbook._optional import need
 from rollbook.adapters import _versions
 from rollbook.adapters._run import find_run, takes_native_keys
 from rollbook.adapters.trl import SUPPORTED
 from rollbook.adapters.trl.advantages import take_from_files, take_from_trainer
 from rollbook.adapters.trl.batches import link_of
-from rollbook.bill import Bill
 from rollbook.errors import BadInput
+from rollbook.ground.bill import Bill
+from rollbook.ground.optional import need
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +32,18 @@ else:
     if _versions.installed("trl") is not None:
         _versions.require("trl", SUPPORTED, extra="trl", why="RollbookCallback")
 
-__all__ = ["RollbookCallback"]
+__all__ = ["RollbookCallback", "register"]
+
+
+def register() -> None:
+    """Let `TrainingArguments(report_to="rollbook")` add a `RollbookCallback()`; a second call changes nothing.
+
+    transformers keeps its integrations in a dict without a way to add to it, so this process has one more entry there.
+    Give a trainer either that name or a callback of its own: with both, each row is written twice.
+    """
+    from transformers.integrations import integration_utils
+
+    integration_utils.INTEGRATION_TO_CALLBACK["rollbook"] = RollbookCallback
 
 
 class RollbookCallback(_Base):
@@ -223,7 +234,12 @@ class RollbookCallback(_Base):
                         break
         higher = getattr(args, "greater_is_better", None)
         self.run.run.save_checkpoint(
-            path=path, score=score, higher_is_better=higher is not False, rng=False, **self._clocks(state)
+            path=path,
+            score=score,
+            higher_is_better=higher is not False,
+            rng=False,
+            through="gradient_step",
+            **self._clocks(state),
         )
 
     def _sum_up(self, state: TrainerState) -> None:

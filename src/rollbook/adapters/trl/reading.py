@@ -26,32 +26,31 @@ def completions(
     Raises:
       What `book.sql` raises for a column that is not there.
     """
+    from rollbook.book.expressions import quoted
+    from rollbook.book.sql import one_condition, one_order
+
+    columns: list[str] = book.sql("select * from samples limit 0").columns
+    names = [f"{quoted(name)} as completion" if name == "item" else quoted(name) for name in columns]
+    rows = f"select {', '.join(names)} from samples"
+    if "generation" in columns:
+        rows += " where generation is not null"  # other samples of the run stay out
+    late = 'select sample_id, arg_max(advantage, "time") as advantage from advantages group by sample_id'
+    query = f"select * from (select * from ({rows}) left join ({late}) using (sample_id)) as completions"
+    query += f" where {one_condition(where)}" if where else ""
+    order = [one_order(order_by)] if order_by else []
+    order += [quoted(name) for name in ("time", "writer", "lane", "seq", "index") if name in columns]
+    query += f" order by {', '.join(order)}"
+    query += f" limit {int(limit)}" if limit is not None else ""
+    return book.asked(query, {"advantages": _advantages(book)})
+
+
+def _advantages(book: Book) -> pa.Table:
+    """The advantages that the trainer reported later than the completions, by their ids: two narrow columns."""
     import pyarrow as pa
 
-    samples = book.table("samples")
-    names = ["completion" if name == "item" else name for name in samples.column_names]
-    samples = samples.rename_columns(names)
-    if "generation" in names:
-        samples = samples.filter(samples["generation"].is_valid())  # other samples of the run stay out
-    known: dict[str, float] = {}
+    kinds = {"sample_id": pa.string(), "advantage": pa.float64(), "time": pa.timestamp("us")}
     try:
         table = book.table("advantages")
-        known = dict(zip(table["sample_id"].to_pylist(), table["advantage"].to_pylist(), strict=True))
-    except UnknownKey:  # the trainer never said one
-        pass
-    advantages = [known.get(sample) for sample in samples["sample_id"].to_pylist()] if samples.num_rows else []
-    samples = samples.append_column("advantage", pa.array(advantages, pa.float64()))
-    if where is None and order_by is None and limit is None:
-        return samples
-    import duckdb
-
-    query = "select * from samples"
-    query += f" where {where}" if where else ""
-    query += f" order by {order_by}" if order_by else ""
-    query += f" limit {int(limit)}" if limit is not None else ""
-    with duckdb.connect() as connection:
-        connection.register("samples", samples)
-        connection.execute("set enable_external_access = false")
-        result = connection.sql(query)
-        convert = getattr(result, "to_arrow_table", None) or result.fetch_arrow_table
-        return convert()
+    except UnknownKey:  # the trainer never reported one
+        return pa.table({name: pa.nulls(0, kind) for name, kind in kinds.items()})
+    return table.select(list(kinds))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import threading
 import weakref
 
 from rollbook.adapters._run import find_run
 from rollbook.adapters.trl.batches import Batch, link_of, texts, write
-from rollbook.bill import Bill
 from rollbook.errors import BadInput
+from rollbook.ground.bill import Bill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +25,21 @@ __all__ = ["record_rewards"]
 _SPECIAL = frozenset(
     ("prompts", "completions", "completion_ids", "trainer_state", "log_extra", "log_metric", "environments")
 )
-_TAKEN = frozenset(("prompt", "completion", "rewards", "reward", "advantage", "mode", "generation", "length", "group"))
+_TAKEN = frozenset(
+    (
+        "tokens",
+        "sampler_logprobs",
+        "prompt",
+        "completion",
+        "rewards",
+        "reward",
+        "advantage",
+        "mode",
+        "generation",
+        "length",
+        "group",
+    )
+)
 
 
 def record_rewards(reward_funcs: object, run: Scope | None = None, *, columns: bool | Iterable[str] = True) -> object:
@@ -55,7 +70,7 @@ def record_rewards(reward_funcs: object, run: Scope | None = None, *, columns: b
             )
     wanted = [_is_function(func) for func in listed]
     names = _names([func for func, wraps in zip(listed, wanted, strict=True) if wraps])
-    gathering = _Gathering(run, names, columns if isinstance(columns, bool) else frozenset(columns))
+    gathering = _Gathering(run, names, columns if isinstance(columns, bool) else frozenset(columns), all(wanted))
     fresh = iter(names)
     wrapped = [
         _wrap(func, next(fresh), gathering) if wraps else func for func, wraps in zip(listed, wanted, strict=True)
@@ -99,18 +114,18 @@ class _Recorded:
     """A reward function and whom to tell. An object, not a closure: it can be sent to another process."""
 
     def __init__(self, function: Any, name: str, gathering: _Gathering) -> None:
-        self.__wrapped__, self._name, self._gathering = function, name, gathering
+        self.__wrapped__, self._name, self.gathering = function, name, gathering
         self.__name__ = _plain_name(function)
         self.__doc__ = getattr(function, "__doc__", None)
 
     def __call__(self, *args: object, **kwargs: object) -> object:
-        batch = self._gathering.begin(kwargs)
+        batch = self.gathering.begin(kwargs)
         try:
             rewards = self.__wrapped__(*args, **kwargs)
         except BaseException:
-            self._gathering.failed(batch)
+            self.gathering.failed(batch)
             raise
-        return self._gathering.answered(batch, self._name, rewards)
+        return self.gathering.answered(batch, self._name, rewards)
 
     def __repr__(self) -> str:
         return f"<recorded {self.__wrapped__!r}>"
@@ -120,13 +135,13 @@ class _AsyncRecorded(_Recorded):
     """The same for a coroutine function."""
 
     async def __call__(self, *args: object, **kwargs: object) -> object:
-        batch = self._gathering.begin(kwargs)
+        batch = self.gathering.begin(kwargs)
         try:
             rewards = await self.__wrapped__(*args, **kwargs)
         except BaseException:
-            self._gathering.failed(batch)
+            self.gathering.failed(batch)
             raise
-        return self._gathering.answered(batch, self._name, rewards)
+        return self.gathering.answered(batch, self._name, rewards)
 
 
 class _Gathering:
@@ -135,15 +150,15 @@ class _Gathering:
     All functions of a batch are given the same list of completions: that is how they are known to belong together.
     """
 
-    def __init__(self, run: Any, names: list[str], columns: bool | frozenset[str]) -> None:
-        self._run, self._names, self._columns = run, names, columns
+    def __init__(self, run: Any, names: list[str], columns: bool | frozenset[str], is_all: bool = True) -> None:
+        self._run, self._names, self._columns, self._is_all = run, names, columns, is_all
         self._lock = threading.Lock()
         self._open: tuple[object, Batch] | None = None
         self._last = (-1, 0)
         self._count: Bill | None = None
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _Gathering, (self._run, self._names, self._columns)
+        return _Gathering, (self._run, self._names, self._columns, self._is_all)
 
     def begin(self, kwargs: dict[str, object]) -> Batch | None:
         """The batch these arguments belong to; None (counted) if they are none."""
@@ -170,7 +185,7 @@ class _Gathering:
             self._take_extra(kwargs, self._open[1])
             return self._open[1]
         if self._open is not None:
-            write(self._run, self._open[1], self._names)  # a function never came; what is there is kept
+            self._write(self._open[1])  # a function never came; what is there is kept
         completions = texts(given)
         n = len(completions)
         prompts = texts(kwargs["prompts"]) if kwargs.get("prompts") is not None else [""] * n
@@ -183,21 +198,59 @@ class _Gathering:
         number = self._last[1] + 1 if self._last[0] == step else 0
         self._last = (step, number)
         tokens = kwargs.get("completion_ids")
+        tokens = tokens if tokens is not None and len(tokens) == n else None
         batch = Batch(
             step,
             number,
             _mode(trainer),
             prompts,
             completions,
-            tokens if tokens is not None and len(tokens) == n else None,
+            tokens,
             dict(self._further(kwargs, n)),
+            None if tokens is None else self._lengths(tokens, trainer),
+            _of_the_trainer("sampling_per_token_logps_list", n),
         )
         self._open = (given, batch)
         self._take_extra(kwargs, batch)
         return batch
 
+    def _lengths(self, tokens: Sequence[Sequence[int]], trainer: Any) -> list[int] | None:
+        """Tokens of the policy in each completion, as the trainer counts them; those of tools are not among them."""
+        sources = ("tools", "environments", "rollout_func")
+        if not any(getattr(trainer, name, None) for name in sources):
+            return [len(ids) for ids in tokens]
+        masks = _of_the_trainer("tool_mask_list", len(tokens))
+        if masks is None:
+            if self._count is not None:
+                self._count.say(
+                    "trl_length",
+                    "record_rewards(): which tokens tools or an environment added could not be seen, so `length` stays "
+                    "empty. It can be where some reward function is not async, with TRL 1.x",
+                )
+            return None
+        return [sum(mask) if mask is not None else len(ids) for ids, mask in zip(tokens, masks, strict=True)]
+
+    def _weights(self) -> list[float] | None:
+        """The weight of each function in the trainer's reward; None if that is made of more than these functions."""
+        link = link_of(self._run)
+        trainer: Any = link.trainer() if link.trainer is not None else None
+        functions = getattr(trainer, "reward_funcs", None)
+        if functions is not None:  # models, functions that nobody wrapped, and those that environments bring
+            ours = [getattr(function, "gathering", None) is self for function in functions]
+            if not all(ours) or len(ours) != len(self._names):
+                return None
+            weights = getattr(trainer, "reward_weights", None)
+            return None if weights is None else [float(weight) for weight in weights]
+        if not self._is_all or (link.weights is not None and len(link.weights) != len(self._names)):
+            return None
+        return link.weights or [1.0] * len(self._names)
+
+    def _write(self, batch: Batch) -> None:
+        weights = None if self._count is None else self._count.guard("trl_samples", "reading weights", self._weights)
+        write(self._run, batch, self._names, weights)
+
     def _further(self, kwargs: dict[str, object], n: int) -> Iterable[tuple[str, list[object]]]:
-        """Columns of the dataset that a table can hold: text and numbers."""
+        """Columns of the dataset that a table can hold: text, numbers, and lists of these."""
         for name, values in kwargs.items():
             if name in _SPECIAL or self._columns is False:
                 continue
@@ -205,6 +258,12 @@ class _Gathering:
                 continue
             if isinstance(values, list) and len(values) == n and all(_is_plain(value) for value in values):
                 yield (f"dataset/{name}" if name in _TAKEN else name), values
+            elif self._count is not None:
+                self._count.say(
+                    f"trl_column_{name}",
+                    f"record_rewards(): the column {name!r} of the dataset is not kept: a cell must be text, a number, "
+                    "or a list of these",
+                )
 
     def _take_extra(self, kwargs: dict[str, Any], batch: Batch) -> None:
         """What a function says with `log_extra(column, values)` is kept with the rows as well."""
@@ -215,8 +274,15 @@ class _Gathering:
 
         def log_extra_and_keep(column: str, values: Iterable[object]) -> object:
             listed = list(values)
-            if len(listed) == n and not batch.written:
+            if len(listed) == n and not batch.written and all(_is_plain(value) for value in listed):
                 batch.columns[f"extra/{column}"] = listed
+            elif self._count is not None:
+                self._count.say(
+                    f"trl_extra_{column}",
+                    f"log_extra({column!r}): {len(listed)} values for {n} completions are not kept in the run. Give "
+                    "one cell per completion (text, a number or a list of these), from a reward function that has not "
+                    "answered yet",
+                )
             return log_extra(column, listed)
 
         kwargs["log_extra"] = log_extra_and_keep
@@ -245,7 +311,7 @@ class _Gathering:
                 self._close(batch)
 
     def _close(self, batch: Batch) -> None:
-        write(self._run, batch, self._names)
+        self._write(batch)
         if self._open is not None and self._open[1] is batch:
             self._open = None
 
@@ -256,4 +322,20 @@ def _mode(trainer: object) -> str | None:
 
 
 def _is_plain(value: object) -> bool:
-    return value is None or isinstance(value, (str, int, float, bool))
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, (str, int, float, bool)) or hasattr(value, "__array_interface__")
+
+
+def _of_the_trainer(name: str, n: int) -> list[Any] | None:
+    """A variable of the trainer's method that asks for rewards, a list with one part per completion; None without it.
+
+    It is handed to nobody else. Async functions are called in another thread and do not see it.
+    """
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name == "_generate_and_score_completions":
+            value = frame.f_locals.get(name)
+            return value if isinstance(value, list) and len(value) == n else None
+        frame = frame.f_back  # type: ignore[assignment]
+    return None

@@ -26,7 +26,7 @@ from collections import OrderedDict, deque
 from collections.abc import Mapping
 
 from rollbook.errors import BadInput, Damaged, MissingExtra, NewerFormat
-from rollbook.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import is_foreign, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,15 +11,15 @@ import json
 import os
 import time
 
-from rollbook.files import sync_folder, write_json
-from rollbook.foreign import is_foreign, tolerating
+from rollbook.ground.files import is_file, is_folder, is_link, lexists, make_folders, sync_folder, write_json
+from rollbook.ground.foreign import is_foreign, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from rollbook.shapes import CheckpointEntry
+    from rollbook.ground.shapes import CheckpointEntry
 
 __all__ = ["CkptFolder", "flush", "is_better"]
 
@@ -109,7 +109,7 @@ class CkptFolder:
         made = True
         try:
             if source.absolute() != target.absolute():  # a framework may keep its best under this very name
-                made = _second_name(source, partial) if ours and source.is_file() else self._point(partial, source)
+                made = _second_name(source, partial) if ours and is_file(source) else self._point(partial, source)
                 if made:
                     os.replace(partial, target)
             for older in self.path.glob("ckpt_best*"):  # an older best that was written in another way
@@ -124,7 +124,7 @@ class CkptFolder:
         inside = source.absolute().is_relative_to(self.path.parent.absolute())
         there = os.path.relpath(source, self.path) if inside else os.path.abspath(source)
         try:
-            os.symlink(there, link, target_is_directory=source.is_dir())
+            os.symlink(there, link, target_is_directory=is_folder(source))
         except (OSError, NotImplementedError) as raised:  # Windows asks for a privilege
             if is_foreign(raised):
                 raise
@@ -159,12 +159,12 @@ class CkptFolder:
           OSError: it could not be deleted; the entry stays.
         """
         path = self.path / str(entry["name"])
-        if path.is_dir() and not path.is_symlink():
+        if is_folder(path) and not is_link(path):
             import shutil
 
             shutil.rmtree(path)
         else:
-            path.unlink(missing_ok=True)
+            _unlink(path)
         self.forget(entry)
 
     def forget(self, entry: CheckpointEntry) -> None:
@@ -173,8 +173,8 @@ class CkptFolder:
         self._write_index()
 
     def _partial(self) -> Path:
-        if not self.path.is_dir():
-            self.path.mkdir(parents=True, exist_ok=True)
+        if not is_folder(self.path):
+            make_folders(self.path)
             sync_folder(self.path.parent)
         self._clear_stale()
         return self.path / f"{_PARTIAL}{os.getpid()}-{os.urandom(4).hex()}"
@@ -191,7 +191,7 @@ class CkptFolder:
         while True:
             target = self.path / f"{stem}{suffix}" if number == 1 else self.path / f"{stem}_{number}{suffix}"
             number += 1
-            if os.path.lexists(target):
+            if lexists(target):
                 continue
             try:
                 _give_name(made, target)
@@ -212,7 +212,7 @@ class CkptFolder:
         return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
     def _write_index(self) -> None:
-        self.path.mkdir(parents=True, exist_ok=True)
+        make_folders(self.path)
         write_json(self.path / _INDEX, self.entries)
         self._seen = self._version()
 
@@ -230,13 +230,18 @@ def _second_name(source: Path, target: Path) -> bool:
     return True
 
 
+def _unlink(path: Path) -> None:
+    with tolerating(FileNotFoundError):
+        os.unlink(path)
+
+
 def flush(path: Path) -> None:
     """Bring a file, or a folder and all in it, to the disk.
 
     Raises:
       OSError: the disk's.
     """
-    if path.is_dir():
+    if is_folder(path):
         for inner in path.iterdir():
             flush(inner)
         sync_folder(path)
@@ -251,7 +256,7 @@ def _give_name(made: Path, target: Path) -> None:
     Raises:
       FileExistsError: somebody was faster.
     """
-    if made.is_dir():
+    if is_folder(made):
         os.rename(made, target)
         return
     try:
@@ -269,12 +274,12 @@ def _give_name(made: Path, target: Path) -> None:
 
 def _remove(path: Path) -> None:
     with tolerating(OSError):  # what could not be written can often not be removed either; it is cleared later
-        if path.is_dir() and not path.is_symlink():
+        if is_folder(path) and not is_link(path):
             import shutil
 
             shutil.rmtree(path, ignore_errors=True)
         else:
-            path.unlink(missing_ok=True)
+            _unlink(path)
 
 
 def _is_entry(entry: object) -> bool:

@@ -14,7 +14,7 @@ import json
 import sys
 from collections.abc import Mapping
 
-from rollbook.foreign import is_foreign
+from rollbook.ground.foreign import is_foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,16 +6,16 @@ import json
 from pathlib import Path
 
 from rollbook.capture.checkpoints import random_states
-from rollbook.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import is_foreign, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from rollbook.shapes import CutJson
+    from rollbook.ground.shapes import CutJson
 
-__all__ = ["Restored", "known_clocks", "place_of"]
+__all__ = ["Restored", "known_clocks", "place_of", "through_clocks"]
 
 
 class Restored:
@@ -81,6 +81,15 @@ def place_of(row: Mapping[str, Any]) -> tuple[int, CutJson]:
         lanes[str(row["lane"])] = max(int(lanes.get(str(row["lane"]), 0)), int(row["seq"]))
     began = int(row["time_ns"]) - int(float(row.get("seconds") or 0.0) * 1e9)  # the row stands at the end of the save
     return int(row["attempt"]), {"time": began, "writers": positions}
+
+
+def through_clocks(row: Mapping[str, Any]) -> dict[str, int]:
+    """The clocks up to whose next reading a checkpoint reaches, each with its reading; {}: it ends at its save."""
+    with tolerating(ValueError):
+        read = json.loads(row.get("through") or "{}")
+        if isinstance(read, dict):
+            return {str(name): reading for name, reading in read.items() if type(reading) is int}
+    return {}
 
 
 def known_clocks(row: Mapping[str, Any], names: Iterable[str]) -> dict[str, int]:

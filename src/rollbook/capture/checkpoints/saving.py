@@ -24,18 +24,19 @@ from pathlib import Path
 
 from rollbook.capture.checkpoints import random_states
 from rollbook.capture.checkpoints.folder import CkptFolder, is_better
-from rollbook.clocks import UNKNOWN, as_clock
 from rollbook.errors import BadInput, LoggingFailed
-from rollbook.foreign import is_foreign, tolerating
-from rollbook.values import scalar_of
+from rollbook.ground.clocks import UNKNOWN, as_clock
+from rollbook.ground.files import exists, is_folder
+from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.values import scalar_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
     from typing import Any
 
+    from rollbook.ground.shapes import CheckpointEntry
     from rollbook.protocols import Recorder
-    from rollbook.shapes import CheckpointEntry
 
 __all__ = ["Checkpoint", "Checkpoints", "load"]
 
@@ -103,7 +104,7 @@ class Checkpoints:
     @property
     def best_score(self) -> float | None:
         """The best score among the checkpoints that are kept, those of earlier lives included; None without one."""
-        with self._lock:
+        with _books(self._lock):
             files = self._files = self._files or CkptFolder(self._run_folder / "ckpt")
             files.refresh()
             best = files.best()
@@ -120,6 +121,7 @@ class Checkpoints:
         clocks: Mapping[str, object] | None = None,
         higher_is_better: bool = True,
         rng: bool | Mapping[str, object] = True,
+        through: Collection[str] = (),
     ) -> Checkpoint:
         """Save a checkpoint; returns when it is on the disk.
 
@@ -134,10 +136,11 @@ class Checkpoints:
           clocks: clock -> reading; None takes those of the run.
           higher_is_better: False for a loss.
           rng: keep the random states of this process; a dict names further generators to keep (see `random_states`).
+          through: names of clocks; see `Run.save_checkpoint`.
         """
         known = _known(self._recorder.clocks_now() if clocks is None else clocks)
         try:
-            return self._save(state, score, write, path, keep, known, higher_is_better, rng)
+            return self._save(state, score, write, path, keep, known, higher_is_better, rng, through)
         except LoggingFailed:
             raise
         except Exception as err:  # the disk, torch, a function of the user
@@ -159,6 +162,7 @@ class Checkpoints:
         clocks: dict[str, int],
         higher_is_better: bool,
         rng: bool | Mapping[str, object],
+        through: Collection[str],
     ) -> Checkpoint:
         if sum(given is not None for given in (state, write, path)) > 1:
             raise BadInput("more than one of state, write= and path= was given; a checkpoint is one of them")
@@ -171,7 +175,7 @@ class Checkpoints:
         positions = dict(self._positions()) if self._positions is not None else {}
         random = {} if rng is False else random_states.take(None if rng is True else rng)
         number = self._score(score)
-        with self._lock:
+        with _books(self._lock):
             self._saved += 1
             files = self._files = self._files or CkptFolder(self._run_folder / "ckpt")
             files.refresh()
@@ -180,8 +184,8 @@ class Checkpoints:
         suffix = ""
         if path is not None:
             kind, where = "external", Path(path)
-            suffix = ".pth.tar" if where.name.endswith(".pth.tar") else "" if where.is_dir() else where.suffix
-            if not where.exists():
+            suffix = ".pth.tar" if where.name.endswith(".pth.tar") else "" if is_folder(where) else where.suffix
+            if not exists(where):
                 raise FileNotFoundError(f"path={os.fspath(path)!r} does not exist. Register it once it is written")
         elif write is not None:
             kind, where = "custom", files.put_own(stem, write)
@@ -201,7 +205,9 @@ class Checkpoints:
             "format": kind,
             "higher_is_better": higher_is_better,
         }
-        with self._lock:
+        if through:
+            row["through"] = json.dumps({name: clocks[name] for name in through if name in clocks})
+        with _books(self._lock):
             if kind == "external":
                 self._disown(files, self._shown_path(where))
             best = files.best()
@@ -232,7 +238,7 @@ class Checkpoints:
         Returns:
           The ids of those that are gone.
         """
-        with self._lock:
+        with _books(self._lock):
             files = self._files = self._files or CkptFolder(self._run_folder / "ckpt")
             files.refresh()
             best = files.best()
@@ -240,7 +246,7 @@ class Checkpoints:
             return set(identities) - {entry["id"] for entry in files.entries}
 
     def _retire(self, files: CkptFolder, keep: int) -> None:
-        with self._lock:
+        with _books(self._lock):
             self._delete(files, files.surplus(int(keep)))
 
     def _delete(self, files: CkptFolder, entries: list[CheckpointEntry]) -> None:
@@ -317,12 +323,35 @@ def load(path: str | os.PathLike[str], *, weights_only: bool = True, map_locatio
         return container.read(path)
     if torch_files.is_torch_file(path):
         return torch_files.load(path, weights_only=weights_only, map_location=map_location)
-    if not os.path.exists(path):
+    if not exists(path):
         raise FileNotFoundError(f"the checkpoint {os.fspath(path)} is not there; it may have been deleted by keep=")
     raise BadInput(
         f"{os.fspath(path)} was written neither by rollbook nor by torch, so rollbook cannot read it. Load it with "
         "what wrote it."
     )
+
+
+class _books:
+    """`with _books(lock):` a lock that is held for milliseconds; who waits for it in vain hears of it.
+
+    Raises:
+      TimeoutError: another thread has held it for thirty seconds: the disk hangs.
+    """
+
+    __slots__ = ("_lock",)
+
+    def __init__(self, lock: RLock) -> None:
+        self._lock = lock
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(timeout=_BOOKS_SECONDS):
+            raise TimeoutError(f"another thread has been at the list of checkpoints for {_BOOKS_SECONDS:g} s")
+
+    def __exit__(self, *_exc: object) -> None:
+        self._lock.release()
+
+
+_BOOKS_SECONDS = 30.0
 
 
 def _own_format(state: object) -> tuple[str, str, Callable[[Path, Any], None]]:

@@ -10,8 +10,8 @@ leaks into the next episode, the last info goes missing. Each difference becomes
 
 from __future__ import annotations
 
-from rollbook.alerts import Alerts
-from rollbook.values import scalar_of
+from rollbook.capture.alerts import Alerts
+from rollbook.ground.values import scalar_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -103,9 +103,9 @@ class Films:
     def finish(self, finished: Finished, is_marked: bool, clocks: Mapping[str, int]) -> None:
         """The episode is over: hand its films to the run, the rendered one if it is wanted."""
         settings = self._settings
-        for name, film in self._by_name.items():
+        by_name, self._by_name = self._by_name, {}
+        rendered, self.rendered = self.rendered, None
+        for name, film in by_name.items():
             film.log(settings.recorder, f"media/{name}", 30.0, episode_id=finished.episode_id, **clocks)
-        if self.rendered is None:
-            return
-        if self._is_chosen or settings.chosen(settings.video, finished, is_marked):
-            self.rendered.log(settings.recorder, "video", self.fps, episode_id=finished.episode_id, **clocks)
+        if rendered is not None and (self._is_chosen or settings.chosen(settings.video, finished, is_marked)):
+            rendered.log(settings.recorder, "video", self.fps, episode_id=finished.episode_id, **clocks)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from rollbook.capture.ledger import Tally
 from rollbook.errors import BadInput
-from rollbook.values import flatten, scalar_of
-from rollbook.values.arrays import is_array
-from rollbook.values.storable import UNSTORABLE, flat, plain
+from rollbook.ground.values import flatten, scalar_of
+from rollbook.ground.values.arrays import is_array
+from rollbook.ground.values.storable import UNSTORABLE, flat, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -19,9 +19,10 @@ from rollbook.capture.episodes.settings import EpisodeSettings, Finished
 from rollbook.capture.episodes.trajectory import Trajectory
 from rollbook.capture.ledger import TOTAL, RewardLedger
 from rollbook.errors import LoggingFailed
-from rollbook.foreign import is_foreign
-from rollbook.values import scalar_of
-from rollbook.values.storable import UNSTORABLE, plain
+from rollbook.ground.foreign import is_foreign
+from rollbook.ground.values import scalar_of
+from rollbook.ground.values.storable import UNSTORABLE, plain
+from rollbook.journal.lane import Receipt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +37,18 @@ __all__ = ["EpisodeRecorder", "EpisodeSettings", "Finished"]
 
 TOTAL_FINAL = ("", TOTAL, "final")
 """The ledger's key of the reward as the agent gets it."""
+
+
+class _End:
+    """An episode's end under way. One that an exception of others cuts short is gone on with by the next call."""
+
+    __slots__ = ("curves", "finished", "row", "sums", "terminated", "truncated", "why_kept")
+
+    def __init__(self, finished: Finished, terminated: bool, truncated: bool) -> None:
+        self.finished, self.terminated, self.truncated = finished, terminated, truncated
+        self.why_kept: str | None = None
+        self.row, self.sums = Receipt(), Receipt()
+        self.curves = finished.complete
 
 
 class EpisodeRecorder:
@@ -95,8 +108,8 @@ class EpisodeRecorder:
         return Trajectory(self.settings)
 
     def _reset(self) -> None:
-        self.total, self.length = 0.0, 0
-        self.counted = 0
+        self.total, self.length, self.counted = 0.0, 0, 0
+        self._end_begun: _End | None = None
         self._trajectory.reset()
         self.films.reset()
         self._marked = self._entered = self._ending = False
@@ -132,19 +145,20 @@ class EpisodeRecorder:
         settings = self.settings
         if env_index is not None:
             self.env_index = env_index
-        if self.episode_id:
-            self._reset()
+        self.episode_id = ""
+        self._reset()
         self.number = settings.next_number()
-        self.episode_id = f"{settings.token}.{self.env_index}.{self._count}"
+        episode_id = f"{settings.token}.{self.env_index}.{self._count}"
         self._count += 1
         self._seed, self._options = seed, options
         self._began = time.perf_counter()
         self._version = self._clocks_now().get("policy_version")
         self._infos.begin()
         self._ledger.begin()
-        self._trajectory.begin(self.episode_id, self.number, obs)
+        self._trajectory.begin(episode_id, self.number, obs)
         self.films.begin(self.number)
         self._entered = self._given_ledger
+        self.episode_id = episode_id  # at last: a beginning that was cut short is begun anew
 
     def step(
         self,
@@ -185,13 +199,12 @@ class EpisodeRecorder:
         components: Mapping[str, object] | None,
         extra: Mapping[str, object] | None,
     ) -> str:
-        if not self.episode_id:
+        if not self.episode_id or self._end_begun is not None:
             self._begin(None, None, obs, None)
         t = self.length
         number = reward if type(reward) is float else self._number_of(reward)
         before = self.total
-        self.total = before + number
-        self.length = t + 1
+        self.total, self.length = before + number, t + 1
         cells = self._from_info(info, components) if info or components else None
         if self._entered:
             if t and not self._given_ledger and TOTAL_FINAL not in self._ledger:
@@ -276,6 +289,8 @@ class EpisodeRecorder:
         """
         if isinstance(err, LoggingFailed) or is_foreign(err):
             raise err
+        if self._end_begun is not None:  # what fails by itself would fail again
+            self.episode_id = ""
         self._recorder.count(
             "episode_recording",
             1,
@@ -364,42 +379,47 @@ class EpisodeRecorder:
             return ""
         seconds = time.perf_counter() - self._began
         settings, recorder = self.settings, self._recorder
-        total = scalar_of(self.total)
-        total = float("nan") if total is None else float(total)
-        finished = Finished(self.episode_id, total, self.length, complete)
+        end = self._end_begun
+        if end is None:
+            total = scalar_of(self.total)
+            total = float("nan") if total is None else float(total)
+            end = _End(Finished(self.episode_id, total, self.length, complete), terminated, truncated)
+            self._end_begun, self.plain_steps = end, False
+        finished = end.finished
         self.count_steps()
         clocks = settings.clocks()
-        if len(self._ledger) and self._ledger.check(finished.episode_id):
-            self._marked = True
-        why_kept = self._trajectory.finish(finished, self._marked)
+        if end.why_kept is None:
+            if len(self._ledger) and self._ledger.check(finished.episode_id):
+                self._marked = True
+            end.why_kept = self._trajectory.finish(finished, self._marked)
         row: dict[str, object] = {
             "episode_id": finished.episode_id,
-            "return": total,
-            "length": self.length,
+            "return": finished.total,
+            "length": finished.length,
             "seconds": seconds,
-            "terminated": terminated,
-            "truncated": truncated,
-            "complete": complete,
+            "terminated": end.terminated,
+            "truncated": end.truncated,
+            "complete": finished.complete,
             "seed": self._seed if type(self._seed) is int else scalar_of(self._seed),
             "env_index": self.env_index,
             "number": self.number,
             "options": self._options_text(),
             "counted_env_step": settings.counted_env_step,
             "policy_version_at_start": self._version,
-            "steps_kept": why_kept,
+            "steps_kept": end.why_kept,
             **self._infos.columns(),
         }
-        recorder.record("episodes", {name: [value] for name, value in row.items()}, 1, **clocks)
+        recorder.record("episodes", {name: [value] for name, value in row.items()}, 1, receipt=end.row, **clocks)
         if len(self._ledger):
             columns, n = self._ledger.columns(finished.episode_id)
-            recorder.record("rewards", columns, n, **clocks)
-        if settings.curves and complete:
+            recorder.record("rewards", columns, n, receipt=end.sums, **clocks)
+        if settings.curves and end.curves:
+            end.curves = False
             recorder.log(self._curves(finished), **clocks)
         self.films.finish(finished, self._marked, clocks)
-        if complete:
+        if finished.complete:
             settings.note_finished(finished)
-        self.last = finished
-        self.episode_id = ""
+        self.last, self.episode_id = finished, ""
         self._reset()
         return finished.episode_id
 

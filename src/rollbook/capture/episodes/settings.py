@@ -40,12 +40,14 @@ class Finished:
     Attributes:
       episode_id, total, length: of the reward stream (the total is the return).
       complete: it terminated or was truncated; False if it was left off in the middle.
+      noted: `EpisodeSettings.note_finished` has it.
     """
 
-    __slots__ = ("complete", "episode_id", "length", "total")
+    __slots__ = ("complete", "episode_id", "length", "noted", "total")
 
     def __init__(self, episode_id: str, total: float, length: int, complete: bool) -> None:
         self.episode_id, self.total, self.length, self.complete = episode_id, total, length, complete
+        self.noted = False
 
 
 class EpisodeSettings:
@@ -111,10 +113,12 @@ class EpisodeSettings:
         self.best, self.worst = float("-inf"), float("inf")
 
     def note_finished(self, finished: Finished) -> None:
-        """Take a complete episode into what is known of all of them."""
-        episodes, steps, total = self.finished
-        self.finished = (episodes + 1, steps + finished.length, total + finished.total)
+        """Take a complete episode into what is known of all of them, once."""
         self.best, self.worst = max(self.best, finished.total), min(self.worst, finished.total)
+        if finished.noted:
+            return
+        episodes, steps, total = self.finished
+        self.finished, finished.noted = (episodes + 1, steps + finished.length, total + finished.total), True
 
     def chosen(self, schedule: Schedule, finished: Finished, is_marked: bool) -> str:
         """Why an episode is kept after the fact ("alert", "best", "worst"), "" if it is not."""
@@ -162,8 +166,8 @@ class EpisodeSettings:
             if steps is not None:  # the sub-environments step one after the other
                 self.counted_env_step = steps + recorder.env_index + 1
                 return
-        self.counted_env_step += recorder.length - recorder.counted
-        recorder.counted = recorder.length
+        steps = recorder.length
+        self.counted_env_step, recorder.counted = self.counted_env_step + steps - recorder.counted, steps
 
     def count_all(self) -> None:
         """The same with all of them: whose episodes are still under way have made steps, too."""

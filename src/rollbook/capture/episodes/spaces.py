@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 
-from rollbook._optional import need
 from rollbook.errors import Damaged
+from rollbook.ground.optional import need
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ Nothing here raises for odd data.
 
 from __future__ import annotations
 
-from rollbook.clocks import now
-from rollbook.values.arrays import is_array
-from rollbook.values.storable import UNSTORABLE, flat
-from rollbook.values.walk import ATOMS
+from rollbook.ground.clocks import now
+from rollbook.ground.values.arrays import is_array
+from rollbook.ground.values.storable import UNSTORABLE, flat
+from rollbook.ground.values.walk import ATOMS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

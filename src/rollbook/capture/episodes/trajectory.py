@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rollbook.capture.episodes.infos import info_cells
 from rollbook.capture.episodes.steps import StepChunks
-from rollbook.values.storable import UNSTORABLE
+from rollbook.ground.values.storable import UNSTORABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,9 +104,10 @@ class Trajectory:
         chunks = self._chunks
         if chunks is None:
             return ""
-        if self._obs:
+        obs, self._obs = self._obs, {}
+        if obs:
             chunks.flush()  # the last observation has no action beside it: a row, and a chunk, of its own
-            chunks.add({"t": finished.length, **self._obs})
+            chunks.add({"t": finished.length, **obs})
         if chunks.hold:
             self._why = self._settings.chosen(self._settings.steps, finished, is_marked)
             if self._why and not chunks.lost:

@@ -6,7 +6,7 @@ here is what is left; `record_envs` records before the merging.
 
 from __future__ import annotations
 
-from rollbook.values import scalar_of
+from rollbook.ground.values import scalar_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

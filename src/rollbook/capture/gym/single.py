@@ -106,8 +106,7 @@ class RecordEpisodes(gymnasium.Wrapper):
             if episodes.plain_steps:
                 _, reward, terminated, truncated, info = result
                 if not (terminated or truncated or info):
-                    episodes.total += reward
-                    episodes.length += 1
+                    episodes.total, episodes.length = episodes.total + reward, episodes.length + 1
                     if episodes.drives:
                         episodes.drive_clock()
                     return result
@@ -121,8 +120,8 @@ class RecordEpisodes(gymnasium.Wrapper):
         episodes = self.episodes
         obs, reward, terminated, truncated, info = result
         if self._autoreset and self._over:
-            self._over = False
             episodes.begin(obs=obs)
+            self._over = False
             if self._films:
                 self._frame()
             return
@@ -133,8 +132,8 @@ class RecordEpisodes(gymnasium.Wrapper):
             episodes.settings.auditor.stepped_on(ended.episode_id if ended else "", env_index=episodes.env_index)
         if self._films:
             self._frame()
+        self._over = bool(terminated or truncated)
         if episodes.step(reward, terminated, truncated, info, action=action, next_obs=obs):
-            self._over = True
             return
         if self._films:
             episodes.plain_steps = False

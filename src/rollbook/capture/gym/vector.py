@@ -19,14 +19,14 @@ from rollbook.capture.gym.merged_infos import info_of, reported_of, tells
 from rollbook.capture.gym.single import RecordEpisodes, without_recording
 from rollbook.capture.gym.wrappers import comparable, describe_env, reporter
 from rollbook.errors import BadInput, LoggingFailed
-from rollbook.foreign import is_foreign
-from rollbook.values.storable import UNSTORABLE
+from rollbook.ground.foreign import is_foreign
+from rollbook.ground.values.storable import UNSTORABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rollbook.array_types import NDArray
+    from rollbook.ground.array_types import NDArray
     from rollbook.protocols import Recorder
 
 __all__ = ["RecordVectorEpisodes"]

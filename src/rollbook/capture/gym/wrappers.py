@@ -8,7 +8,7 @@ import gymnasium
 
 from rollbook.capture.episodes.spaces import describe
 from rollbook.errors import LoggingFailed
-from rollbook.foreign import is_foreign
+from rollbook.ground.foreign import is_foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 
+from rollbook.ground.files import exists
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,7 +27,7 @@ _SCALES = (1.0, 2.0**20, 2.0**20, 1.0, 1.0)
 
 def gpu_probe(devices: str = "/dev", drm: str = "/sys/class/drm") -> Probe | None:
     """The probe for this machine's GPUs, None if it has none that can be read."""
-    if os.path.exists(f"{devices}/nvidiactl") or os.path.exists(f"{devices}/dxg") or os.name == "nt":
+    if exists(f"{devices}/nvidiactl") or exists(f"{devices}/dxg") or os.name == "nt":
         try:
             return NvidiaGpus()
         except (OSError, AttributeError):
@@ -114,7 +116,7 @@ class NvidiaSmi:
         if self._running is not None:
             if self._running.poll() is None:
                 return {}
-            text, self._running = self._running.communicate()[0], None
+            text, self._running = self._running.communicate(timeout=1.0)[0], None
         else:
             text = b""
         import subprocess
@@ -156,7 +158,7 @@ class AmdGpus:
         except OSError:
             cards = []
         devices = [os.path.join(drm, card, "device") for card in cards]
-        self._devices = [device for device in devices if os.path.exists(f"{device}/gpu_busy_percent")]
+        self._devices = [device for device in devices if exists(f"{device}/gpu_busy_percent")]
 
     @property
     def count(self) -> int:

@@ -13,7 +13,8 @@ from __future__ import annotations
 import os
 import time
 
-from rollbook.foreign import is_foreign
+from rollbook.ground.files import exists, is_folder
+from rollbook.ground.foreign import is_foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -218,7 +219,7 @@ class ProcessTree:
 
     def _read(self, roots: list[int]) -> dict[tuple[int, str], tuple[float, float]]:
         """(pid, start time) -> (seconds of processor time, resident bytes), for the whole tree."""
-        if not os.path.isdir(f"{self._proc}/self"):
+        if not is_folder(f"{self._proc}/self"):
             return _tree_by_psutil(roots)
         ticks, page = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
         usage: dict[tuple[int, str], tuple[float, float]] = {}
@@ -238,7 +239,7 @@ class ProcessTree:
 
     def _children(self, roots: list[int]) -> Callable[[int], Iterable[int]]:
         """Says the children of a process: from the kernel's list, or else from the parents of all processes."""
-        if any(os.path.exists(f"{self._proc}/{pid}/task/{pid}/children") for pid in roots):
+        if any(exists(f"{self._proc}/{pid}/task/{pid}/children") for pid in roots):
             return self._listed_children
         by_parent: dict[int, list[int]] = {}
         for name in os.listdir(self._proc):

@@ -7,15 +7,15 @@ uint8, bools, or floats in [0, 1]; [height, width] or with 1, 3 or 4 channels.
 from __future__ import annotations
 
 from rollbook.errors import BadInput
-from rollbook.foreign import is_foreign
-from rollbook.values.arrays import host_array, is_tensor
+from rollbook.ground.foreign import is_foreign
+from rollbook.ground.values.arrays import host_array, is_tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from rollbook.array_types import NDArray
+    from rollbook.ground.array_types import NDArray
 
 
 __all__ = ["figure_pixels", "frames_of", "is_figure", "picture_of"]

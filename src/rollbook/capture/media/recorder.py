@@ -16,9 +16,9 @@ import os
 import time
 
 from rollbook.errors import BadInput, LoggingFailed
-from rollbook.files import remove, replacing
-from rollbook.foreign import is_foreign, tolerating
-from rollbook.spool import encode, picture_files
+from rollbook.ground.files import make_folders, remove, replacing
+from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.spool import encode, picture_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from io import RawIOBase
     from typing import Any
 
-    from rollbook.array_types import NDArray
+    from rollbook.ground.array_types import NDArray
     from rollbook.protocols import Recorder
 
 __all__ = ["MOST_SPOOLED", "Media"]
@@ -209,7 +209,7 @@ class Media:
     def _spool(self, name: str, kind: str, suffix: str, pictures: Iterable[NDArray], fps: float) -> dict[str, Any]:
         """Write raw pixels and, last, the note that tells the keeper of them."""
         spool = os.path.join(self._folder, encode.SPOOL)
-        os.makedirs(spool, exist_ok=True)
+        make_folders(spool)
         room = self._free(spool)
         raw = os.path.join(spool, f"{name}.raw")
         frames, size, shape = 0, 0, (0, 0, 0)

@@ -14,24 +14,25 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence, Set
 
-from rollbook.capture.origin.secrets import HIDDEN, hidden
+from rollbook.capture.origin.secrets import HIDDEN, hidden, without_secrets
 from rollbook.errors import BadInput
-from rollbook.files import replacing
-from rollbook.foreign import is_foreign, tolerating
-from rollbook.values.walk import Walk, named_parts, repr_of, where
+from rollbook.ground.files import exists, replacing
+from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.values.walk import Walk, named_parts, repr_of, where
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from rollbook.array_types import NDArray
-    from rollbook.values.walk import Place
+    from rollbook.ground.array_types import NDArray
+    from rollbook.ground.values.walk import Place
 
 __all__ = ["FORMATTED", "TOTAL", "hidden_places", "literal", "plain", "pretty", "source", "write_config_files"]
 
 TOTAL, FORMATTED = "total_config.py", "formatted_total_config.py"
 
+_HEAD = "# The full configuration of this run, as plain Python data. Written by rollbook."
 _DEEPEST = 60  # Python's own parser stops at 200 brackets, json's at about 1,000 levels
 _MOST_NODES = 200_000
 _LARGEST_ARRAY = 10_000
@@ -65,7 +66,7 @@ def source(config: object, *, formatted: bool = False) -> str:
     """Python source that assigns the configuration to `exp_config`; executed, it gives `literal(config)` back."""
     data, _ = literal(config)
     text = _pretty(data, 0, len("exp_config = ")) if formatted else _inline(data)
-    return f"# The full configuration of this run, as plain Python data. Written by rollbook.\nexp_config = {text}\n"
+    return f"{_HEAD}\nexp_config = {text}\n"
 
 
 def pretty(data: object, *, used: int = 0) -> str:
@@ -83,18 +84,30 @@ def write_config_files(
 
     Args:
       attempt: which life writes.
-      formatted_text: what the formatted one holds instead; a framework's own form.
+      formatted_text: what the formatted one holds instead; a framework's own form. A file of such a form stays as it
+        is where a later life of the run has none: a program that continues without the adapter.
     Raises:
       OSError: the folder cannot be written. BadInput: see `plain`.
     """
     for name, formatted in ((TOTAL, False), (FORMATTED, True)):
         path = os.path.join(folder, name)
+        if formatted and formatted_text is None and _is_of_a_framework(path):
+            continue
         text = formatted_text if formatted and formatted_text is not None else source(config, formatted=formatted)
         former = os.path.join(folder, name.replace(".py", f".attempt_{attempt - 1}.py"))
-        if attempt > 1 and not os.path.exists(former):
+        if attempt > 1 and not exists(former):
             _set_aside(path, former, text)
         with replacing(path) as beside, open(beside, "w", encoding="utf-8") as file:
             file.write(text)
+
+
+def _is_of_a_framework(path: str) -> bool:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            first = file.readline()
+    except FileNotFoundError:
+        return False
+    return bool(first.strip()) and first.rstrip("\n") != _HEAD
 
 
 def _set_aside(path: str, former: str, text: str) -> None:
@@ -145,7 +158,7 @@ class _Configured(Walk):
 
     def key(self, name: object) -> object:
         if isinstance(name, str):
-            return str.__str__(name)
+            return without_secrets(str.__str__(name))
         if name is None or type(name) in (bool, float) or (type(name) is int and name.bit_length() < _MOST_BITS):
             return name
         key = _Configured(json=False)(name)
@@ -162,13 +175,14 @@ class _Configured(Walk):
     ) -> dict[object, object]:
         data: dict[object, object] = {}
         names: set[str] = set()
+        around = _names(place)
         for name, inner in parts:
             key = self.key(name)
             if self._json:
                 if _json_name(key) in names:  # 1 and "1" are one key in JSON
                     key = f"{name!r} ({type(name).__name__})"
                 names.add(_json_name(key))
-            data[key] = _without_secret(key, self.value(inner, (place, key), above))
+            data[key] = _without_secret(key, self.value(inner, (place, key), above), around)
         return data
 
     def sequence(self, items: Iterable[object], place: Place, above: tuple[int, ...]) -> object:
@@ -249,12 +263,21 @@ class _Configured(Walk):
         return _short_repr(value)
 
 
-def _without_secret(key: object, value: object) -> object:
-    """A value under its name, as it may be kept; lists as their items."""
-    if isinstance(value, (list, tuple)):
-        items = [_without_secret(key, item) for item in value]
-        return tuple(items) if isinstance(value, tuple) else items
-    return hidden(key, value)
+def _without_secret(key: object, value: object, around: list[object]) -> object:
+    """A value under its name, as it may be kept; lists and sets as their items."""
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return type(value)(_without_secret(key, item, around) for item in value)
+    return hidden(key, value, around)
+
+
+def _names(place: Place) -> list[object]:
+    """The names on the way to a place, outermost first, without the numbers of items."""
+    names: list[object] = []
+    while place:
+        place, name = place
+        if not isinstance(name, int):
+            names.append(name)
+    return names[::-1]
 
 
 def hidden_places(config: Mapping[Any, object], path: str = "") -> list[str]:

@@ -11,7 +11,8 @@ import os
 import sys
 
 from rollbook.capture.origin.secrets import hidden, is_secret_name, without_secrets
-from rollbook.foreign import is_foreign
+from rollbook.ground.files import exists, is_folder
+from rollbook.ground.foreign import is_foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,19 +89,19 @@ def collect(
 def command_line(command: Sequence[str]) -> list[str]:
     """A command line with the values of options like `--api-key`, and whatever looks like a credential, hidden."""
     shown: list[str] = []
-    hide_next = False
+    option = ""
     for word in map(str, command):
         name, equals, value = word.partition("=")
-        if hide_next and not word.startswith("-"):
-            shown.append(word if word.isdigit() else str(hidden("secret", word)))
-            hide_next = False
-            continue
-        secret = is_secret_name(name)
-        if secret and equals and value:
-            shown.append(f"{name}={hidden('secret', value)}")
+        if option and not word.startswith("-"):
+            secret = option == "-p" or is_secret_name(option)
+            shown.append(word if secret and word.isdigit() else str(hidden("secret" if secret else option, word)))
+            option = ""
+        elif equals and value and not any(mark in name for mark in "/?&: "):  # a name, not the address of something
+            shown.append(f"{name}={hidden(name, value)}" if without_secrets(word) == word else without_secrets(word))
+            option = ""
         else:
             shown.append(without_secrets(word))
-        hide_next = not equals and name.startswith("-") and (secret or name == "-p")
+            option = "" if equals or not name.startswith("-") else name
     return shown
 
 
@@ -127,28 +128,28 @@ def gpus() -> list[dict[str, object]]:
     """The graphics processors of this host: name and what else is known without asking a driver that may hang."""
     devices: list[dict[str, object]] = []
     root = "/proc/driver/nvidia/gpus"
-    if os.path.isdir(root):
+    if is_folder(root):
         for bus in sorted(os.listdir(root)):
             with open(os.path.join(root, bus, "information"), encoding="utf-8", errors="replace") as file:
                 facts = {k.strip(): v.strip() for k, _, v in (line.partition(":") for line in file)}
             devices.append({"name": facts.get("Model", "NVIDIA GPU"), "bus": bus})
         return devices
-    if os.path.exists("/dev/dxg") or sys.platform == "win32":  # no /proc entry under WSL and Windows
+    if exists("/dev/dxg") or sys.platform == "win32":  # no /proc entry under WSL and Windows
         answer = _run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], 5.0)
         return [{"name": line.strip()} for line in (answer or "").splitlines() if line.strip()]
     cards = "/sys/class/drm"
-    for card in sorted(os.listdir(cards)) if os.path.isdir(cards) else ():
+    for card in sorted(os.listdir(cards)) if is_folder(cards) else ():
         name = os.path.join(cards, card, "device", "product_name")  # amdgpu
-        if "-" not in card and os.path.exists(name):
+        if "-" not in card and exists(name):
             with open(name, encoding="utf-8", errors="replace") as file:
                 devices.append({"name": file.read().strip() or card})
     return devices
 
 
 def _host() -> str:
-    import socket
+    import platform
 
-    return socket.gethostname()
+    return platform.node()
 
 
 def _platform() -> str:
@@ -159,7 +160,7 @@ def _platform() -> str:
 
 def _cpu() -> dict[str, object]:
     name = ""
-    if os.path.exists("/proc/cpuinfo"):
+    if exists("/proc/cpuinfo"):
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
             for line in file:
                 key, _, value = line.partition(":")

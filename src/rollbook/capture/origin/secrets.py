@@ -1,21 +1,26 @@
 """What is a secret in a configuration, a command line or a URL, and hiding it: one rule for all of them.
 
-A name such as `wandb_api_key`, `password` or `hf_token` hides its value; so does a value that has the form of a
-credential (`sk-…`, `ghp_…`, `Bearer …`, a login in a URL), whatever its name. ROLLBOOK_SECRETS=keep turns it off.
-Standard library only; never raises.
+A name such as `wandb_api_key`, `password` or `hf_token` hides its value, also where it is spread over levels
+(`{"api": {"key": …}}`); so does a value that has the form of a credential (`sk-…`, `ghp_…`, `Bearer …`, a private key,
+a login in a URL), whatever its name. Forty hexadecimal digits are a key of W&B or the hash of a commit: they are hidden
+unless a name around them says hash, commit, revision, id or the like. ROLLBOOK_SECRETS=keep turns it off.
+Standard library only; never raises; takes time proportional to the length of a text.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
+from collections.abc import Sequence
 
 __all__ = ["HIDDEN", "hidden", "is_secret_name", "without_secrets"]
 
 HIDDEN = "***"
 
-_SECRET = ("secret", "passw", "credential", "apikey", "cookie", "authorization")  # anywhere in a name
-_SECRET_ENDS = frozenset({"auth", "pas", "pass", "pwd", "token"})
+_SECRET = ("secret", "passw", "passphrase", "credential", "apikey", "cookie", "authorization")  # anywhere in a name
+_SECRET_ENDS = frozenset({"auth", "cred", "pas", "pass", "pw", "pwd", "token"})
+_HOLDERS = frozenset({"secret", "credential", "cred", "password", "passwd"})  # all texts below such a name are secrets
 _KEY_OF = frozenset({"access", "account", "api", "auth", "encryption", "license", "private", "ssh"})
 _TOKEN_OF = frozenset({
     "begin", "bos", "end", "eos", "mask", "max", "min", "num",
@@ -26,30 +31,77 @@ _SERVICES = frozenset({
     "mistral", "neptune", "openai", "together", "wandb", "weave",
 })  # fmt: skip
 
-# Forms that credentials are handed out in, each with a prefix that says what it is.
+_HASHES = frozenset({
+    "branch", "checksum", "commit", "digest", "etag", "fingerprint", "git", "hash", "hashe", "head", "id", "md5", "oid",
+    "ref", "rev", "revision", "sha", "sha1", "sha256", "snapshot", "tag", "tree", "uuid", "version",
+})  # fmt: skip
+
+# Forms that credentials are handed out in, each with a prefix that says what it is. A pattern takes what it has begun
+# with to its end, so that no text is gone through twice.
 _CREDENTIAL = re.compile(
-    r"(?<![A-Za-z0-9])("
+    r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:(?!-----)[\s\S])*(?:-----END [A-Z ]{0,40}-----)?"
+    r"|(?<![A-Za-z0-9])("
     r"sk-[A-Za-z0-9_-]{16,}|(?:ghp|gho|ghu|ghs|ghr)_[A-Za-z0-9]{20,}"
     r"|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,}"
-    r"|hf_[A-Za-z0-9]{20,}|xox[abprs]-[A-Za-z0-9-]{10,}|(?:AKIA|ASIA)[A-Z0-9]{16}|AIza[A-Za-z0-9_-]{30,}"
-    r"|pypi-[A-Za-z0-9_-]{16,}|eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}"
+    r"|(?:hf|api_org)_[A-Za-z0-9]{20,}|xox[abprs]-[A-Za-z0-9-]{10,}|(?:AKIA|ASIA)[A-Z0-9]{16}|AIza[A-Za-z0-9_-]{30,}"
+    r"|pypi-[A-Za-z0-9_-]{16,}|wandb_v1_[A-Za-z0-9_-]{16,}|nvapi-[A-Za-z0-9_-]{16,}|gsk_[A-Za-z0-9]{20,}"
+    r"|[rs]k_(?:live|test)_[A-Za-z0-9]{16,}|r8_[A-Za-z0-9]{30,}|ya29\.[A-Za-z0-9_-]{16,}|npm_[A-Za-z0-9]{30,}"
+    # JSON in base64: web tokens, and those of Neptune.
+    r"|eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}|eyJ[A-Za-z0-9+/_-]{30,}={0,2}"
     r")"
 )
 _SCHEME = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}")
-_LOGIN = re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://)[^/\s@]+@")
-_QUERY = re.compile(r"(?i)([?&;][^=&;#\s]*?)=([^&;#\s]+)")
+_LOGIN = re.compile(r"(?i)(?<![a-z0-9+.-])([a-z][a-z0-9+.-]*://)[^/\s@]+@")
+_QUERY = re.compile(r"([?&;][^=?&;#\s]*)=([^&;#\s]+)")
+_CONNECTION = re.compile(r"(?i)\b(accountkey|sharedaccesskey|password|pwd)=[^;\s\"']+")
+_NAMED_HEX = re.compile(r"(?i)((?:wandb|key|token|login)[^a-z0-9]{1,3})[0-9a-f]{40}(?![0-9a-f])")
+_HEX_KEY = re.compile(r"(?:local-)?[0-9a-f]{40}")
+_BASE64_KEY = re.compile(r"[A-Za-z0-9+/]{40}")
+_DIGIT_INSIDE = re.compile(r"[0-9][A-Za-z]")
 
 
 def is_secret_name(name: object) -> bool:
     """Whether a name says that its value is a secret: `hf_token`, `--api-key`, `wandb.password`; not `pad_token`."""
-    text = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", str(name)).strip("-+").replace("-", "_").replace(".", "_").lower()
-    if any(word in text for word in _SECRET):
-        return True
-    parts = text.split("_")
+    parts = _parts(name)
+    text = "_".join(parts)
+    return any(word in text for word in _SECRET) or _ends_as_secret(parts)
+
+
+def _parts(name: object) -> list[str]:
+    text = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", str(name)).strip("-+").replace("-", "_").replace(".", "_")
+    return text.lower().split("_")
+
+
+def _ends_as_secret(parts: list[str]) -> bool:
     last, kind = parts[-1].removesuffix("s"), parts[-2] if len(parts) > 1 else ""
     if last in _SECRET_ENDS:
         return kind not in _TOKEN_OF
     return last == "key" and (kind in _KEY_OF or bool(_SERVICES & set(parts)))
+
+
+def _is_below_a_secret(name: object, above: Sequence[object]) -> bool:
+    """Whether a name is that of a secret together with the names around it."""
+    outer = [_parts(each) for each in above]
+    if any(parts[-1].removesuffix("s") in _HOLDERS for parts in outer):
+        return True
+    return bool(outer) and _ends_as_secret([*outer[-1], *_parts(name)])
+
+
+def _is_key_by_form(name: object, above: Sequence[object], value: str) -> bool:
+    """Whether a whole value has the form of a key that carries no prefix: W&B's older ones, and AWS's."""
+    is_hex = bool(_HEX_KEY.fullmatch(value)) and len(set(value)) > 8
+    if not is_hex and not (_BASE64_KEY.fullmatch(value) and _is_random(value)):
+        return False
+    words = {part.removesuffix("s") for each in (*above, name) for part in _parts(each)}
+    return not words & _HASHES
+
+
+def _is_random(value: str) -> bool:
+    """Whether letters and digits come as in base64 of noise: neither a path nor words that were put together."""
+    kinds = ["a" if c.islower() else "A" if c.isupper() else "0" if c.isdigit() else "/" for c in value]
+    changes = sum(a != b for a, b in itertools.pairwise(kinds))
+    is_mixed = {"a", "A", "0"} <= set(kinds) and kinds.count("/") <= 3 and changes >= 15
+    return is_mixed and _DIGIT_INSIDE.search(value) is not None
 
 
 def without_secrets(text: str) -> str:
@@ -60,19 +112,26 @@ def without_secrets(text: str) -> str:
     if "://" in text and "=" in text:
         text = _QUERY.sub(lambda match: f"{match[1]}={HIDDEN}" if _in_query(match[1]) else match[0], text)
     text = _SCHEME.sub(rf"\1 {HIDDEN}", text)
+    text = _CONNECTION.sub(rf"\1={HIDDEN}", text) if "=" in text else text
+    text = _NAMED_HEX.sub(rf"\g<1>{HIDDEN}", text) if len(text) > 40 else text
     return _CREDENTIAL.sub(HIDDEN, text)
 
 
-def hidden(name: object, value: object) -> object:
+def hidden(name: object, value: object, above: Sequence[object] = ()) -> object:
     """What may be kept of a named value: the value, or "***"; texts without what looks like a credential in them.
 
     Numbers, booleans and None are no secrets whatever their name: `max_token = 512`.
+
+    Args:
+      above: the names of what holds the value, outermost first.
     """
-    if not isinstance(value, str) or _kept():
+    if not isinstance(value, (str, bytes)) or _kept():
         return value
-    if value and is_secret_name(name):
+    text = value if isinstance(value, str) else value.decode("utf-8", "backslashreplace")
+    if text and (is_secret_name(name) or _is_below_a_secret(name, above) or _is_key_by_form(name, above, text)):
         return HIDDEN
-    return without_secrets(value)
+    shown = without_secrets(text)
+    return value if shown == text else shown
 
 
 def _in_query(name: str) -> bool:

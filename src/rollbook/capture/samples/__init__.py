@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rollbook._lazy import attach
+from rollbook.ground.lazy import attach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ content, and so are dicts in any order; 1 and 1.0 are not.
 from __future__ import annotations
 
 import struct
-from hashlib import blake2b
+from _blake2 import blake2b  # what hashlib hands on; hashlib itself loads OpenSSL, three megabytes
 
-from rollbook.values.arrays import array_or_none
+from rollbook.ground.values.arrays import array_or_none
 
 __all__ = ["Contentless", "canonical", "fingerprint", "fingerprint_of"]
 

@@ -6,9 +6,9 @@ import json
 import os
 
 from rollbook.capture.samples.content import Contentless, canonical, fingerprint
-from rollbook.files import replacing
-from rollbook.foreign import is_foreign
-from rollbook.values.storable import UNSTORABLE, plain
+from rollbook.ground.files import exists, make_folders, replacing
+from rollbook.ground.foreign import is_foreign
+from rollbook.ground.values.storable import UNSTORABLE, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ class Items:
     beginning = 1000
     """Characters of a long item that stay in the table."""
 
-    def __init__(self, run: Recorder, inline_bytes: int, apart_bytes: int) -> None:
-        self._run, self.inline_bytes, self.apart_bytes = run, inline_bytes, apart_bytes
+    def __init__(self, run: Recorder, inline_bytes: int, apart_bytes: int, verb: str = "log_samples()") -> None:
+        self._run, self._verb, self.inline_bytes, self.apart_bytes = run, verb, inline_bytes, apart_bytes
 
     def read(self, items: list[Any]) -> tuple[list[int | None], list[Any], list[int], dict[str, list[Any]]]:
         """(fingerprints, texts for the table, their sizes, further columns where some item is no short text)."""
@@ -94,7 +94,7 @@ class Items:
             self._run.count(
                 "sample_without_content",
                 1,
-                f"log_samples(): {err}; such items always count as new. Log text, numbers or dicts",
+                f"{self._verb}: {err}; such items always count as new. Log text, numbers or dicts",
             )
         content = plain(item)
         if content is UNSTORABLE:
@@ -111,7 +111,7 @@ class Items:
             self._run.count(
                 "item_too_large",
                 1,
-                f"log_samples(): an item of {len(data):,} bytes is more than the {self.apart_bytes:,} that are kept "
+                f"{self._verb}: an item of {len(data):,} bytes is more than the {self.apart_bytes:,} that are kept "
                 "of one; its beginning and its size are in the table. Raise apart_bytes=",
             )
             return None
@@ -119,8 +119,8 @@ class Items:
         relative = f"data/items/{name}.{suffix}"
         path = os.path.join(self._run.folder, "data", "items", f"{name}.{suffix}")
         try:
-            if not os.path.exists(path):
-                os.makedirs(os.path.dirname(path), exist_ok=True)
+            if not exists(path):
+                make_folders(os.path.dirname(path))
                 with replacing(path) as beside, open(beside, "wb") as file:
                     file.write(data)
             return relative
@@ -128,7 +128,7 @@ class Items:
             if is_foreign(err):
                 raise
             self._run.count(
-                "item_not_kept", 1, f"log_samples(): an item of {len(data):,} bytes could not be written: {err}"
+                "item_not_kept", 1, f"{self._verb}: an item of {len(data):,} bytes could not be written: {err}"
             )
             return None
 

@@ -9,18 +9,19 @@ and neither does the memory (see `SampleLog`).
 
 from __future__ import annotations
 
+import os
 import time
 
+from rollbook.capture.batch_columns import BatchColumns, is_column, pieces
 from rollbook.capture.samples.content import fingerprint_of
 from rollbook.capture.samples.items import Items
 from rollbook.capture.samples.seen import Seen
 from rollbook.capture.samples.seen_file import SeenFile, effective_until
 from rollbook.capture.shared_clocks import clock_names
 from rollbook.errors import BadInput, LoggingFailed
-from rollbook.foreign import is_foreign, tolerating
-from rollbook.values import flatten
-from rollbook.values.arrays import array_or_none
-from rollbook.values.storable import UNSTORABLE, plain
+from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.values import flatten
+from rollbook.ground.values.arrays import array_or_none
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ __all__ = ["LoggedSamples", "SampleLog"]
 _OWN = frozenset(
     ("sample_id", "item", "item_type", "item_raw", "item_path", "item_size", "is_new", "first_seen", "batch")
 )
-_ROWS_PER_FRAME = 4096
-_BYTES_PER_FRAME = 4 * 1024 * 1024
 
 
 class LoggedSamples:
@@ -43,7 +42,7 @@ class LoggedSamples:
 
     Attributes:
       new: one bool per item: it was not seen before in this run. Of equal items in one batch the first is new.
-      ids: one id per item: the caller's, or 16 hexadecimal digits of its content.
+      ids: one id per item: the caller's, or one that no other row of the run has.
       count: how many items there were.
       batch: the number of the batch in the run.
     """
@@ -97,8 +96,10 @@ class SampleLog:
         self.seen = Seen(None if isinstance(exact, str) else int(exact), filter_bytes)
         self.curves = curves
         self._items = Items(run, inline_bytes, apart_bytes)
+        self._columns = BatchColumns(run, "log_samples", "sample_columns")
         self._file = SeenFile(run.folder)
         self._attempt: int | None = None
+        self._prefix = ""
         self._batch = 0
         self._said_filter = False
         self._clock_names = frozenset(clock_names(run))
@@ -115,7 +116,7 @@ class SampleLog:
 
         Args:
           items: a list of texts or of anything structured, or an array whose first axis counts items.
-          ids: one id per item, where items have an identity beside their content (prompt 812).
+          ids: one id per item, where items have an identity of their own (prompt 812). By default each row gets one.
           group: one value per item, or one for all.
           columns: name -> n values (list, array or tensor), one value for all, or a dict of those ("rewards" by
             component becomes `rewards/<component>`). Clocks among them are taken as clocks. A column of another length
@@ -150,19 +151,19 @@ class SampleLog:
         self._batch = batch + 1
         prints, texts, sizes, special = self._items.read(items)
         new, first_seen, fresh = self._look_up(prints, batch)
-        own_ids = [f"{key:016x}" if key is not None else "" for key in prints]
-        given = None if ids is None else self._column("ids", ids, n)
-        sample_ids = own_ids if given is None else [
-            own if given_id is None else str(given_id) for given_id, own in zip(given, own_ids, strict=True)
-        ]  # fmt: skip
+        sample_ids = [f"{self._prefix}-{batch}-{index}" for index in range(n)]
+        if ids is not None:
+            given = self._columns.column("ids", ids, n)
+            sample_ids = [
+                own if given_id is None else str(given_id) for given_id, own in zip(given, sample_ids, strict=True)
+            ]
         clocks, clock_columns, values = self._sorted(columns, n)
-        if given is not None:
-            values["content"] = own_ids
         if group is not None:
-            values["group"] = self._column("group", group, n)
+            values["group"] = self._columns.column("group", group, n)
         values.update(special)
+        values["content"] = [f"{key:016x}" if key is not None else None for key in prints]
         values.update(sample_id=sample_ids, item=texts, is_new=new, first_seen=first_seen, batch=[batch] * n)
-        for start, stop in _pieces(sizes):
+        for start, stop in pieces(sizes):
             part = {name: column[start:stop] for name, column in values.items()}
             readings = {name: column[start:stop] for name, column in clock_columns.items()}
             recorder.record("samples", part, stop - start, clock_columns=readings or None, **clocks)
@@ -200,6 +201,7 @@ class SampleLog:
         if attempt == self._attempt:
             return
         self._attempt = attempt
+        self._prefix = os.urandom(4).hex()  # batches are numbered anew in each process, and after a rewind
         self.reload()
 
     def reload(self) -> None:
@@ -267,55 +269,18 @@ class SampleLog:
         values: dict[str, Any] = {}
         for name, value in flatten({name: _whole(value) for name, value in columns.items()}):
             if name in self._clock_names:
-                if _is_column(value):
-                    clock_columns[name] = _as_list(self._column(name, value, n))
+                if is_column(value):
+                    clock_columns[name] = _as_list(self._columns.column(name, value, n))
                 elif value is not None:
                     clocks[name] = value
                 continue
-            column = self._column(name, value, n)
+            column = self._columns.column(name, value, n)
             if column is not None:
                 values[f"given/{name}" if name in _OWN or name in ("content", "group") else name] = column
         for name, column in list(clock_columns.items()):
             if any(type(reading) is not int for reading in column):
                 values[f"clock/{name}"] = clock_columns.pop(name)
         return clocks, clock_columns, values
-
-    def _column(self, name: str, value: Any, n: int) -> Any:
-        """n values of a column: an array as it is, anything else a list of plain data; None if it cannot be kept."""
-        array = None if isinstance(value, (str, bytes, list, tuple)) else array_or_none(value)
-        if array is not None and array.ndim:
-            return array if len(array) == n else self._fitted(name, array.tolist(), n)
-        if not _is_column(value):
-            cell = plain(value)
-            if cell is UNSTORABLE:
-                self._odd_column(name, value)
-                return None
-            return [cell] * n
-        cells = []
-        for part in value:
-            cell = plain(part)
-            if cell is UNSTORABLE:
-                self._odd_column(name, part)
-                cell = None
-            cells.append(cell.tolist() if hasattr(cell, "tolist") else cell)
-        return cells if len(cells) == n else self._fitted(name, cells, n)
-
-    def _fitted(self, name: str, cells: list[object], n: int) -> list[object]:
-        self._run.count(
-            "sample_columns",
-            1,
-            f"log_samples({name}=…) has {len(cells)} values for {n} items; what fits was kept, the rest is "
-            f"{'left out' if len(cells) > n else 'empty'}",
-        )
-        return cells[:n] + [None] * (n - len(cells))
-
-    def _odd_column(self, name: str, value: object) -> None:
-        self._run.count(
-            f"unstorable/{name}",
-            1,
-            f"log_samples({name}=…) holds a {type(value).__qualname__}, which a table cannot hold; that value was "
-            "left out",
-        )
 
 
 def _listed(items: Any) -> list[Any]:
@@ -331,17 +296,6 @@ def _listed(items: Any) -> list[Any]:
     return [items]
 
 
-def _is_column(value: object) -> bool:
-    if isinstance(value, (list, tuple, range)):
-        return True
-    if isinstance(value, (str, bytes, dict)):
-        return False
-    shape = getattr(value, "shape", None)
-    if shape is not None:
-        return len(shape) > 0
-    return hasattr(value, "__iter__")
-
-
 def _whole(value: object) -> object:
     """A column of pandas looks like a dict; it is a list."""
     return value.tolist() if hasattr(value, "tolist") and hasattr(value, "items") else value
@@ -351,22 +305,11 @@ def _as_list(column: Any) -> list[object]:
     return column.tolist() if hasattr(column, "tolist") else list(column)
 
 
-def _pieces(sizes: list[int]) -> Iterable[tuple[int, int]]:
-    """Cut a batch so that no frame grows too large."""
-    start = total = 0
-    for index, size in enumerate(sizes):
-        if index > start and (total + size > _BYTES_PER_FRAME or index - start >= _ROWS_PER_FRAME):
-            yield start, index
-            start, total = index, 0
-        total += size
-    yield start, len(sizes)
-
-
 def _time_ns(run: object) -> int:
     """Now, as the journal of the run says it: the cut of a rewind is compared with it."""
     offset = getattr(getattr(getattr(run, "run", run), "writer", None), "time_offset", None)
     if offset is None:
         return time.time_ns()
-    from rollbook.clocks import now
+    from rollbook.ground.clocks import now
 
     return int(now() + offset)

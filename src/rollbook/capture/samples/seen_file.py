@@ -15,8 +15,9 @@ import sys
 import zlib
 from array import array
 
-from rollbook import manifest
-from rollbook.foreign import is_foreign
+from rollbook.ground import manifest
+from rollbook.ground.files import make_folders
+from rollbook.ground.foreign import is_foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class SeenFile:
           OSError: it could not be written.
         """
         if self._handle is None or self._pid != os.getpid():
-            os.makedirs(self._folder, exist_ok=True)
+            make_folders(self._folder)
             name = f"{attempt:04d}-{os.urandom(6).hex()}.bin"
             self._handle = os.open(
                 os.path.join(self._folder, name), os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)

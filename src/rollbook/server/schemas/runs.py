@@ -16,6 +16,7 @@ __all__ = [
     "ColumnsAsk",
     "ConfigColumn",
     "Drawn",
+    "Failure",
     "Hello",
     "HelloAsk",
     "Key",
@@ -246,10 +247,25 @@ class Attempt(msgspec.Struct, kw_only=True):
     git: dict[str, Any] | None
 
 
+class Failure(msgspec.Struct, kw_only=True):
+    """What ended a run before its time.
+
+    Attributes:
+      type: of the exception, or the name of the signal.
+      stderr: the last lines of the error output, where they are known.
+    """
+
+    type: str
+    message: str
+    traceback: str
+    stderr: str
+
+
 class RunAnswer(Answer, kw_only=True):
     """Everything that a run says about itself.
 
     Attributes:
+      why: in a line, why it has the status that it has. failure: the whole of it; None where nothing was noted.
       tables: rows of each table.
       problems: what cannot be read, and why.
       resume_line: Python that continues it.
@@ -268,6 +284,7 @@ class RunAnswer(Answer, kw_only=True):
     archived: bool
     status: str
     why: str | None
+    failure: Failure | None
     created: float | None
     ended: float | None
     updated: float | None

@@ -72,9 +72,9 @@ class ComparePair(msgspec.Struct, kw_only=True):
 
     Attributes:
       verdict: of a against b.
-      difference: of the means, a - b; low, high: its repeated interval where there is a plan.
-      better: the probability that a run of a scores more than one of b.
-      evidence: against "both are alike"; may be looked at any time; `decides` is how much decides.
+      difference: of the statistic, a - b; low, high: its repeated interval where there is a plan.
+      better: the probability that a run of a scores better than one of b.
+      evidence: against "neither usually scores better"; may be looked at any time; `decides` is how much decides.
     """
 
     a: str

@@ -1,0 +1,130 @@
+"""Hugging Face Accelerate with a rollbook run: a tracker that `log_with="rollbook"` names.
+
+from rollbook.adapters.accelerate import register
+
+register()
+accelerator = Accelerator(log_with="rollbook")
+accelerator.init_trackers("my-project", config, init_kwargs={"rollbook": {"name": "ppo", "seed": 1}})
+accelerator.log({"loss": loss}, step=step)
+accelerator.end_training()
+"""
+
+from __future__ import annotations
+
+from rollbook.adapters._run import find_run, keep_config
+from rollbook.ground.bill import Bill
+from rollbook.ground.optional import need
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, TypeVar
+
+    F = TypeVar("F", bound=Callable[..., Any])
+
+    class _Base:
+        pass
+
+    def _on_main_process(method: F) -> F:
+        return method
+else:
+    _host = need("accelerate.tracking", extra="accelerate", why="RollbookTracker")
+    _Base, _on_main_process = _host.GeneralTracker, _host.on_main_process
+
+__all__ = ["RollbookTracker", "register"]
+
+
+class RollbookTracker(_Base):
+    """A tracker of Accelerate that writes to a run. Only the main process opens and writes one.
+
+    Args:
+      run_name: the project of a run that is opened here; `Accelerator.init_trackers` passes its `project_name`.
+      run: a run or a scope of it; None takes the current run, or opens one.
+      run_options: arguments of `rollbook.init` for a run that is opened here; with any of them the current run is not
+        taken. Default of `name`: the name of the program.
+    Raises:
+      BadInput: `run` is something else.
+    """
+
+    name = "rollbook"
+    requires_logging_directory = False
+    main_process_only = True
+
+    def __init__(self, run_name: str = "accelerate", run: object = None, **run_options: object) -> None:
+        super().__init__()
+        self.run: Any = None
+        self._project, self._given, self._options = run_name, run, run_options
+        self._owned = False
+        self._bill = Bill(who="RollbookTracker")
+
+    @property
+    def tracker(self) -> Any:
+        """The run: what `accelerator.get_tracker("rollbook", unwrap=True)` returns. None outside the main process."""
+        return self.run
+
+    @_on_main_process
+    def start(self) -> None:
+        """Find or open the run. Accelerate calls it in `init_trackers`."""
+        if self.run is None:
+            from rollbook.run.arguments import program_name
+
+            options = self._options
+            self.run, self._owned = find_run(self._given, project=self._project, name=program_name(), options=options)
+            self._bill = Bill(to=self.run) if self.run is not None else self._bill
+
+    @_on_main_process
+    def store_init_configuration(self, values: Mapping[str, object]) -> None:
+        """Add the configuration to the run's; an entry that the run has already stays."""
+        self.start()
+        if self.run is not None:
+            self._bill.guard("config", "keeping the configuration", keep_config, self.run, dict(values))
+
+    @_on_main_process
+    def log(self, values: Mapping[str, object], step: int | None = None, **clocks: Any) -> None:
+        """One row under the native keys, with the clock `step` at Accelerate's step.
+
+        Args:
+          clocks: readings of further clocks: `accelerator.log(…, log_kwargs={"rollbook": {"env_step": 2048}})`.
+        """
+        self.start()
+        if self.run is not None:
+            self.run.log(values, **({} if step is None else {"step": step}), **clocks)
+
+    @_on_main_process
+    def log_images(self, values: Mapping[str, Any], step: int | None = None, **clocks: Any) -> None:
+        """Keep pictures: key -> an array [number, height, width, channels], or a list of pictures."""
+        self.start()
+        if self.run is not None:
+            at = {**({} if step is None else {"step": step}), **clocks}
+            self._bill.guard("images", "keeping pictures", self._log_images, values, at)
+
+    def _log_images(self, values: Mapping[str, Sequence[object]], clocks: Mapping[str, Any]) -> None:
+        for key, images in values.items():
+            for image in images:
+                self.run.log_image(key, image, **clocks)
+
+    @_on_main_process
+    def finish(self) -> None:
+        """End the run if it was opened here. Accelerate calls it in `end_training`."""
+        if self._owned:
+            self.run.finish()
+
+
+def register() -> None:
+    """Make `Accelerator(log_with="rollbook")` legal in this process; a second call changes nothing.
+
+    Raises:
+      UnsupportedVersion: this Accelerate is too old to have `register_tracker_class`. Pass an object there:
+        `Accelerator(log_with=RollbookTracker("my-project"))`.
+    """
+    from accelerate import tracking
+
+    if not hasattr(tracking, "register_tracker_class"):
+        from rollbook.adapters._versions import UnsupportedVersion, installed
+
+        raise UnsupportedVersion(
+            f"register() needs an Accelerate that has register_tracker_class; found {installed('accelerate')}. "
+            "Pass a tracker instead of its name: Accelerator(log_with=RollbookTracker('my-project'))"
+        )
+    if tracking.LOGGER_TYPE_TO_CLASS.get("rollbook") is not RollbookTracker:
+        tracking.register_tracker_class(RollbookTracker)

@@ -1,0 +1,178 @@
+"""Lightning and Fabric with a rollbook run: a logger.
+
+    from rollbook.adapters.lightning import RollbookLogger
+
+    trainer = Trainer(logger=RollbookLogger("my-project", name="ppo", seed=1))
+    fabric = Fabric(loggers=RollbookLogger("my-project"))
+
+The class is a `Logger` of the package that the program has loaded: `lightning`, `pytorch_lightning` or
+`lightning_fabric`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.util import find_spec
+
+from rollbook.adapters._run import find_run, keep_config
+from rollbook.ground.bill import Bill
+from rollbook.ground.optional import need
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any, TypeVar
+
+    F = TypeVar("F", bound=Callable[..., Any])
+
+    class _Base:
+        pass
+
+    def _rank_zero(method: F) -> F:
+        return method
+
+    def _rank_zero_experiment(method: F) -> F:
+        return method
+else:
+    _PACKAGES = ("lightning.pytorch", "pytorch_lightning", "lightning.fabric", "lightning_fabric")
+    _loaded = [name for name in _PACKAGES if f"{name}.loggers" in sys.modules]
+    _there = [name for name in _PACKAGES if not _loaded and find_spec(name.partition(".")[0]) is not None]
+    _package = (_loaded or _there or ["lightning.pytorch"])[0]
+    _host = need(f"{_package}.loggers.logger", extra="lightning", why="RollbookLogger")
+    _Base, _rank_zero_experiment = _host.Logger, _host.rank_zero_experiment
+    _rank_zero = need(f"{_package}.utilities.rank_zero", extra="lightning", why="RollbookLogger").rank_zero_only
+
+__all__ = ["RollbookLogger"]
+
+
+class RollbookLogger(_Base):
+    """A logger of Lightning and Fabric that writes to a run. Only the process of rank 0 opens and writes one.
+
+    Args:
+      project: of a run that is opened here.
+      run: a run or a scope of it; None takes the current run, or opens one at the first use.
+      save_dir: where Lightning puts its own files (`<save_dir>/<run name>/<run id>/checkpoints`). None: in the same
+        folders of the trainer's `default_root_dir`.
+      run_options: arguments of `rollbook.init` for a run that is opened here; with any of them the current run is not
+        taken. Default of `name`: the name of the program.
+    """
+
+    def __init__(
+        self,
+        project: str = "lightning",
+        *,
+        run: object = None,
+        save_dir: str | os.PathLike[str] | None = None,
+        **run_options: Any,
+    ) -> None:
+        super().__init__()
+        self._project, self._given, self._options = project, run, run_options
+        self._save_dir = None if save_dir is None else os.fspath(save_dir)
+        self._run: Any = None
+        self._owned = False
+        self._bill = Bill(who="RollbookLogger")
+        self._saved: dict[str, float] = {}
+        if run is not None:
+            self._open()
+
+    def _open(self) -> Any:
+        if self._run is None:
+            from rollbook.run.arguments import program_name
+
+            name = program_name()
+            self._run, self._owned = find_run(self._given, project=self._project, name=name, options=self._options)
+            self._bill = Bill(to=self._run) if self._run is not None else self._bill
+        return self._run
+
+    # -- what Lightning asks
+
+    @property
+    @_rank_zero_experiment
+    def experiment(self) -> Any:
+        """The run; on other ranks than 0 Lightning's object that takes every call and does nothing."""
+        return self._open()
+
+    @property
+    def name(self) -> str:
+        """The run's name; Lightning makes it a folder of its checkpoints."""
+        return str(getattr(getattr(self.experiment, "run", None), "name", self._project))
+
+    @property
+    def version(self) -> str:
+        """The run's id; Lightning makes it a folder of its checkpoints."""
+        return str(getattr(getattr(self.experiment, "run", None), "id", ""))
+
+    @property
+    def save_dir(self) -> str | None:
+        """Where Lightning's own files go, as it was given."""
+        return self._save_dir
+
+    @property
+    def root_dir(self) -> str | None:
+        """The same under Fabric's name."""
+        return self._save_dir
+
+    # -- what Lightning logs
+
+    @_rank_zero
+    def log_metrics(self, metrics: Mapping[str, object], step: int | None = None) -> None:
+        """One row under the native keys, with the clock `step`, and `epoch` where Lightning gives one."""
+        run = self._open()
+        if run is None:
+            return
+        values, clocks = dict(metrics), {}
+        epoch = values.get("epoch")
+        if isinstance(epoch, (int, float)) and epoch == int(epoch):
+            clocks["epoch"] = int(values.pop("epoch"))  # type: ignore[call-overload]
+        if step is not None:
+            clocks["step"] = step
+        if values:
+            run.log(values, **clocks)
+
+    @_rank_zero
+    def log_hyperparams(self, params: Mapping[str, object] | Namespace | None, *args: Any, **kwargs: Any) -> None:
+        """Add them to the run's config; an entry that the run has already stays."""
+        run = self._open()
+        if run is not None and params is not None:
+            settings = dict(params) if hasattr(params, "keys") else vars(params)
+            self._bill.guard("config", "keeping hyperparameters", keep_config, run, {**settings, **kwargs})
+
+    @_rank_zero
+    def after_save_checkpoint(self, checkpoint_callback: object) -> None:
+        """Register the files that a ModelCheckpoint has saved since the last call, where they are."""
+        if self._open() is not None:
+            self._bill.guard("checkpoint", "registering a checkpoint", self._register, checkpoint_callback)
+
+    def _register(self, callback: Any) -> None:
+        found: dict[str, Any] = {}
+        for path, score in _saved_by(callback):
+            if path and os.path.exists(path) and self._saved.get(path) != os.path.getmtime(path):
+                found[path] = score
+        for path, score in sorted(found.items(), key=lambda item: os.path.getmtime(item[0])):
+            self._saved[path] = os.path.getmtime(path)
+            self._run.run.save_checkpoint(
+                path=path,
+                score=None if score is None else float(score),
+                higher_is_better=getattr(callback, "mode", "min") == "max",
+                rng=False,
+                through="step",
+            )
+
+    @_rank_zero
+    def finalize(self, status: str) -> None:
+        """Nothing ends here: Lightning calls it after each `fit`, `validate` and `test`; a program may do several."""
+
+    @_rank_zero
+    def close(self) -> None:
+        """Finish the run if it was opened here; at the end of the program this happens without a call."""
+        if self._owned:
+            self._run.finish()
+
+
+def _saved_by(callback: Any) -> Iterator[tuple[str, Any]]:
+    """(path, score) of the files that a ModelCheckpoint knows, as Lightning's own loggers ask for them."""
+    yield getattr(callback, "last_model_path", ""), getattr(callback, "current_score", None)
+    yield getattr(callback, "best_model_path", ""), getattr(callback, "best_model_score", None)
+    yield from getattr(callback, "best_k_models", {}).items()

@@ -1,0 +1,86 @@
+"""Optuna with a rollbook run: a callback that keeps a study, one row a trial.
+
+    from rollbook.adapters.optuna import RollbookCallback
+
+    study.optimize(objective, n_trials=100, callbacks=[RollbookCallback(project="sweep", name="tpe")])
+
+A trial is a configuration. What the objective trains is a run of its own, which the objective opens to keep it.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from rollbook.adapters._run import find_run, keep_config
+from rollbook.ground.bill import Bill
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["RollbookCallback"]
+
+
+class RollbookCallback:
+    """A callback of `study.optimize`. Threads of `n_jobs` may share it.
+
+    Args:
+      run: a run or a scope of it; None takes the current run, or opens one.
+      run_options: arguments of `rollbook.init` for a run that is opened here; with any of them the current run is not
+        taken. Defaults: `project` is "optuna" and `name` the name of the program.
+    Raises:
+      BadInput: `run` is something else, or an option cannot be used.
+    """
+
+    def __init__(self, run: object = None, **run_options: Any) -> None:
+        from rollbook.run.arguments import program_name
+
+        self.run: Any
+        self.run, self._owned = find_run(run, project="optuna", name=program_name(), options=run_options)
+        self._bill = Bill(to=self.run) if self.run is not None else Bill(who="RollbookCallback")
+        self._lock, self._has_settings = threading.Lock(), False
+
+    def __call__(self, study: Any, trial: Any) -> None:
+        """One row about a trial that ended, with the clock `step` at its number."""
+        if self.run is None:
+            return
+        with self._lock:
+            if not self._has_settings:
+                self._has_settings = True
+                self._bill.guard("config", "keeping the study's settings", self._keep_settings, study)
+            self._bill.guard("trial", "keeping a trial", self._keep_trial, study, trial)
+
+    def close(self) -> None:
+        """Finish the run if it was opened here; at the end of the program this happens without a call."""
+        if self._owned:
+            self.run.finish()
+
+    def _keep_settings(self, study: Any) -> None:
+        settings = {
+            "study_name": study.study_name,
+            "directions": [direction.name.lower() for direction in study.directions],
+            "sampler": type(study.sampler).__name__,
+            "pruner": type(study.pruner).__name__,
+        }
+        keep_config(self.run, settings)
+
+    def _keep_trial(self, study: Any, trial: Any) -> None:
+        state = trial.state.name
+        row: dict[str, object] = {"state": state}
+        names = getattr(study, "metric_names", None)
+        values = list(trial.values or ())
+        if names is None:
+            names = ["value"] if len(values) == 1 else [f"value_{n}" for n in range(len(values))]
+        scope = (
+            "" if state == "COMPLETE" else f"{state.lower()}/"
+        )  # Optuna calls a pruned trial's last report its value
+        row.update({f"{scope}{name}": value for name, value in zip(names, values, strict=True)})
+        row.update({f"params/{name}": value for name, value in trial.params.items()})
+        if trial.duration is not None:
+            row["duration_seconds"] = trial.duration.total_seconds()
+        self.run.log(row, step=trial.number)
+        if state == "COMPLETE" and len(study.directions) == 1:
+            best = study.best_trial
+            self.run.run.summary.update(
+                {"best_value": best.value, "best_trial": best.number, "best_params": dict(best.params)}
+            )

@@ -1,0 +1,94 @@
+"""rsl_rl with a rollbook run: a log writer that the training's configuration names.
+
+    train_cfg["logger"] = {
+        "class_name": "rollbook.adapters.rsl_rl:RollbookWriter",
+        "project": "anymal",
+        "seed": 1,
+    }
+    OnPolicyRunner(env, train_cfg, log_dir="logs").learn(1500)
+
+rsl_rl has this hook from 5.4 on, and with it what stands on it: Isaac Lab, MuJoCo Playground, mjlab.
+"""
+
+from __future__ import annotations
+
+import os
+
+from rollbook.adapters._run import find_run, keep_config
+from rollbook.ground.bill import Bill
+from rollbook.ground.optional import need
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    class _Base:
+        pass
+else:
+    _Base = need("rsl_rl.utils.log_writer", extra="rsl_rl", why="RollbookWriter").LogWriter
+
+__all__ = ["RollbookWriter"]
+
+_SECONDS = "/time"
+"""How rsl_rl ends the tags of numbers that it writes a second time, with seconds as their step."""
+
+
+class RollbookWriter(_Base):
+    """A log writer of rsl_rl that writes to a run. rsl_rl makes one in the process of rank 0 alone.
+
+    Args:
+      log_dir: rsl_rl's own folder. Its parent names the project and the folder the run, where none is given.
+      run: a run or a scope of it; None takes the current run, or opens one.
+      run_options: arguments of `rollbook.init` for a run that is opened here; with any of them the current run is not
+        taken.
+    Raises:
+      BadInput: `run` is something else, or an option is none of `rollbook.init`.
+    """
+
+    def __init__(self, log_dir: str | os.PathLike[str], run: object = None, **run_options: Any) -> None:
+        super().__init__()
+        folder = os.path.abspath(os.fspath(log_dir))
+        parent, name = os.path.split(folder)
+        self.run: Any
+        self.run, self._owned = find_run(run, project=os.path.basename(parent), name=name, options=run_options)
+        self._bill = Bill(to=self.run) if self.run is not None else Bill(who="RollbookWriter")
+
+    def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> None:
+        """One number under its native tag, with the clock `step` at rsl_rl's iteration.
+
+        A tag that ends with "/time" is rsl_rl's second copy of a number, at seconds instead of the iteration. Every row
+        has its time, so the copy is left out.
+        """
+        if self.run is not None and not tag.endswith(_SECONDS):
+            self.run.log({tag: scalar_value}, step=global_step)
+
+    def store_config(self, env_cfg: Any, train_cfg: Mapping[str, object]) -> None:
+        """Keep both configurations in the run's config, as `env` and `train`."""
+        if self.run is not None:
+            self._bill.guard("config", "keeping the configuration", self._keep, env_cfg, train_cfg)
+
+    def _keep(self, env_cfg: Any, train_cfg: Any) -> None:
+        env = env_cfg.to_dict() if callable(getattr(env_cfg, "to_dict", None)) else env_cfg
+        settings = {"env": env, "train": train_cfg}
+        keep_config(self.run, {name: value for name, value in settings.items() if value is not None})
+        if self._owned and isinstance(train_cfg, dict):
+            whole = self.run.run
+            seed = train_cfg.get("seed")
+            if whole.seed is None and isinstance(seed, int):
+                whole.fill_in(seed=seed)
+
+    def save_model(self, model_path: str, it: int) -> None:
+        """Register the checkpoint where it is."""
+        if self.run is not None:
+            register = self.run.run.save_checkpoint
+            self._bill.guard(
+                "checkpoint",
+                "registering a checkpoint",
+                lambda: register(path=model_path, rng=False, through="step", step=it),
+            )
+
+    def stop(self) -> None:
+        """End the run if it was opened here. rsl_rl calls it when `learn` is over."""
+        if self._owned:
+            self.run.finish()

@@ -1,0 +1,119 @@
+"""`install()`: programs and libraries that make torch's or tensorboardX's SummaryWriter get rollbook's, unchanged.
+
+from rollbook.adapters import tensorboard
+
+tensorboard.install()           # before or after the libraries that log are imported
+train()                         # its SummaryWriter("runs/x") writes the event files as before, and a run
+tensorboard.uninstall()
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+from rollbook.adapters.tensorboard import native
+from rollbook.adapters.tensorboard.writer import SummaryWriter
+from rollbook.errors import MissingExtra, UnknownOption, did_you_mean
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any
+
+__all__ = ["install", "uninstall"]
+
+_NAME = "SummaryWriter"
+
+
+class _Installed(SummaryWriter):
+    defaults: dict[str, Any]
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **{**self.defaults, **options})
+
+
+_installed: dict[str, type[_Installed]] = {}
+
+
+def install(*libraries: str, **options: object) -> list[str]:
+    """Put rollbook's SummaryWriter where programs find that of torch or tensorboardX.
+
+    Replaced is the name `SummaryWriter` of the package, and of every loaded module that has imported it from there; the
+    modules of the library itself stay as they are. The event files are written by the library's own writer, as before.
+    A second call adds the modules that were loaded in between.
+
+    Args:
+      libraries: "torch", "tensorboardX" or both; none: those that can be imported. They are imported here.
+      options: what every writer made from then on is given besides, such as clock="epoch" for a library whose steps
+        are no environment steps, run= or project=.
+    Returns:
+      The names of the modules in which the class was replaced now.
+    Raises:
+      UnknownOption: another library. MissingExtra: the library, or every one of them, is not installed.
+    """
+    for library in libraries:
+        if library not in native.PACKAGES:
+            hint = did_you_mean(str(library), list(native.PACKAGES))
+            raise UnknownOption(f"install({library!r}): there is no such library to patch.{hint}")
+    replaced: list[str] = []
+    missing: list[str] = []
+    for library in libraries or native.PACKAGES:
+        try:
+            importlib.import_module(native.PACKAGES[library])
+        except ImportError as err:
+            missing.append(f"{library}: {err}")
+            continue
+        replaced += _replace(library, options)
+    if missing and (libraries or len(missing) == len(native.PACKAGES)):
+        raise MissingExtra(
+            f"install({', '.join(map(repr, libraries))}) found no SummaryWriter to replace ({'; '.join(missing)}). "
+            "Install torch and tensorboard, or tensorboardX; or import rollbook.adapters.tensorboard.SummaryWriter"
+        )
+    return replaced
+
+
+def uninstall() -> list[str]:
+    """Put the libraries' own classes back; writers that are open go on.
+
+    Returns:
+      The names of the modules in which a class was put back.
+    """
+    restored: list[str] = []
+    for library, ours in list(_installed.items()):
+        theirs = native.original(library)
+        for module in _holding(ours):
+            setattr(module, _NAME, theirs)
+            restored.append(module.__name__)
+        del _installed[library]
+    return restored
+
+
+def _replace(library: str, options: dict[str, object]) -> list[str]:
+    theirs, package = native.original(library), native.PACKAGES[library]
+    if theirs is None:
+        return []
+    ours = _installed.get(library)
+    if ours is None:
+        ours = _installed[library] = _new_class()
+    ours.defaults = {"events": library, **options}
+    names = []
+    for module in _holding(theirs):
+        if not module.__name__.startswith((f"{package}.", "rollbook.")):
+            setattr(module, _NAME, ours)
+            names.append(module.__name__)
+    return names
+
+
+def _holding(value: object) -> list[ModuleType]:
+    """The loaded modules in which the name stands for this class."""
+    return [
+        module
+        for module in list(sys.modules.values())
+        if isinstance(names := getattr(module, "__dict__", None), dict) and names.get(_NAME) is value
+    ]
+
+
+def _new_class() -> type[_Installed]:
+    """One per library: each has the options it was installed with."""
+    return type(_NAME, (_Installed,), {"__doc__": SummaryWriter.__doc__, "defaults": {}})

@@ -1,0 +1,83 @@
+"""A module in the shape of `wandb`: programs that log to Weights & Biases record with rollbook, unchanged.
+
+    import rollbook.wandb as wandb                   # instead of: import wandb
+
+    wandb.init(project="cartpole", config={"lr": 3e-4, "seed": 1})
+    wandb.log({"charts/episodic_return": 21.0, "global_step": 128})
+    wandb.finish()
+
+or without touching the program: `rollbook run train.py --wandb replace`. Names, arguments and meaning follow wandb
+0.31; docs/adapters/wandb.md lists what differs. Nothing is sent anywhere: a run is a folder of rollbook.
+"""
+
+from __future__ import annotations
+
+from rollbook._version import __version__
+from rollbook.adapters.wandb import _state, errors, plot, sdk, util
+from rollbook.adapters.wandb._current import CommError, Error, UsageError, current
+from rollbook.adapters.wandb._data import (
+    Artifact,
+    Audio,
+    Graph,
+    Histogram,
+    Html,
+    Image,
+    Molecule,
+    Object3D,
+    Plotly,
+    Table,
+    Video,
+)
+from rollbook.adapters.wandb._run import Config, Run, Settings, Summary
+from rollbook.adapters.wandb._state import (
+    AlertLevel,
+    agent,
+    alert,
+    controller,
+    define_metric,
+    ensure_configured,
+    finish,
+    init,
+    log,
+    log_artifact,
+    log_code,
+    login,
+    mark_preempting,
+    restore,
+    save,
+    setup,
+    sweep,
+    teardown,
+    termerror,
+    termlog,
+    termwarn,
+    unwatch,
+    use_artifact,
+    watch,
+)
+from rollbook.ground.lazy import attach
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.adapters.wandb._api import Api
+
+__all__ = [
+    "AlertLevel", "Api", "Artifact", "Audio", "CommError", "Config", "Error", "Graph", "Histogram", "Html",
+    "Image", "Molecule", "Object3D", "Plotly", "Run", "Settings", "Summary", "Table", "UsageError", "Video",
+    "__version__", "agent", "alert", "config", "controller", "define_metric", "ensure_configured", "errors", "finish",
+    "init", "log", "log_artifact", "log_code", "login", "mark_preempting", "plot", "restore", "run", "save", "sdk",
+    "setup", "summary", "sweep", "teardown", "termerror", "termlog", "termwarn", "unwatch", "use_artifact", "util",
+    "watch",
+]  # fmt: skip
+
+
+__getattr__, __dir__ = attach(
+    __name__,
+    {"rollbook.adapters.wandb._api": ("Api",)},
+    made={
+        "run": lambda _name: current(),
+        "config": lambda _name: _state.current_or_waiting().config,
+        "summary": lambda _name: _state.current_or_waiting().summary,
+    },
+    modules=False,
+)

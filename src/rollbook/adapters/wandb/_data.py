@@ -1,0 +1,364 @@
+"""The values of `wandb` beside numbers: what a program makes of its data, and how a run of rollbook keeps each.
+
+Each has `keep(run, key, step)`: it logs itself with the verbs of rollbook. Arguments are those of wandb 0.31.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+    from typing import Any
+
+    from rollbook.run.run import Run
+
+__all__ = [
+    "Artifact", "Audio", "Graph", "Histogram", "Html", "Image", "Molecule", "Object3D", "Plotly", "Table", "Value",
+    "Video", "copied", "keep_file", "table_name",
+]  # fmt: skip
+
+_LONGEST_TEXT = 1_000_000
+
+
+class Value:
+    """What `wandb.log` takes beside numbers, texts and nested dicts."""
+
+    def keep(self, run: Run, key: str, step: int) -> None:
+        """Log it under a key at a step."""
+        raise TypeError(f"{type(self).__name__} does not say how it is kept")
+
+
+class Table(Value):
+    """Rows and columns. Kept as a table of the run, `book.table(key)`.
+
+    Args:
+      columns: their names. data, rows: the rows. dataframe: a pandas frame instead of these.
+    """
+
+    def __init__(
+        self,
+        columns: Sequence[object] | None = None,
+        data: Any = None,
+        rows: Any = None,
+        dataframe: Any = None,
+        dtype: object = None,
+        optional: object = True,
+        allow_mixed_types: bool = False,
+        log_mode: str | None = "IMMUTABLE",
+    ) -> None:
+        if dataframe is None and hasattr(data, "columns") and hasattr(data, "itertuples"):
+            dataframe, data = data, None
+        if dataframe is not None:
+            columns = list(dataframe.columns)
+            data = [list(row) for row in dataframe.itertuples(index=False)]
+        given = data if data is not None else rows
+        self.data: list[list[Any]] = [list(row) for row in given] if given is not None else []
+        widest = max((len(row) for row in self.data), default=3)
+        default = ["Input", "Output", "Expected"] if not self.data else [str(n) for n in range(widest)]
+        self.columns: list[Any] = list(columns) if columns is not None else default
+
+    def add_data(self, *row: object) -> None:
+        """Add a row."""
+        if len(row) != len(self.columns):
+            raise ValueError(f"This table has {len(self.columns)} columns: {self.columns}, but {len(row)} were given")
+        self.data.append(list(row))
+
+    def add_row(self, *row: object) -> None:
+        """Add a row."""
+        self.add_data(*row)
+
+    def add_column(self, name: str, data: Any) -> None:
+        """Add a column of as many values as there are rows."""
+        values = list(data)
+        if self.data and len(values) != len(self.data):
+            raise ValueError(f"the column {name!r} has {len(values)} values, the table {len(self.data)} rows")
+        if not self.data:
+            self.data = [[] for _ in values]
+        self.columns.append(name)
+        for row, value in zip(self.data, values, strict=True):
+            row.append(value)
+
+    def get_column(self, name: str, convert_to: str | None = None) -> Any:
+        """The values of a column, as an array with convert_to="numpy"."""
+        place = self.columns.index(name)
+        values = [row[place] for row in self.data]
+        if convert_to == "numpy":
+            import numpy as np
+
+            return np.array(values)
+        return values
+
+    def get_dataframe(self) -> Any:
+        """As a pandas frame."""
+        from rollbook.ground.optional import need
+
+        return need("pandas", extra="pandas", why="Table.get_dataframe()").DataFrame(self.data, columns=self.columns)
+
+    def iterrows(self) -> Iterable[tuple[int, list[Any]]]:
+        """(number, row) of each row."""
+        return enumerate(self.data)
+
+    def keep(self, run: Run, key: str, step: int) -> None:
+        """Log it under a key at a step."""
+        if not self.data:
+            return
+        columns: dict[str, list[Any]] = {}
+        for n, name in enumerate(self.columns):
+            cells = [row[n] if n < len(row) else None for row in self.data]
+            for place, cell in enumerate(cells):
+                if isinstance(cell, Value):
+                    cell.keep(run, f"{key}/{name}/{place}", step)
+            columns[_column(name)] = [_cell(cell) for cell in cells]
+        run.record(table_name(key), columns, n=len(self.data), step=step)
+
+
+def table_name(key: str) -> str:
+    """The name of the table that a key's Table is kept in: letters, digits and "_"."""
+    name = "".join(c if c.isalnum() and c.isascii() else "_" for c in key).strip("_").lower() or "table"
+    return name if name[0].isalpha() else f"table_{name}"
+
+
+def _column(name: object) -> str:
+    text = str(name)
+    return f"value_{text}" if text in ("time", "scope", "at", "attempt", "writer", "lane", "seq", "index") else text
+
+
+def _cell(cell: object) -> object:
+    if cell is None or isinstance(cell, (bool, int, float, str)):
+        return cell
+    item = getattr(cell, "item", None)
+    if callable(item) and getattr(cell, "size", 0) == 1:
+        return item()
+    return str(cell)[:_LONGEST_TEXT]
+
+
+class Histogram(Value):
+    """A distribution: values, or counts and edges as numpy.histogram returns them."""
+
+    def __init__(self, sequence: Any = None, np_histogram: Any = None, num_bins: int = 64) -> None:
+        if (sequence is None) == (np_histogram is None):
+            raise ValueError("Histogram: pass either a sequence or np_histogram=(counts, edges)")
+        self._values, self._made, self._bins = sequence, np_histogram, num_bins
+
+    def keep(self, run: Run, key: str, step: int) -> None:
+        """Log it under a key at a step."""
+        if self._made is None:
+            run.log_histogram(key, self._values, step=step)
+            return
+        from rollbook.ground.values import Histogram as Kept
+
+        counts, edges = self._made
+        run.log_histogram(key, Kept([float(e) for e in edges], [float(c) for c in counts]), step=step)
+
+
+class Image(Value):
+    """A picture: an array (height x width, with 1, 3 or 4 channels), a PIL picture, a figure, or the path of a file."""
+
+    def __init__(
+        self,
+        data_or_path: Any,
+        mode: str | None = None,
+        caption: str | None = None,
+        grouping: int | None = None,
+        classes: object = None,
+        boxes: object = None,
+        masks: object = None,
+        file_type: str | None = None,
+        normalize: bool = True,
+    ) -> None:
+        self._data, self._caption = data_or_path, caption
+
+    def keep(self, run: Run, key: str, step: int) -> None:
+        """Log it under a key at a step."""
+        data = self._data
+        if isinstance(data, (str, os.PathLike)):
+            keep_file(run, key, data, step)
+        elif hasattr(data, "savefig"):
+            run.log_figure(key, data, step=step)
+        else:
+            run.log_image(key, _pixels(data), step=step)
+        if self._caption:
+            run.log_text(f"{key}/caption", str(self._caption), step=step)
+
+
+class Video(Value):
+    """A film: an array of frames x channels x height x width (as wandb has it), or the path of a file."""
+
+    def __init__(
+        self, data_or_path: Any, caption: str | None = None, fps: int | None = None, format: str | None = None
+    ) -> None:
+        self._data, self._caption, self._fps = data_or_path, caption, fps
+
+    def keep(self, run: Run, key: str, step: int) -> None:
+        """Log it under a key at a step."""
+        if isinstance(self._data, (str, os.PathLike)):
+            keep_file(run, key, self._data, step)
+        else:
+            frames = _frames(self._data)
+            run.log_video(key, frames, fps=float(self._fps or 4), step=step)
+        if self._caption:
+            run.log_text(f"{key}/caption", str(self._caption), step=step)
+
+
+class Html(Value):
+    """A page, as text or as an open file. Kept as text."""
+
+    def __init__(self, data: Any, inject: bool = True, data_is_not_path: bool = False) -> None:
+        if hasattr(data, "read"):
+            data = data.read()
+        if isinstance(data, os.PathLike) or (isinstance(data, str) and not data_is_not_path and os.path.isfile(data)):
+            with open(data, encoding="utf-8", errors="backslashreplace") as file:
+                data = file.read()
+        self.html = str(data)
+
+    def keep(self, run: Run, key: str, step: int) -> None:
+        """Log it under a key at a step."""
+        run.log_text(key, self.html[:_LONGEST_TEXT], step=step)
+
+
+class _File(Value):
+    """What is a file to rollbook: kept as it is where it is one, and counted where it is made of data."""
+
+    def __init__(self, data_or_path: Any, caption: str | None = None, **_options: object) -> None:
+        self._data = data_or_path
+
+    def keep(self, run: Run, key: str, step: int) -> None:
+        """Log it under a key at a step."""
+        if isinstance(self._data, (str, os.PathLike)) and os.path.isfile(self._data):
+            keep_file(run, key, self._data, step)
+        else:
+            kind = type(self).__name__
+            run.count(
+                "wandb_not_kept", 1, f"wandb.{kind} under {key!r} was not kept: rollbook keeps it as a file alone"
+            )
+
+
+class Audio(_File):
+    """A sound; kept where it is a file."""
+
+    def __init__(self, data_or_path: Any, sample_rate: int | None = None, caption: str | None = None) -> None:
+        super().__init__(data_or_path)
+
+
+class Object3D(_File):
+    """A shape in space; kept where it is a file."""
+
+
+class Molecule(_File):
+    """A molecule; kept where it is a file."""
+
+
+class Graph(_File):
+    """A graph; counted."""
+
+    def __init__(self, format: str = "keras") -> None:
+        super().__init__(format)
+
+
+class Plotly(Value):
+    """A plotly figure; kept as its JSON."""
+
+    def __init__(self, val: Any) -> None:
+        self._figure = val
+
+    def keep(self, run: Run, key: str, step: int) -> None:
+        """Log it under a key at a step."""
+        to_json = getattr(self._figure, "to_json", None)
+        run.log_text(key, str(to_json() if callable(to_json) else self._figure)[:_LONGEST_TEXT], step=step)
+
+
+class Artifact:
+    """Files that belong to a run. Added files are copied into `<run>/files/artifacts/<name>` when it is logged."""
+
+    def __init__(
+        self, name: str, type: str, description: str | None = None, metadata: Mapping[str, object] | None = None,
+        incremental: bool = False, use_as: str | None = None, **_options: object,
+    ) -> None:  # fmt: skip
+        self.name, self.type, self.description = name, type, description
+        self.metadata: dict[str, Any] = dict(metadata or {})
+        self.aliases: list[str] = []
+        self.files_added: list[tuple[str, str]] = []
+
+    def add_file(self, local_path: str | os.PathLike[str], name: str | None = None, **_options: object) -> None:
+        """Add a file, as it is when the artifact is logged."""
+        self.files_added.append((os.fspath(local_path), name or os.path.basename(os.fspath(local_path))))
+
+    def add_dir(self, local_path: str | os.PathLike[str], name: str | None = None, **_options: object) -> None:
+        """Add all files below a folder."""
+        base = os.fspath(local_path)
+        for folder, _folders, files in os.walk(base):
+            for file in files:
+                path = os.path.join(folder, file)
+                self.files_added.append((path, os.path.join(name or "", os.path.relpath(path, base))))
+
+    def add(self, obj: object, name: str) -> None:
+        """Add a value such as a Table; it is kept with the run when the artifact is logged."""
+        self.metadata.setdefault("objects", []).append(name)
+        self.files_added.append(("", name))
+
+    def new_file(self, name: str, mode: str = "w", **_options: object) -> Any:
+        """An open file that is added when it is closed."""
+        import tempfile
+
+        path = os.path.join(tempfile.mkdtemp(prefix="rollbook-artifact-"), os.path.basename(name))
+        self.files_added.append((path, name))
+        return open(path, mode)
+
+    def add_reference(self, uri: str, name: str | None = None, **_options: object) -> None:
+        """Note the address of something that is kept elsewhere."""
+        self.metadata.setdefault("references", []).append(str(uri))
+
+    def wait(self, timeout: float | None = None) -> Artifact:
+        """Return at once: nothing is sent anywhere."""
+        return self
+
+
+def keep_file(run: Run, key: str, path: str | os.PathLike[str], step: int) -> Path | None:
+    """Copy a file into `<run>/files/media`, and say in the book where it lies; counted where there is none."""
+    return copied(
+        run, os.fspath(path), os.path.join("media", f"{table_name(key)}_{step}_{os.path.basename(path)}"), key, step
+    )
+
+
+def copied(run: Run, source: str, name: str, key: str, step: int | None) -> Path | None:
+    """Copy a file into `<run>/files`, never outside of it."""
+    import shutil
+
+    base = run.folder / "files"
+    target = base / name
+    if base.resolve() not in target.resolve().parents:
+        run.count("wandb_not_kept", 1, f"{name!r} is no name inside of a run's files; nothing was copied")
+        return None
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
+    except OSError as err:
+        run.count("wandb_not_kept", 1, f"{source}: the file was not kept: {err}")
+        return None
+    run.log_text(key, f"files/{name}", **({} if step is None else {"step": step}))
+    return target
+
+
+def _pixels(data: Any) -> Any:
+    """An array as rollbook takes pictures; PIL pictures and tensors with the channels first included."""
+    from rollbook.ground.values.arrays import host_array
+
+    array = host_array(data)
+    if array.ndim == 3 and array.shape[0] in (1, 3, 4) and array.shape[2] not in (1, 3, 4):
+        array = array.transpose(1, 2, 0)
+    return array
+
+
+def _frames(data: Any) -> Any:
+    """Frames with the channels last; of a batch of films the first."""
+    from rollbook.ground.values.arrays import host_array
+
+    array = host_array(data)
+    if array.ndim == 5:
+        array = array[0]
+    if array.ndim == 4 and array.shape[1] in (1, 3, 4):
+        array = array.transpose(0, 2, 3, 1)
+    return array

@@ -1,0 +1,632 @@
+"""`wandb.Run`, its configuration, summary and settings, over a run of rollbook."""
+
+from __future__ import annotations
+
+import os
+import time
+from fnmatch import fnmatchcase
+
+from rollbook.adapters.wandb._current import forget
+from rollbook.adapters.wandb._data import Artifact, Table, Value, copied
+from rollbook.ground.counters import clocks_of
+from rollbook.ground.foreign import is_foreign, tolerating
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any, Self
+
+    from rollbook.run.run import Run as Recorder
+
+__all__ = ["Config", "Metric", "Run", "Settings", "Summary"]
+
+
+class Settings:
+    """The settings of `wandb.init(settings=…)`; any name is taken, those that mean something here are used.
+
+    Used are run_id, run_name, run_group, run_job_type, run_notes, run_tags, project, entity, mode, root_dir and resume.
+    """
+
+    def __init__(self, **settings: object) -> None:
+        self.__dict__.update(settings)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return None
+
+    def update(self, source: object = None, **settings: object) -> None:
+        """Take over the settings of another one, or of a dict."""
+        given: Any = {}
+        if source is not None:
+            given = source if isinstance(source, dict) else vars(source)
+        self.__dict__.update(given, **settings)
+
+    def __repr__(self) -> str:
+        return f"Settings({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
+
+
+class Config:
+    """`wandb.config`: settings by name, as attributes or as items."""
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        object.__setattr__(self, "_values", values)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self._values[name]
+        except KeyError:
+            raise AttributeError(f"wandb.config has no setting {name!r}") from None
+
+    def __setattr__(self, name: str, value: object) -> None:
+        self._values[name] = value
+
+    def __delattr__(self, name: str) -> None:
+        del self._values[name]
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __setitem__(self, name: str, value: object) -> None:
+        self._values[name] = value
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
+
+    def __iter__(self) -> Any:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return repr(dict(self._values))
+
+    def get(self, name: str, default: object = None) -> Any:
+        """The setting of that name."""
+        return self._values.get(name, default)
+
+    def keys(self) -> Any:
+        """The names."""
+        return self._values.keys()
+
+    def values(self) -> Any:
+        """The settings."""
+        return self._values.values()
+
+    def items(self) -> Any:
+        """(name, setting) pairs."""
+        return self._values.items()
+
+    def as_dict(self) -> dict[str, Any]:
+        """A copy as a dict."""
+        return dict(self._values)
+
+    def update(self, d: Any = None, allow_val_change: bool | None = None, **more: object) -> None:
+        """Take in a dict, an argparse namespace or anything like one."""
+        self._values.update(plain(d), **more)
+
+    def setdefaults(self, d: Any) -> None:
+        """Take in what there is no setting for yet."""
+        for name, value in plain(d).items():
+            self._values.setdefault(name, value)
+
+    def update_locked(self, d: Any, user: str | None = None, _allow_val_change: bool | None = None) -> None:
+        """As `update`: no setting is locked here."""
+        self.update(d)
+
+
+def plain(config: Any) -> dict[str, Any]:
+    """A configuration that a program hands over, as a dict."""
+    if config is None:
+        return {}
+    if isinstance(config, Config):
+        return config.as_dict()
+    if isinstance(config, str):  # a file of settings: wandb reads it, rollbook names it
+        return {"config_file": config}
+    if hasattr(config, "keys"):
+        return {str(name): config[name] for name in config}
+    from rollbook.ground.values.described import described
+
+    said: Any = vars(config) if hasattr(config, "__dict__") else described(config)
+    return {str(name): value for name, value in dict(said).items() if not str(name).startswith("_")}
+
+
+class Metric:
+    """What `define_metric` was told of a key."""
+
+    def __init__(self, name: str, step_metric: str | None, summary: Iterable[str]) -> None:
+        self.name, self.step_metric, self.summary = name, step_metric, tuple(summary)
+
+
+class Summary:
+    """`wandb.summary`: what a program wrote there, and of every other key the last value that was logged."""
+
+    def __init__(self, kept: dict[str, Any]) -> None:
+        object.__setattr__(self, "_kept", kept)
+        object.__setattr__(self, "_last", {})
+
+    def __getitem__(self, name: str) -> Any:
+        return self._kept[name] if name in self._kept else self._last[name]
+
+    def __setitem__(self, name: str, value: object) -> None:
+        self._kept[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        self._kept.pop(name, None)
+        self._last.pop(name, None)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"wandb.summary has no {name!r}") from None
+
+    def __setattr__(self, name: str, value: object) -> None:
+        self[name] = value
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._kept or name in self._last
+
+    def __iter__(self) -> Any:
+        return iter({**self._last, **self._kept})
+
+    def __len__(self) -> int:
+        return len({**self._last, **self._kept})
+
+    def __repr__(self) -> str:
+        return repr({**self._last, **self._kept})
+
+    def get(self, name: str, default: object = None) -> Any:
+        """The value of that name."""
+        return {**self._last, **self._kept}.get(name, default)
+
+    def keys(self) -> Any:
+        """The names."""
+        return {**self._last, **self._kept}.keys()
+
+    def items(self) -> Any:
+        """(name, value) pairs."""
+        return {**self._last, **self._kept}.items()
+
+    def update(self, d: Mapping[str, object] | None = None, **more: object) -> None:
+        """Take in a dict."""
+        given: Any = d or {}
+        self._kept.update(given, **more)
+
+
+class Run:
+    """`wandb.Run` over a run of rollbook; without one (mode "disabled") it takes everything and keeps nothing.
+
+    Args:
+      recorder: the run of rollbook.
+      settings: what `init` was asked for: entity, project, sweep_id, ….
+    """
+
+    def __init__(self, recorder: Recorder | None, settings: Settings) -> None:
+        self._recorder, self.settings = recorder, settings
+        self.config = Config(recorder.config if recorder is not None else {})
+        self.summary = Summary(recorder.summary if recorder is not None else {})
+        self.start_time = time.time()
+        self._metrics: dict[str, Metric] = {}
+        self._means: dict[str, tuple[int, float]] = {}
+        self._step = self.starting_step = _next_step(recorder)
+        self._watched: list[Callable[[], None]] = []
+        self._finished = False
+
+    # -- what it is
+
+    @property
+    def rollbook(self) -> Recorder | None:
+        """The run of rollbook, with all its verbs."""
+        return self._recorder
+
+    @property
+    def id(self) -> str:
+        """The run's id."""
+        return self._recorder.id if self._recorder is not None else "disabled"
+
+    @property
+    def name(self) -> str:
+        """The run's name."""
+        return self._recorder.name if self._recorder is not None else "disabled"
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self._edit(name=str(name))
+
+    @property
+    def notes(self) -> str:
+        """The run's notes."""
+        return str(self._about("notes") or "")
+
+    @notes.setter
+    def notes(self, notes: str) -> None:
+        self._edit(notes=str(notes))
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The run's tags."""
+        return tuple(self._about("tags") or ())
+
+    @tags.setter
+    def tags(self, tags: Iterable[str]) -> None:
+        self._edit(tags=list(tags))
+
+    @property
+    def project(self) -> str:
+        """The run's project."""
+        return self._recorder.project if self._recorder is not None else str(self.settings.project or "uncategorized")
+
+    @property
+    def entity(self) -> str:
+        """What `init` was given as entity; rollbook has none."""
+        return str(self.settings.entity or "")
+
+    @property
+    def group(self) -> str:
+        """The run's group."""
+        return str(self._about("group") or "")
+
+    @property
+    def job_type(self) -> str:
+        """The run's job type."""
+        return str(self._about("job_type") or "")
+
+    @property
+    def dir(self) -> str:
+        """A folder for the program's own files, inside of the run's folder."""
+        if self._recorder is None:
+            import tempfile
+
+            return tempfile.gettempdir()
+        folder = self._recorder.folder / "files"
+        folder.mkdir(exist_ok=True)
+        return str(folder)
+
+    @property
+    def path(self) -> str:
+        """entity/project/id."""
+        return "/".join(filter(None, (self.entity, self.project, self.id)))
+
+    @property
+    def url(self) -> str | None:
+        """None: a run of rollbook is a folder. Look at it with `rollbook ui`."""
+        return None
+
+    get_url = project_url = sweep_url = property(lambda self: None)
+
+    @property
+    def step(self) -> int:
+        """The step that the next row without a step gets."""
+        return self._step
+
+    @property
+    def resumed(self) -> bool:
+        """Whether the run goes on with one that was there."""
+        return self._recorder is not None and self._recorder.resumed
+
+    @property
+    def disabled(self) -> bool:
+        """Whether nothing is kept."""
+        return self._recorder is None
+
+    @property
+    def offline(self) -> bool:
+        """True: nothing is sent anywhere."""
+        return True
+
+    @property
+    def sweep_id(self) -> str | None:
+        """The sweep that started it."""
+        sweep = self.settings.sweep_id
+        return None if sweep is None else str(sweep)
+
+    @property
+    def config_static(self) -> Config:
+        """A copy of the configuration."""
+        return Config(self.config.as_dict())
+
+    @property
+    def status(self) -> str:
+        """The status of rollbook's run."""
+        return self._recorder.status if self._recorder is not None else "disabled"
+
+    # -- logging
+
+    def log(
+        self, data: Mapping[str, Any], step: int | None = None, commit: bool | None = None, sync: object = None
+    ) -> None:
+        """Keep a row.
+
+        Each call is written at once, so nothing waits for a commit and a killed program loses no row. A row without
+        `step` gets the run's counter, which moves on unless commit=False; `step` sets it. A step below the counter is
+        kept (wandb drops it).
+
+        Raises:
+          TypeError: `data` is no mapping.
+        """
+        if not hasattr(data, "items"):
+            raise TypeError(f"wandb.log takes a dict of values by name, got {type(data).__name__}")
+        at = self._step if step is None else int(step)
+        if step is not None:
+            self._step = max(self._step, at)
+        recorder = self._recorder
+        if recorder is not None and not self._finished:
+            self._keep(recorder, data, at)
+        if commit or (commit is None and step is None):
+            self._step += 1
+
+    def _keep(self, recorder: Recorder, data: Mapping[str, Any], at: int) -> None:
+        values: dict[str, Any] = {}
+        special: list[tuple[str, Any]] = []
+        for key, value in data.items():
+            if type(value) is float or type(value) is int:
+                values[key] = value
+            else:
+                _sort(str(key), value, values, special)
+        if values:
+            clocks = clocks_of(values)
+            clocks["step"] = at
+            recorder.log(values, **clocks)
+            self.summary._last.update(values)
+            if self._metrics:
+                self._summarise(values)
+        for key, value in special:
+            try:
+                value.keep(recorder, key, at)
+            except Exception as err:
+                if is_foreign(err):
+                    raise
+                recorder.count("wandb_not_kept", 1, f"wandb.log: {key!r} was not kept: {err}")
+
+    def _summarise(self, values: Mapping[str, Any]) -> None:
+        """The summaries that `define_metric` asked for: min, max, mean, best, last."""
+        for key, value in values.items():
+            metric = self._metrics.get(key) or self._fitting(key)
+            if metric is None or not isinstance(value, (int, float)):
+                continue
+            for word in metric.summary:
+                name = f"{key}.{word}"
+                known = self.summary._kept.get(name)
+                if word == "mean":
+                    n, total = self._means.get(key, (0, 0.0))
+                    self._means[key] = n + 1, total + value
+                    self.summary._kept[name] = (total + value) / (n + 1)
+                elif (
+                    known is None
+                    or word == "last"
+                    or (word == "min" and value < known)
+                    or (word in ("max", "best") and value > known)
+                ):
+                    self.summary._kept[name] = value
+
+    def _fitting(self, key: str) -> Metric | None:
+        return next((m for name, m in self._metrics.items() if "*" in name and fnmatchcase(key, name)), None)
+
+    def define_metric(
+        self, name: str, step_metric: Any = None, step_sync: bool | None = None, hidden: bool | None = None,
+        summary: str | None = None, goal: str | None = None, overwrite: bool | None = None,
+    ) -> Metric:  # fmt: skip
+        """Say which key is the x-axis of others, and which summaries are kept; `name` may hold "*".
+
+        In rollbook every key can be the x-axis of every other, so a step metric is kept as a remark in the run's notes.
+        """
+        words = [word.strip() for word in (summary or "").split(",") if word.strip() not in ("", "none", "copy")]
+        metric = Metric(name, getattr(step_metric, "name", step_metric), words)
+        self._metrics[name] = metric
+        if self._recorder is not None and metric.step_metric:
+            self._recorder.log_text("wandb/define_metric", f"{name} over {metric.step_metric}", step=self._step)
+        return metric
+
+    def watch(
+        self, models: Any, criterion: object = None, log: str | None = "gradients", log_freq: int = 1000,
+        idx: int | None = None, log_graph: bool = False,
+    ) -> None:  # fmt: skip
+        """Keep histograms of the gradients (and, with log="parameters" or "all", the parameters) of torch modules."""
+        if self._recorder is None or log is None:
+            return
+        for n, model in enumerate(models if isinstance(models, (list, tuple)) else [models]):
+            self._watched.append(
+                _watch(self, self._recorder, model, log, max(1, log_freq), f"{idx or n}" if idx or n else "")
+            )
+
+    def unwatch(self, models: Any = None) -> None:
+        """Stop what `watch` began, for all models."""
+        for end in self._watched:
+            end()
+        self._watched.clear()
+
+    # -- files
+
+    def save(self, glob_str: Any = None, base_path: Any = None, policy: str = "live") -> bool | list[str]:
+        """Copy the files that a pattern names into the run's folder, as they are now."""
+        if glob_str is None:
+            return True
+        import glob
+
+        if self._recorder is None:
+            return []
+        kept = []
+        base = os.fspath(base_path) if base_path is not None else None
+        for path in sorted(glob.glob(os.fspath(glob_str))):
+            name = os.path.relpath(path, base) if base is not None else os.path.basename(path)
+            if os.path.isfile(path):
+                target = copied(self._recorder, path, name, f"files/{name}", None)
+                kept += [str(target)] if target is not None else []
+        return kept
+
+    def log_artifact(
+        self, artifact_or_path: Any, name: str | None = None, type: str | None = None,
+        aliases: Iterable[str] | None = None, tags: object = None,
+    ) -> Artifact:  # fmt: skip
+        """Copy an artifact's files into `<run>/files/artifacts/<name>`."""
+        artifact = artifact_or_path
+        if not isinstance(artifact, Artifact):
+            artifact = Artifact(name or os.path.basename(os.fspath(artifact_or_path)), type or "unspecified")
+            if os.path.isdir(artifact_or_path):
+                artifact.add_dir(artifact_or_path)
+            else:
+                artifact.add_file(artifact_or_path)
+        artifact.aliases = list(aliases or ["latest"])
+        if self._recorder is not None:
+            for source, inside in artifact.files_added:
+                if source:
+                    place = os.path.join("artifacts", artifact.name.replace(os.sep, "_"), inside)
+                    copied(self._recorder, source, place, f"artifacts/{artifact.name}", self._step)
+        return artifact
+
+    def log_model(self, path: Any, name: str | None = None, aliases: Iterable[str] | None = None) -> None:
+        """Copy a model's files, as an artifact of the type model."""
+        self.log_artifact(path, name=name or f"run-{self.id}-model", type="model", aliases=aliases)
+
+    def use_artifact(self, artifact_or_name: Any, type: str | None = None, **_options: object) -> Any:
+        """Note that an artifact was used; there is no registry to fetch one from."""
+        if self._recorder is not None:
+            name = getattr(artifact_or_name, "name", artifact_or_name)
+            self._recorder.log_text("wandb/use_artifact", str(name), step=self._step)
+        return (
+            artifact_or_name
+            if isinstance(artifact_or_name, Artifact)
+            else Artifact(str(artifact_or_name), type or "unspecified")
+        )
+
+    link_artifact = upsert_artifact = use_artifact
+    finish_artifact = log_artifact
+
+    def log_code(
+        self, root: str = ".", name: str | None = None, include_fn: object = None, exclude_fn: object = None
+    ) -> None:
+        """Nothing to do: rollbook keeps the commit and the uncommitted changes of every run."""
+
+    def restore(self, name: str, run_path: str | None = None, replace: bool = False, root: str | None = None) -> Any:
+        """An open file of the run's own folder; None where there is none of that name."""
+        path = os.path.join(self.dir, name)
+        return open(path) if os.path.isfile(path) else None
+
+    # -- words
+
+    def alert(self, title: str, text: str = "", level: Any = None, wait_duration: object = None) -> None:
+        """Keep an alert, as a health rule does."""
+        if self._recorder is None:
+            return
+        word = str(getattr(level, "value", level) or "INFO").upper()
+        row = {"rule": "wandb", "level": {"ERROR": "fail", "WARN": "warn"}.get(word, "note"), "source": "the program"}
+        self._recorder.record(
+            "alerts", {**row, "message": f"{title}: {text}" if text else title, "evidence": "{}", "key": ""}
+        )
+
+    def mark_preempting(self) -> None:
+        """Note that the machine is about to be taken away."""
+        if self._recorder is not None:
+            self._recorder.note("preempting")
+
+    def display(self, height: int = 420, hidden: bool = False) -> bool:
+        """Show the run in a notebook."""
+        return False
+
+    def to_html(self, height: int = 420, hidden: bool = False) -> str:
+        """The run in a line."""
+        return f"<p>rollbook run {self.project}/{self.name} {self.id}</p>"
+
+    def _label(self, *_labels: object, **_more: object) -> None:
+        """transformers names the program that logs; nothing to do."""
+
+    # -- its end
+
+    def finish(self, exit_code: int | None = None, quiet: bool | None = None) -> None:
+        """Finish the run: finished, or crashed with an exit code other than 0. Twice is fine."""
+        if not self._finished:
+            self._finished = True
+            self.unwatch()
+            if self._recorder is not None:
+                self._recorder.finish("crashed" if exit_code else "finished")
+        forget(self)
+
+    join = finish
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if self._recorder is not None and not self._finished:
+            self._finished = True
+            self._recorder.__exit__(kind, error, trace)  # type: ignore[arg-type]
+        forget(self)
+
+    def __repr__(self) -> str:
+        return f"<wandb.Run {self.project}/{self.name} {self.id}, kept by rollbook>"
+
+    def _about(self, name: str) -> Any:
+        return self._recorder.about.get(name) if self._recorder is not None else None
+
+    def _edit(self, **fields: Any) -> None:
+        if self._recorder is not None:
+            from rollbook.ground import manifest
+
+            manifest.edit(self._recorder.folder, fields)
+
+
+def _sort(key: str, value: Any, values: dict[str, Any], special: list[tuple[str, Any]]) -> None:
+    """What is a number, a text or another scalar goes to `values`, what knows how it is kept to `special`."""
+    if isinstance(value, Value):
+        special.append((key, value))
+    elif hasattr(value, "items") and not hasattr(value, "shape"):
+        for inner, content in value.items():
+            _sort(f"{key}.{inner}", content, values, special)
+    elif isinstance(value, (list, tuple)) and value and all(isinstance(item, Value) for item in value):
+        special += [(f"{key}/{n}", item) for n, item in enumerate(value)]
+    elif hasattr(value, "savefig"):
+        from rollbook.adapters.wandb._data import Image
+
+        special.append((key, Image(value)))
+    elif hasattr(value, "itertuples"):
+        special.append((key, Table(dataframe=value)))
+    elif hasattr(value, "to_plotly_json"):
+        from rollbook.adapters.wandb._data import Plotly
+
+        special.append((key, Plotly(value)))
+    else:
+        values[key] = value
+
+
+def _next_step(recorder: Recorder | None) -> int:
+    """Where the counter of a run goes on: behind the last step of its earlier lives."""
+    if recorder is None or not recorder.resumed:
+        return 0
+    with tolerating(Exception):
+        last = recorder.clocks_now().get("step")
+        if last is None:
+            readings = [clocks.get("step") for _value, clocks, _time in recorder.book.latest().values()]
+            last = max((int(step) for step in readings if step is not None), default=-1)
+        return int(last) + 1
+    return 0
+
+
+def _watch(run: Run, recorder: Recorder, model: Any, log: str, every: int, mark: str) -> Callable[[], None]:
+    """Hooks on a torch module; the function that takes them off."""
+    handles = []
+    calls = {"n": 0}
+
+    def of(name: str) -> Any:
+        def hook(gradient: Any) -> None:
+            if calls["n"] % every == 0:
+                recorder.log_histogram(f"gradients/{mark}{name}", gradient, step=run.step)
+
+        return hook
+
+    def forward(_module: Any, _inputs: object, _output: object) -> None:
+        if log in ("parameters", "all") and calls["n"] % every == 0:
+            for name, parameter in model.named_parameters():
+                recorder.log_histogram(f"parameters/{mark}{name}", parameter, step=run.step)
+        calls["n"] += 1
+
+    if log in ("gradients", "all"):
+        handles += [p.register_hook(of(name)) for name, p in model.named_parameters() if p.requires_grad]
+    handles.append(model.register_forward_hook(forward))
+
+    def end() -> None:
+        for handle in handles:
+            handle.remove()
+
+    return end

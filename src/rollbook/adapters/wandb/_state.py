@@ -1,0 +1,358 @@
+"""The functions of `wandb` that act on the current run, and which run that is."""
+
+from __future__ import annotations
+
+import enum
+import os
+
+from rollbook.adapters.wandb._current import CommError, Error, UsageError, current, enter, runs, termlog, trial
+from rollbook.adapters.wandb._run import Run, Settings, plain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
+
+    from rollbook.run.run import Run as Recorder
+
+__all__ = [
+    "AlertLevel", "CommError", "Error", "UsageError", "agent", "alert", "controller", "current", "current_or_waiting",
+    "define_metric", "ensure_configured", "finish", "init", "log", "log_artifact", "log_code", "login",
+    "mark_preempting", "opened", "restore", "save", "setup", "sweep", "teardown", "termerror", "termlog", "termwarn",
+    "unwatch", "use_artifact", "watch",
+]  # fmt: skip
+
+
+class AlertLevel(enum.Enum):
+    """How grave an alert is."""
+
+    INFO = "INFO"
+    WARN = "WARN"
+    ERROR = "ERROR"
+
+
+class _BeforeInit:
+    """What stands where a run is expected before `init`: using it is an error that says so."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("config", "summary"):
+            return self
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise Error(f"You must call wandb.init() before wandb.{name}()")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise Error("You must call wandb.init() before wandb.config and wandb.summary")
+
+    def __getitem__(self, name: str) -> Any:
+        raise Error("You must call wandb.init() before wandb.config and wandb.summary")
+
+    __setitem__ = __setattr__
+
+
+def current_or_waiting() -> Any:
+    """The current run; before `init`, something that raises Error when it is used."""
+    return current() or _BeforeInit()
+
+
+def init(
+    entity: str | None = None,
+    project: str | None = None,
+    dir: str | os.PathLike[str] | None = None,
+    id: str | None = None,
+    name: str | None = None,
+    notes: str | None = None,
+    tags: Iterable[str] | str | None = None,
+    config: Any = None,
+    config_exclude_keys: Iterable[str] | None = None,
+    config_include_keys: Iterable[str] | None = None,
+    allow_val_change: bool | None = None,
+    group: str | None = None,
+    job_type: str | None = None,
+    mode: str | None = None,
+    force: bool | None = None,
+    reinit: bool | str | None = None,
+    resume: bool | str | None = None,
+    resume_from: str | None = None,
+    fork_from: str | None = None,
+    save_code: bool | None = None,
+    tensorboard: bool | None = None,
+    sync_tensorboard: bool | None = None,
+    monitor_gym: bool | None = None,
+    settings: Any = None,
+    anonymous: object = None,
+) -> Run:
+    """Open a run of rollbook with the arguments of `wandb.init`.
+
+    Args:
+      project, name, group, job_type, tags, notes, config: as `rollbook.init` has them; a `seed` of the configuration
+        is the run's seed. Default of the project: $WANDB_PROJECT, or "uncategorized".
+      dir: the run lies in `<dir>/runs`; default: $ROLLBOOK_DIR, or $WANDB_DIR/runs, or "runs".
+      id, resume: the id of a run, and whether it goes on: "allow" (also True and "auto"), "must" or "never". An id that
+        exists is continued where `resume` does not say otherwise, so nothing is overwritten.
+      mode: "disabled" keeps nothing; every other mode records here.
+      reinit: what happens to a run that is open: "finish_previous" (also True), "return_previous" (also False), or
+        "create_new". Default: it is returned, in a notebook finished.
+      fork_from, resume_from: "<id>?_step=<n>": kept as a remark.
+      sync_tensorboard: what SummaryWriters of torch and tensorboardX log is kept in the run, too.
+      monitor_gym: films of gymnasium's RecordVideo are kept: their files, when they are written.
+      entity, force, save_code, anonymous, allow_val_change: taken, and without effect.
+    Raises:
+      UsageError: resume="must" and there is no such run, or a value that makes no sense.
+    """
+    asked = Settings()
+    asked.update(settings if settings is not None else {})
+    mode = mode or asked.mode or os.environ.get("WANDB_MODE") or "offline"
+    if os.environ.get("WANDB_DISABLED", "").lower() in ("1", "true", "yes"):
+        mode = "disabled"
+    if mode not in ("online", "offline", "disabled", "shared", "dryrun", "run"):
+        raise UsageError(f"wandb.init(mode={mode!r}): there are online, offline, shared and disabled")
+    searched = trial()
+    if searched is not None:
+        config = {**plain(config), **searched.settings}
+        project, group = project or searched.project, group or f"sweep-{searched.sweep_id}"
+        asked.update(sweep_id=searched.sweep_id)
+    previous = _previous(reinit)
+    if previous is not None:
+        return previous
+    project = project or asked.project or os.environ.get("WANDB_PROJECT") or "uncategorized"
+    asked.update(
+        entity=entity or asked.entity or os.environ.get("WANDB_ENTITY") or "", project=project, mode=mode,
+        sweep_id=asked.sweep_id or os.environ.get("WANDB_SWEEP_ID"),
+    )  # fmt: skip
+    recorder = None if mode == "disabled" else opened(
+        project=project,
+        name=name or asked.run_name or os.environ.get("WANDB_NAME"),
+        run_id=id or asked.run_id or os.environ.get("WANDB_RUN_ID"),
+        resume=resume if resume is not None else asked.resume or os.environ.get("WANDB_RESUME"),
+        config=_chosen(plain(config), config_exclude_keys, config_include_keys),
+        group=group or asked.run_group or os.environ.get("WANDB_RUN_GROUP"),
+        job_type=job_type or asked.run_job_type or os.environ.get("WANDB_JOB_TYPE"),
+        notes=notes or asked.run_notes or os.environ.get("WANDB_NOTES") or "",
+        tags=_tags(tags if tags is not None else asked.run_tags or os.environ.get("WANDB_TAGS")),
+        folder=dir or asked.root_dir,
+    )  # fmt: skip
+    run = Run(recorder, asked)
+    if recorder is None:
+        run.config.update(_chosen(plain(config), config_exclude_keys, config_include_keys))
+    else:
+        for word, value in (("fork_from", fork_from), ("resume_from", resume_from)):
+            if value:
+                recorder.note(f"{word}={value}")
+        if sync_tensorboard or tensorboard:
+            _sync_tensorboard(recorder)
+        if monitor_gym:
+            _monitor_gym(run)
+    enter(run)
+    return run
+
+
+def _previous(reinit: bool | str | None) -> Run | None:
+    """The open run, where that is what `init` gives back; where it is to be finished, it is."""
+    run: Run | None = current()
+    if run is None or reinit == "create_new":
+        return None
+    from rollbook.run.current import interactive
+
+    if reinit in (True, "finish_previous") or (reinit in (None, "default") and interactive()):
+        run.finish()
+        return None
+    return run
+
+
+def opened(
+    *, project: str, name: str | None, run_id: str | None, resume: bool | str | None, config: dict[str, Any],
+    group: str | None, job_type: str | None, notes: str, tags: list[str], folder: Any,
+) -> Recorder:  # fmt: skip
+    """A run of rollbook for what `init` was asked for; see there."""
+    from rollbook.adapters._run import clean_name, takes_native_keys
+    from rollbook.errors import NothingToResume
+    from rollbook.run.arguments import program_name
+    from rollbook.run.session import init as open_run
+
+    words = {True: "allow", "auto": "allow", "allow": "allow", "must": "must", "never": "never"}
+    if resume not in (None, False, "", *words):
+        raise UsageError(f"wandb.init(resume={resume!r}): there are allow, must, never, auto and True")
+    how = words.get(resume or "", "allow" if run_id else "never")
+    if resume in (True, "auto", "allow") and run_id is None and name is None:
+        how = "never"
+    root = os.environ.get("ROLLBOOK_DIR") or folder or os.environ.get("WANDB_DIR")
+    place = None if root is None else root if root == os.environ.get("ROLLBOOK_DIR") else os.path.join(root, "runs")
+    seed = next((config[word] for word in ("seed", "random_seed") if word in config), None)
+    try:
+        run = open_run(
+            clean_name(project, "uncategorized"), clean_name(name or program_name(), "run"), config=config or None,
+            seed=seed if isinstance(seed, int) and not isinstance(seed, bool) else None, group=group, job_type=job_type,
+            notes=notes, tags=tags, dir=place, resume=how, run_id=clean_name(run_id, "run") if run_id else None,
+        )  # fmt: skip
+    except NothingToResume as err:
+        raise UsageError(f"wandb.init(resume='must'): {err}") from None
+    takes_native_keys(run)
+    return run
+
+
+def _chosen(config: dict[str, Any], leave: Iterable[str] | None, take: Iterable[str] | None) -> dict[str, Any]:
+    left, taken = set(leave or ()), None if take is None else set(take)
+    return {name: value for name, value in config.items() if name not in left and (taken is None or name in taken)}
+
+
+def _tags(tags: Any) -> list[str]:
+    words = tags.split(",") if isinstance(tags, str) else tags or ()
+    return [str(tag).strip() for tag in words if str(tag).strip()]
+
+
+def _sync_tensorboard(recorder: Recorder) -> None:
+    """Every SummaryWriter of torch and tensorboardX that is made from now on writes the book, too."""
+    from rollbook.adapters import tensorboard
+    from rollbook.errors import MissingExtra
+
+    try:
+        tensorboard.install(run=recorder)
+    except MissingExtra as err:
+        recorder.count("wandb_not_kept", 1, f"wandb.init(sync_tensorboard=True): {err}")
+
+
+def _monitor_gym(run: Run) -> None:
+    """Films that gymnasium's RecordVideo writes are copied into the run when they are whole."""
+    try:
+        from gymnasium.wrappers import RecordVideo
+    except ImportError:  # there is nothing to watch
+        return
+    stop = RecordVideo.stop_recording
+    if getattr(stop, "of_rollbook", False):
+        return
+
+    def stop_recording(self: Any) -> Any:
+        name = getattr(self, "_video_name", None)
+        result: object = stop(self)  # type: ignore[no-untyped-call]
+        active = current()
+        if name and active is not None and active.rollbook is not None:
+            from rollbook.adapters.wandb._data import keep_file
+
+            path = os.path.join(str(self.video_folder), f"{name}.mp4")
+            if os.path.isfile(path):
+                keep_file(active.rollbook, "videos", path, active.step)
+        return result
+
+    stop_recording.of_rollbook = True  # type: ignore[attr-defined]
+    setattr(RecordVideo, stop.__name__, stop_recording)
+
+
+# -- on the current run
+
+
+def log(data: Mapping[str, Any], step: int | None = None, commit: bool | None = None, sync: object = None) -> None:
+    """See `Run.log`."""
+    current_or_waiting().log(data, step, commit)
+
+
+def finish(exit_code: int | None = None, quiet: bool | None = None) -> None:
+    """Finish the current run, if there is one."""
+    run = current()
+    if run is not None:
+        run.finish(exit_code)
+
+
+def define_metric(name: str, step_metric: Any = None, **options: Any) -> Any:
+    """See `Run.define_metric`."""
+    return current_or_waiting().define_metric(name, step_metric, **options)
+
+
+def watch(
+    models: Any, criterion: object = None, log: str | None = "gradients", log_freq: int = 1000, **more: Any
+) -> None:
+    """See `Run.watch`."""
+    current_or_waiting().watch(models, criterion, log, log_freq)
+
+
+def unwatch(models: Any = None) -> None:
+    """See `Run.unwatch`."""
+    current_or_waiting().unwatch(models)
+
+
+def save(glob_str: Any = None, base_path: Any = None, policy: str = "live") -> Any:
+    """See `Run.save`."""
+    return current_or_waiting().save(glob_str, base_path, policy)
+
+
+def restore(name: str, run_path: str | None = None, replace: bool = False, root: str | None = None) -> Any:
+    """See `Run.restore`."""
+    return current_or_waiting().restore(name)
+
+
+def alert(title: str, text: str = "", level: Any = None, wait_duration: object = None) -> None:
+    """See `Run.alert`."""
+    current_or_waiting().alert(title, text, level)
+
+
+def log_artifact(artifact_or_path: Any, **options: Any) -> Any:
+    """See `Run.log_artifact`."""
+    return current_or_waiting().log_artifact(artifact_or_path, **options)
+
+
+def use_artifact(artifact_or_name: Any, type: str | None = None, **options: Any) -> Any:
+    """See `Run.use_artifact`."""
+    return current_or_waiting().use_artifact(artifact_or_name, type)
+
+
+def log_code(*_arguments: object, **_options: object) -> None:
+    """Nothing to do: rollbook keeps the commit and the uncommitted changes of every run."""
+
+
+def mark_preempting() -> None:
+    """See `Run.mark_preempting`."""
+    current_or_waiting().mark_preempting()
+
+
+# -- what needs no run
+
+
+def login(*_arguments: object, **_options: object) -> bool:
+    """True: there is no service to log in to."""
+    return True
+
+
+def setup(settings: object = None) -> None:
+    """Nothing to do."""
+
+
+def ensure_configured() -> None:
+    """Nothing to do."""
+
+
+def teardown(exit_code: int | None = None) -> None:
+    """Finish all runs."""
+    for run in runs():
+        run.finish(exit_code)
+
+
+termwarn = termerror = termlog
+
+
+# -- sweeps
+
+
+def sweep(sweep: Any, entity: str | None = None, project: str | None = None, prior_runs: object = None) -> str:
+    """Keep what a sweep is; `agent` runs it. See `_sweep`."""
+    from rollbook.adapters.wandb._sweep import new_sweep
+
+    return new_sweep(sweep() if callable(sweep) else sweep, project)
+
+
+def agent(
+    sweep_id: str, function: Callable[[], object] | None = None, entity: str | None = None,
+    project: str | None = None, count: int | None = None,
+) -> None:  # fmt: skip
+    """Run the trials of a sweep here, one after the other. See `_sweep`."""
+    from rollbook.adapters.wandb._sweep import run_agent
+
+    run_agent(sweep_id, function, count)
+
+
+def controller(*_arguments: object, **_options: object) -> Any:
+    """There is none.
+
+    Raises:
+      UsageError: always, with what to call.
+    """
+    raise UsageError("wandb.controller(): rollbook runs sweeps in this process. Call wandb.agent(sweep_id, function)")

@@ -1,0 +1,136 @@
+"""Sweeps in one process: `wandb.sweep` keeps what is searched, `wandb.agent` calls a function for each trial.
+
+The methods grid and random are there; bayes draws at random and says so. Each trial is a run, all of them in one group.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+
+from rollbook.ground.foreign import is_foreign
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
+
+__all__ = ["new_sweep", "run_agent"]
+
+_sweeps: dict[str, tuple[Mapping[str, Any], str | None]] = {}
+
+
+def new_sweep(about: Mapping[str, Any], project: str | None) -> str:
+    """The id of a sweep.
+
+    Raises:
+      UsageError: a method or parameter that cannot be searched.
+    """
+    from rollbook.adapters.wandb._current import UsageError, termlog
+    from rollbook.adapters.wandb.util import generate_id
+
+    method = about.get("method", "random")
+    if method not in ("grid", "random", "bayes"):
+        raise UsageError(f"wandb.sweep(method={method!r}): there are grid, random and bayes")
+    if method == "bayes":
+        termlog("a sweep by bayes draws at random here")
+    next(_trials(about, seed=0), None)  # says what cannot be searched
+    sweep_id = generate_id()
+    _sweeps[sweep_id] = (about, project or about.get("project"))
+    return sweep_id
+
+
+def run_agent(sweep_id: str, function: Callable[[], object] | None, count: int | None) -> None:
+    """Call `function` once a trial; the `wandb.init` inside gets the trial's settings.
+
+    Raises:
+      UsageError: no such sweep, or no function: a sweep of programs needs a service.
+    """
+    from rollbook.adapters.wandb._current import Trial, UsageError, runs, termlog
+
+    name = sweep_id.rpartition("/")[2]
+    if name not in _sweeps:
+        raise UsageError(f"wandb.agent({sweep_id!r}): no such sweep in this process. There are: {sorted(_sweeps)}")
+    if function is None:
+        raise UsageError("wandb.agent(): pass the function that trains; rollbook starts no other programs")
+    about, project = _sweeps[name]
+    most = count if count is not None else about.get("run_cap")
+    for settings in itertools.islice(_trials(about), most):
+        failed = 0
+        with Trial(name, settings, project):
+            try:
+                function()
+            except Exception as err:  # a trial that fails is a crashed run, and the next one is tried
+                failed = 1
+                if is_foreign(err):
+                    raise
+                termlog(f"a trial of sweep {name} ended by {type(err).__name__}: {err}")
+            finally:
+                for run in runs():
+                    run.finish(failed)
+
+
+def _trials(about: Mapping[str, Any], seed: int | None = None) -> Iterator[dict[str, Any]]:
+    """The settings of each trial: of a grid all, at random without end."""
+    parameters: Mapping[str, Any] = about.get("parameters", {})
+    if about.get("method") == "grid":
+        names = list(parameters)
+        for values in itertools.product(*(_all_of(name, parameters[name]) for name in names)):
+            yield dict(zip(names, values, strict=True))
+        return
+    source = random.Random(seed) if seed is not None else random.Random(random.SystemRandom().random())
+    while True:
+        yield {name: _drawn(name, said, source) for name, said in parameters.items()}
+
+
+def _all_of(name: str, said: Any) -> list[Any]:
+    from rollbook.adapters.wandb._current import UsageError
+
+    if not isinstance(said, dict):
+        return [said]
+    if "values" in said:
+        return list(said["values"])
+    if "value" in said:
+        return [said["value"]]
+    if isinstance(said.get("min"), int) and isinstance(said.get("max"), int):
+        return list(range(said["min"], said["max"] + 1))
+    raise UsageError(
+        f"wandb.sweep: the parameter {name!r} of a grid needs value, values, or whole min and max; it has {said!r}"
+    )
+
+
+def _drawn(name: str, said: Any, source: random.Random) -> Any:
+    """One value: wandb's distributions by their names."""
+    from rollbook.adapters.wandb._current import UsageError
+
+    if not isinstance(said, dict):
+        return said
+    if "value" in said:
+        return said["value"]
+    if "values" in said:
+        weights = said.get("probabilities")
+        return source.choices(list(said["values"]), weights)[0] if weights else source.choice(list(said["values"]))
+    if "parameters" in said:
+        return {inner: _drawn(inner, about, source) for inner, about in said["parameters"].items()}
+    low, high, mean, spread = said.get("min"), said.get("max"), said.get("mu", 0.0), said.get("sigma", 1.0)
+    whole = isinstance(low, int) and isinstance(high, int)
+    form = said.get("distribution", "int_uniform" if whole else "uniform")
+    if form in ("normal", "q_normal"):
+        number = source.gauss(mean, spread)
+    elif form in ("log_normal", "q_log_normal"):
+        number = math.exp(source.gauss(mean, spread))
+    elif low is None or high is None:
+        raise UsageError(f"wandb.sweep: the parameter {name!r} needs value, values, or min and max; it has {said!r}")
+    elif form == "int_uniform":
+        return source.randint(int(low), int(high))
+    elif form in ("uniform", "q_uniform"):
+        number = source.uniform(low, high)
+    elif form in ("log_uniform_values", "q_log_uniform_values"):
+        number = math.exp(source.uniform(math.log(low), math.log(high)))
+    elif form in ("log_uniform", "q_log_uniform"):
+        number = math.exp(source.uniform(low, high))
+    else:
+        raise UsageError(f"wandb.sweep: the parameter {name!r} has the distribution {form!r}, which is not known here")
+    step = said.get("q", 1) if form.startswith("q_") else None
+    return round(number / step) * step if step else number

@@ -1,0 +1,154 @@
+"""`import wandb` in a program that was started by `rollbook run --wandb replace|beside`.
+
+replace: the name `wandb` is this package; the real one is not loaded. beside: the real one is loaded, and what its runs
+log is recorded here, too. The hook lives in the started process and its children, by $ROLLBOOK_WANDB and a
+sitecustomize on their PYTHONPATH; nothing is written into an environment.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from rollbook.errors import BadInput
+from rollbook.ground.moved import SameModule
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any
+
+__all__ = ["MODES", "install", "mirror"]
+
+MODES = ("replace", "beside")
+
+
+def install(mode: str) -> None:
+    """Let `import wandb` mean what `mode` says, in this process, from now on.
+
+    Raises:
+      BadInput: another mode; or with replace, the real wandb is loaded already.
+    """
+    if mode not in MODES:
+        raise BadInput(f"wandb={mode!r}: there are {' and '.join(MODES)}")
+    if mode == "beside":
+        if "wandb" in sys.modules:
+            mirror(sys.modules["wandb"])
+        else:
+            sys.meta_path.insert(0, _Beside())
+        return
+    there = sys.modules.get("wandb")
+    if there is not None and not there.__name__.startswith("rollbook."):
+        raise BadInput("wandb='replace': the program has imported the real wandb already. Start it with: rollbook run")
+    sys.meta_path.insert(0, _Replace())
+
+
+class _Replace:
+    """Finds this package under the name `wandb`."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        if name != "wandb" and not name.startswith("wandb."):
+            return None
+        from importlib.machinery import ModuleSpec
+        from importlib.util import find_spec
+
+        here = "rollbook.adapters." + name
+        if find_spec(here) is None:
+            return None
+        return ModuleSpec(name, SameModule(here), is_package=name == "wandb")  # type: ignore[arg-type]
+
+
+class _Beside:
+    """Finds the real `wandb`, and mirrors it when it has been loaded."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if name != "wandb":
+            return None
+        from importlib.machinery import PathFinder
+
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is None or spec.loader is None:
+            return None
+        sys.meta_path.remove(self)
+        load = spec.loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            load(module)
+            mirror(module)
+
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+def mirror(wandb: Any) -> None:
+    """Record here what runs of the real wandb log, too. What goes wrong here never reaches the program."""
+    kind = wandb.sdk.wandb_run.Run
+    if getattr(kind, "of_rollbook", False):
+        return
+    log, finish, leave = kind.log, kind.finish, kind.__exit__
+    mirrors: dict[str, Any] = {}
+
+    def of(run: Any) -> Any:
+        from rollbook.adapters.wandb._run import Run, Settings
+        from rollbook.adapters.wandb._state import opened
+
+        if run.id not in mirrors:
+            recorder = opened(
+                project=run.project or "uncategorized", name=run.name or None, run_id=None, resume=None,
+                config=dict(run.config), group=run.group or None, job_type=run.job_type or None, notes=run.notes or "",
+                tags=list(run.tags or ()), folder=None,
+            )  # fmt: skip
+            mirrors[run.id] = Run(recorder, Settings(project=run.project, entity=run.entity))
+            recorder.note(f"beside the wandb run {run.id}")
+        return mirrors[run.id]
+
+    def logging(self: Any, data: Any, step: int | None = None, *more: Any, **options: Any) -> Any:
+        _kept(lambda: of(self).log(_ours(data), self.step if step is None else step))
+        return log(self, data, step, *more, **options)
+
+    def finishing(self: Any, exit_code: int | None = None, *more: Any, **options: Any) -> Any:
+        _kept(lambda: _end(self, exit_code))
+        return finish(self, exit_code, *more, **options)
+
+    def leaving(self: Any, kind: Any, error: Any, trace: Any) -> Any:
+        _kept(lambda: _end(self, 1 if error is not None else 0))
+        return leave(self, kind, error, trace)
+
+    def _end(run: Any, exit_code: int | None) -> None:
+        kept = mirrors.pop(run.id, None)
+        if kept is not None:
+            kept.config.update(dict(run.config))
+            kept.finish(exit_code)
+
+    kind.log, kind.finish, kind.__exit__, kind.of_rollbook = logging, finishing, leaving, True
+
+
+def _kept(work: Any) -> None:
+    from rollbook.ground.bill import warn_caller
+    from rollbook.ground.foreign import is_foreign
+
+    try:
+        work()
+    except Exception as err:
+        if is_foreign(err):
+            raise
+        warn_caller(f"what wandb logs was not recorded beside it: {type(err).__name__}: {err}")
+
+
+def _ours(data: Any) -> dict[str, Any]:
+    """A row with the real wandb's values as ours; those that we do not know are counted by `log`."""
+    from rollbook.adapters.wandb import _data
+
+    row: dict[str, Any] = {}
+    for key, value in dict(data).items():
+        name = type(value).__name__
+        if not type(value).__module__.startswith("wandb."):
+            row[key] = value
+        elif name == "Histogram":
+            row[key] = _data.Histogram(np_histogram=(value.histogram, value.bins))
+        elif name == "Table":
+            row[key] = _data.Table(columns=value.columns, data=value.data)
+        elif getattr(value, "_path", None):
+            row[key] = _data.Image(str(value._path))
+    return row

@@ -1,0 +1,60 @@
+"""Views of rows together with what became known of them later: `rollouts_now`.
+
+A late fact is a row of its own, so that no row is ever rewritten; of several about one rollout the newest counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from rollbook.book.expressions import quoted
+from rollbook.book.metrics import IDENTITY
+from rollbook.ground.tables import TABLES
+
+__all__ = ["VIEWS", "view"]
+
+VIEWS: dict[str, tuple[str, str, str]] = {"rollouts_now": ("rollouts", "fates", "rollout_id")}
+"""View -> (table of the rows, table of what is known late, the column that both have)."""
+
+
+_OF_THE_UPDATE = ("gradient_step", "epoch")
+"""Clocks that are those of the late fact, where it has them."""
+
+
+def view(name: str, columns: Mapping[str, Collection[str]]) -> str:
+    """The query behind a view.
+
+    It has every column of the rows and of their newest late fact. Where both have a column, the late fact's value
+    counts if it is a fixed column of the late table or a clock of the update, else the row's. A staleness that was not
+    reported is the distance of the versions.
+
+    Args:
+      columns: of the two tables, as they are now.
+    """
+    table, late, key = VIEWS[name]
+    known, more = columns[table], columns[late]
+    both = [key, *(["run"] if "run" in known and "run" in more else [])]  # rows of several runs
+    fixed = TABLES[late].columns
+    own = [column for column in known if column not in _OF_THE_UPDATE]
+    taken = {*own, *IDENTITY, "time", *_OF_THE_UPDATE}
+    of_late = [column for column in fixed if column not in (key, "staleness")]
+    cells = [f"r.{quoted(column)}" for column in own if column not in fixed or column == key]
+    for column in [*of_late, *(column for column in more if column not in taken and column not in fixed)]:
+        cells.append(_first([("f", more), ("r", known)], column))
+    version = 'r."policy_version"' if "policy_version" in known else "null::bigint"
+    own_staleness = ', r."staleness"' if "staleness" in known else ""
+    cells.append(f'coalesce(f."staleness", f."trained_version" - {version}{own_staleness}) as "staleness"')
+    cells += [] if "policy_version" in known else [f'{version} as "policy_version"']
+    cells += [_first([("f", more), ("r", known)], column) for column in _OF_THE_UPDATE]
+    cells.append('f."time" as "fate_time"')
+    same = " and ".join(f"r.{quoted(column)} = f.{quoted(column)}" for column in both)
+    order = ", ".join(f"{quoted(column)} desc" for column in ("time", "writer", "seq", "index") if column in more)
+    by = ", ".join(map(quoted, both))
+    newest = f"select * from {quoted(late)} qualify row_number() over (partition by {by} order by {order}) = 1"
+    return f"select {', '.join(cells)} from {quoted(table)} r left join ({newest}) f on {same}"
+
+
+def _first(sources: list[tuple[str, Collection[str]]], column: str) -> str:
+    """A column from the first source that knows it, in a row; null where none has it."""
+    there = [f"{source}.{quoted(column)}" for source, columns in sources if column in columns]
+    return f"coalesce({', '.join(there)}) as {quoted(column)}" if there else f"null::bigint as {quoted(column)}"

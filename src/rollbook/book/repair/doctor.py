@@ -1,0 +1,430 @@
+"""What is wrong with a run folder, and saving what can be saved of it. Nothing found in it is executed."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from rollbook.book.book import Book
+from rollbook.book.repair.lost_manifest import rebuilt, recall
+from rollbook.book.repair.salvage import rescue, whole_frames
+from rollbook.book.results import write_results
+from rollbook.errors import Damaged, ForeignManifest, NewerFormat, NotARun, RollbookError, RunIsLive
+from rollbook.ground import manifest
+from rollbook.ground.spool.encode import SPOOL, encode_spooled, read_ledger
+from rollbook.journal.files import parse_name
+from rollbook.journal.frame_files import FrameFile
+from rollbook.journal.liveness import is_alive
+from rollbook.journal.segments import Segment
+from rollbook.journal.writers import WriterInfo, list_writers
+from rollbook.storage.layout import PartName, data_folder, irregular, journal_folder, own_files, part_folders
+from rollbook.storage.missing_parts import missing_parts
+from rollbook.storage.parts import Part
+from rollbook.storage.pyramid import Pyramid
+from rollbook.storage.sealing.abandoned import FILE as ABANDONED
+from rollbook.storage.sealing.one_pass import keep_aside
+from rollbook.storage.status import STALE_SECONDS, quiet_seconds, why_unsealed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["repair", "verify"]
+
+
+def verify(run: str | os.PathLike[str]) -> list[str]:
+    """What is wrong with a run, one sentence each; empty if it is sound. Reads everything and changes nothing.
+
+    A run that is being written is sound: what is unfinished at its end is not damage.
+
+    Raises:
+      ForeignManifest: its run.json is another tool's. NotARun: nothing of a run lies there.
+    """
+    folder = os.fspath(run)
+    _refuse_strangers(folder, "verify")
+    links = [f"{path} is a link or no file at all; it is neither opened nor followed" for path in irregular(folder)]
+    sealed = [text for _, text in (*_parts(folder), *_pyramids(folder))]
+    unsealed = filter(None, [why_unsealed(folder)])
+    journal = [*_journal(folder), *unsealed]
+    return [*_page(folder), *links, *journal, *sealed, *missing_parts(folder), *_files_of_rows(folder)]
+
+
+def _page(folder: str) -> Iterator[str]:
+    try:
+        about = manifest.read(folder)
+    except RollbookError as err:
+        yield str(err)
+        return
+    for problem in manifest.damage(folder):
+        yield f"{folder}/run.json: {problem}; it is taken as missing"
+    attempts = about["attempts"]
+    numbers = [entry.get("n") for entry in attempts]
+    for entry in attempts:
+        if entry.get("parent") is not None and entry["parent"] not in numbers:
+            yield f"{folder}/run.json: attempt {entry.get('n')} names the parent {entry['parent']}, which is not there"
+
+
+def _journal(folder: str) -> Iterator[str]:
+    for info in list_writers(folder):
+        gone = info.closed is not None or is_alive(info.about) is False
+        if info.problem and gone:
+            yield info.problem
+        unsealed = 0
+        for name in _names(info.folder):
+            path = os.path.join(info.folder, name)
+            parsed = parse_name(name)
+            if parsed is None:
+                if gone and name.endswith(".tmp"):
+                    yield f"{path} was left half-written"
+                continue
+            unsealed += 1
+            try:
+                problems = _segment(path) if parsed[0] == "seg" else _log(path, gone)
+            except FileNotFoundError:
+                continue
+            except (Damaged, NewerFormat, OSError) as err:
+                if gone or not _is_young(path):
+                    yield str(err)
+                continue
+            yield from (f"{path}: {text}" for text in problems)
+        if unsealed and gone and is_alive(info.about) is False and info.closed is None:
+            yield (
+                f"writer {info.id} died and {unsealed} of its files are not sealed; they can be read as they are, and "
+                "`rollbook repair` seals them"
+            )
+
+
+def _segment(path: str) -> list[str]:
+    with Segment(path) as segment:
+        look = segment.look()
+        if look is None:
+            return []
+        data = segment.copy(look) or b""
+        for _ in segment.rows(data, look.first_seq):
+            pass
+        odd = segment.damaged_rows
+    return [f"{odd} rows have impossible sequence numbers"] if odd else []
+
+
+def _log(path: str, gone: bool) -> list[str]:
+    with FrameFile(path) as file:
+        for _ in file.frames():
+            pass
+        torn = file.torn_bytes() if gone else 0
+        problems = [text for _, text in file.problems]
+    return [*problems, *([f"{torn} bytes behind the last whole frame are torn"] if torn else [])]
+
+
+def _parts(folder: str) -> Iterator[tuple[str, str]]:
+    """(path, what is wrong) of the sealed files."""
+    for table in _names(data_folder(folder)):
+        if table in ("journal", "keeper", "pyramid", "aside") or not os.path.isdir(
+            os.path.join(data_folder(folder), table)
+        ):
+            continue
+        for path in [os.path.join(place, name) for place in part_folders(folder, table) for name in own_files(place)]:
+            name = os.path.basename(path)
+            parsed = PartName.parse(name)
+            if parsed is None:
+                if name.endswith(".tmp") and not _is_young(path):
+                    yield path, f"{path} was left half-written by an interrupted sealing; the next one removes it"
+                continue
+            try:
+                part = Part(path, parsed)
+                for group in range(len(part.row_groups)):
+                    rows = part.read(row_groups=[group])
+                    rows.validate(full=True)
+                    if "seq" in rows.column_names and rows["seq"].null_count:
+                        raise Damaged(f"{path}: rows without a sequence number")
+            except FileNotFoundError:
+                continue
+            except Exception as err:  # whatever Arrow says about damaged bytes
+                yield path, str(err) if isinstance(err, Damaged) else f"{path}: {err}"
+
+
+def _pyramids(folder: str) -> Iterator[tuple[str, str]]:
+    """(path, what is wrong) of the levels of large parts."""
+    place = os.path.join(data_folder(folder), "pyramid")
+    for name in _names(place):
+        path = os.path.join(place, name)
+        table, _, part_name = name.removesuffix(".pyr").partition(".")
+        places = [os.path.join(place, f"{part_name}.parquet") for place in part_folders(folder, table)]
+        part_path = next(filter(os.path.isfile, places), places[0])
+        parsed = PartName.parse(f"{part_name}.parquet")
+        if parsed is None or not name.endswith(".pyr"):
+            continue
+        try:
+            part = Part(part_path, parsed)
+            pyramid = Pyramid(path, rows=part.rows, first_seq=part.meta["first_seq"], last_seq=part.meta["last_seq"])
+            pyramid.read(pyramid.axes + pyramid.keys, 0, range(len(pyramid.rows)))
+        except (FileNotFoundError, Damaged):
+            continue  # of a part that is gone or broken, which is said there
+        except (ValueError, KeyError, TypeError, OSError) as err:
+            yield path, f"{err}; plots are read from the rows instead. `rollbook repair` removes it"
+
+
+def _files_of_rows(folder: str) -> Iterator[str]:
+    """Media and checkpoints whose rows are there and whose files are not."""
+    from rollbook.book.book import Book
+    from rollbook.book.checkpoints import kept_checkpoints
+
+    try:
+        book = Book(folder)
+        checkpoints = kept_checkpoints(_columns(book.checkpoints(attempts="all")))
+        rows = [
+            *((row["file"] or row["path"], "media") for row in _columns(book.media(attempts="all"), "path", "file")),
+            *((row["path"], "checkpoint") for row in checkpoints.values()),
+        ]
+    except (RollbookError, OSError):
+        return
+    waiting = sum(kind == "media" and path.startswith(f"{SPOOL}/") for path, kind in rows if isinstance(path, str))
+    if waiting and not any(info.closed is None and is_alive(info.about) for info in list_writers(folder)):
+        yield (
+            f"{folder}: {waiting} pictures and films wait in {SPOOL} as raw pixels, and their keeper is gone; "
+            "`rollbook repair` makes files of them"
+        )
+    for path, kind in rows:
+        if isinstance(path, str) and path and not os.path.exists(os.path.join(folder, path)):
+            yield f"{folder}: the {kind} {path!r} is not there any more"
+
+
+def _columns(table: pa.Table, *names: str) -> list[dict[str, Any]]:
+    chosen = names or ("checkpoint_id", "path", "kept")
+    cells = {name: table[name].to_pylist() for name in chosen if name in table.column_names}
+    return [dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True)]
+
+
+def repair(run: str | os.PathLike[str], *, force: bool = False) -> list[str]:
+    """Save what can be saved: seal what its writers left, bring damaged files back as far as they are whole.
+
+    Nothing is thrown away: what cannot be used is moved to data/aside. Safe to repeat.
+
+    Args:
+      run: the run's folder.
+      force: also where a writer on another host cannot be judged dead or alive, even if it was heard of a moment ago.
+    Returns:
+      What was done, one sentence each.
+    Raises:
+      RunIsLive: a writer of the run lives. OSError: the folder cannot be written.
+      ForeignManifest: its run.json is another tool's. NotARun: nothing of a run lies there. Nothing is touched then.
+    """
+    from rollbook.storage.sealing.folder import seal
+    from rollbook.storage.sealing.helpers import most_processes
+
+    folder = os.fspath(run)
+    _refuse_strangers(folder, "repair")
+    writers = list_writers(folder)
+    _refuse_if_live(folder, writers, force)
+    done = _set_links_aside(folder)
+    done += _repair_page(folder, writers)
+    is_new = _MADE_ANEW in done or _LIVES_ANEW in done
+    done += _set_folders_aside(folder)
+    for info in writers:
+        done += _set_aside(folder, info)
+    done += _set_parts_aside(folder)
+    report = seal(folder, take_over=True, processes=most_processes())
+    if report.segments or report.frame_files:
+        done.append(str(report))
+    else:
+        done += report.problems
+    done += rescue(folder)
+    seal(folder, final=True, take_over=True)
+    done += _make_pictures(folder)
+    if is_new:
+        done += recall(folder)
+    if manifest.look(folder).get("status") != "running":
+        write_results(Book(folder))
+    return done or ["nothing had to be done"]
+
+
+def _refuse_strangers(folder: str, asked: str) -> None:
+    if manifest.holds_a_run(folder):
+        return
+    try:
+        manifest.read(folder)
+    except ForeignManifest:
+        raise
+    except RollbookError:
+        if not os.path.lexists(manifest.path_of(folder)):
+            raise NotARun(
+                f"{asked}({folder!r}): neither a run.json nor anything else of a run lies there. List what is "
+                "available with: rollbook ls"
+            ) from None
+
+
+def _make_pictures(folder: str) -> Iterator[str]:
+    """Make files of the pixels that wait: whoever should have is dead."""
+    if not os.path.isdir(os.path.join(folder, SPOOL)):
+        return
+    before = read_ledger(folder)
+    after = encode_spooled(folder)
+    made, failed = after["encoded"] - before["encoded"], after["failed"] - before["failed"]
+    if made:
+        yield f"{made} pictures and films were made of their pixels"
+    if failed:
+        yield f"{failed} pictures and films could not be made: {after['errors'][-1]}"
+
+
+def _refuse_if_live(folder: str, writers: list[WriterInfo], force: bool) -> None:
+    for info in writers:
+        if info.closed is not None:
+            continue
+        alive = is_alive(info.about)
+        if alive:
+            raise RunIsLive(
+                f"repair({folder!r}): process {info.pid} on this host writes it (writer {info.id}). Let it finish, or "
+                "end it first"
+            )
+        quiet = quiet_seconds(folder, {})
+        if alive is None and not force and quiet <= STALE_SECONDS:
+            raise RunIsLive(
+                f"repair({folder!r}): writer {info.id} on host {info.host or 'unknown'} cannot be judged from here and "
+                f"was heard of {quiet:.0f} s ago. Wait a minute, or use force if you know that it is gone"
+            )
+
+
+_LIVES_ANEW = "the attempts in run.json were damaged; made anew from what the writers say"
+_MADE_ANEW = "run.json was missing or damaged; made anew from what the writers say. Name, tags and seed may be lost"
+
+
+def _repair_page(folder: str, writers: list[WriterInfo]) -> Iterator[str]:
+    """A run.json that can be read, with a status that is true."""
+    with manifest.ManifestLock(folder):
+        yield from list(_repair_page_alone(folder, writers))
+
+
+def _repair_page_alone(folder: str, writers: list[WriterInfo]) -> Iterator[str]:
+    path = os.path.join(folder, "run.json")
+    try:
+        about = manifest.read(folder)
+        wrong = manifest.damage(folder)
+    except NewerFormat:
+        raise
+    except NotARun:
+        if os.path.exists(path):
+            keep_aside(folder, path)
+        about = rebuilt(folder, writers)
+        manifest.write(folder, about, durable=True)
+        yield _MADE_ANEW
+        wrong = []
+    if wrong:
+        keep_aside(folder, path)
+        if any(problem.startswith("attempt") for problem in wrong):
+            about["attempts"] = rebuilt(folder, writers)["attempts"]
+            yield _LIVES_ANEW
+        manifest.write(folder, about, durable=True)
+        yield f"run.json had fields that could not be used, and now is without them: {', '.join(wrong)}"
+    if about.get("status") == "running":
+        ended = max((_last_time(info) for info in writers), default=0.0) or time.time()
+        attempts = about.get("attempts")
+        entry = attempts[-1] if isinstance(attempts, list) and attempts else None
+        if isinstance(entry, dict) and entry.get("status") == "running":
+            entry.update({"status": "crashed", "ended": ended})
+        manifest.write(folder, {**about, "status": "crashed", "ended": ended}, durable=True)
+        yield "the run said it was running and no process writes it; its status is now crashed"
+
+
+def _last_time(info: WriterInfo) -> float:
+    """When a writer's last row was written, in unix seconds; 0 if nothing tells."""
+    closed = (info.closed or {}).get("time")
+    newest = float(closed) / 1e9 if isinstance(closed, (int, float)) else 0.0
+    for name in _names(info.folder):
+        path = os.path.join(info.folder, name)
+        parsed = parse_name(name)
+        try:
+            if parsed is not None and parsed[0] == "seg":
+                with Segment(path) as segment:
+                    newest = max([newest, *(row[1] / 1e9 for row in segment.committed())])
+            elif parsed is not None:
+                with FrameFile(path, info.time_offset) as file:
+                    newest = max([newest, *(frame[1] / 1e9 for frame in file.scan())])
+        except (OSError, Damaged, NewerFormat):
+            continue
+    return newest
+
+
+def _set_links_aside(folder: str) -> list[str]:
+    """Move out of the way what is neither a file nor a folder: nothing is ever read or written through it.
+
+    Raises:
+      Damaged: data/ itself is a link.
+    """
+    data = data_folder(folder)
+    if os.path.islink(data):
+        raise Damaged(f"{data} is a link, and repair writes only inside a run's folder. Repair the run where it lies")
+    aside = os.path.join(data, "aside")
+    done = []
+    if os.path.lexists(aside) and (os.path.islink(aside) or not os.path.isdir(aside)):
+        os.replace(aside, f"{aside}.link")
+    for path in irregular(folder):
+        new_path = keep_aside(folder, path)
+        done.append(f"{path} is a link or no file at all; it was set aside as {os.path.basename(new_path)}")
+    return done
+
+
+def _set_folders_aside(folder: str) -> list[str]:
+    """Move folders out of the way that have the name of a file."""
+    done = []
+    places = [os.path.join(journal_folder(folder), name) for name in _names(journal_folder(folder))]
+    places.append(os.path.join(data_folder(folder), "keeper"))
+    paths = [os.path.join(place, name) for place in places for name in _names(place) if name != "cursors"]
+    for path in [*paths, os.path.join(data_folder(folder), ABANDONED)]:
+        if os.path.isdir(path):
+            keep_aside(folder, path)
+            done.append(f"{path} is a folder where a file should be; it was set aside")
+    return done
+
+
+def _set_aside(folder: str, info: WriterInfo) -> list[str]:
+    """Move the frame files out of the journal in which a damaged frame hides what is behind it."""
+    done = []
+    for name in _names(info.folder):
+        path = os.path.join(info.folder, name)
+        parsed = parse_name(name)
+        if parsed is None and name.endswith(".tmp"):
+            os.unlink(path)
+            done.append(f"{path} was half-written; it is gone")
+        elif parsed is not None and parsed[0] == "log":
+            try:
+                with FrameFile(path) as file:
+                    whole = sum(1 for _ in file.frames())
+                    broken = bool(file.problems) or file.torn_bytes() > 0
+                    if not broken:
+                        continue
+                with open(path, "rb") as raw:
+                    more = sum(1 for _ in whole_frames(raw.read())) - whole
+                if more > 0:
+                    done.append(f"{path}: {more} whole frames lie behind a damaged one")
+                    keep_aside(folder, path)
+            except (Damaged, NewerFormat, OSError):
+                continue  # sealing sets it aside
+    return done
+
+
+def _set_parts_aside(folder: str) -> list[str]:
+    """Move Parquet files that cannot be read out of the way of the others; wrong pyramids are made again by merges."""
+    done = []
+    for path, problem in [*_parts(folder), *_pyramids(folder)]:
+        if path.endswith(".pyr"):
+            os.unlink(path)
+            done.append(f"{problem.partition(';')[0]}; it is gone")
+        elif path.endswith(".parquet") and os.path.isfile(path):
+            keep_aside(folder, path)
+            done.append(f"{problem}; it was set aside")
+    return done
+
+
+def _is_young(path: str) -> bool:
+    try:
+        return time.time() - os.stat(path).st_mtime < 60.0
+    except OSError:
+        return True
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []

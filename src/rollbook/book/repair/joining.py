@@ -1,0 +1,152 @@
+"""Bringing a part of a run, which a host kept in its own root, into the run's folder.
+
+    join("/mnt/node-7/runs/ant/ppo-k3v9x2ab", "runs/ant/ppo-k3v9x2ab")
+
+Nothing in the part is changed or removed. Files are copied beside and renamed into place; names hold the writer's id,
+so those of two hosts do not meet, and what was joined before is passed over.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import os
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+from rollbook.errors import BadInput, RunIsLive
+from rollbook.ground import manifest
+from rollbook.ground.files import read_json, write_json
+from rollbook.journal.liveness import is_alive
+from rollbook.journal.writers import list_writers
+from rollbook.storage.layout import PartName, data_folder, is_regular
+from rollbook.storage.sealing.writers_file import write_writers_file
+from rollbook.storage.status import STALE_SECONDS, quiet_seconds
+
+__all__ = ["Joined", "join"]
+
+_STAY = frozenset({"run.json", "data/writers.json", "data/abandoned.parquet", "data/writers.parquet", "data/page.lock"})
+_STAY_BELOW = ("data/keeper/", "data/pyramid/")
+"""What the run's own folder has, or makes anew of the rest."""
+
+
+class Joined:
+    """What came of a join.
+
+    Attributes:
+      files, bytes: what was copied.
+      known: files that were there already.
+      clashes: files (media, checkpoints, logs) whose name another file of the run has; they stay in the part.
+    """
+
+    def __init__(self) -> None:
+        self.files = self.bytes = self.known = 0
+        self.clashes: list[str] = []
+
+
+def join(part: str | os.PathLike[str], run: str | os.PathLike[str], *, force: bool = False) -> Joined:
+    """Copy what a part of a run holds into the run's folder. Can be called again, also after an interruption.
+
+    Args:
+      part: the folder of the part, or a copy of it.
+      run: the folder of the run.
+      force: also where a writer of the part cannot be judged dead or alive from here.
+    Raises:
+      BadInput: they are not of one run, or one folder. RunIsLive: a process still writes the part.
+      NotARun, NewerFormat: run.json of one cannot be used. OSError: something cannot be copied; what was copied stays.
+    """
+    source, target = os.path.abspath(os.fspath(part)), os.path.abspath(os.fspath(run))
+    theirs, ours = manifest.read(source), manifest.read(target)
+    if os.path.realpath(source) == os.path.realpath(target):
+        raise BadInput(f"join: {source} is the run's own folder; pass the folder of a part and that of the run")
+    if not theirs.get("nonce") or theirs.get("nonce") != ours.get("nonce"):
+        raise BadInput(
+            f"join: {source} is a part of run {theirs.get('id')}, and {target} is run {ours.get('id')} of another "
+            "nonce. Pass the folder of the run that it is a part of"
+        )
+    _refuse_if_written(source, force)
+    done = Joined()
+    record = os.path.join(data_folder(target), "joined.json")
+    joined: dict[str, Any] = read_json(record)
+    for name in _files(source):
+        path = os.path.join(source, name)
+        stamp = [os.stat(path).st_size, os.stat(path).st_mtime_ns]
+        label = f"{theirs.get('host', '')}:{name}"
+        if joined.get(label, [None])[:2] == stamp:
+            done.known += 1
+            continue
+        there = _name_for(target, name)
+        at = os.path.join(target, there)
+        if os.path.lexists(at):
+            if is_regular(at) and filecmp.cmp(path, at, shallow=False):
+                done.known += 1
+                continue
+            if not name.startswith("data/"):
+                done.clashes.append(name)
+                continue
+        _copy(path, at)
+        if there != name:  # a merged part has no name of its own: what became of it must be known next time
+            joined[label] = [*stamp, there]
+            write_json(record, joined, durable=True)
+        done.files += 1
+        done.bytes += stamp[0]
+    _join_pages(source, target)
+    write_writers_file(target)
+    return done
+
+
+def _refuse_if_written(part: str, force: bool) -> None:
+    for info in list_writers(part):
+        if info.closed is not None or info.about.get("keeper"):
+            continue
+        alive = is_alive(info.about)
+        quiet = quiet_seconds(part, {})
+        if alive or (alive is None and not force and quiet <= STALE_SECONDS):
+            raise RunIsLive(
+                f"join({part!r}): writer {info.id} (process {info.pid} on {info.host or 'an unknown host'}) still "
+                "writes it. Let it finish, or join a copy that nobody writes"
+            )
+
+
+def _files(part: str) -> Iterator[str]:
+    """The files to copy, by name inside of the part: of each writer its page first, so that rows never lack it."""
+    for folder, folders, names in os.walk(part):
+        folders.sort()
+        for name in sorted(names, key=lambda name: (name == "closed.json", name != "writer.json", name)):
+            inside = os.path.relpath(os.path.join(folder, name), part).replace(os.sep, "/")
+            if inside in _STAY or inside.startswith(_STAY_BELOW) or name.endswith((".tmp", ".lock")):
+                continue
+            if is_regular(os.path.join(folder, name)):
+                yield inside
+
+
+def _name_for(run: str, name: str) -> str:
+    """Where a file of a part goes: a merged one gets the next number that is free."""
+    folder, base = os.path.split(name)
+    part = PartName.parse(base)
+    if part is None or part.kind != "merged":
+        return name
+    number = part.first
+    while os.path.lexists(os.path.join(run, folder, str(PartName("", -1, "merged", number)))):
+        number += 1
+    return f"{folder}/{PartName('', -1, 'merged', number)}"
+
+
+def _copy(path: str, at: str) -> None:
+    os.makedirs(os.path.dirname(at), exist_ok=True)
+    temporary = f"{at}.joining.tmp"
+    try:
+        shutil.copyfile(path, temporary)
+        if not filecmp.cmp(path, temporary, shallow=False):
+            raise OSError(f"{path} changed while it was copied, or the copy is damaged; nothing was put in its place")
+        os.replace(temporary, at)
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+
+
+def _join_pages(part: str, run: str) -> None:
+    path = os.path.join(data_folder(run), "writers.json")
+    theirs, ours = read_json(os.path.join(data_folder(part), "writers.json")), read_json(path)
+    if set(theirs) - set(ours):
+        write_json(path, {**theirs, **ours}, durable=True)

@@ -1,0 +1,119 @@
+"""A run.json made anew where it was lost: from what the writers, the marks in the journal and the config file say."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import time
+
+from rollbook.book.book import Book
+from rollbook.book.summary import all_marks
+from rollbook.ground import manifest
+from rollbook.ground.files import read_json
+from rollbook.journal.writers import WriterInfo
+from rollbook.storage.layout import data_folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.ground.shapes import RunJson
+
+__all__ = ["rebuilt", "recall"]
+
+
+def rebuilt(folder: str, writers: list[WriterInfo]) -> RunJson:
+    """The page of a run as far as its writers tell; `recall` adds what the marks tell once all is sealed."""
+    name, _, identity = os.path.basename(os.path.normpath(folder)).rpartition("-")
+    known = {info.id: dict(info.about) for info in writers}
+    gone = read_json(
+        os.path.join(data_folder(folder), "writers.json")
+    )  # whose folders were removed when all was sealed
+    for writer, about in gone.items():
+        if isinstance(about, dict):
+            known.setdefault(str(writer), about)
+    pages = [about for about in known.values() if about and not about.get("keeper")] or [{}]
+    numbers = sorted({_attempt(about) for about in pages})
+    mains = {_attempt(about): about for about in sorted(pages, key=lambda about: about.get("main") is True)}
+    started = {n: _began(mains[n]) for n in numbers}
+    return {
+        "format": manifest.FORMAT,
+        "id": identity or name,
+        "project": os.path.basename(os.path.dirname(os.path.abspath(folder))),
+        "name": name or identity,
+        "nonce": next((str(about["nonce"]) for about in pages if about.get("nonce")), ""),
+        "status": "running",
+        "created": min(started.values()),
+        "ended": None,
+        "seed": None,
+        "group": None,
+        "tags": ["repaired"],
+        "notes": "run.json was lost; this page was made by rollbook repair",
+        "config": _config(folder),
+        "summary": {},
+        "clocks": list(dict.fromkeys(str(clock) for about in pages for clock in about.get("clocks") or ())),
+        "host": next((str(about["host"]) for about in pages if about.get("host")), ""),
+        "boot_id": next((str(about["boot_id"]) for about in pages if about.get("boot_id")), ""),
+        "attempts": [
+            {
+                "n": n,
+                "parent": numbers[i - 1] if i else None,
+                "cut": {"time": 2**62, "writers": {}} if i else None,
+                "started": started[n],
+                "ended": None,
+                "status": "running",
+                "writer": str(mains[n].get("writer") or ""),
+                "host": str(mains[n].get("host") or ""),
+                "offsets": {},
+            }
+            for i, n in enumerate(numbers)
+        ],
+    }
+
+
+def recall(folder: str) -> list[str]:
+    """Write into a page that was made anew what the run said of itself as it went: rewinds, last words, its summary."""
+    about = manifest.read(folder)
+    entries = {entry["n"]: entry for entry in about["attempts"]}
+    rewinds = 0
+    for mark in all_marks(Book(folder)):
+        entry = entries.get(mark["attempt"])
+        said = mark["payload"]
+        if entry is None:
+            continue
+        if mark["mark"] == "rewind" and (said.get("parent") is None or said["parent"] in entries):
+            entry.update({"parent": said.get("parent"), "cut": said.get("cut"), "checkpoint": said.get("checkpoint")})
+            rewinds += 1
+        elif mark["mark"] == "summary":
+            manifest.follow_summary(about["summary"], said)
+        elif mark["mark"] == "final" and mark["writer"] == entry["writer"] and isinstance(said.get("status"), str):
+            entry["status"] = said["status"]
+            if isinstance(said.get("failure"), dict):
+                entry["failure"] = said["failure"]
+            if mark["attempt"] == max(entries):
+                about["status"] = said["status"]
+    manifest.write(folder, about, durable=True)
+    return [f"{rewinds} rewinds were found again" if rewinds != 1 else "1 rewind was found again"] if rewinds else []
+
+
+def _attempt(about: dict[str, object]) -> int:
+    number = about.get("attempt")
+    return number if type(number) is int and number > 0 else 1
+
+
+def _began(about: dict[str, object]) -> float:
+    try:
+        return float(int(str(about.get("writer"))[:8], 16))  # a writer's id begins with its unix time
+    except ValueError:
+        return time.time()
+
+
+def _config(folder: str) -> dict[str, object]:
+    """What total_config.py assigns, read as literals; {} if there is anything else in it."""
+    try:
+        with open(os.path.join(folder, "total_config.py"), encoding="utf-8") as file:
+            (statement,) = ast.parse(file.read()).body
+        config = ast.literal_eval(statement.value) if isinstance(statement, ast.Assign) else {}
+        plain = json.loads(json.dumps(config, default=repr))
+    except (OSError, ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        return {}
+    return plain if isinstance(plain, dict) else {}

@@ -1,0 +1,120 @@
+"""One rollout as a reader holds it: its row with its newest fate, and what belongs to it.
+
+rollout = book.rollout(book.rollouts(order_by="reward desc", limit=1)["rollout_id"][0].as_py())
+rollout["reward"], rollout["reason"]           # the row, as a mapping
+rollout.turns(); rollout.tokens(); rollout.group(); rollout.history(); rollout.fates()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from rollbook.book.expressions import literal
+from rollbook.errors import UnknownKey
+from rollbook.storage.columns import plain_rows
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rollbook.storage.history import Attempts
+
+__all__ = ["Rollout", "find_rollout"]
+
+
+class RolloutTables(Protocol):
+    """The tables of a run around its rollouts. `Book` is one; see there for what each call gives and raises."""
+
+    @property
+    def path(self) -> Path: ...
+
+    def table(self, name: str, attempts: Attempts = ..., *, where: tuple[str, str] | None = ...) -> pa.Table: ...
+    def rollouts(
+        self, where: str | None = ..., order_by: str | None = ..., limit: int | None = ..., attempts: Attempts = ...
+    ) -> pa.Table: ...
+
+
+class Rollout(Mapping[str, Any]):
+    """One rollout of a run. As a mapping it is its row: column -> value, None where the row lacks it.
+
+    Nothing but the row is read before it is asked for.
+
+    Attributes:
+      id: its id.
+      row: the row as a dict, with the columns of its newest fate (`used`, `reason`, `advantage`, `staleness`, …).
+    """
+
+    def __init__(self, book: RolloutTables, table: pa.Table) -> None:
+        self._book = book
+        (self.row,) = plain_rows(table)
+        self.id = str(self.row["rollout_id"])
+
+    def __getitem__(self, column: str) -> Any:
+        return self.row[column]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.row)
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def __repr__(self) -> str:
+        fate = {None: "no fate yet", True: "used", False: f"dropped ({self.row.get('reason')})"}[self.row.get("used")]
+        return f"<Rollout {self.id}: {self.row.get('status')}, reward {self.row.get('reward')}, {fate}>"
+
+    def turns(self) -> pa.Table:
+        """Its turns, in order. What stood before the first one is the task."""
+        return self._of("turns", "turn")
+
+    def tokens(self) -> pa.Table:
+        """Its token lists: a row a turn, and rows without a turn for lists that were reported later of the whole."""
+        return self._of("tokens", "turn")
+
+    def fates(self) -> pa.Table:
+        """All that was reported of its use, oldest first: one row for each update that it was part of."""
+        return self._book.table("fates", "all", where=("rollout_id", self.id))
+
+    def task(self) -> dict[str, Any] | None:
+        """What it was asked: `prompt`, `messages` (JSON), `tools` (JSON), `env`; None if that was not logged."""
+        if self.row.get("task_id") is None:
+            return None
+        rows = self._book.table("tasks", "all", where=("task_id", str(self.row["task_id"])))
+        return plain_rows(rows.slice(0, 1))[0] if rows.num_rows else None
+
+    def group(self) -> pa.Table:
+        """The rollouts of its group, itself among them: those of the same group, task and batch."""
+        if self.row.get("group") is None:
+            return self._like(["rollout_id"], None)
+        return self._like(["group", "task_id", "batch"], None)
+
+    def history(self) -> pa.Table:
+        """All rollouts of its task, by the version that generated them."""
+        if self.row.get("task_id") is None:
+            return self._like(["rollout_id"], None)
+        return self._like(["task_id"], "policy_version nulls first, time")
+
+    def _of(self, table: str, order: str) -> pa.Table:
+        rows = self._book.table(table, "all", where=("rollout_id", self.id))
+        return rows.sort_by([(order, "ascending"), ("seq", "ascending")])
+
+    def _like(self, columns: list[str], order: str | None) -> pa.Table:
+        known = [(column, self.row.get(column)) for column in columns]
+        same = [f'"{column}" = {literal(str(value))}' for column, value in known if value is not None]
+        return self._book.rollouts(" and ".join(same), order)
+
+
+def find_rollout(book: RolloutTables, rollout_id: str) -> Rollout:
+    """The rollout with an id.
+
+    Raises:
+      UnknownKey: there is none.
+    """
+    table = book.rollouts(f"rollout_id = {literal(rollout_id)}", limit=1)
+    if not table.num_rows:
+        table = book.rollouts(f"rollout_id = {literal(rollout_id)}", limit=1, attempts="all")
+    if not table.num_rows:
+        raise UnknownKey(f"{book.path} has no rollout {rollout_id!r}; book.rollouts() lists them")
+    return Rollout(book, table)

@@ -1,0 +1,305 @@
+"""Rollouts of language models and agents, and later what became of each.
+
+    with run.rollouts.begin(task=prompt, group="12-3", policy_version=7) as rollout:
+        rollout.turn("assistant", text, tokens=ids, logprobs=logprobs, seconds=0.8)
+        rollout.turn("tool", result, name="python", error=None)
+        rollout.reward(accuracy=1.0, format=0.2)
+        rollout.stop("eos")
+    run.rollouts.trained([rollout.id], advantage=[0.7], trained_version=8, gradient_step=120)
+
+Rollouts are rows of `rollouts`, `turns` and `tokens`, prompts of `tasks`, what became of them of `fates`: rows are
+never rewritten, and what is known late may come from another process.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+
+from rollbook.capture.batch_columns import BatchColumns, is_column
+from rollbook.capture.rollouts.rollout import OpenRollout
+from rollbook.capture.rollouts.rows import RolloutRows, conversation, new_prefix, numbers, reported
+from rollbook.errors import LoggingFailed
+from rollbook.ground.foreign import is_foreign
+from rollbook.ground.values import flatten
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from rollbook.capture.rollouts.rows import Row
+    from rollbook.protocols import Recorder
+
+__all__ = ["RolloutLog"]
+
+_ID = re.compile(r"[0-9a-f]{10}-([0-9]+)")
+_LATE_LISTS = ("sampler_logprobs", "trainer_logprobs", "entropy", "advantages", "mask")
+_OF_A_TURN = ("tokens", "logprobs", "entropy", "mask")
+
+
+class RolloutLog:
+    """The rollouts of a run, written by this process. `run.rollouts` is one.
+
+    Threads: every method may be called from any number of threads. Nothing raises into training unless the run is
+    strict; what cannot be kept is counted (`run.bill()`), and the rest is kept.
+
+    Args:
+      run: the run that they belong to.
+    """
+
+    def __init__(self, run: Recorder) -> None:
+        self._run = run
+        self._rows = RolloutRows(run)
+        self._pid = 0
+        self._prefix = ""
+        self._numbers = itertools.count()
+        self._given = 0
+
+    def _new_id(self) -> str:
+        if self._pid != os.getpid():  # also in a forked child
+            self._prefix, self._numbers, self._pid = new_prefix(), itertools.count(), os.getpid()
+        number = next(self._numbers)
+        self._given = max(self._given, number + 1)
+        return f"{self._prefix}-{number}"
+
+    def begin(
+        self,
+        task: object = None,
+        *,
+        task_id: str | None = None,
+        group: object = None,
+        policy_version: object = None,
+        env: str | None = None,
+        tools: object = None,
+        **columns: object,
+    ) -> OpenRollout:
+        """Begin a rollout; the block that it opens ends it, and an exception in the block becomes a row as well.
+
+        Args:
+          task: the prompt: a text, or the messages so far. It is stored once, however many rollouts begin with it.
+          task_id: the data set's own id of the task; by default 16 hexadecimal digits of its content.
+          group: which rollouts are judged against each other; a name that no other batch uses.
+          policy_version: the version that generates, or (first, last).
+          env: the environment or data set that the task is from.
+          tools: what the model may call, as plain data.
+          columns: clocks, and further columns of `rollouts`: `mode`, `batch`, `agent`, `episode_id`, `temperature`, ….
+        Returns:
+          The rollout. If the block raises, its status is "failed" ("aborted" for what is no Exception), its error says
+          why, and the exception goes on.
+        """
+        rollout = OpenRollout(self._rows, self._new_id(), self._put)
+        try:
+            known = {"task_id": self._rows.task(task, task_id, env, tools), "group": group}
+            rollout.begin(policy_version, {**columns, **known})
+        except LoggingFailed:
+            raise
+        except Exception as err:
+            if is_foreign(err):
+                raise
+            reported(self._run, "begin()", err)
+        return rollout
+
+    def _put(self, table: str, row: Row) -> None:
+        self._rows.write(table, [row])
+
+    def log_many(
+        self,
+        messages: Iterable[object] | None = None,
+        *,
+        prompts: Iterable[object] | None = None,
+        completions: Iterable[object] | None = None,
+        rewards: object = None,
+        reward: object = None,
+        group: object = None,
+        policy_version: object = None,
+        **columns: object,
+    ) -> list[str]:
+        """Append a batch of whole rollouts.
+
+        Args:
+          messages: one conversation each, a list of {"role", "content", "tool_calls", "name", …}. What stands before
+            the first message of the assistant is the task. A message may hold what `turn` takes: `tokens`, `logprobs`,
+            `policy_version`, `seconds`, `finish_reason`, `error`, `reward`, `trained`.
+          prompts: instead of messages, for single turns: one text (or list of messages) each,
+          completions: and one text each.
+          rewards: {name: n numbers}, columns `rewards/<name>`, or n numbers, the reward.
+          reward: n numbers; by default the sum of the parts.
+          group: one for each, or one for all, as all that follow.
+          policy_version: the version that generated; (first, last) where it changed meanwhile.
+          columns: clocks, further columns of `rollouts` (`stop_reason`, `status`, `task_id`, `metrics={…}`), and
+            `tokens`, `logprobs`, `entropy`, `mask` of the last turn of the assistant. A column of another length is cut
+            or filled up, and counted.
+        Returns:
+          Their ids, in order; [] if the batch could not be kept (counted).
+        """
+        try:
+            return self._log_many(messages, prompts, completions, rewards, reward, group, policy_version, columns)
+        except LoggingFailed:
+            raise
+        except Exception as err:
+            if is_foreign(err):
+                raise
+            reported(self._run, "log_many()", err)
+            return []
+
+    def _log_many(
+        self, messages: Any, prompts: Any, completions: Any, rewards: Any, reward: object, group: object,
+        version: object, columns: Mapping[str, object],
+    ) -> list[str]:  # fmt: skip
+        if messages is None:
+            texts = list(completions if completions is not None else ())
+            n = len(texts)
+            given = self._column("log_many", "prompts", None if prompts is None else list(prompts), n)
+            talks = [(prompt, [{"role": "assistant", "text": text}]) for prompt, text in zip(given, texts, strict=True)]
+        else:
+            talks = [conversation(talk) for talk in messages]
+            n = len(talks)
+        if not n:
+            return []
+        cells: dict[str, Any] = {**columns, "group": group, "reward": reward}
+        if hasattr(rewards, "items"):
+            cells["rewards"] = rewards
+        elif rewards is not None and reward is None:
+            cells["reward"] = rewards
+        by_name = self._by_name("log_many", cells, n)
+        parts = [name for name in by_name if name.startswith("rewards/")]
+        first, last = version if isinstance(version, tuple) and len(version) == 2 else (version, None)
+        bounds = [self._column("log_many", "policy_version", bound, n) for bound in (first, last)]
+        firsts, lasts = ([None] * n if bound is None else bound for bound in bounds)
+        out: dict[str, list[Row]] = {"turns": [], "tokens": [], "rollouts": []}
+
+        def put(table: str, row: Row) -> None:
+            out[table].append(row)
+
+        ids = []
+        for index, (task, turns) in enumerate(talks):
+            own = {name: column[index] for name, column in by_name.items()}
+            rollout = OpenRollout(self._rows, self._new_id(), put)
+            ids.append(rollout.id)
+            own["task_id"] = self._rows.task(task, own.get("task_id"), own.pop("env", None), own.pop("tools", None))
+            rollout.reward(**{name[8:]: own.pop(name) for name in parts})
+            lists = {name: own.pop(name) for name in _OF_A_TURN if name in own}
+            rollout.begin((firsts[index], lasts[index]), own)
+            spoken = [n for n, turn in enumerate(turns) if turn["role"] == "assistant"]
+            if spoken:
+                turns[spoken[-1]] = {**lists, **turns[spoken[-1]]}
+            for turn in turns:
+                rollout.turn(turn.pop("role"), turn.pop("text"), **turn)
+            rollout.end()
+        for table, rows in out.items():
+            self._rows.write(table, rows)
+        return ids
+
+    # -- what becomes of them
+
+    def trained(
+        self,
+        ids: object,
+        *,
+        advantage: object = None,
+        trained_version: object = None,
+        gradient_step: int | None = None,
+        **columns: object,
+    ) -> None:
+        """Report that rollouts were trained on; in any process of the run, whichever made them.
+
+        Args:
+          ids: of the rollouts, a list or one.
+          advantage: n numbers, or one for all, as all that follow.
+          trained_version: the version that the update changes; its distance to the version that generated is the
+            `staleness` that readers show.
+          gradient_step: the clock of the update.
+          columns: further columns of `fates` (`ratio_mean`, `ratio_max`, `clipped`, `gap_mean`, `gap_max`, `kl`,
+            `weight`, `epoch`, `in_queue`, …); lists for each rollout (`trainer_logprobs`, `entropy`, `advantages`,
+            `mask`: one number a token of the whole rollout) go to `tokens`.
+        """
+        more = {"advantage": advantage, "trained_version": trained_version, "gradient_step": gradient_step}
+        self._fate("trained", ids, {**columns, **more, "used": True})
+
+    def dropped(self, ids: object, *, reason: object = None, **columns: object) -> None:
+        """Report that rollouts were not trained on.
+
+        Args:
+          ids: of the rollouts, a list or one.
+          reason: why, for each or for all: zero_std, stale, overlong, error, unscorable, surplus, cancelled, or a word
+            of your own.
+          columns: further columns of `fates`, and clocks.
+        """
+        self._fate("dropped", ids, {**columns, "reason": reason, "used": False})
+
+    def _fate(self, verb: str, ids: Any, columns: dict[str, object]) -> None:
+        try:
+            names = [str(name) for name in (ids if is_column(ids) else [ids])]
+            if not names:
+                return
+            self._look_at(verb, names)
+            by_name = self._by_name(verb, columns, len(names))
+            late = {name: by_name.pop(name) for name in _LATE_LISTS if name in by_name}
+            fates, tokens = [], []
+            for index, name in enumerate(names):
+                own = {column: cells[index] for column, cells in by_name.items()}
+                fates.append(self._rows.cells("fates", {**own, "rollout_id": name}))
+                self._measure(verb, *fates[-1])
+                lists = {column: cells[index] for column, cells in late.items() if cells[index] is not None}
+                if lists:
+                    tokens.append(self._rows.cells("tokens", {**lists, "rollout_id": name}))
+                    tokens[-1][1].update(fates[-1][1])
+            self._rows.write("fates", fates)
+            self._rows.write("tokens", tokens)
+        except LoggingFailed:
+            raise
+        except Exception as err:
+            if is_foreign(err):
+                raise
+            reported(self._run, f"{verb}()", err)
+
+    def _measure(self, verb: str, fate: dict[str, Any], clocks: Mapping[str, int]) -> None:
+        """Fill in the staleness of a fate whose two versions are given; readers join the others."""
+        version, trained = clocks.get("policy_version"), fate.get("trained_version")
+        if version is not None and trained is not None:
+            fate.setdefault("staleness", trained - version)
+        if fate.get("staleness", 0) < 0:
+            self._run.count(
+                "rollout_version",
+                1,
+                f"run.rollouts.{verb}(): rollout {fate['rollout_id']} has the staleness {fate['staleness']}: it was "
+                "trained by an older version than the one that generated it; both were kept as given",
+            )
+
+    def _look_at(self, verb: str, names: list[str]) -> None:
+        """Count ids that no rollout can have; whether one of another process exists is known to readers alone."""
+        unknown = []
+        for name in names:
+            found = _ID.fullmatch(name)
+            own = found is not None and self._pid == os.getpid() and name.startswith(f"{self._prefix}-")
+            if found is None or (own and int(found[1]) >= self._given):
+                unknown.append(name)
+        if unknown:
+            self._run.count(
+                "unknown_rollout",
+                len(unknown),
+                f"run.rollouts.{verb}(): there is no rollout {unknown[0]!r:.80}; pass the ids that begin() and "
+                "log_many() gave. What was reported of it is kept in the table fates",
+            )
+
+    # -- columns
+
+    def _by_name(self, verb: str, columns: Mapping[str, object], n: int) -> dict[str, Any]:
+        """{name: n values}, names of nested dicts joined with "/"."""
+        flat = ((name, self._column(verb, name, value, n)) for name, value in flatten(columns) if value is not None)
+        return {name: column for name, column in flat if column is not None}
+
+    def _column(self, verb: str, name: str, value: Any, n: int) -> Any:
+        if value is None:
+            return [None] * n
+        if n == 1 and name in (*_LATE_LISTS, *_OF_A_TURN) and _is_one_list(value):
+            value = [value]
+        return BatchColumns(self._run, f"run.rollouts.{verb}", "rollout_columns").column(name, value, n)
+
+
+def _is_one_list(value: Any) -> bool:
+    """Whether a value is the list of a single rollout, not a list of lists."""
+    cells = numbers(value)
+    return cells is not None

@@ -1,0 +1,74 @@
+"""`rollbook alerts`."""
+
+from __future__ import annotations
+
+import re
+import time
+from datetime import UTC, datetime
+
+import click
+
+from rollbook.cli.find import dir_option, find_runs, format_options
+from rollbook.cli.fitted_table import print_fitted, terminal_width
+from rollbook.cli.output import ago, print_rows, remark
+
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_LEVELS = {"never": (), "warn": ("warn", "fail"), "fail": ("fail",)}
+
+
+@click.command()
+@click.argument("runs", metavar="[RUNS]", default="")
+@dir_option
+@click.option("--since", default=None, help='"30m", "2h", "1d" ago; or a time: ISO 8601 or unix seconds.')
+@click.option("--where", default=None, help="Condition on runs, such as \"status = 'running'\".")
+@click.option(
+    "--fail-on",
+    type=click.Choice(list(_LEVELS)),
+    default="never",
+    show_default=True,
+    help="Exit with 1 if an alert of this level or a higher one is listed.",
+)
+@format_options
+def alerts(
+    runs: str, root: str, since: str | None, where: str | None, fail_on: str, as_json: bool, as_csv: bool
+) -> None:
+    """List what health rules found in runs, oldest first.
+
+    \b
+    Examples:
+      rollbook alerts last
+      rollbook alerts cartpole --since 30m --json
+      rollbook alerts --where "status = 'running'" --fail-on fail
+    """
+    from rollbook.runs.alerts import alerts_of
+
+    rows = alerts_of(find_runs(runs, root, where), None if since is None else _moment(since))
+    if as_json or as_csv:
+        print_rows(rows, as_json=as_json, as_csv=as_csv, columns=None if rows else ())
+    elif rows:
+        lines = [{**row, "when": ago(row["seconds"]), "run": f"{row['project']}/{row['name']}"} for row in rows]
+        print_fitted(lines, ["when", "level", "run", "rule", "key", "message"], width=terminal_width())
+    else:
+        remark("no alerts")
+    if any(row["level"] in _LEVELS[fail_on] for row in rows):
+        raise SystemExit(1)
+
+
+def _moment(text: str) -> float:
+    """A time in unix seconds."""
+    span = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text.strip())
+    if span:
+        return time.time() - float(span.group(1)) * _UNITS[span.group(2)]
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} cannot be read as a time. Write 30m, 2h or 1d to count back from now, an ISO 8601 time, "
+            "or unix seconds",
+            param_hint="--since",
+        ) from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -1,0 +1,1 @@
+"""What other tools wrote, and back: importers of their runs, data sets of trajectories."""

@@ -1,0 +1,454 @@
+"""Recorded trajectories of a run, one episode and agent at a time, in bounded memory.
+
+    for trajectory in StepSource(book):
+        trajectory.columns["obs"], trajectory.columns["reward"], trajectory.last["obs"]
+
+A first pass over some columns finds where each episode's rows lie; a second one reads the row groups that hold them,
+keeping a few. So the memory is that of one episode and some row groups, however large the run is. What can be done for
+a row group at once (decoding, looking for gaps) is; an episode then is a slice of each of its columns.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rollbook.book.metrics import chosen, identity
+from rollbook.book.pieces import BadPiece, Piece
+from rollbook.errors import BadInput, RollbookWarning
+from rollbook.formats.datasets._cells import Cells, as_space, is_ragged, join_cells, leaves_of, tree_of
+from rollbook.formats.datasets._groups import Group, Places, cut, joined, words_of
+from rollbook.ground.array_types import NDArray
+from rollbook.storage.columns import to_numpy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.book.book import Book
+    from rollbook.storage.history import Attempts
+
+__all__ = ["StepSource", "Trajectory"]
+
+_IDENTITY = ("attempt", "writer", "lane", "scope", "at")
+_INDEXED = ["episode_id", "agent", "reward", "action", "time", "seq", *_IDENTITY]
+
+
+class Trajectory:
+    """What one agent did in one episode.
+
+    Attributes:
+      episode_id, agent: whose; agent is "" where there is only one.
+      t: [n] the steps' numbers, and columns: name -> n cells, for the n steps that have an action or a reward.
+      last: name -> one cell: the observation after the last step, {} if it was not recorded.
+      times: [n] unix ns.
+      row: the episode's row in `episodes`, {} if it has none; made when it is asked for.
+    """
+
+    __slots__ = ("_is_whole", "_row", "agent", "columns", "episode_id", "last", "t", "times")
+
+    def __init__(
+        self,
+        episode_id: str,
+        agent: str,
+        t: NDArray,
+        columns: dict[str, Cells],
+        last: dict[str, Any],
+        times: NDArray,
+        row: dict[str, Any] | Callable[[], dict[str, Any]],
+        is_whole: bool | None = None,
+    ) -> None:
+        self.episode_id, self.agent, self.t, self.columns = episode_id, agent, t, columns
+        self.last, self.times = last, times
+        self._row, self._is_whole = row, is_whole
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    @property
+    def row(self) -> dict[str, Any]:
+        if callable(self._row):
+            self._row = self._row()
+        return self._row
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no step is missing: t runs from 0 without a gap."""
+        if self._is_whole is None:
+            n = len(self.t)
+            self._is_whole = n > 0 and self.t[0] == 0 and self.t[-1] == n - 1 and bool((self.t[1:] > self.t[:-1]).all())
+        return bool(self._is_whole)
+
+    def with_columns(self, columns: dict[str, Cells]) -> Trajectory:
+        """The same steps with other columns."""
+        return Trajectory(
+            self.episode_id, self.agent, self.t, columns, self.last, self.times, self._row, self._is_whole
+        )
+
+    def column(self, name: str, default: object) -> Any:
+        """n numbers of a column, or `default` n times."""
+        cells = self.columns.get(name)
+        if cells is None:
+            return np.full(len(self), default)
+        return cells if isinstance(cells, np.ndarray) else np.asarray(cells)
+
+    def observations(self, space: object = None) -> Any:
+        """All n + 1 observations (n where the last one is not known), as the space has them, else nested by name."""
+        leaves = leaves_of(self.columns, "obs")
+        ends = leaves_of(self.last, "obs") or leaves_of({k: v[-1] for k, v in self.columns.items()}, "next_obs")
+        if ends:
+            leaves = _with_end(leaves, ends, len(self), space)
+        return tree_of(leaves) if space is None else as_space(leaves, space, "observations")
+
+    def next_observations(self, space: object = None) -> Any:
+        """The n observations after each step: as recorded, else each step's successor. One fewer without a last one."""
+        leaves = leaves_of(self.columns, "next_obs")
+        if not leaves:
+            ends = leaves_of(self.last, "obs")
+            leaves = {path: cells[1:] for path, cells in leaves_of(self.columns, "obs").items()}
+            if ends:
+                leaves = _with_end(leaves, ends, len(self) - 1, space)
+        return tree_of(leaves) if space is None else as_space(leaves, space, "next observations")
+
+    def actions(self, space: object = None) -> Any:
+        """The n actions, as the space has them, else nested by name."""
+        leaves = leaves_of(self.columns, "action")
+        return tree_of(leaves) if space is None else as_space(leaves, space, "actions")
+
+
+def _with_end(leaves: dict[str, Any], ends: dict[str, Any], n: int, space: object) -> dict[str, object]:
+    """The n cells of each leaf and the one at the end. A leaf without an end is left out, unless its parts may go."""
+    if space is None or not is_ragged(space):
+        return {path: join_cells(cells, _one(ends[path])) for path, cells in leaves.items() if path in ends}
+    return {path: [*leaves.get(path, [None] * n), ends.get(path)] for path in dict.fromkeys([*leaves, *ends])}
+
+
+def _one(cell: object) -> Cells:
+    return np.asarray(cell)[None] if isinstance(cell, (np.ndarray, np.generic)) else [cell]
+
+
+class StepSource:
+    """The trajectories of a book.
+
+    Args:
+      book: the run.
+      episodes: only these ids, in this order; or a function of an episode's row (a dict) that says yes or no; None:
+        all. An episode that is still under way has no row yet: the function is given its `episode_id`, its `scope` and
+        `complete` = False, and where it asks for more than that the answer is no.
+      agents: only these; None: all.
+      attempts: which lives of the run; see `Book.metrics`.
+      cache_bytes: decoded row groups that are kept.
+    Raises:
+      BadInput: no trajectory was recorded, or none that was asked for.
+    """
+
+    def __init__(
+        self,
+        book: Book,
+        *,
+        episodes: Sequence[str] | Callable[[dict[str, Any]], bool] | None = None,
+        agents: Sequence[str] | None = None,
+        attempts: Attempts = "effective",
+        cache_bytes: int = 128 * 1024 * 1024,
+    ) -> None:
+        self.book, self._attempts, self._cache_bytes = book, attempts, cache_bytes
+        self._rows = _EpisodeRows(book.episodes(attempts))
+        self._pieces: list[Piece] = []
+        self._spans: dict[tuple[str, str], list[_Span]] = {}
+        self._acting: set[tuple[str, str]] = set()
+        self._orders: dict[tuple[int, int], NDArray] = {}
+        self._scopes: dict[str, str] = {}
+        self._damaged: dict[str, int] = {}
+        self._cache: OrderedDict[tuple[int, int], Group] = OrderedDict()
+        self._index()
+        self.keys = self._wanted(episodes, agents)
+        if not self.keys:
+            self._warn()
+            raise BadInput(
+                f"{book.path} holds no trajectory{' of those asked for' if self._spans else ''}: record some with "
+                "RecordEpisodes(env, scope, steps='every 10') or TransitionRecorder"
+            )
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __iter__(self) -> Iterator[Trajectory]:
+        for key, group, places in self.located():
+            yield self.cut(key, group, places)
+
+    def located(self) -> Iterator[tuple[Key, Group, Places]]:
+        """Whose trajectory comes next, and where its steps lie: for what can be done for a whole group at once."""
+        for key in self.keys:
+            try:
+                where = self._find(key)
+            except BadPiece as bad:
+                self.book.files.report(bad)
+                self._damaged[bad.path] = self._damaged.get(bad.path, 0) + 1
+                continue
+            if where is not None:
+                yield key, *where
+        self._warn()
+
+    def _warn(self) -> None:
+        """Report what was left out because files are damaged."""
+        for path, episodes in self._damaged.items():
+            lost = f"{episodes} trajectories" if episodes else "steps"
+            warnings.warn(
+                f"{path} is damaged: {lost} of it were left out. `rollbook verify` names what is damaged",
+                RollbookWarning,
+                stacklevel=3,
+            )
+        self._damaged.clear()
+
+    def row(self, episode_id: str) -> dict[str, Any]:
+        """The episode's row in `episodes`, {} if it has none."""
+        return self._rows.get(episode_id)
+
+    @property
+    def agents(self) -> list[str]:
+        """The agents that have trajectories, sorted; [""] where there is only one."""
+        return sorted({agent for _, agent in self.keys})
+
+    def space(self, what: str, agent: str = "") -> Any:
+        """The space that was written down when the environment was recorded, or None.
+
+        Args:
+          what: "observation" or "action".
+        """
+        from rollbook.capture.episodes.spaces import space_from
+
+        name = f"env/{what}_space" + (f"/{agent}" if agent else "")
+        texts = self.book.text(name)
+        spaces = texts["text"].to_pylist() if texts.num_rows else []
+        return space_from(spaces[-1]) if spaces else None
+
+    def env_id(self) -> str | None:
+        """The id of the environment, as it was written down."""
+        texts = self.book.text("env/id")
+        return str(texts["text"].to_pylist()[-1]) if texts.num_rows else None
+
+    # -- inside
+
+    def _wanted(self, episodes: Any, agents: Sequence[str] | None) -> list[tuple[str, str]]:
+        keys = [key for key in self._spans if agents is None or key[1] in agents]
+        if episodes is None:
+            return keys
+        if callable(episodes):
+            said = {key: self._is_chosen(key[0], episodes) for key in keys}
+            return [key for key in keys if said[key]]
+        order = {str(name): place for place, name in enumerate(episodes)}
+        return sorted((key for key in keys if key[0] in order), key=lambda key: order[key[0]])
+
+    def _is_chosen(self, episode_id: str, says: Callable[[dict[str, Any]], bool]) -> bool:
+        row = self._rows.get(episode_id)
+        if row:
+            return bool(says(row))
+        try:
+            return bool(says({"episode_id": episode_id, "scope": self._scopes.get(episode_id, ""), "complete": False}))
+        except (KeyError, TypeError):  # it asks for what is known at the end alone
+            return False
+
+    def _index(self) -> None:
+        """Find each episode's rows: some columns of everything, and only where they begin and end is kept."""
+
+        def work(tables: dict[str, list[Piece]]) -> None:
+            pieces = tables["steps"]
+            history = self.book.context(pieces, self._attempts).history
+            self._pieces, self._spans = list(pieces), {}
+            self._orders.clear()
+            self._cache.clear()
+            for number, piece in enumerate(self._pieces):
+                for group in _groups(piece):
+                    try:
+                        table = piece.read(_INDEXED, group)
+                    except BadPiece as bad:
+                        self.book.files.report(bad)
+                        self._damaged.setdefault(bad.path, 0)
+                        continue
+                    mask = None
+                    if not history.chooses_all(self._attempts):
+                        mask = chosen(identity(table, piece.meta), history, self._attempts)
+                    self._add_spans(table, mask, number, 0 if group is None else group[0])
+
+        self.book.files.read(["steps"], work)
+        self._spans = {key: spans for key, spans in self._spans.items() if key in self._acting}
+
+    def _add_spans(self, table: pa.Table, mask: NDArray | None, piece: int, group: int) -> None:
+        """The rows of each episode and agent in a row group, as a stretch of them.
+
+        Where episodes are interleaved (several environments at once), the group is read in an order that has each one's
+        rows together.
+        """
+        n = table.num_rows
+        if not n or "episode_id" not in table.column_names:
+            return
+        ids, id_words = words_of(table["episode_id"])
+        agents, agent_words = words_of(table["agent"]) if "agent" in table.column_names else (None, [""])
+        acts = np.zeros(n, dtype=bool)
+        for name in ("reward", "action"):
+            if name in table.column_names:
+                acts |= _acts(table[name])
+        keys = ids if agents is None else ids * len(agent_words) + agents
+        order = None
+        if mask is not None:
+            chosen = np.flatnonzero(mask)
+            if len(chosen) != n:
+                keys, acts, order = keys[chosen], acts[chosen], chosen
+        edges = _edges(keys)
+        if len(edges) - 1 != len(np.unique(keys)):
+            together = np.argsort(keys, kind="stable")
+            keys, acts, order = keys[together], acts[together], together if order is None else order[together]
+            edges = _edges(keys)
+        if order is not None:
+            self._orders[piece, group] = order
+        if not len(keys):
+            return
+        acting = np.logical_or.reduceat(acts, edges[:-1]).tolist()
+        firsts = keys[edges[:-1]].tolist()
+        scopes = _scopes(table, self._pieces[piece])
+        for place, (start, stop) in enumerate(pairwise(edges.tolist())):
+            episode, agent = divmod(firsts[place], len(agent_words)) if agents is not None else (firsts[place], 0)
+            key = (id_words[episode], agent_words[agent])
+            self._spans.setdefault(key, []).append((piece, group, start, stop))
+            if acting[place]:
+                self._acting.add(key)
+            if key[0] not in self._rows:
+                self._scopes[key[0]] = scopes(start if order is None else int(order[start]))
+
+    def _find(self, key: Key) -> tuple[Group, Places] | None:
+        for _ in range(8):
+            try:
+                return self._locate(self._spans[key])
+            except FileNotFoundError:  # a part was merged into another one meanwhile
+                self._index()
+        raise BadInput(f"{self.book.path}: its files are being replaced all the time; export it when it is finished.")
+
+    def _group(self, number: int, group: int) -> Group:
+        cells = self._cache.get((number, group))
+        if cells is None:
+            piece = self._pieces[number]
+            table = piece.read(None, None if piece.part is None else [group])
+            fields = piece.meta.get("fields") or {}
+            odd = {name for name, more in fields.items() if more.get("rollbook") == "json"}
+            cells = Group(table, odd, self._orders.get((number, group)), skip=self.book.clocks)
+            self._cache[number, group] = cells
+            while len(self._cache) > 1 and sum(held.nbytes for held in self._cache.values()) > self._cache_bytes:
+                self._cache.popitem(last=False)
+        else:
+            self._cache.move_to_end((number, group))
+        return cells
+
+    def _locate(self, spans: list[_Span]) -> tuple[Group, Places] | None:
+        """Where the steps of an episode lie; None without any."""
+        if len(spans) == 1:
+            piece, number, start, stop = spans[0]
+            group = self._group(piece, number)
+        else:
+            groups = [self._group(piece, number) for piece, number, _, _ in spans]
+            group = joined([part.stretch(span[2], span[3]) for part, span in zip(groups, spans, strict=True)])
+            start, stop = 0, len(group)
+        places = group.places(start, stop)
+        return None if places is None else (group, places)
+
+    def cut(self, key: Key, group: Group, places: Places) -> Trajectory:
+        """The trajectory whose steps lie there, as copies."""
+        columns: dict[str, Cells] = {}
+        last: dict[str, object] = {}
+        start, stop, end, in_order = places.start, places.stop, places.end, places.rows is None
+        for name, column in group.columns.items():
+            if in_order and isinstance(column.cells, np.ndarray) and column.count(start, stop) == stop - start:
+                columns[name] = column.cells[start:stop].copy()
+                continue
+            cells = cut(column, places)
+            if cells is not None:
+                columns[name] = cells
+        if end is not None:
+            last = {name: column.one(end) for name, column in group.observed if column.is_there(end)}
+        t = _at(group.t, places)
+        is_whole = bool(t[0] == 0) if in_order else None  # then the numbers run on without a break
+        row = partial(self._rows.get, key[0])
+        return Trajectory(key[0], key[1], t, columns, last, _at(group.times, places), row, is_whole)
+
+
+Key = tuple[str, str]
+"""Episode and agent."""
+
+_Span = tuple[int, int, int, int]
+"""Where consecutive rows of one episode and agent lie: piece, row group, and from which row to which."""
+
+
+def _at(values: NDArray, places: Places) -> NDArray:
+    return values[places.start : places.stop].copy() if places.rows is None else values[places.rows]
+
+
+class _EpisodeRows:
+    """The rows of `episodes` by id, made when they are asked for, without what they do not say."""
+
+    def __init__(self, table: pa.Table) -> None:
+        columns = {name: _listed(table[name]) for name in table.column_names if table[name].null_count < len(table)}
+        self._always = tuple(name for name in columns if not table[name].null_count)
+        self._values = list(zip(*(columns[name] for name in self._always), strict=True))
+        self._sometimes = [(name, values) for name, values in columns.items() if table[name].null_count]
+        ids = columns.get("episode_id", [None] * table.num_rows)
+        self._places = {str(episode_id): place for place, episode_id in enumerate(ids)}
+
+    def __contains__(self, episode_id: str) -> bool:
+        return episode_id in self._places
+
+    def get(self, episode_id: str) -> dict[str, Any]:
+        """The row of an episode; {} if it has none."""
+        place = self._places.get(episode_id)
+        if place is None:
+            return {}
+        row = dict(zip(self._always, self._values[place], strict=True))
+        for name, values in self._sometimes:
+            if (value := values[place]) is not None:
+                row[name] = value
+        return row
+
+
+def _listed(column: pa.ChunkedArray) -> Sequence[object]:
+    """A column as Python values; times as datetimes, for which pyarrow itself would load pandas."""
+    if not pa.types.is_timestamp(column.type):
+        return column.to_pylist()  # type: ignore[no-any-return]
+    values, valid = to_numpy(column)
+    times = [datetime.fromtimestamp(nanos / 1e9, UTC) for nanos in values.tolist()]
+    if valid is None:
+        return times
+    return [time if there else None for time, there in zip(times, valid.tolist(), strict=True)]
+
+
+def _edges(keys: NDArray) -> NDArray:
+    """Where stretches of equal keys begin, and the end."""
+    return np.concatenate([[0], np.flatnonzero(np.diff(keys)) + 1, [len(keys)]]) if len(keys) else np.zeros(1, np.int64)
+
+
+def _acts(column: pa.ChunkedArray) -> NDArray:
+    if not _is_nested(column.type):
+        _, valid = to_numpy(column)
+        return np.ones(len(column), dtype=bool) if valid is None else valid
+    acts: NDArray = np.ones(len(column), dtype=bool) if not column.null_count else to_numpy(column.is_valid())[0]
+    return acts
+
+
+def _scopes(table: pa.Table, piece: Piece) -> Callable[[int], str]:
+    """The scope of a row of a table."""
+    if "scope" not in table.column_names:
+        constant = str((piece.meta.get("constants") or {}).get("scope") or piece.meta.get("scope") or "")
+        return lambda row: constant
+    column = table["scope"]
+    return lambda row: str(column[row].as_py() or "")
+
+
+def _groups(piece: Piece) -> list[list[int] | None]:
+    return [None] if piece.part is None else [[i] for i in range(len(piece.part.row_groups))]
+
+
+def _is_nested(kind: pa.DataType) -> bool:
+    return not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))

@@ -1,0 +1,270 @@
+"""Minari data sets: trajectories of a run as one, and one back into a run.
+
+    to_minari(book, "cartpole/ppo-v0", algorithm_name="PPO", author="me")
+    from_minari("cartpole/ppo-v0", run)
+
+Written through `minari.create_dataset_from_buffers`, one episode in memory at a time. Pictures are stored without loss.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import shutil
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rollbook.errors import BadInput
+from rollbook.formats.datasets._cells import tree_of
+from rollbook.formats.datasets._replay import Replay, flat_tree
+from rollbook.formats.datasets._source import StepSource, Trajectory
+from rollbook.formats.datasets._whole import Exported, whole_trajectories
+from rollbook.ground.optional import need
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.book.book import Book
+    from rollbook.protocols import Recorder
+
+__all__ = ["from_minari", "to_minari"]
+
+
+def to_minari(
+    book: Book,
+    dataset_id: str,
+    *,
+    episodes: Sequence[str] | Callable[[dict[str, Any]], bool] | None = None,
+    agent: str | None = None,
+    observation_space: object = None,
+    action_space: object = None,
+    env: object = "recorded",
+    infos: bool = True,
+    told: Exported | None = None,
+    **metadata: object,
+) -> Any:
+    """Write the trajectories of a run as a Minari data set in the local database.
+
+    Args:
+      dataset_id: "namespace/name-v0". With several agents each gets a data set of its own: "namespace/name-<agent>-v0".
+      episodes: ids, or a function of an episode's row; None: all that have trajectories.
+      agent: only this one.
+      observation_space, action_space: the spaces; None: those that were written down when the environment was recorded.
+      env: an id, a spec or an environment that can be made from the data set again; "recorded": the one recorded, if
+        gymnasium knows its id; None: none.
+      infos: keep infos that are there at every step. Minari has one for the reset too, which is not recorded: NaN, 0,
+        False or "" stand there.
+      told: counts what was written and left out.
+      metadata: algorithm_name, author, author_email, code_permalink, description, data_format, … as
+        `create_dataset_from_buffers` takes them.
+    Returns:
+      The `MinariDataset`, or with several agents a dict of them.
+    Raises:
+      BadInput: nothing to write, spaces that are not known, or an id that is taken or that Minari refuses.
+      MissingExtra: Minari is not installed.
+    """
+    minari = need("minari", extra="minari", why="to_minari()")
+    source = StepSource(book, episodes=episodes, agents=None if agent is None else [agent])
+    told = told if told is not None else Exported()
+    made = {}
+    for name in source.agents:  # before anything is written: an id that Minari refuses spoils its whole database
+        _check_id(_id_of(dataset_id, name) if name and agent is None else dataset_id)
+    for name in source.agents:
+        own_id = _id_of(dataset_id, name) if name and agent is None else dataset_id
+        if _place(own_id).exists():
+            raise BadInput(
+                f"to_minari(…, {own_id!r}): there is a data set of that id. Choose another version, or delete it with "
+                f"minari.delete_dataset({own_id!r})."
+            )
+        spaces = (
+            _space(source, observation_space, "observation", name),
+            _space(source, action_space, "action", name),
+        )
+        buffers = _buffers(source, name, spaces, infos, told)
+        made[name] = _create(minari, own_id, buffers, spaces, _spec(source, env), metadata)
+    return made if len(made) > 1 else next(iter(made.values()))
+
+
+def _check_id(dataset_id: str) -> None:
+    """Raises BadInput for an id that Minari would refuse when half of it is written."""
+    from minari.dataset.minari_dataset import parse_dataset_id
+
+    try:
+        parse_dataset_id(dataset_id)
+    except (ValueError, TypeError) as err:
+        raise BadInput(
+            f"to_minari(…, {dataset_id!r}): {err} Use namespace/name-v0; each part is letters, digits, - and _, a "
+            "namespace has two characters or more."
+        ) from None
+
+
+def _place(dataset_id: str) -> Path:
+    """The folder of a data set, which exists when the id is taken."""
+    from minari.storage.datasets_root_dir import get_dataset_path
+
+    return Path(get_dataset_path(dataset_id))
+
+
+def _create(
+    minari: Any, dataset_id: str, buffers: object, spaces: tuple[object, object], env: object, metadata: Any
+) -> object:
+    taken = inspect.signature(minari.create_dataset_from_buffers).parameters
+    options = dict(metadata)
+    if "jpeg_encoding" in taken:
+        options.setdefault("jpeg_encoding", False)  # JPEG would lose some of every picture
+    if "data_format" not in options and not _has("h5py"):
+        options["data_format"] = "arrow"
+    try:
+        with warnings.catch_warnings():  # about metadata that was not given
+            warnings.simplefilter("ignore")
+            return minari.create_dataset_from_buffers(
+                dataset_id,
+                buffer=buffers,
+                env=env,
+                observation_space=spaces[0],
+                action_space=spaces[1],
+                **options,
+            )
+    except BaseException:
+        shutil.rmtree(_place(dataset_id), ignore_errors=True)  # half of one; it was not there before
+        raise
+
+
+def _buffers(
+    source: StepSource, agent: str, spaces: tuple[object, object], infos: bool, exported: Exported
+) -> Iterator[object]:
+    from minari.data_collector import EpisodeBuffer
+
+    for trajectory in whole_trajectories(source, exported, agent):
+        row = trajectory.row
+        options = row.get("options")
+        yield EpisodeBuffer(
+            seed=row.get("seed"),
+            options=json.loads(options) if options else None,
+            observations=trajectory.observations(spaces[0]),
+            actions=trajectory.actions(spaces[1]),
+            rewards=trajectory.column("reward", 0.0).astype(np.float64),
+            terminations=trajectory.column("terminated", False).astype(bool),
+            truncations=trajectory.column("truncated", False).astype(bool),
+            infos=_infos(trajectory) if infos else None,
+        )
+
+
+_AT_RESET: dict[str, object] = {"f": np.nan, "i": 0, "u": 0, "b": False}
+
+
+def _infos(trajectory: Trajectory) -> object:
+    """Infos that are there at every step, with a placeholder for the reset's."""
+    infos: dict[str, object] = {}
+    for name, cells in trajectory.columns.items():
+        path = name.removeprefix("info/")
+        if path == name:
+            continue
+        if isinstance(cells, np.ndarray) and cells.dtype.kind in _AT_RESET:
+            first = np.full((1, *cells.shape[1:]), _AT_RESET[cells.dtype.kind], dtype=cells.dtype)
+            joined = np.concatenate([first, cells])
+            # As Minari's own collector has them: its Arrow storage cannot read back an array of one axis.
+            infos[path] = joined if joined.ndim > 1 else list(joined)
+        elif cells and all(isinstance(cell, str) for cell in cells):
+            infos[path] = ["", *cells]
+    tree = tree_of(infos) if infos else None
+    return tree if isinstance(tree, dict) else None
+
+
+def _space(source: StepSource, given: object, what: str, agent: str) -> object:
+    if isinstance(given, dict):  # by agent
+        given = given.get(agent)
+    space = given if given is not None else source.space(what, agent)
+    if space is None:
+        raise BadInput(
+            f"to_minari(): the {what} space of {source.book.path} was not written down (only wrappers do that); pass "
+            f"{what}_space=."
+        )
+    return space
+
+
+def _spec(source: StepSource, env: object) -> object:
+    if env != "recorded":
+        return env
+    name = source.env_id()
+    if not name or source.agents != [""]:
+        return None
+    try:
+        gymnasium = need("gymnasium", extra="gym", why="to_minari()")
+        spec = gymnasium.spec(name)
+        gymnasium.make(spec).close()
+        return spec
+    except Exception:  # not registered here, or it needs a package that is not here: the data set does without
+        return None
+
+
+def _id_of(dataset_id: str, agent: str) -> str:
+    stem, dash, version = dataset_id.rpartition("-v")
+    safe = "".join(c if c.isalnum() or c == "_" else "_" for c in agent)
+    return f"{stem}-{safe}-v{version}" if dash and version.isdigit() else f"{dataset_id}-{safe}"
+
+
+def _has(module: str) -> bool:
+    from importlib.util import find_spec
+
+    return find_spec(module) is not None
+
+
+def from_minari(
+    dataset: Any, recorder: Recorder, *, episodes: Sequence[int] | None = None, agent: str = "", prefix: str = ""
+) -> Exported:
+    """Write a Minari data set into a run, one episode in memory at a time.
+
+    Args:
+      dataset: a `MinariDataset`, or the id of one in the local database.
+      recorder: a run or a scope.
+      episodes: indices; None: all.
+      agent: written as the agent of every step.
+      prefix: begins every episode's id in the run; the data set's id if not given.
+    Raises:
+      MissingExtra: Minari is not installed.
+    """
+    if isinstance(dataset, str):
+        dataset = need("minari", extra="minari", why="from_minari()").load_dataset(dataset)
+    replay = Replay(recorder)
+    spec = getattr(dataset, "env_spec", None)
+    replay.spaces(dataset.observation_space, dataset.action_space, agent, getattr(spec, "id", None))
+    begins = prefix or str(dataset.spec.dataset_id)
+    for episode in dataset.iterate_episodes(episodes):
+        replay.add(_trajectory(episode, f"{begins}#{episode.id}", agent, dataset))
+    replay.finish()
+    return Exported(replay.episodes, replay.steps)
+
+
+def _trajectory(episode: Any, episode_id: str, agent: str, dataset: Any) -> Trajectory:
+    n = len(episode.rewards)
+    observations: dict[str, Any] = {}
+    flat_tree("obs", episode.observations, observations)
+    columns: dict[str, Any] = {}
+    flat_tree("action", episode.actions, columns)
+    infos: dict[str, Any] = {}
+    if episode.infos:
+        flat_tree("info", episode.infos, infos)
+    for name, cells in infos.items():
+        if len(cells) in (n, n + 1):
+            columns[name] = _texts(cells[len(cells) - n :])
+    columns.update(
+        reward=np.asarray(episode.rewards, dtype=np.float64),
+        terminated=np.asarray(episode.terminations, dtype=bool),
+        truncated=np.asarray(episode.truncations, dtype=bool),
+    )
+    last = {name: cells[n] for name, cells in observations.items() if len(cells) > n}
+    columns.update({name: cells[:n] for name, cells in observations.items()})
+    facts: dict[str, Any] = next(iter(dataset.storage.get_episode_metadata([episode.id])), {})
+    row = {"seed": facts.get("seed"), "options": json.dumps(facts["options"]) if facts.get("options") else None}
+    return Trajectory(episode_id, agent, np.arange(n), columns, last, np.zeros(n, dtype=np.int64), row)
+
+
+def _texts(cells: Any) -> object:
+    """HDF5 gives texts as bytes."""
+    if len(cells) and isinstance(cells[0], bytes):
+        return [cell.decode("utf-8", "backslashreplace") for cell in cells]
+    return cells

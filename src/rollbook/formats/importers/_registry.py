@@ -1,0 +1,77 @@
+"""The importers by name. A new one is one file and one line here.
+
+A package of its own offers one as an entry point in the group `rollbook.importers`, named like the format and pointing
+at its class. Nothing is imported before it is asked for.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rollbook.errors import BadInput
+from rollbook.ground.registry import Registry, summary_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import os
+
+    from rollbook.protocols import Importer
+
+__all__ = ["GROUP", "choose", "make", "names", "patterns", "summary"]
+
+GROUP = "rollbook.importers"
+
+_IMPORTERS = {
+    "wandb": "wandb:Wandb",
+    "mlflow": "mlflow:MLflow",
+    "jsonl": "jsonl:JsonLines",
+    "csv": "csv:Csv",
+    "tensorboard": "tensorboard:TensorBoard",
+}
+"""Where two formats tell of one run, the one that stands first here is read."""
+
+_REGISTRY = Registry("importer", "rollbook.formats.importers", _IMPORTERS, GROUP)
+
+
+def names() -> list[str]:
+    """The names that `make` knows, those of other packages included."""
+    return _REGISTRY.names()
+
+
+def make(name: str, **options: object) -> Importer:
+    """The importer of that name.
+
+    Raises:
+      UnknownOption: no importer has that name, or it has no such option. BadInput: an option with an unusable value.
+    """
+    importer: Importer = _REGISTRY.make(name, options)
+    return importer
+
+
+def choose(path: str | os.PathLike[str]) -> str:
+    """The name of the importer for what is at `path`.
+
+    Raises:
+      BadInput: nothing is there; none of them, or several, read it.
+    """
+    place = Path(path)
+    if not place.exists():
+        raise BadInput(f"import {place}: there is no such file or folder")
+    fitting = [name for name in names() if make(name).finds(place)]
+    if len(fitting) == 1:
+        return fitting[0]
+    if not fitting:
+        raise BadInput(f"import {place}: no importer reads what is there. There are: {', '.join(names())}")
+    raise BadInput(f"import {place}: {' and '.join(fitting)} read what is there. Say which: format={fitting[0]!r}")
+
+
+def patterns() -> dict[str, tuple[str, ...]]:
+    """Which names of files each importer knows its sources by, in the order of the list; see `protocols.Importer`."""
+    order = [*_IMPORTERS, *(name for name in names() if name not in _IMPORTERS)]
+    known = {name: tuple(getattr(_REGISTRY.load(name), "files", ())) for name in order}
+    return {name: globs for name, globs in known.items() if globs}
+
+
+def summary(name: str) -> str:
+    """What an importer says of itself, in one line."""
+    return summary_of(_REGISTRY.load(name), name)

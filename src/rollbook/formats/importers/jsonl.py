@@ -1,0 +1,172 @@
+"""JSON lines: metrics.jsonl of Dreamer, prime-rl and Tinker, progress.json of SB3, result.json of Ray Tune."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from rollbook.ground.counters import clocks_of
+from rollbook.protocols import ForeignRun, Row
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+__all__ = ["JsonLines"]
+
+_NAMES = ("metrics.jsonl", "scores.jsonl", "progress.json", "result.json")
+_CONFIGS = ("params.json", "config.json", "hparams.json")
+_TIMES = ("timestamp", "_timestamp", "time", "wall_time", "created")
+_ELAPSED = ("time_total_s", "_runtime", "time/time_elapsed", "elapsed", "time/total", "time")
+_EARLIEST = 1e8
+"""Less is not unix seconds but seconds since the start."""
+
+_LONGEST_LINE = 64 * 1024 * 1024
+_LONGEST_CONFIG = 16 * 1024 * 1024
+
+
+class JsonLines:
+    """Files with one JSON object a line: metrics.jsonl, scores.jsonl, progress.json, result.json, or any *.jsonl.
+
+    Of a folder all such files make one run; params.json, config.json or hparams.json beside them is its configuration,
+    and so is the `config` in each line of Ray Tune's result.json. Nested objects are joined with "/". NaN and Infinity
+    may stand as bare words. Lines that are no object are left out and counted.
+
+    Args:
+      clock: a name that is a clock in each line, "NAME" or "NAME=clock"; beside those that are recognised.
+    """
+
+    name = "jsonl"
+    files = _NAMES
+
+    def __init__(self, clock: str = "") -> None:
+        column, _, called = str(clock).partition("=")
+        self._column, self._clock = column, called or column.rpartition("/")[2]
+
+    def finds(self, path: Path) -> bool:
+        """Whether it is such a file, or a folder that holds one."""
+        return any(_first_object(file) is not None for file in _files(path))
+
+    def runs(self, path: Path) -> Iterable[ForeignRun]:
+        """One run: all files at `path`."""
+        files = _files(path)
+        base = path.resolve()
+        run = ForeignRun(base.stem if path.is_file() else base.name, files=files)
+        run.clocks = (self._clock,) if self._clock else ()
+        run.config = self._config(path if path.is_dir() else path.parent, files)
+        seed = run.config.get("seed")
+        run.seed = seed if isinstance(seed, int) and not isinstance(seed, bool) else None
+        run.rows = lambda: self._rows(run)
+        return [run]
+
+    def _config(self, folder: Path, files: list[Path]) -> dict[str, Any]:
+        for name in _CONFIGS:
+            try:
+                if (folder / name).stat().st_size <= _LONGEST_CONFIG:
+                    said = json.loads((folder / name).read_text(encoding="utf-8", errors="backslashreplace"))
+                    if isinstance(said, dict):
+                        return said
+            except (OSError, ValueError, RecursionError):
+                continue
+        for file in files:
+            said = (_first_object(file) or {}).get("config")
+            if isinstance(said, dict):
+                return said
+        return {}
+
+    def _rows(self, run: ForeignRun) -> Iterator[Row]:
+        run.left_out.clear()
+        for file in run.files:
+            start: float | None = None
+            for said in _objects(file, run):
+                if file.name == "result.json":
+                    said.pop("config", None)
+                values: dict[str, Any] = {}
+                _flatten("", said, values, run)
+                stamp = next((values.pop(name) for name in _TIMES if _is_unix(values.get(name))), None)
+                if stamp is None:
+                    if start is None:
+                        start = _start_of(file)
+                    passed = next(
+                        (values[name] for name in _ELAPSED if isinstance(values.get(name), (int, float))), 0.0
+                    )
+                    stamp = start + (passed if 0 <= passed < _EARLIEST else 0.0)
+                clocks = clocks_of(values)
+                reading = values.get(self._column) if self._column else None
+                if isinstance(reading, (int, float)) and reading == int(reading):
+                    clocks[self._clock] = int(reading)
+                if values:
+                    yield Row(float(stamp), clocks, values)
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path] if path.suffix == ".jsonl" or path.name in _NAMES else []
+    if not path.is_dir():
+        return []
+    return [path / name for name in _NAMES if (path / name).is_file()]
+
+
+def _objects(file: Path, run: ForeignRun) -> Iterator[dict[str, Any]]:
+    with open(file, "rb") as stream:
+        while True:
+            line = stream.readline(_LONGEST_LINE)
+            if not line:
+                return
+            if not line.endswith(b"\n") and len(line) < _LONGEST_LINE:
+                said = _parsed(line)
+                if isinstance(said, dict):
+                    yield said
+                elif line.strip():
+                    run.leave_out("lines that are half written")
+                return
+            said = _parsed(line)
+            if isinstance(said, dict):
+                yield said
+            elif line.strip():
+                run.leave_out("lines that are no JSON object")
+
+
+def _parsed(line: bytes) -> object:
+    try:
+        return json.loads(line.decode("utf-8", "backslashreplace"))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _first_object(file: Path) -> dict[str, Any] | None:
+    try:
+        with open(file, "rb") as stream:
+            said = _parsed(stream.readline(_LONGEST_LINE))
+    except OSError:
+        return None
+    return said if isinstance(said, dict) else None
+
+
+def _flatten(prefix: str, value: object, values: dict[str, Any], run: ForeignRun) -> None:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            _flatten(f"{prefix}/{name}" if prefix else str(name), inner, values, run)
+    elif isinstance(value, (bool, int, float, str)):
+        values[prefix] = value
+    elif isinstance(value, list):
+        run.leave_out("lists")
+
+
+def _is_unix(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and _EARLIEST <= value < 7e9
+
+
+def _start_of(file: Path) -> float:
+    """When a file without times began: when it was written last, less what its last line says has passed."""
+    written = os.stat(file).st_mtime
+    last = 0.0
+    for said in _objects(file, ForeignRun("")):
+        values: dict[str, Any] = {}
+        _flatten("", said, values, ForeignRun(""))
+        passed = next((values[name] for name in _ELAPSED if isinstance(values.get(name), (int, float))), 0.0)
+        if 0 <= passed < _EARLIEST:
+            last = max(last, float(passed))
+    return written - last

@@ -1,0 +1,314 @@
+"""Weights & Biases offline runs: the log `run-<id>.wandb` in `wandb/offline-run-*` and `wandb/run-*`.
+
+The file is a log of records in blocks of 32,768 bytes, counted from its start, behind a header of seven bytes. A piece
+of a record has a header of its own: checksum (zlib's crc32 of the type byte and the data), length, and type (1 whole,
+2 first, 3 middle, 4 last). A record is a protocol buffer message; its field numbers are those of
+wandb/proto/wandb_internal.proto of wandb 0.31. wandb itself has no reader for these files in Python.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from pathlib import Path
+
+from rollbook.formats.importers._wire import BadMessage, fields, first, signed
+from rollbook.ground.counters import clocks_of
+from rollbook.ground.values import Histogram
+from rollbook.protocols import ForeignRun, Row
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any
+
+__all__ = ["Wandb"]
+
+_HEADER = b":W&B" + (0xBEE1).to_bytes(2, "little") + b"\0"
+_BLOCK = 32_768
+_WHOLE, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
+_LONGEST = 256 * 1024 * 1024
+"""A record that says it is longer is not believed."""
+
+_HISTORY, _CONFIG, _STATS, _RUN, _EXIT = 2, 5, 7, 17, 18
+_ENVELOPE = (16, 19, 200)
+"""Fields of a record beside its one content: control, uuid and who wrote it."""
+
+_SKIPPED = {4: "lines of console output", 13: "lines of console output", 8: "artifacts", 10: "alerts"}
+_FORMS = {
+    "image-file": "pictures",
+    "images/separated": "pictures",
+    "video-file": "films",
+    "table-file": "tables",
+    "audio-file": "sounds",
+    "html-file": "pages",
+    "object3D-file": "models",
+    "graph-file": "graphs",
+}
+
+
+class Wandb:
+    """Weights & Biases offline runs (`*.wandb`): history, system metrics, configuration, group, tags, how it ended.
+
+    A row of history is a row here: its `_step` is the clock `step`, its `_timestamp` the time, and a counter of a known
+    framework such as `global_step` is a clock, too. Nested values are joined with ".". Files of one run id, as resumed
+    runs have them, are one run. Tables, pictures and console output are left out and counted.
+
+    Args:
+      clock: the clock that `_step` is a reading of.
+    """
+
+    name = "wandb"
+    files = ("*.wandb",)
+    gathers = True
+
+    def __init__(self, clock: str = "step") -> None:
+        self._clock = clock
+
+    def finds(self, path: Path) -> bool:
+        """Whether there are `.wandb` files."""
+        return next(_files(path), None) is not None
+
+    def runs(self, path: Path) -> Iterable[ForeignRun]:
+        """A run for each run id; called like its display name, with the id where two have one name."""
+        by_id: dict[str, list[Path]] = {}
+        for file in sorted(_files(path)):
+            by_id.setdefault(file.stem.removeprefix("run-"), []).append(file)
+        made = [(run_id, self._run(run_id, files)) for run_id, files in by_id.items()]
+        names = [run.name for _id, run in made]
+        for run_id, run in made:
+            if names.count(run.name) > 1:
+                run.name = f"{run.name}-{run_id}"
+        return [run for _id, run in made]
+
+    def _run(self, run_id: str, files: list[Path]) -> ForeignRun:
+        run = ForeignRun(run_id, clocks=(self._clock,), files=files)
+        config: dict[str, Any] = {}
+        for file in files:  # what a run is stands before its first row; later changes of the configuration count, too
+            for number, data in _records(file, lambda _what: None, until=_HISTORY):
+                if number == _RUN:
+                    self._describe(run, data, config)
+                elif number == _CONFIG:
+                    _update(config, data)
+        run.config = config
+        seed = next((config[name] for name in ("seed", "random_seed") if name in config), None)
+        run.seed = seed if isinstance(seed, int) and not isinstance(seed, bool) else None
+        run.rows = lambda: self._rows(run)
+        return run
+
+    def _describe(self, run: ForeignRun, data: bytes, config: dict[str, Any]) -> None:
+        said = {number: value for number, value in fields(data) if isinstance(value, bytes)}
+        text = {number: value.decode("utf-8", "backslashreplace") for number, value in said.items()}
+        run.name = text.get(8) or run.name
+        run.notes = text.get(9, "")
+        run.group = text.get(6) or None
+        run.job_type = text.get(7) or None
+        run.project = text.get(3) or None
+        tags = [value for number, value in fields(data) if number == 10 and isinstance(value, bytes)]
+        run.tags = tuple(tag.decode("utf-8", "backslashreplace") for tag in tags)
+        if 4 in said:
+            _update(config, said[4])
+
+    def _rows(self, run: ForeignRun) -> Iterator[Row]:
+        run.left_out.clear()
+        run.status = "crashed"  # no word of its end: it was killed, or it still runs
+        for file in run.files:
+            start = 0.0
+            for number, data in _records(file, run.leave_out):
+                try:
+                    if number == _HISTORY:
+                        row = self._row(data, start, run)
+                        if row is not None:
+                            yield row
+                    elif number == _STATS:
+                        yield from _system(data)
+                    elif number == _RUN:
+                        start = _timestamp(first(data, 17))
+                    elif number == _EXIT:
+                        run.status = "finished" if signed(first(data, 1)) == 0 else "crashed"
+                    elif number in _SKIPPED:
+                        run.leave_out(_SKIPPED[number])
+                except BadMessage:
+                    run.leave_out("records that cannot be read")
+
+    def _row(self, data: bytes, start: float, run: ForeignRun) -> Row | None:
+        logged: dict[str, Any] = {}
+        step: int | None = None
+        for number, value in fields(data):
+            if number == 1 and isinstance(value, bytes):
+                _put(logged, *_item(value))
+            elif number == 2 and isinstance(value, bytes):
+                step = signed(first(value, 1))
+        values: dict[str, Any] = {}
+        for name, content in logged.items():
+            _flatten(name, content, values, run)
+        stamp, runtime = values.pop("_timestamp", None), values.pop("_runtime", None)
+        said = values.pop("_step", step)
+        if not values:
+            return None
+        time = float(stamp) if isinstance(stamp, (int, float)) else start + float(runtime or 0.0)
+        clocks = clocks_of(values)
+        if isinstance(said, int):
+            clocks[self._clock] = said
+        return Row(time, clocks, values)
+
+
+def _files(path: Path) -> Iterator[Path]:
+    if path.is_file():
+        if path.suffix == ".wandb":
+            yield path
+    elif path.is_dir():
+        yield from (file for file in path.rglob("*.wandb") if file.is_file())
+
+
+def _records(file: Path, leave_out: Callable[[str], None], until: int = 0) -> Iterator[tuple[int, bytes]]:
+    """(field number, message) of each record, in the order of the file; of one that is half written, nothing.
+
+    Args:
+      until: stop before the first record of that number.
+    """
+    with open(file, "rb") as stream:
+        if stream.read(len(_HEADER)) != _HEADER:
+            leave_out("files that do not begin as a .wandb file of version 0 does")
+            return
+        parts: list[bytes] = []
+        length = 0
+        while True:
+            left = _BLOCK - stream.tell() % _BLOCK
+            if left < 7:
+                stream.seek(left, 1)
+            head = stream.read(7)
+            if len(head) < 7:
+                return
+            checksum, size, form = struct.unpack("<IHB", head)
+            data = stream.read(size)
+            if len(data) < size:
+                return  # half a piece: a run that still writes, or was killed
+            if zlib.crc32(data, zlib.crc32(head[6:7])) != checksum or not _WHOLE <= form <= _LAST:
+                leave_out("blocks of 32 KiB with a wrong checksum")  # its length is not believed, either
+                stream.seek((stream.tell() - 7 - size) // _BLOCK * _BLOCK + _BLOCK)
+                parts, length = [], 0
+                continue
+            if form in (_WHOLE, _FIRST):
+                parts, length = [], 0
+            elif not parts:
+                continue  # the first piece was damaged
+            parts.append(data)
+            length += size
+            if length > _LONGEST:
+                leave_out("records of more than 256 MiB")
+                parts, length = [], 0
+            if form not in (_WHOLE, _LAST) or not parts:
+                continue
+            record = parts[0] if len(parts) == 1 else b"".join(parts)
+            parts, length = [], 0
+            try:
+                told = next(
+                    (
+                        (number, value)
+                        for number, value in fields(record)
+                        if isinstance(value, bytes) and number not in _ENVELOPE
+                    ),
+                    None,
+                )
+            except BadMessage:
+                leave_out("records that cannot be read")
+                continue
+            if told is None:
+                continue
+            if told[0] == until:
+                return
+            yield told
+
+
+def _item(data: bytes) -> tuple[list[str], Any]:
+    """The names of an item from outside to inside, and its value."""
+    names: list[str] = []
+    value: Any = None
+    for number, content in fields(data):
+        if not isinstance(content, bytes):
+            continue
+        if number in (1, 2):
+            if content:
+                names.append(content.decode("utf-8", "backslashreplace"))
+        elif number == 16:
+            try:
+                value = json.loads(content)
+            except (ValueError, RecursionError):
+                raise BadMessage("a value that is not JSON") from None
+    return names, value
+
+
+def _put(into: dict[str, Any], names: list[str], value: object) -> None:
+    """Put a value at its nested names."""
+    for name in names[:-1]:
+        inner = into.get(name)
+        if not isinstance(inner, dict):
+            inner = into[name] = {}
+        into = inner
+    if names:
+        into[names[-1]] = value
+
+
+def _flatten(name: str, value: object, values: dict[str, Any], run: ForeignRun) -> None:
+    """Put what was logged under a name into `values`, or count it as left out."""
+    if isinstance(value, (bool, int, float, str)):
+        values[name] = value
+    elif isinstance(value, dict) and "_type" in value:
+        histogram = _histogram(value) if value["_type"] == "histogram" else None
+        if histogram is not None:
+            values[name] = histogram
+        else:
+            run.leave_out(_FORMS.get(str(value["_type"]), f"values of the type {str(value['_type'])[:40]}"))
+    elif isinstance(value, dict):
+        for inner, content in value.items():
+            _flatten(f"{name}.{inner}", content, values, run)
+    elif value is not None:
+        run.leave_out("lists")
+
+
+def _histogram(value: dict[str, Any]) -> Histogram | None:
+    try:
+        if "packedBins" in value:
+            packed = value["packedBins"]
+            low, size, count = float(packed["min"]), float(packed["size"]), int(packed["count"])
+            if not 0 < count <= 10_000:
+                return None
+            edges = [low + size * n for n in range(count + 1)]
+        else:
+            edges = [float(edge) for edge in value["bins"]]
+        return Histogram(edges, [float(count) for count in value["values"]])
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _update(config: dict[str, Any], data: bytes) -> None:
+    """Take one record of the configuration into it."""
+    for number, value in fields(data):
+        if number != 1 or not isinstance(value, bytes):
+            continue
+        names, told = _item(value)
+        if names and names[0] != "_wandb":
+            _put(config, names, told)
+
+
+def _system(data: bytes) -> Iterator[Row]:
+    """System metrics, as `system/<name>`."""
+    time, values = 0.0, {}
+    for number, value in fields(data):
+        if number == 2 and isinstance(value, bytes):
+            time = _timestamp(value)
+        elif number == 3 and isinstance(value, bytes):
+            names, told = _item(value)
+            if isinstance(told, (int, float)):
+                values[f"system/{'.'.join(names)}"] = told
+    if values and time:
+        yield Row(time, {}, values)
+
+
+def _timestamp(value: int | bytes | None) -> float:
+    """A google.protobuf.Timestamp in unix seconds; 0.0 where there is none."""
+    if not isinstance(value, bytes):
+        return 0.0
+    return signed(first(value, 1)) + signed(first(value, 2)) / 1e9

@@ -1,0 +1,331 @@
+"""Which place a run is shipped to: its address, and what a folder keeps about it. Standard library only.
+
+    check_remote("s3://bucket/prefix/")            # "s3://bucket/prefix"
+    begin(run_folder, "s3://bucket/prefix", home=True)
+    origin_of(run_folder)                          # Origin(id="node7-3fa09c21", url="s3://bucket/prefix", home=True)
+
+An origin is one folder that holds (a part of) a run; the store has a manifest for each. Credentials are never part of
+an address, and are never written down.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+
+from rollbook.errors import BadInput
+from rollbook.ground.files import exists, is_folder, lexists, make_folders, read_json, write_json
+
+__all__ = [
+    "PLACE_PAGE",
+    "Origin",
+    "backlog",
+    "begin",
+    "check_remote",
+    "end",
+    "is_address",
+    "is_copy",
+    "make_home",
+    "note_away",
+    "origin_of",
+    "parts_of",
+    "pulled_from",
+    "run_and_place",
+]
+
+_SCHEMES = {
+    "s3": "s3",
+    "s3a": "s3",
+    "gs": "gs",
+    "gcs": "gs",
+    "az": "az",
+    "azure": "az",
+    "memory": "memory",
+    "file": "file",
+}
+PLACE_PAGE = "rollbook.json"
+"""Lies at the root of every place that holds runs, and says that it does."""
+
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
+LATE_SECONDS = 60.0
+"""A shipment may be that late before its last report is taken for old; readers of a place wait as long."""
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
+
+
+class Origin:
+    """A folder that is shipped.
+
+    Attributes:
+      id: names it in the store.
+      url: the place.
+      home: it is the run's home: run.json in the store is written from here.
+    """
+
+    __slots__ = ("home", "id", "url")
+
+    def __init__(self, id: str, url: str, home: bool) -> None:
+        self.id, self.url, self.home = id, url, home
+
+    def __repr__(self) -> str:
+        return f"Origin({self.id!r}, {self.url!r}, home={self.home})"
+
+
+def is_address(text: object) -> bool:
+    """Whether this means a place, or a project or run in one: it has a scheme, or is the path of such a folder."""
+    if isinstance(text, os.PathLike):
+        text = os.fspath(text)
+    return isinstance(text, str) and (_ADDRESS.match(text) is not None or _lies_in_place(text))
+
+
+def _lies_in_place(path: str) -> bool:
+    """Whether a folder is a place, or what a place has of a project or of a run: no folder of runs looks like that."""
+    if not path.strip():
+        return False
+    folder = os.path.abspath(os.path.expanduser(path))
+    if _is_place(folder):
+        return True
+    above = os.path.dirname(folder)
+    if is_folder(os.path.join(folder, "m")):
+        return _is_place(os.path.dirname(above))
+    return _is_place(above) and not is_folder(os.path.join(folder, "data"))
+
+
+def _is_place(folder: str) -> bool:
+    return read_json(os.path.join(folder, PLACE_PAGE)).get("by") == "rollbook"
+
+
+def check_remote(url: object) -> str:
+    """An address in its normal form.
+
+    Raises:
+      BadInput: it is none, or holds a credential.
+    """
+    text = os.fspath(url) if isinstance(url, (str, os.PathLike)) else None
+    if not isinstance(text, str) or not text.strip():
+        raise BadInput(f"remote={url!r:.100}: pass an address such as 's3://bucket/prefix'")
+    match = _ADDRESS.fullmatch(text.strip())
+    if match is None:
+        return f"file://{os.path.abspath(os.path.expanduser(text.strip()))}"
+    scheme = _SCHEMES.get(match[1].lower())
+    if scheme is None:
+        raise BadInput(
+            f"remote={_without_secret(text)!r}: the kind of place {match[1]}:// is not known. Use s3://, gs://, "
+            "az:// or file://"
+        )
+    rest = match[2]
+    if scheme == "file":
+        return f"file://{os.path.abspath(os.path.expanduser(rest))}"
+    bucket, _, prefix = rest.partition("/")
+    if "@" in bucket or "?" in rest or "#" in rest:
+        raise BadInput(
+            f"remote={_without_secret(text)!r}: an address holds no credentials or options. They come from the "
+            "environment, as for every tool of that cloud"
+        )
+    if not _BUCKET.fullmatch(bucket):
+        raise BadInput(
+            f"remote={text!r:.100}: {bucket!r:.60} cannot be the name of a bucket. Write {scheme}://bucket/prefix"
+        )
+    names = [name for name in prefix.split("/") if name]
+    if any(name in (".", "..") or not name.isprintable() for name in names):
+        raise BadInput(f"remote={text!r:.100}: the prefix holds '.', '..' or what cannot be printed")
+    return f"{scheme}://{'/'.join([bucket, *names])}"
+
+
+def _without_secret(text: str) -> str:
+    head, _, _rest = text.partition("://")
+    return f"{head}://…"
+
+
+def parts_of(url: str) -> tuple[str, str, str]:
+    """(scheme, bucket, prefix) of an address in normal form; of a folder ("file", "", its path)."""
+    scheme, _, rest = url.partition("://")
+    if scheme == "file":
+        return scheme, "", rest
+    bucket, _, prefix = rest.partition("/")
+    return scheme, bucket, prefix
+
+
+def run_and_place(folder: str) -> str:
+    """<project>/<run> of a run's folder: what it is called in a store."""
+    head, run = os.path.split(os.path.abspath(folder))
+    return f"{os.path.basename(head)}/{run}"
+
+
+def begin(folder: str | os.PathLike[str], url: str, *, home: bool, host: str = "", anew: bool = False) -> Origin:
+    """Say that a run's folder is shipped to a place. Its id stays; another address takes the former one's place.
+
+    Args:
+      folder: the run's folder.
+      url: the place.
+      home: whether run.json in the store is written from here.
+      host: for people who read ids. Default: this host's name.
+      anew: under another id: the one that stands here is that of the folder which this one was copied from.
+    Raises:
+      OSError: it cannot be written. BadInput: no address of a place.
+    """
+    url = check_remote(url)
+    path = _path(folder)
+    own = os.path.dirname(path)
+    known = origin_of(folder)
+    if known is not None and not anew and known.url == url and known.home == home:
+        return known
+    former = None if anew else known or _origin_in(os.path.join(own, _OFF))
+    if former is not None:
+        id = former.id
+    else:
+        import socket
+
+        name = "".join(c if c.isalnum() or c == "-" else "-" for c in (host or socket.gethostname()))[:40] or "host"
+        id = f"{name}-{os.urandom(4).hex()}"
+    make_folders(own)
+    if former is None or former.url != url:  # what was said of another place is not true of this one
+        for name in ("shipped.json", "shipped-names.json"):
+            try:
+                os.unlink(os.path.join(own, name))
+            except FileNotFoundError:
+                continue
+    content = {"origin": id, "url": url, "home": home}
+    if known is not None:
+        write_json(path, content, durable=True)
+    else:
+        beside = f"{path}.{os.urandom(4).hex()}.new"
+        write_json(beside, content, durable=True)
+        try:  # of two processes that begin at one moment, one is heard
+            os.link(beside, path)
+        except FileExistsError:
+            pass
+        except OSError:  # a file system without links
+            os.replace(beside, path)
+        finally:
+            if lexists(beside):
+                os.unlink(beside)
+    written = origin_of(folder)
+    if written is None:
+        raise OSError(f"{path} was written and cannot be read")
+    return written
+
+
+def origin_of(folder: str | os.PathLike[str]) -> Origin | None:
+    """What a run's folder says about where it is shipped; None if it is not."""
+    return _origin_in(_path(folder))
+
+
+def pulled_from(folder: str | os.PathLike[str]) -> dict[str, object]:
+    """What a pull wrote down beside the files it brought; {} if none did.
+
+    `url` (of the place), `covers` (rows that other folders shipped), `files` (path -> sha256 of what came) and `copy`:
+    whether run.json came as well, so that the folder is a copy, and the run's home lies elsewhere.
+    """
+    return read_json(_pulled_path(folder))
+
+
+def is_copy(folder: str | os.PathLike[str]) -> bool:
+    """Whether a run's folder was pulled out of a place, and is not written here: its run.json never goes back there."""
+    pulled = pulled_from(folder)
+    if "copy" in pulled:
+        return pulled["copy"] is True
+    own = os.path.dirname(_path(folder))
+    return bool(pulled) and not any(exists(os.path.join(own, name)) for name in (_NAME, _OFF))
+
+
+def make_home(folder: str | os.PathLike[str]) -> None:
+    """Say that a run goes on in this folder, which may have been a copy until now.
+
+    Raises:
+      OSError: it cannot be written.
+    """
+    if is_copy(folder):
+        write_json(_pulled_path(folder), {**pulled_from(folder), "copy": False}, durable=True)
+
+
+def _pulled_path(folder: str | os.PathLike[str]) -> str:
+    return os.path.join(os.path.dirname(_path(folder)), "pulled.json")
+
+
+def end(folder: str | os.PathLike[str]) -> None:
+    """Say that a run's folder is not shipped any more. What is in the place stays.
+
+    Raises:
+      OSError: it cannot be written.
+    """
+    path = _path(folder)
+    try:
+        os.replace(path, os.path.join(os.path.dirname(path), _OFF))
+    except FileNotFoundError:
+        return
+
+
+_NAME, _OFF = "ship.json", "ship.off"
+
+
+def _origin_in(path: str) -> Origin | None:
+    said = read_json(path)
+    id, url = said.get("origin"), said.get("url")
+    if not isinstance(id, str) or not isinstance(url, str) or not _BUCKET.fullmatch(id):
+        return None
+    try:
+        return Origin(id, check_remote(url), said.get("home") is True)
+    except BadInput:
+        return None
+
+
+def backlog(folder: str | os.PathLike[str], *, since: float = 0.0) -> dict[str, object] | None:
+    """How far shipping is, as the shipper reported last; None if the folder is not shipped, {} if it was not tried yet.
+
+    `time` and `since` (unix seconds: of the last try; of the oldest thing that waits), `waiting_files`,
+    `waiting_bytes`, `failures` (tries in a row), `words` (why), `files`, `bytes` (in the store), `done` (everything is
+    there), `due` (unix seconds by which the next try is promised; None after the last). A report older than that by
+    a minute is not believed: `done` is False, what waits is unknown (None), and `late_seconds` stands beside it.
+
+    Args:
+      folder: the run's folder.
+      since: when the attempt began that asks, unix seconds: a report from before it says nothing about what is
+        logged now.
+    """
+    if origin_of(folder) is None:
+        return None
+    path = os.path.join(os.path.dirname(_path(folder)), "shipped.json")
+    state = read_json(path)
+    if not state:
+        waited = time.time() - since if since else 0.0
+        return {"done": False, "words": f"nothing was tried in {waited:.0f} s"} if waited > LATE_SECONDS else {}
+    try:
+        written, now = os.stat(path).st_mtime, time.time()
+        due, began = float(state.get("due") or "inf"), float(state.get("time") or 0.0)
+    except (OSError, TypeError, ValueError):
+        return state
+    # Ages are of one clock each: the report's own times among themselves, the file's age against now. A clock that was
+    # set back makes ages negative, and nothing late.
+    late = (now - written) - (due - began)
+    if began < since and written < since:
+        words = "nothing was shipped yet since this attempt began"
+    elif late > LATE_SECONDS:
+        words = (
+            f"the last report is {now - written:.0f} s old, {late:.0f} s later than promised: the keeper that ships "
+            f"takes long, hangs or is gone. It is replaced while the run is written; else: rollbook push {folder}"
+        )
+    else:
+        return state
+    told = str(state.get("words") or "")
+    unknown = {"waiting_files": None, "waiting_bytes": None}
+    return {**state, **unknown, "done": False, "words": f"{words} ({told})" if told else words, "late_seconds": late}
+
+
+def note_away(folder: str | os.PathLike[str], words: str) -> None:
+    """Say, before anything was shipped, why the place gives no answer; what is known of earlier shipments stays.
+
+    Raises:
+      OSError: it cannot be written.
+    """
+    path = os.path.join(os.path.dirname(_path(folder)), "shipped.json")
+    now, known = time.time(), read_json(path)
+    failures = known.get("failures")
+    state = {"waiting_files": 0, "waiting_bytes": 0, **known, "time": now, "done": False, "words": words}
+    state["since"] = known.get("since") or now
+    state["failures"] = (failures if isinstance(failures, int) else 0) + 1
+    write_json(path, state)
+
+
+def _path(folder: str | os.PathLike[str]) -> str:
+    return os.path.join(os.fspath(folder), "data", "keeper", _NAME)

@@ -1,0 +1,615 @@
+"""The canonical names of reinforcement learning: what each means, and what every framework calls it.
+
+    native_names("update/approx_kl")     ('losses/approx_kl', 'train/approx_kl', …)
+    canonical("rollout/ep_rew_mean")     'train/return'
+    resolve("train/return", book.keys()) ['rollout/ep_rew_mean']
+    describe("train/return").definition  'Sum of the undiscounted rewards of one training episode.'
+    book.series("train/return")          # of any framework's run: readers resolve it by this table
+
+A run keeps the names its framework uses. A canonical name is an alias that is resolved on reading, so that runs of
+different frameworks can be compared; it is never a second copy. Two native names share a canonical one only if they
+mean the same quantity with the same sign and unit; how each was estimated (every episode, or a mean of the last
+hundred) stands beside it, because a comparison has to say so. Where the sign differs, the names differ: the entropy
+and the entropy loss are two entries.
+
+Plain data and the standard library; readers, adapters and the dashboard import it.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "SCORES",
+    "TABLE",
+    "Canonical",
+    "Native",
+    "candidates",
+    "canonical",
+    "describe",
+    "estimator",
+    "lower_is_better",
+    "native_names",
+    "resolve",
+]
+
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class Native:
+    """What one framework calls a quantity.
+
+    Attributes:
+      framework: the adapter's name: sb3, spinningup, acme, tianshou, lightzero, mrl, rllib, trl; cleanrl and rsl_rl
+        through their SummaryWriter.
+      key: its key. A part that is `*` stands for any one part ("learners/*/entropy").
+      estimator: how the number was made from what was observed.
+    """
+
+    __slots__ = ("estimator", "framework", "key")
+
+    def __init__(self, framework: str, key: str, estimator: str) -> None:
+        self.framework, self.key, self.estimator = framework, key, estimator
+
+    def __repr__(self) -> str:
+        return f"Native({self.framework!r}, {self.key!r}, {self.estimator!r})"
+
+
+class Canonical:
+    """One quantity.
+
+    Attributes:
+      name: `scope/name`, with the unit in the name where there is one.
+      definition: one sentence.
+      unit: "reward", "env steps", "seconds", "1/s", "nats", "1" (a plain number) …
+      clock: the clock on which it is naturally drawn.
+      natives: what the frameworks call it.
+    """
+
+    __slots__ = ("clock", "definition", "name", "natives", "unit")
+
+    def __init__(self, name: str, definition: str, unit: str, clock: str, *natives: tuple[str, str, str]) -> None:
+        self.name, self.definition, self.unit, self.clock = name, definition, unit, clock
+        self.natives = tuple(Native(*native) for native in natives)
+
+    def __repr__(self) -> str:
+        return f"Canonical({self.name!r}, unit={self.unit!r}, clock={self.clock!r}, natives={len(self.natives)})"
+
+
+_EACH = "each episode"
+_LAST_100 = "mean of the last 100 finished episodes"
+_EPOCH = "mean of the episodes finished in the epoch"
+_COLLECT = "mean of the episodes finished in one collect"
+_ITERATION = "mean of the episodes finished in the iteration, at most 100"
+_EVAL = "mean of the evaluation's episodes"
+_UPDATE = "mean of the update's minibatches"
+_STEP = "one gradient step"
+_SINCE_START = "since the start of learning"
+
+TABLE: tuple[Canonical, ...] = (
+    # -- episodes of training -------------------------------------------------------------------------------------
+    Canonical(
+        "train/return",
+        "Sum of the undiscounted rewards of one training episode.",
+        "reward",
+        "env_step",
+        ("cleanrl", "charts/episodic_return", _EACH),
+        ("sb3", "rollout/ep_rew_mean", _LAST_100),
+        ("spinningup", "AverageEpRet", _EPOCH),
+        ("acme", "episode_return", _EACH),
+        ("acme", "train_loop/episode_return", _EACH),
+        ("acme", "environment_loop/episode_return", _EACH),
+        ("acme", "train/episode_return", _EACH),
+        ("acme", "actor/episode_return", _EACH),
+        ("tianshou", "training/returns_stat/mean", _COLLECT),
+        ("tianshou", "train/returns_stat/mean", _COLLECT),
+        ("lightzero", "collector/reward_mean", _COLLECT),
+        ("lightzero", "collector_iter/reward_mean", _COLLECT),
+        ("lightzero", "collector_step/reward_mean", _COLLECT),
+        ("rllib", "env_runners/episode_return_mean", _ITERATION),
+        ("rllib", "env_runners/episode_reward_mean", _ITERATION),
+        ("rllib", "episode_reward_mean", _ITERATION),
+        ("rsl_rl", "Train/mean_reward", _LAST_100),
+    ),
+    Canonical(
+        "train/length",
+        "Environment steps of one training episode.",
+        "env steps",
+        "env_step",
+        ("cleanrl", "charts/episodic_length", _EACH),
+        ("sb3", "rollout/ep_len_mean", _LAST_100),
+        ("spinningup", "EpLen", _EPOCH),
+        ("acme", "episode_length", _EACH),
+        ("acme", "train_loop/episode_length", _EACH),
+        ("acme", "environment_loop/episode_length", _EACH),
+        ("acme", "train/episode_length", _EACH),
+        ("acme", "actor/episode_length", _EACH),
+        ("tianshou", "training/lens_stat/mean", _COLLECT),
+        ("tianshou", "train/lens_stat/mean", _COLLECT),
+        ("lightzero", "collector/avg_envstep_per_episode", _COLLECT),
+        ("lightzero", "collector_iter/avg_envstep_per_episode", _COLLECT),
+        ("lightzero", "collector_step/avg_envstep_per_episode", _COLLECT),
+        ("rllib", "env_runners/episode_len_mean", _ITERATION),
+        ("rllib", "episode_len_mean", _ITERATION),
+        ("rsl_rl", "Train/mean_episode_length", _LAST_100),
+    ),
+    Canonical(
+        "train/success_rate",
+        "Share of training episodes that ended in success (0 to 1).",
+        "1",
+        "env_step",
+        ("sb3", "rollout/success_rate", _LAST_100),
+    ),
+    Canonical(
+        "train/reward",
+        "Mean reward of the items of one batch (sequence models: one reward an item).",
+        "reward",
+        "gradient_step",
+        ("mrl", "metrics/rewards", "mean of the batch"),
+        ("trl", "reward", "mean of the batch"),
+        ("trl", "train/reward", "mean of the batch"),
+    ),
+    Canonical(
+        "train/exploration_rate",
+        "Probability of a random action (epsilon).",
+        "1",
+        "env_step",
+        ("sb3", "rollout/exploration_rate", "at the moment of logging"),
+        ("cleanrl", "charts/epsilon", "at the moment of logging"),
+        ("lightzero", "learner_iter/collect_epsilon_avg", "mean of the last 11 iterations"),
+    ),
+    # -- evaluation -----------------------------------------------------------------------------------------------
+    Canonical(
+        "test/return",
+        "Sum of the undiscounted rewards of one evaluation episode.",
+        "reward",
+        "env_step",
+        ("cleanrl", "eval/episodic_return", _EACH),
+        ("sb3", "eval/mean_reward", _EVAL),
+        ("spinningup", "AverageTestEpRet", _EVAL),
+        ("acme", "eval_loop/episode_return", _EACH),
+        ("acme", "evaluator/episode_return", _EACH),
+        ("acme", "eval/episode_return", _EACH),
+        ("tianshou", "test/returns_stat/mean", _EVAL),
+        ("lightzero", "evaluator/reward_mean", _EVAL),
+        ("lightzero", "evaluator_iter/reward_mean", _EVAL),
+        ("lightzero", "evaluator_step/reward_mean", _EVAL),
+        ("lightzero", "basic/eval_episode_return_mean", _EVAL),
+        ("rllib", "evaluation/env_runners/episode_return_mean", _EVAL),
+        ("rllib", "evaluation/env_runners/episode_reward_mean", _EVAL),
+    ),
+    Canonical(
+        "test/length",
+        "Environment steps of one evaluation episode.",
+        "env steps",
+        "env_step",
+        ("sb3", "eval/mean_ep_length", _EVAL),
+        ("spinningup", "TestEpLen", _EVAL),
+        ("acme", "eval_loop/episode_length", _EACH),
+        ("acme", "evaluator/episode_length", _EACH),
+        ("acme", "eval/episode_length", _EACH),
+        ("tianshou", "test/lens_stat/mean", _EVAL),
+        ("lightzero", "evaluator/avg_envstep_per_episode", _EVAL),
+        ("lightzero", "evaluator_iter/avg_envstep_per_episode", _EVAL),
+        ("lightzero", "evaluator_step/avg_envstep_per_episode", _EVAL),
+        ("rllib", "evaluation/env_runners/episode_len_mean", _EVAL),
+    ),
+    Canonical(
+        "test/success_rate",
+        "Share of evaluation episodes that ended in success (0 to 1).",
+        "1",
+        "env_step",
+        ("sb3", "eval/success_rate", _EVAL),
+    ),
+    # -- updates --------------------------------------------------------------------------------------------------
+    Canonical(
+        "update/loss/total",
+        "The loss that one optimizer descends, all weighted terms together.",
+        "1",
+        "gradient_step",
+        ("sb3", "train/loss", "the update's last minibatch (on-policy), mean of its gradient steps (off-policy)"),
+        ("cleanrl", "losses/loss", _STEP),
+        ("tianshou", "update/loss", _STEP),
+        ("tianshou", "update/loss/mean", _UPDATE),
+        ("lightzero", "learner/total_loss", _STEP),
+        ("lightzero", "learner_iter/total_loss_avg", "mean of the last 11 iterations"),
+        ("rllib", "learners/*/total_loss", _UPDATE),
+        ("trl", "loss", _STEP),
+        ("trl", "train/loss_total", _STEP),
+    ),
+    Canonical(
+        "update/loss/policy",
+        "The loss that the policy's parameters descend.",
+        "1",
+        "gradient_step",
+        ("cleanrl", "losses/policy_loss", "the update's last minibatch"),
+        ("cleanrl", "losses/actor_loss", _STEP),
+        ("sb3", "train/policy_gradient_loss", _UPDATE),
+        ("sb3", "train/policy_loss", _STEP),
+        ("sb3", "train/actor_loss", "mean of the update's gradient steps"),
+        ("spinningup", "LossPi", "before the update (on-policy); mean of the epoch's gradient steps (off-policy)"),
+        ("tianshou", "update/actor_loss", _STEP),
+        ("tianshou", "update/actor_loss/mean", _UPDATE),
+        ("tianshou", "update/policy_loss", _STEP),
+        ("lightzero", "learner/policy_loss", _STEP),
+        ("lightzero", "learner_iter/policy_loss_avg", "mean of the last 11 iterations"),
+        ("rllib", "learners/*/policy_loss", _UPDATE),
+        ("rsl_rl", "Loss/surrogate", _UPDATE),
+    ),
+    Canonical(
+        "update/loss/value",
+        "The loss of the state-value function. Some frameworks halve the squared error: compare shapes, not levels.",
+        "1",
+        "gradient_step",
+        ("cleanrl", "losses/value_loss", "half the squared error, the update's last minibatch"),
+        ("sb3", "train/value_loss", "squared error, mean of the update's minibatches"),
+        ("spinningup", "LossV", "squared error, before the update"),
+        ("tianshou", "update/vf_loss", _STEP),
+        ("tianshou", "update/vf_loss/mean", _UPDATE),
+        ("lightzero", "learner/value_loss", _STEP),
+        ("lightzero", "learner_iter/value_loss_avg", "mean of the last 11 iterations"),
+        ("rllib", "learners/*/vf_loss", _UPDATE),
+        ("rsl_rl", "Loss/value_function", _UPDATE),
+        ("rsl_rl", "Loss/value", _UPDATE),
+    ),
+    Canonical(
+        "update/loss/q",
+        "The loss of the action-value functions, all critics together.",
+        "1",
+        "gradient_step",
+        ("cleanrl", "losses/qf_loss", _STEP),
+        ("cleanrl", "losses/td_loss", _STEP),
+        ("sb3", "train/critic_loss", "mean of the update's gradient steps"),
+        ("spinningup", "LossQ", "mean of the epoch's gradient steps"),
+        ("tianshou", "update/critic_loss", _STEP),
+        ("rllib", "learners/*/qf_loss", _UPDATE),
+    ),
+    Canonical(
+        "update/loss/q1",
+        "The loss of the first action-value function, where each has its own number.",
+        "1",
+        "gradient_step",
+        ("cleanrl", "losses/qf1_loss", _STEP),
+        ("tianshou", "update/critic1_loss", _STEP),
+        ("tianshou", "update/critic1_loss/mean", _UPDATE),
+    ),
+    Canonical(
+        "update/loss/q2",
+        "The loss of the second action-value function, where each has its own number.",
+        "1",
+        "gradient_step",
+        ("cleanrl", "losses/qf2_loss", _STEP),
+        ("tianshou", "update/critic2_loss", _STEP),
+        ("tianshou", "update/critic2_loss/mean", _UPDATE),
+    ),
+    Canonical(
+        "update/loss/entropy_coefficient",
+        "The loss that the weight of the entropy (temperature, alpha) descends.",
+        "1",
+        "gradient_step",
+        ("cleanrl", "losses/alpha_loss", _STEP),
+        ("sb3", "train/ent_coef_loss", "mean of the update's gradient steps"),
+        ("tianshou", "update/alpha_loss", _STEP),
+        ("rllib", "learners/*/alpha_loss", _UPDATE),
+    ),
+    Canonical(
+        "update/q_value",
+        "Mean action value of the batch; of the first critic where there are several.",
+        "reward",
+        "gradient_step",
+        ("cleanrl", "losses/q_values", _STEP),
+        ("cleanrl", "losses/qf1_values", _STEP),
+        ("spinningup", "AverageQVals", "mean of the epoch's gradient steps"),
+        ("spinningup", "AverageQ1Vals", "mean of the epoch's gradient steps"),
+        ("rllib", "learners/*/qf_mean", _UPDATE),
+    ),
+    Canonical(
+        "update/q_value_2",
+        "Mean action value of the batch by the second critic.",
+        "reward",
+        "gradient_step",
+        ("cleanrl", "losses/qf2_values", _STEP),
+        ("spinningup", "AverageQ2Vals", "mean of the epoch's gradient steps"),
+    ),
+    Canonical(
+        "update/loss/entropy",
+        "The entropy term of the loss: minus the mean entropy of the policy.",
+        "nats",
+        "gradient_step",
+        ("sb3", "train/entropy_loss", _UPDATE),
+    ),
+    Canonical(
+        "update/entropy",
+        "Mean entropy of the policy's action distribution.",
+        "nats",
+        "gradient_step",
+        ("cleanrl", "losses/entropy", "the update's last minibatch"),
+        ("spinningup", "Entropy", "before the update"),
+        ("lightzero", "learner/policy_entropy", _STEP),
+        ("lightzero", "learner_iter/policy_entropy_avg", "mean of the last 11 iterations"),
+        ("rllib", "learners/*/entropy", _UPDATE),
+        ("rsl_rl", "Loss/entropy", _UPDATE),
+        ("trl", "entropy", _STEP),
+    ),
+    Canonical(
+        "update/approx_kl",
+        "KL divergence from the old to the new policy, estimated on the batch as mean(ratio - 1 - log ratio) (k3).",
+        "nats",
+        "gradient_step",
+        ("cleanrl", "losses/approx_kl", "k3, the update's last minibatch"),
+        ("sb3", "train/approx_kl", "k3, mean of the last epoch's minibatches"),
+    ),
+    Canonical(
+        "update/kl_to_reference",
+        "KL divergence from the reference model to the policy: how far training has come, not how far one update went.",
+        "nats",
+        "gradient_step",
+        ("trl", "kl", "k3, to the reference model"),
+    ),
+    Canonical(
+        "update/approx_kl_k1",
+        "KL divergence from the old to the new policy, estimated on the batch as mean(-log ratio) (k1).",
+        "nats",
+        "gradient_step",
+        ("cleanrl", "losses/old_approx_kl", "k1, the update's last minibatch"),
+        ("spinningup", "KL", "k1, at the last policy step of the update"),
+    ),
+    Canonical(
+        "update/kl",
+        "KL divergence from the old to the new policy, computed from the distributions themselves.",
+        "nats",
+        "gradient_step",
+        ("rllib", "learners/*/mean_kl_loss", _UPDATE),
+    ),
+    Canonical(
+        "update/clip_fraction",
+        "Share of probability ratios outside the clipping range (0 to 1).",
+        "1",
+        "gradient_step",
+        ("cleanrl", "losses/clipfrac", _UPDATE),
+        ("sb3", "train/clip_fraction", _UPDATE),
+        ("spinningup", "ClipFrac", "at the last policy step of the update"),
+        ("tianshou", "update/clip_loss_fraction", _STEP),
+        ("trl", "clip_ratio/region_mean", _STEP),
+    ),
+    Canonical(
+        "update/clip_range",
+        "Half-width of the clipping range of the probability ratio.",
+        "1",
+        "gradient_step",
+        ("sb3", "train/clip_range", "at the update"),
+    ),
+    Canonical(
+        "update/explained_variance",
+        "1 - var(return - value) / var(return): 1 is a perfect critic, 0 one no better than a constant.",
+        "1",
+        "gradient_step",
+        ("cleanrl", "losses/explained_variance", "over the rollout"),
+        ("sb3", "train/explained_variance", "over the rollout"),
+        ("rllib", "learners/*/vf_explained_var", _UPDATE),
+    ),
+    Canonical(
+        "update/learning_rate",
+        "Learning rate of the optimizer; of the policy's where there are several.",
+        "1",
+        "gradient_step",
+        ("cleanrl", "charts/learning_rate", "at the update"),
+        ("sb3", "train/learning_rate", "at the update"),
+        ("lightzero", "learner/cur_lr", "at the update"),
+        ("lightzero", "learner_iter/cur_lr_avg", "mean of the last 11 iterations"),
+        ("rllib", "learners/*/default_optimizer_learning_rate", "at the update"),
+        ("rsl_rl", "Loss/learning_rate", "at the update"),
+        ("trl", "learning_rate", "at the update"),
+    ),
+    Canonical(
+        "update/entropy_coefficient",
+        "Weight of the entropy (temperature, alpha).",
+        "1",
+        "gradient_step",
+        ("cleanrl", "losses/alpha", "at the update"),
+        ("sb3", "train/ent_coef", "mean of the update's gradient steps"),
+        ("tianshou", "update/alpha", "at the update"),
+        ("rllib", "learners/*/alpha_value", _UPDATE),
+        ("rllib", "learners/*/curr_entropy_coeff", "at the update"),
+    ),
+    Canonical(
+        "update/policy_std",
+        "Mean standard deviation of a Gaussian policy.",
+        "action",
+        "gradient_step",
+        ("sb3", "train/std", "at the update"),
+        ("rsl_rl", "Policy/mean_noise_std", "at the update"),
+        ("rsl_rl", "Policy/mean_std", "at the update"),
+    ),
+    Canonical(
+        "update/gradient_norm",
+        "Norm of the gradient of all parameters, before clipping.",
+        "1",
+        "gradient_step",
+        ("cleanrl", "losses/grad_norm", _STEP),
+        ("trl", "grad_norm", _STEP),
+        ("lightzero", "learner/total_grad_norm_before_clip", _STEP),
+        ("lightzero", "learner_iter/total_grad_norm_before_clip_avg", "mean of the last 11 iterations"),
+        ("rllib", "learners/*/gradients_default_optimizer_global_norm", _UPDATE),
+    ),
+    Canonical(
+        "update/count",
+        "Optimization passes so far, in the framework's own unit (epochs of minibatches on-policy, else steps).",
+        "1",
+        "gradient_step",
+        ("sb3", "train/n_updates", "a counter"),
+        ("tianshou", "update/gradient_step", "a counter"),
+        ("tianshou", "update/update_step", "a counter"),
+        ("tianshou", "info/update_step", "a counter"),
+    ),
+    # -- time -----------------------------------------------------------------------------------------------------
+    Canonical(
+        "time/env_steps_per_second",
+        "Environment steps per second of wall time, all environments together.",
+        "1/s",
+        "env_step",
+        ("cleanrl", "charts/SPS", _SINCE_START),
+        ("sb3", "time/fps", _SINCE_START),
+        ("acme", "steps_per_second", _EACH),
+        ("acme", "train_loop/steps_per_second", _EACH),
+        ("acme", "environment_loop/steps_per_second", _EACH),
+        ("tianshou", "training/collect_speed", "of one collect"),
+        ("tianshou", "train/collect_speed", "of one collect"),
+        ("lightzero", "collector/avg_envstep_per_sec", "of one collect"),
+        ("lightzero", "collector_iter/avg_envstep_per_sec", "of one collect"),
+        ("lightzero", "collector_step/avg_envstep_per_sec", "of one collect"),
+        ("rsl_rl", "Perf/total_fps", "of one iteration"),
+    ),
+    Canonical(
+        "time/elapsed_seconds",
+        "Wall time since learning began.",
+        "seconds",
+        "env_step",
+        ("sb3", "time/time_elapsed", "whole seconds"),
+        ("spinningup", "Time", "seconds"),
+        ("tianshou", "info/timing/total_time", "seconds"),
+        ("rllib", "time_total_s", "seconds"),
+    ),
+    Canonical(
+        "time/env_steps",
+        "Environment steps so far, all environments together.",
+        "env steps",
+        "env_step",
+        ("sb3", "time/total_timesteps", "a counter"),
+        ("spinningup", "TotalEnvInteracts", "a counter"),
+        ("tianshou", "training/env_step", "a counter"),
+        ("tianshou", "train/env_step", "a counter"),
+        ("lightzero", "collector/total_envstep_count", "a counter"),
+        ("lightzero", "collector_iter/total_envstep_count", "a counter"),
+        ("rllib", "num_env_steps_sampled_lifetime", "a counter"),
+        ("rllib", "env_runners/num_env_steps_sampled_lifetime", "a counter"),
+    ),
+    Canonical(
+        "time/episodes",
+        "Finished training episodes so far.",
+        "episodes",
+        "env_step",
+        ("sb3", "time/episodes", "a counter"),
+        ("acme", "episodes", "a counter"),
+        ("lightzero", "collector/total_episode_count", "a counter"),
+        ("lightzero", "collector_iter/total_episode_count", "a counter"),
+        ("rllib", "env_runners/num_episodes_lifetime", "a counter"),
+    ),
+    Canonical(
+        "time/iterations",
+        "Rounds of collecting and learning so far.",
+        "1",
+        "env_step",
+        ("sb3", "time/iterations", "a counter"),
+        ("spinningup", "Epoch", "a counter, from 0"),
+        ("rllib", "training_iteration", "a counter"),
+    ),
+)
+"""Every canonical name, in the order in which a reader would look for them."""
+
+_LABELLED = frozenset({"acme"})
+"""Frameworks whose keys begin with a label of the user's choice: two of them are two loops, not two spellings."""
+
+_BY_NAME = {entry.name: entry for entry in TABLE}
+_EXACT: dict[str, tuple[Canonical, Native]] = {}
+_PATTERNS: list[tuple[tuple[str, ...], Canonical, Native]] = []
+for _entry in TABLE:
+    for _native in _entry.natives:
+        if "*" in _native.key:
+            _PATTERNS.append((tuple(_native.key.split("/")), _entry, _native))
+        elif _native.key != _entry.name:
+            _EXACT[_native.key] = (_entry, _native)
+
+
+def _find(native: str) -> tuple[Canonical, Native] | None:
+    pair = _EXACT.get(native)
+    if pair is None and "/" in native:
+        parts = native.split("/")
+        for pattern, entry, name in _PATTERNS:
+            if len(pattern) == len(parts) and all(p in ("*", part) for p, part in zip(pattern, parts, strict=True)):
+                return entry, name
+    return pair
+
+
+def native_names(canonical: str) -> tuple[str, ...]:
+    """What the frameworks call `canonical`: exact keys, without those that hold a `*`; () for an unknown name."""
+    entry = _BY_NAME.get(canonical)
+    return () if entry is None else tuple(n.key for n in entry.natives if "*" not in n.key and n.key != canonical)
+
+
+def canonical(native: str) -> str | None:
+    """The canonical name of a native key, or None if it has none (or is a canonical name itself)."""
+    pair = _find(native)
+    return None if pair is None else pair[0].name
+
+
+def describe(name: str) -> Canonical | None:
+    """The entry of a canonical name, or of the one that a native name stands for; None if there is none."""
+    entry = _BY_NAME.get(name)
+    if entry is not None:
+        return entry
+    pair = _find(name)
+    return None if pair is None else pair[0]
+
+
+def estimator(native: str) -> str | None:
+    """How a native key was made from what was observed, or None for a key that is not in the table."""
+    pair = _find(native)
+    return None if pair is None else pair[1].estimator
+
+
+def resolve(name: str, available: Iterable[str]) -> list[str]:
+    """The keys in `available` that hold `name`, best first: `name` itself, then native names in the table's order.
+
+    A name that is neither available nor canonical gives [].
+    """
+    keys = list(available)
+    if name in keys:
+        return [name]
+    entry = _BY_NAME.get(name)
+    if entry is None:
+        return []
+    order = {native.key: i for i, native in enumerate(entry.natives)}
+    ranked = []
+    for key in keys:
+        hit = _find(key)
+        if hit is not None and hit[0] is entry:
+            ranked.append((order[hit[1].key], key))
+    return [key for _, key in sorted(ranked)]
+
+
+SCORES = ("test/return", "test/success_rate", "train/return", "train/success_rate", "train/reward")
+"""The canonical names that say how good a policy is."""
+
+_LOW_IS_GOOD = re.compile(
+    r"(^|[/_. -])(loss(es)?|errors?|mse|mae|rmse|nll|perplexity|regret|costs?|kl|seconds|latency|violations?|"
+    r"collisions?|failures?)([/_. -]|$)",
+    re.IGNORECASE,
+)
+
+
+def lower_is_better(key: str) -> bool:
+    """Whether a metric is best where it is lowest, by the words of its name: losses, errors, costs and durations."""
+    return _LOW_IS_GOOD.search(canonical(key) or key) is not None
+
+
+def candidates(name: str, available: Iterable[str]) -> list[str]:
+    """The keys in `available` between which a reader of `name` would have to choose: one where it is clear.
+
+    A framework that writes a quantity in several spellings (LightZero's collector/, collector_iter/, collector_step/)
+    has one candidate, the first in the table's order. The modules of a multi-agent run, two loops, and two frameworks
+    in one run are several.
+    """
+    keys = resolve(name, available)
+    if len(keys) < 2:
+        return keys
+    chosen: dict[tuple[str, str], str] = {}
+    for key in keys:
+        hit = _find(key)
+        assert hit is not None
+        native = hit[1]
+        several = "*" in native.key or native.framework in _LABELLED
+        chosen.setdefault((native.framework, key if several else ""), key)
+    return list(chosen.values())

@@ -1,0 +1,170 @@
+"""What rollbook cost and what it could not do: counted per cause, said once, listed at the end."""
+
+from __future__ import annotations
+
+from _thread import get_ident
+
+from rollbook.errors import LoggingFailed, RollbookWarning
+from rollbook.ground.foreign import PACKAGE, is_foreign, tolerating
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
+
+__all__ = ["Bill", "warn_caller"]
+
+
+_MOST_NAMES = 100
+_MOST_SAID = 10
+
+
+class Bill:
+    """Counts per cause. Many threads may add; a count may then be short by a few, a warning is never lost.
+
+    Args:
+      strict: raise instead of warning (tests use it).
+      to: a run or scope: whose `count` hears of everything and speaks of it. None: this bill warns by itself.
+      who: stands before what is said, where no run speaks.
+      tell: takes (cause, message) of what is to be said, instead of a RollbookWarning.
+    Attributes:
+      counts: cause -> how often.
+      names: cause -> name (a key, a clock, a column) -> how often, for the first hundred names of a cause.
+      remarks: cause -> how often, of what was said and cost nothing; not among `counts`.
+    """
+
+    __slots__ = ("_held", "_holding", "_said", "_tell", "_to", "_who", "counts", "names", "remarks", "strict")
+
+    def __init__(
+        self,
+        strict: bool = False,
+        *,
+        to: Any = None,
+        who: str = "",
+        tell: Callable[[str, str], object] | None = None,
+    ) -> None:
+        self.counts: dict[str, int] = {}
+        self.names: dict[str, dict[str, int]] = {}
+        self.remarks: dict[str, int] = {}
+        self.strict = strict
+        self._to, self._who, self._tell = to, who, tell
+        self._said: dict[str, set[str]] = {}
+        self._holding: set[int] = set()
+        self._held: list[LoggingFailed] = []
+
+    def count(self, cause: str, n: int = 1, message: str = "", name: str = "") -> None:
+        """Add n under `cause`; warn with `message` the first time, for each `name` anew (ten names a cause).
+
+        Raises:
+          LoggingFailed: under strict=True, if there is a message; inside of `whole` it waits.
+        """
+        self.counts[cause] = self.counts.get(cause, 0) + n
+        if name:
+            names = self.names.setdefault(cause, {})
+            if name in names or len(names) < _MOST_NAMES:
+                names[name] = names.get(name, 0) + n
+        if self._to is not None:
+            self._to.count(cause, n, message)
+            return
+        if not message:
+            return
+        if self.strict:
+            failure = LoggingFailed(f"{message} [{cause}]")
+            if get_ident() not in self._holding:
+                raise failure
+            self._held.append(failure)
+            return
+        self._say_once(cause, message, name)
+
+    __call__ = count
+
+    def remark(self, cause: str, message: str) -> None:
+        """Count one of what cost nothing, and say `message` the first time; never raises, strict or not."""
+        self.remarks[cause] = self.remarks.get(cause, 0) + 1
+        self._say_once(cause, message, "")
+
+    def say(self, cause: str, message: str) -> None:
+        """Count one under `cause`, and say `message` the first time."""
+        self.count(cause, message=message)
+
+    def whole(self, work: Callable[..., object], *arguments: object) -> None:
+        """Do `work` to its end: what strict=True would raise in its midst waits for `raise_held`."""
+        outermost = get_ident() not in self._holding
+        self._holding.add(get_ident())
+        try:
+            work(*arguments)
+        finally:
+            if outermost:
+                self._holding.discard(get_ident())
+
+    def raise_held(self) -> None:
+        """Raise the first of what waited.
+
+        Raises:
+          LoggingFailed: something did.
+        """
+        held, self._held = self._held, []
+        if held:
+            raise held[0]
+
+    def guard(self, cause: str, what: str, work: Callable[..., T], *arguments: object) -> T | None:
+        """Do `work` and return its result; what it raises is counted under `cause` and said once ("<what> failed: …").
+
+        Raises:
+          LoggingFailed: what was refused under strict=True. And whatever somebody else raised meanwhile (`is_foreign`).
+        """
+        try:
+            return work(*arguments)
+        except Exception as err:
+            self.failed(cause, what, err)
+            return None
+
+    def failed(self, cause: str, what: str, err: Exception) -> None:
+        """What `guard` does with an exception, for loops where a call for each step would cost."""
+        if isinstance(err, LoggingFailed) or is_foreign(err):
+            raise err
+        self.count(cause, message=f"{what} failed: {type(err).__name__}: {err}")
+
+    def _say_once(self, cause: str, message: str, name: str) -> None:
+        said = self._said.setdefault(cause, set())
+        if name in said or len(said) >= _MOST_SAID:
+            return
+        said.add(name)
+        if self._tell is not None:
+            self._tell(cause, message)
+        else:
+            self._warn(cause, message, is_last=len(said) == _MOST_SAID)
+
+    def _warn(self, cause: str, message: str, is_last: bool) -> None:
+        message = f"{self._who}: {message}" if self._who else message
+        more = "; further names of this cause are only counted" if is_last else ""
+        where = "" if self._who else " in run.bill()"
+        warn_caller(f"{message} [{cause}; said once, counted{where}{more}]")
+
+
+def warn_caller(text: str) -> None:
+    """A RollbookWarning at the first line outside rollbook; where warnings are errors, a line on stderr instead."""
+    try:
+        import warnings
+
+        warnings.warn(text, RollbookWarning, stacklevel=_callers_level())
+    except Exception as err:  # a filter that turns warnings into errors must not reach the training loop
+        if is_foreign(err):
+            raise
+        import sys
+
+        with tolerating(Exception):  # it may be closed, or None
+            sys.stderr.write(f"rollbook: {text}\n")
+
+
+def _callers_level() -> int:
+    """The `stacklevel` at which a warning names the first line outside rollbook."""
+    import os
+    import sys
+
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and os.path.abspath(frame.f_code.co_filename).startswith(PACKAGE):
+        frame, level = frame.f_back, level + 1
+    return level

@@ -1,0 +1,93 @@
+"""Printing an object in a screenful: its arrays by their length and extremes, its sequences by what they hold.
+
+@brief
+@dataclass(frozen=True)
+class Curve:
+    x: NDArray            # print(curve): Curve(x=<200 numbers, 0 to 990>)
+"""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import fields
+from typing import Any, TypeVar
+
+__all__ = ["brief", "screenful"]
+
+_WIDTH, _MOST_LINES = 100, 40
+_MOST_ITEMS, _LONGEST = 3, 60
+
+C = TypeVar("C", bound=type)
+
+
+def brief(cls: C) -> C:
+    """Give a dataclass a repr of at most 40 lines of 100 columns, whatever its arrays hold."""
+    cls.__repr__ = _repr  # type: ignore[assignment]
+    return cls
+
+
+def screenful(lines: list[str]) -> str:
+    """Lines as wide and as many as a screen has: long ones are wrapped, and what is left out is counted."""
+    wrapped = [
+        part
+        for line in lines
+        for part in textwrap.wrap(line, _WIDTH, subsequent_indent="  ", break_on_hyphens=False) or [""]
+    ]
+    if len(wrapped) > _MOST_LINES:
+        left_out = len(wrapped) - _MOST_LINES + 1
+        wrapped = [*wrapped[: _MOST_LINES - 1], f"… {left_out:,} lines more"]
+    return "\n".join(wrapped)
+
+
+def _repr(self: Any) -> str:
+    name = type(self).__name__
+    parts = [f"{field.name}={_words(getattr(self, field.name))}" for field in fields(self) if field.repr]
+    line = f"{name}({', '.join(parts)})"
+    return line if len(line) <= _WIDTH else screenful([f"{name}(", *(f"  {part}," for part in parts), ")"])
+
+
+def _words(value: Any, depth: int = 0) -> str:
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and shape:
+        return _array(value, shape)
+    if isinstance(value, (list, tuple, dict, set, frozenset)) and value:
+        whole = _items(value, depth)
+        if whole is not None:
+            return whole
+        kinds = {type(item).__name__ for item in (value.values() if isinstance(value, dict) else value)}
+        return f"<{len(value):,} {kinds.pop() if len(kinds) == 1 else 'items'}>"
+    text = repr(value)
+    if hasattr(value, "__dataclass_fields__") and (depth or "\n" in text or len(text) > _WIDTH):
+        called = next((str(getattr(value, name)) for name in ("label", "name", "key") if hasattr(value, name)), "")
+        return f"<{type(value).__name__}{' ' if called else ''}{called:.20}>"
+    text = " ".join(text.split())
+    return text if len(text) <= 3 * _LONGEST else f"{text[: 3 * _LONGEST]}…"
+
+
+def _items(value: Any, depth: int) -> str | None:
+    """A short sequence as it is; None for one that is not."""
+    if len(value) > _MOST_ITEMS or depth:
+        return None
+    if isinstance(value, dict):
+        inside = ", ".join(f"{key!r}: {_words(item, depth + 1)}" for key, item in value.items())
+    else:
+        inside = ", ".join(_words(item, depth + 1) for item in value)
+    if len(inside) > _LONGEST:
+        return None
+    if isinstance(value, tuple):
+        return f"({inside}{',' if len(value) == 1 else ''})"
+    return f"[{inside}]" if isinstance(value, list) else f"{{{inside}}}"
+
+
+def _array(array: Any, shape: tuple[int, ...]) -> str:
+    size = " x ".join(f"{n:,}" for n in shape)
+    kind = getattr(getattr(array, "dtype", None), "kind", "O")
+    if kind not in "iuf" or 0 in shape:
+        return f"<{size} {'numbers' if kind in 'iuf' else 'values'}>"
+    import numpy as np
+
+    finite = array[np.isfinite(array)]
+    if not finite.size:
+        return f"<{size} numbers, none of them finite>"
+    less = f", {array.size - finite.size:,} not finite" if finite.size < array.size else ""
+    return f"<{size} numbers, {finite.min():.6g} to {finite.max():.6g}{less}>"

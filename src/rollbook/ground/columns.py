@@ -1,0 +1,303 @@
+"""Rows as columns: what health rules look at.
+
+    columns.keys()                         the keys of `metrics` with new numbers
+    column = columns.column("train/loss")
+    max(column.values)                     an array('d'), oldest first; numpy.frombuffer(column.values) costs no copy
+    column.clock("env_step")               an array('q'), `ground.clocks.UNKNOWN` where the row did not know it
+    column.where(-1)                       which row it was: clocks, time and identity
+
+`columns_of(rows)` makes some of rows, for tests.
+A column is made when it is asked for, so rules that ask for few keys cost little however many are logged. Standard
+library only: the keeper never loads numpy.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from array import array
+from itertools import pairwise
+from math import isfinite
+from operator import sub
+
+from rollbook.ground.clocks import UNKNOWN
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from typing import Any, Protocol, TypeAlias
+
+    class Row(Protocol):
+        """What is needed of a `protocols.Row`."""
+
+        @property
+        def time(self) -> float: ...
+        @property
+        def clocks(self) -> Mapping[str, int]: ...
+        @property
+        def values(self) -> Mapping[str, object]: ...
+        @property
+        def writer(self) -> str: ...
+        @property
+        def lane(self) -> int: ...
+        @property
+        def seq(self) -> int: ...
+        @property
+        def mark(self) -> str: ...
+        @property
+        def table(self) -> str: ...
+
+    Part: TypeAlias = "tuple[Piece, array[float], Sequence[int]]"
+    """Some rows; the values of a key in them; the row of each value."""
+
+    Where: TypeAlias = dict[str, Any]
+    """Which row it was, as plain JSON data: `clocks` (those that are known), `time` (unix seconds), `row` (writer, lane
+    and seq). The evidence of an alert holds one."""
+
+__all__ = ["Column", "Columns", "Piece", "RowsPiece", "columns_of"]
+
+_LARGEST = 1.7976931348623157e308
+
+
+class Piece(ABC):
+    """Rows of one table in order of time. Made by who reads the journal; rules see `Columns`.
+
+    Attributes:
+      table: whose rows they are.
+      keys: those that have a number in some row.
+      n: how many rows.
+    """
+
+    table = "metrics"
+    keys: Collection[str] = ()
+    n = 0
+
+    @abstractmethod
+    def part(self, key: str) -> Part:
+        """The numbers of a key."""
+
+    @abstractmethod
+    def time(self, row: int) -> int:
+        """When a row was logged, in unix nanoseconds."""
+
+    @abstractmethod
+    def times(self, step: int = 1) -> list[int]:
+        """The same of each row, or of every so many."""
+
+    @abstractmethod
+    def clocks(self, name: str) -> array[int]:
+        """The reading of a clock in each row, UNKNOWN where there is none."""
+
+    @abstractmethod
+    def where(self, row: int) -> Where:
+        """Which row it was."""
+
+    def non_finite(self) -> Collection[str]:
+        """The keys among whose values is a NaN or an infinity."""
+        return [key for key in self.keys if not all(map(isfinite, self.part(key)[1]))]
+
+
+class RowsPiece(Piece):
+    """A piece made of rows of one table."""
+
+    def __init__(self, table: str, rows: Sequence[Row]) -> None:
+        self.table, self.n, self._rows = table, len(rows), rows
+        self._numbers: dict[str, tuple[array[float], array[int]]] = {}
+        for i, row in enumerate(rows):
+            for key, value in row.values.items():
+                if isinstance(value, (float, int)):
+                    numbers = self._numbers.get(key)
+                    if numbers is None:
+                        numbers = self._numbers[key] = (array("d"), array("q"))
+                    numbers[0].append(_nearest(value))
+                    numbers[1].append(i)
+        self.keys = self._numbers
+
+    def part(self, key: str) -> Part:
+        """See `Piece`."""
+        return (self, *self._numbers[key])
+
+    def time(self, row: int) -> int:
+        """See `Piece`."""
+        return int(self._rows[row].time * 1e9)
+
+    def times(self, step: int = 1) -> list[int]:
+        """See `Piece`."""
+        return [int(row.time * 1e9) for row in self._rows[::step]]
+
+    def clocks(self, name: str) -> array[int]:
+        """See `Piece`."""
+        return array("q", [row.clocks.get(name, UNKNOWN) for row in self._rows])
+
+    def where(self, row: int) -> Where:
+        """See `Piece`."""
+        it = self._rows[row]
+        identity = {"writer": it.writer, "lane": it.lane, "seq": it.seq}
+        return {"clocks": dict(it.clocks), "time": it.time, "row": identity}
+
+
+class Column:
+    """The new numbers of one key, oldest first; those of all its streams and writers together.
+
+    Attributes:
+      key: its full name.
+      values: array('d'). What was logged as an integer or a truth value is a float here. Not to be changed.
+    """
+
+    __slots__ = ("_order", "_parts", "key", "values")
+
+    def __init__(self, key: str, parts: list[Part]) -> None:
+        self.key, self._parts = key, parts
+        self._order: list[tuple[int, int]] | None = None  # (part, place in it) of each value, where parts overlap
+        if len(parts) == 1:
+            self.values = parts[0][1]
+            return
+        spans = [(piece.time(rows[0]), piece.time(rows[-1])) for piece, _values, rows in parts]
+        by_start = sorted(range(len(parts)), key=spans.__getitem__)
+        if all(spans[a][1] <= spans[b][0] for a, b in pairwise(by_start)):
+            self._parts = [parts[i] for i in by_start]
+            self.values = array("d")
+            for _piece, values, _rows in self._parts:
+                self.values += values
+            return
+        keyed = []
+        for number, (piece, _values, rows) in enumerate(parts):
+            times = piece.times()
+            keyed += [(times[row], number, place) for place, row in enumerate(rows)]
+        self._order = [(number, place) for _time, number, place in sorted(keyed)]
+        self.values = array("d", [parts[number][1][place] for number, place in self._order])
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def where(self, index: int) -> Where:
+        """The clocks, the time (unix seconds) and the identity of the row of a value, as plain JSON data."""
+        piece, row = self._row(index)
+        return piece.where(row)
+
+    def times(self) -> array[float]:
+        """When each value was logged, in unix seconds."""
+        return array("d", [time / 1e9 for time in self._of_rows([piece.times() for piece, _, _ in self._parts])])
+
+    def clock(self, name: str) -> array[int]:
+        """The reading of a clock at each value; `clocks.UNKNOWN` where it was not known."""
+        return array("q", self._of_rows([piece.clocks(name) for piece, _, _ in self._parts]))
+
+    def _of_rows(self, cells: list[Sequence[int]]) -> list[int]:
+        if self._order is not None:
+            return [cells[number][self._parts[number][2][place]] for number, place in self._order]
+        return [some[row] for some, (_, _, rows) in zip(cells, self._parts, strict=True) for row in rows]
+
+    def _row(self, index: int) -> tuple[Piece, int]:
+        index = range(len(self.values))[index]
+        if self._order is not None:
+            number, index = self._order[index]
+            piece, _values, rows = self._parts[number]
+            return piece, rows[index]
+        for piece, values, rows in self._parts:
+            if index < len(values):
+                return piece, rows[index]
+            index -= len(values)
+        raise IndexError(index)
+
+
+class Columns:
+    """What a rule is shown: the rows that it has not seen yet, of its tables, by key. Its length is their number.
+
+    Rows that say nothing by numbers (texts, pictures) are counted and have no column.
+    """
+
+    def __init__(self, pieces: Sequence[Piece] = ()) -> None:
+        self._pieces = [piece for piece in pieces if piece.n]
+        self._n = sum(piece.n for piece in self._pieces)
+        self._keys: dict[str, list[str]] = {}
+        self._made: dict[tuple[str, str], Column] = {}
+        self._odd: dict[str, frozenset[str]] = {}
+
+    def __len__(self) -> int:
+        return self._n
+
+    def of(self, tables: Collection[str]) -> Columns:
+        """Those of some tables."""
+        if all(piece.table in tables for piece in self._pieces):
+            return self
+        return Columns([piece for piece in self._pieces if piece.table in tables])
+
+    def keys(self, table: str = "metrics") -> Sequence[str]:
+        """The keys with numbers, each once."""
+        keys = self._keys.get(table)
+        if keys is None:
+            own = [piece.keys for piece in self._pieces if piece.table == table]
+            keys = self._keys[table] = list(dict.fromkeys(key for some in own for key in some))
+        return keys
+
+    def column(self, key: str, table: str = "metrics") -> Column:
+        """The numbers of one key.
+
+        Raises:
+          KeyError: it has none.
+        """
+        column = self._made.get((table, key))
+        if column is None:
+            own = [piece.part(key) for piece in self._pieces if piece.table == table and key in piece.keys]
+            if not own:
+                raise KeyError(f"no new number of {key!r} in {table}; there are {', '.join(self.keys(table))}")
+            column = self._made[(table, key)] = Column(key, own)
+        return column
+
+    def non_finite(self, table: str = "metrics") -> frozenset[str]:
+        """The keys among whose new values is a NaN or an infinity; much cheaper than to look at all values."""
+        odd = self._odd.get(table)
+        if odd is None:
+            own = [piece.non_finite() for piece in self._pieces if piece.table == table]
+            odd = self._odd[table] = frozenset(key for some in own for key in some)
+        return odd
+
+    def longest_pause(self, since: float | None, over: float) -> float:
+        """The longest time in which no row came, in seconds; 0.0 where it was not longer than `over`.
+
+        Args:
+          since: the time of the row before (unix seconds).
+        """
+        for step in (16, 1):  # the rows between every sixteenth can only make pauses shorter
+            times = [] if since is None else [int(since * 1e9)]
+            for piece in self._pieces:
+                times += [*piece.times(step), piece.time(piece.n - 1)]
+            times.sort()
+            longest = max(map(sub, times[1:], times), default=0) / 1e9
+            if longest <= over:
+                return 0.0
+        return longest
+
+    def times(self) -> array[float]:
+        """When each row was logged, in unix seconds, in order."""
+        times: list[int] = []
+        for piece in self._pieces:
+            times += piece.times()
+        times.sort()
+        return array("d", [time / 1e9 for time in times])
+
+    def last(self) -> Where:
+        """Which row was the last.
+
+        Raises:
+          ValueError: there is no row.
+        """
+        piece = max(self._pieces, key=lambda piece: piece.time(piece.n - 1))
+        return piece.where(piece.n - 1)
+
+
+def columns_of(rows: Iterable[Row]) -> Columns:
+    """Rows, in order of time, as columns. Marks are left out."""
+    tables: dict[str, list[Row]] = {}
+    for row in rows:
+        if not row.mark:
+            tables.setdefault(row.table, []).append(row)
+    return Columns([RowsPiece(table, own) for table, own in tables.items()])
+
+
+def _nearest(value: float | int) -> float:
+    """The nearest float; an integer beyond all floats is no infinity."""
+    try:
+        return float(value)
+    except OverflowError:
+        return _LARGEST if value > 0 else -_LARGEST

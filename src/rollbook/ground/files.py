@@ -1,0 +1,249 @@
+"""Small files: read only if they are regular ones, replaced as a whole, locked. Standard library only.
+
+    write_json(path, {"phase": "done"})          # nobody ever reads half of it
+    read_json(path)                              # {} if nothing can be read there
+
+A run folder may come from a stranger: what is a pipe, a device or a folder is refused instead of waited for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from contextlib import contextmanager
+
+from rollbook.ground.foreign import is_foreign, tolerating
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+__all__ = [
+    "exists",
+    "is_file",
+    "is_folder",
+    "is_link",
+    "lexists",
+    "make_folders",
+    "names_in",
+    "read_json",
+    "read_regular",
+    "real_path",
+    "remove",
+    "replacing",
+    "sync_folder",
+    "try_lock",
+    "user_cache",
+    "write_json",
+]
+
+
+def read_regular(path: str | os.PathLike[str]) -> bytes:
+    """The content of a regular file.
+
+    Raises:
+      OSError: it cannot be read, or is a pipe, a device or a folder.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+    fd = os.open(path, flags)
+    with open(fd, "rb", closefd=True) as file:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(f"{os.fspath(path)} is not a regular file")
+        return file.read()
+
+
+def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The JSON object in a file; {} if there is none that can be read. Whatever stands in it is untrusted input."""
+    try:
+        content = json.loads(read_regular(path))
+    except (OSError, ValueError, RecursionError) as raised:
+        if is_foreign(raised):
+            raise
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def exists(path: str | os.PathLike[str]) -> bool:
+    """Whether something is there that can be asked for; unlike `os.path.exists`, lets out what somebody else raised."""
+    return _mode_of(path, os.stat) is not None
+
+
+def lexists(path: str | os.PathLike[str]) -> bool:
+    """Whether there is something of that name, a link to nothing included; see `exists`."""
+    return _mode_of(path, os.lstat) is not None
+
+
+def is_link(path: str | os.PathLike[str]) -> bool:
+    """Whether it is a symbolic link; see `exists`."""
+    return stat.S_ISLNK(_mode_of(path, os.lstat) or 0)
+
+
+def is_file(path: str | os.PathLike[str]) -> bool:
+    """Whether it is a regular file, or a link to one; see `exists`."""
+    return stat.S_ISREG(_mode_of(path, os.stat) or 0)
+
+
+def is_folder(path: str | os.PathLike[str]) -> bool:
+    """Whether it is a folder, or a link to one; see `exists`."""
+    return stat.S_ISDIR(_mode_of(path, os.stat) or 0)
+
+
+def _mode_of(path: str | os.PathLike[str], look: Callable[[str | os.PathLike[str]], os.stat_result]) -> int | None:
+    try:
+        return look(path).st_mode
+    except (OSError, ValueError) as raised:
+        if is_foreign(raised):
+            raise
+        return None
+
+
+def real_path(path: str | os.PathLike[str]) -> str:
+    """The path without links, made absolute alone where they cannot be followed; see `exists`."""
+    try:
+        return os.path.realpath(path, strict=True)  # without `strict` it passes over what is raised in its midst
+    except OSError as raised:
+        if is_foreign(raised):
+            raise
+        return os.path.abspath(path)
+
+
+def names_in(folder: str | os.PathLike[str]) -> set[str]:
+    """The names in a folder; none where it cannot be read."""
+    try:
+        return set(os.listdir(folder))
+    except OSError as raised:
+        if is_foreign(raised):
+            raise
+        return set()
+
+
+def make_folders(path: str | os.PathLike[str], mode: int = 0o777) -> None:
+    """Make a folder, and those it stands in, unless it is there; lets out what somebody else raised meanwhile.
+
+    Raises:
+      OSError: it cannot be made. FileExistsError: something else stands there.
+    """
+    try:
+        os.mkdir(path, mode)
+        return
+    except FileExistsError as raised:
+        if is_foreign(raised) or not is_folder(path):
+            raise
+        return
+    except FileNotFoundError as raised:
+        above = os.path.dirname(os.path.abspath(path))
+        if is_foreign(raised) or above == os.path.abspath(path):
+            raise
+    make_folders(above)
+    make_folders(path, mode)
+
+
+def remove(path: str | os.PathLike[str]) -> None:
+    """Remove a file, if it is there and may be removed."""
+    with tolerating(OSError):
+        os.unlink(path)
+
+
+@contextmanager
+def replacing(path: str | os.PathLike[str], *, ending: str = ".tmp") -> Iterator[str]:
+    """The name of a file beside `path` that takes its place at the end, so that nobody ever reads half of it.
+
+        with replacing(path) as beside, open(beside, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    If the block raises, what was written goes, and the old file stays. Threads and processes may write at once: the
+    last one stays.
+
+    Args:
+      ending: the end of the name, for libraries that judge a file by it.
+    Raises:
+      OSError: the file could not be put into its place.
+    """
+    beside = f"{os.fspath(path)}.{os.urandom(4).hex()}{ending}"
+    try:
+        yield beside
+        os.replace(beside, path)
+    except BaseException:
+        with tolerating(OSError):
+            os.unlink(beside)
+        raise
+
+
+def write_json(path: str | os.PathLike[str], data: object, *, durable: bool = False, indent: int | None = None) -> None:
+    """Replace a file as a whole, so that nobody ever reads half of it; `durable` also survives a power loss.
+
+    What JSON has no form for is kept as its repr. Threads and processes may write at once: the last one stays.
+
+    Raises:
+      OSError: no space, no permission. The old file is then still there.
+    """
+    separators = (",", ":") if indent is None else None
+    with replacing(path) as beside, open(beside, "wb") as file:
+        file.write(json.dumps(data, default=repr, indent=indent, separators=separators).encode())
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
+    if durable:
+        sync_folder(os.path.dirname(path) or ".")
+
+
+def sync_folder(folder: str | os.PathLike[str]) -> None:
+    """Bring a folder's names to the disk, where the system can."""
+    try:
+        fd = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0))
+    except OSError as raised:  # Windows opens no folders
+        if is_foreign(raised):
+            raise
+        return
+    try:
+        os.fsync(fd)
+    except OSError as raised:  # some network file systems refuse
+        if is_foreign(raised):
+            raise
+        return
+    finally:
+        os.close(fd)
+
+
+def try_lock(fd: int, *, shared: bool = False) -> bool | None:
+    """True: locked. False: somebody else has it. None: this file system (or system) knows no locks."""
+    try:
+        import fcntl
+    except ModuleNotFoundError:  # Windows
+        return _try_lock_windows(fd)
+    try:
+        fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as raised:
+        if is_foreign(raised):
+            raise
+        return None
+    return True
+
+
+def _try_lock_windows(fd: int) -> bool | None:
+    try:
+        import msvcrt
+    except ModuleNotFoundError:
+        return None
+    lock: Any = msvcrt
+    try:
+        os.lseek(fd, 1 << 30, os.SEEK_SET)  # far behind the text, which others may read
+        lock.locking(fd, lock.LK_NBLCK, 1)
+    except OSError as raised:
+        if is_foreign(raised):
+            raise
+        return False
+    return True
+
+
+def user_cache() -> str:
+    """The user's cache folder of rollbook; it need not be there.
+
+    What is made in it is its user's alone (mode 0o700): what private runs hold comes there, too.
+    """
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(os.path.abspath(home), "rollbook")

@@ -1,0 +1,107 @@
+"""Telling rollbook's own failures from an exception that somebody else raised while rollbook was at work.
+
+    with tolerating(OSError):   # a full disk is ours to bear, a time limit that strikes meanwhile is not
+        os.unlink(path)
+
+    except Exception as err:
+        if is_foreign(err):     # a time limit, a pre-emption, an exception set from another thread: it is the caller's
+            raise
+        count(err)              # a full disk, a value whose accessor fails: it is ours
+
+A signal handler runs between two instructions of whatever happens to run; what it raises comes up through rollbook,
+and belongs to the program that installed the handler. Its type says nothing (it may well be a ValueError or a
+TimeoutError); the traceback does: the handler's frame was called with the very frame that it interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+
+__all__ = ["PACKAGE", "is_foreign", "tolerating"]
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+"""The folder of rollbook's own code."""
+
+_WITHOUT_WORDS = (MemoryError, LookupError, StopIteration, AssertionError, GeneratorExit)
+"""What the interpreter and rollbook themselves raise without a message."""
+
+
+def is_foreign(err: BaseException) -> bool:
+    """Whether `err`, caught inside rollbook, was raised by code that rollbook did not call.
+
+    True for whatever is no `Exception` (KeyboardInterrupt, SystemExit), for what comes out of a signal handler or a
+    trace function, and for exceptions set from another thread (`PyThreadState_SetAsyncExc`), which arrive in a frame
+    of rollbook without a message. False for failures of rollbook, of the system, and of the values it was given.
+
+    A handler written in C leaves no frame; what it raises is recognised only if it is no `Exception`.
+    """
+    if not isinstance(err, Exception):
+        return True
+    trace = err.__traceback__
+    if trace is None:
+        return False
+    interrupted, others = trace.tb_frame, []
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+        if _was_called_with(trace.tb_frame, interrupted):
+            return True
+        interrupted = trace.tb_frame
+        if not interrupted.f_code.co_filename.startswith(PACKAGE):
+            others.append(interrupted.f_code)
+    if others:
+        handlers = _handlers()
+        if any(code in handlers for code in others):
+            return True
+    is_bare = not err.args and not isinstance(err, _WITHOUT_WORDS)
+    return is_bare and interrupted.f_code.co_filename.startswith(PACKAGE)
+
+
+class tolerating:
+    """`with tolerating(OSError):` swallows failures of these kinds, and lets out what somebody else raised."""
+
+    __slots__ = ("_kinds",)
+
+    def __init__(self, *kinds: type[Exception]) -> None:
+        self._kinds = kinds
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, err: BaseException | None, _trace: object) -> bool:
+        return isinstance(err, self._kinds) and not is_foreign(err)
+
+
+def _was_called_with(frame: FrameType, interrupted: FrameType) -> bool:
+    """Whether `interrupted` stands among the arguments of `frame`: so handlers and trace functions are called."""
+    code = frame.f_code
+    if code.co_filename.startswith(PACKAGE):
+        return False
+    arguments = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 0x04)  # 0x04: takes *args
+    values = frame.f_locals
+    for name in code.co_varnames[:arguments]:
+        value = values.get(name)
+        if value is interrupted or (type(value) is tuple and any(item is interrupted for item in value)):
+            return True
+    return False
+
+
+def _handlers() -> list[object]:
+    """The code of the signal handlers that are installed, for those that no longer hold what they were called with."""
+    signal = sys.modules.get("_signal")
+    codes: list[object] = []
+    for number in range(1, getattr(signal, "NSIG", 1)):
+        try:
+            handler: object = signal.getsignal(number) if signal is not None else None
+        except ValueError:
+            continue
+        handler = getattr(handler, "func", handler)  # functools.partial
+        function = getattr(handler, "__func__", handler)
+        code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
+        if code is not None:
+            codes.append(code)
+    return codes

@@ -1,0 +1,69 @@
+"""Faces of packages whose names are loaded when they are first used."""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+__all__ = ["attach"]
+
+
+def attach(
+    package: str,
+    names: Mapping[str, Sequence[str]],
+    *,
+    made: Mapping[str, Callable[[str], object]] | None = None,
+    before: Callable[[str], object] | None = None,
+    modules: bool = True,
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` for the package's `__init__`: each name is imported from its module at first use.
+
+    Args:
+      package: the package's `__name__`.
+      names: the modules, by full name, and which public names each of them has.
+      made: names whose value a function makes of them, anew at each asking.
+      before: called with a name of `names` at each asking, before its module is loaded; it may raise, for a framework
+        that is missing.
+      modules: whether modules of the package are found by their own name without having been imported.
+    Returns:
+      (`__getattr__`, `__dir__`). An unknown name is an AttributeError, as from any module. `__dir__` gives `names` and
+      the package's `__all__`, or its public modules where it has none.
+    """
+    homes = {name: module for module, public in names.items() for name in public}
+
+    def __getattr__(name: str) -> Any:
+        if made is not None and name in made:
+            return made[name](name)
+        from importlib import import_module
+
+        home = homes.get(name)
+        if home is not None:
+            if before is not None:
+                before(name)
+                return getattr(import_module(home), name)
+            value = getattr(import_module(home), name)
+            setattr(sys.modules[package], name, value)
+            return value
+        if modules and not name.startswith("_"):
+            full = f"{package}.{name}"
+            try:
+                return import_module(full)
+            except ModuleNotFoundError as err:
+                if err.name != full:
+                    raise
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        face = sys.modules[package]
+        listed = getattr(face, "__all__", None)
+        if listed is None:
+            from pkgutil import iter_modules
+
+            listed = [module.name for module in iter_modules(face.__path__) if not module.name.startswith("_")]
+        return sorted({*listed, *homes})
+
+    return __getattr__, __dir__

@@ -1,0 +1,690 @@
+"""run.json, the manifest of a run: who it is, how it stands, its lives, and which part of each counts.
+
+    fields = read("runs/cartpole/ppo-k3v9x2ab")      # well typed, whatever stands in the file
+    with ManifestLock(folder):
+        fields["status"] = "finished"
+        write(folder, fields)
+    chain(fields)                                    # {attempt: Cut or None}: the effective history
+
+The one place where run.json is read, written and understood; both wings of the house stand on it. Standard library
+only, light enough for the training process. docs/internals.md draws the file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from io import FileIO
+
+from rollbook.errors import ForeignManifest, NewerFormat, NotARun
+from rollbook.ground import files
+from rollbook.ground.files import lexists, make_folders
+from rollbook.ground.foreign import is_foreign
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from rollbook.ground.shapes import Attempt, RunJson
+
+__all__ = [
+    "EDITABLE",
+    "FORMAT",
+    "NAME",
+    "ORIGIN",
+    "STATUSES",
+    "Cut",
+    "ManifestLock",
+    "attempts",
+    "chain",
+    "clean",
+    "close_origin",
+    "damage",
+    "difference",
+    "differences",
+    "edit",
+    "entry_of",
+    "failure",
+    "follow_summary",
+    "holds_a_run",
+    "keep_results",
+    "look",
+    "new_id",
+    "newest",
+    "origin",
+    "path_of",
+    "progress",
+    "read",
+    "results",
+    "say_summary",
+    "summary_of_others",
+    "take_edits",
+    "write",
+]
+
+FORMAT = 2
+"""The version of the run folder that this rollbook writes, and the highest that it reads."""
+
+NAME = "run.json"
+
+STATUSES = ("running", "finished", "killed", "crashed")
+"""What run.json says; readers derive `crashed` and `stale` from `running` by who still lives."""
+
+ORIGIN = ("config", "seed", "git", "packages", "command", "python", "executable", "platform", "environment")
+"""What belongs to a life rather than to the run: what it was started with, from which code, with which packages."""
+
+EDITABLE = ("name", "notes", "tags", "group")
+"""What a person may say of a run at any time; the names of those that were changed stand in `edited`."""
+
+_LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
+_LARGEST = 2**63
+
+
+def new_id() -> str:
+    """Eight letters and digits that no other run has (40 random bits)."""
+    return "".join(_LETTERS[byte & 31] for byte in os.urandom(8))
+
+
+def path_of(folder: str | os.PathLike[str]) -> str:
+    """Where the manifest of a run lies."""
+    return os.path.join(folder, NAME)
+
+
+# -- reading and writing
+
+
+def read(folder: str | os.PathLike[str], *, to_continue: bool = False) -> RunJson:
+    """The content of a run's run.json, every known field of its type (see `clean`).
+
+    Args:
+      to_continue: somebody wants to write on: a list of attempts that is damaged is then an error, too.
+    Raises:
+      NotARun: there is none, or it cannot be read.
+      ForeignManifest: another tool wrote it. rollbook's own has an `id` and a `format`; one that has lost them is still
+        known as such by what else a run's folder holds.
+      NewerFormat: a later rollbook wrote it.
+    """
+    path, shown = path_of(folder), os.fspath(folder)
+    content: Any = None
+    try:
+        content = json.loads(files.read_regular(path))
+    except (FileNotFoundError, NotADirectoryError) as raised:
+        if is_foreign(raised):
+            raise
+        advice = f"if it was a run, try: rollbook repair {shown}" if holds_a_run(folder) else "no run lies here"
+        raise NotARun(
+            f"{shown} has no run.json. If it is a folder of runs, open it with rollbook.open(…) or `rollbook ls`; "
+            f"{advice}"
+        ) from None
+    except (OSError, ValueError, RecursionError) as err:
+        if is_foreign(err):
+            raise
+        if not isinstance(err, ValueError) or holds_a_run(folder):
+            raise NotARun(f"{path} cannot be read: {err}. Try: rollbook repair {shown}") from None
+        raise _foreign(path, shown, {}) from None
+    is_marked = isinstance(content, dict) and isinstance(content.get("id"), str) and type(content.get("format")) is int
+    if not is_marked and not holds_a_run(folder):
+        raise _foreign(path, shown, content)
+    if not isinstance(content, dict) or not isinstance(content.get("id"), str):
+        raise NotARun(f"{path} does not describe a run: it has no id. Try: rollbook repair {shown}")
+    version = content.get("format")
+    if type(version) is not int or version > FORMAT:
+        raise NewerFormat(f"{shown} has format {version!r}; this rollbook reads up to {FORMAT}. Upgrade rollbook.")
+    fields, problems = clean(content)
+    if to_continue and any(problem.startswith("attempts") for problem in problems):
+        raise NotARun(f"{path} does not say what lives the run had: {problems[0]}. Try: rollbook repair {shown}")
+    return fields
+
+
+def holds_a_run(folder: str | os.PathLike[str]) -> bool:
+    """Whether rollbook wrote what lies in a folder beside run.json: a run.json that is damaged is then its own."""
+    return any(lexists(os.path.join(folder, "data", *names)) for names in _TRACES)
+
+
+def _foreign(path: str, shown: str, content: object) -> ForeignManifest:
+    fields = content if isinstance(content, dict) else {}
+    named = next((fields[name] for name in _TOOLS if isinstance(fields.get(name), str)), "")
+    tool = f" ({'Isaac Lab, ' if 'task' in fields else ''}{named:.40})" if named and named.isprintable() else ""
+    return ForeignManifest(
+        f"{path} was written by another tool{tool}, not by rollbook, and is left as it is. What that tool logged can "
+        f"be brought into a run, if an importer reads it: rollbook import {shown}"
+    )
+
+
+_TRACES = (("journal",), ("keeper", "plan.json"), ("writers.json",), ("page.lock",))
+"""Below data/: what every folder of a run holds, some of it from its first moment, some to its last."""
+
+_TOOLS = ("library", "tool", "framework", "generator")
+"""The fields in which the run.json of other tools names them; Isaac Lab's has `library` and `task`."""
+
+
+def look(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """The same for who can do without, such as a keeper: whatever can be made of it, {} if that is nothing."""
+    content = files.read_json(path_of(folder))
+    return dict(clean(content)[0]) if content else {}
+
+
+def damage(folder: str | os.PathLike[str]) -> list[str]:
+    """What is wrong with single fields of a run.json that can be read as a whole, a sentence each."""
+    return clean(files.read_json(path_of(folder)))[1]
+
+
+def write(folder: str | os.PathLike[str], fields: Mapping[str, object], *, durable: bool = False) -> None:
+    """Replace run.json as a whole; `durable` also survives a power loss. Its `revision` grows with each write.
+
+    Raises:
+      OSError: it cannot be written; the old one is untouched.
+    """
+    revision = max(_revision(fields) + 1, time.time_ns() // 1_000_000)
+    files.write_json(path_of(folder), {**fields, "revision": revision}, durable=durable, indent=1)
+
+
+def progress(fields: Mapping[str, object]) -> tuple[int, int, float]:
+    """How far a run.json is: of two of one run the greater one is the later. Attempt, revision, when it ended."""
+    listed = fields.get("attempts")
+    numbers = [entry.get("n") for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    ended = fields.get("ended")
+    return (
+        max((number for number in numbers if type(number) is int), default=0),
+        _revision(fields),
+        float(ended) if isinstance(ended, (int, float)) and 0 < ended < _LARGEST else 0.0,
+    )
+
+
+def _revision(fields: Mapping[str, object]) -> int:
+    """Milliseconds since 1970 where the clock is right, and never fewer than before; 0 of an older rollbook."""
+    revision = fields.get("revision")
+    return revision if type(revision) is int and 0 < revision < _LARGEST else 0
+
+
+def edit(folder: str | os.PathLike[str], changed: Mapping[str, object]) -> None:
+    """Change what a person may say of a run at any time: the fields of `EDITABLE`.
+
+    Safe while the run is written: its writer takes over what was changed (`take_edits`) when it writes run.json anew.
+
+    Raises:
+      NotARun, NewerFormat: it cannot be read. OSError: it cannot be written; the old one is untouched.
+    """
+    with ManifestLock(os.fspath(folder)):
+        fields = read(folder)
+        new = {name: value for name, value in changed.items() if name in EDITABLE and fields.get(name) != value}
+        if not new:
+            return
+        changing: Any = fields
+        changing.update(new)
+        fields["edited"] = sorted({*fields.get("edited", ()), *new})
+        write(folder, fields, durable=True)
+
+
+def take_edits(fields: RunJson, on_disk: Mapping[str, Any]) -> None:
+    """Take over what others wrote into run.json since these fields were read. Changes `fields`."""
+    fields["revision"] = max(_revision(fields), _revision(on_disk))
+    if on_disk.get("writers_died"):  # the keepers' word
+        fields["writers_died"] = on_disk["writers_died"]
+    edited = [name for name in on_disk.get("edited") or () if name in EDITABLE and name in on_disk]
+    changing: Any = fields
+    changing.update((name, on_disk[name]) for name in edited)
+    if edited:
+        fields["edited"] = edited
+    if isinstance(on_disk.get("results"), dict):  # of the keeper, which writes it when a life has ended
+        fields["results"] = on_disk["results"]
+
+
+def keep_results(folder: str, attempt: int, values: Mapping[str, object]) -> None:
+    """Write what a run came to (`book.results`) into run.json, for the life `attempt`; of a newer life nothing is said.
+
+    Raises:
+      OSError: it cannot be written; the old one is untouched.
+    """
+    with ManifestLock(folder):
+        fields = look(folder)
+        entry = {"attempt": attempt, "values": dict(values)}
+        if not fields or int(fields.get("format") or 0) > FORMAT or fields.get("results") == entry:
+            return
+        if newest(fields).get("n", 1) == attempt:
+            write(folder, {**fields, "results": entry})
+
+
+def results(fields: Mapping[str, object]) -> dict[str, Any]:
+    """What a run came to, as it was written when its newest life ended; {} if that has not been done."""
+    entry = fields.get("results")
+    values = (
+        entry.get("values") if isinstance(entry, dict) and entry.get("attempt") == newest(fields).get("n", 1) else None
+    )
+    return dict(values) if isinstance(values, dict) else {}
+
+
+def clean(content: Mapping[str, object]) -> tuple[RunJson, list[str]]:
+    """The fields of a run.json, each known one of its type, and what was wrong with them, a sentence each.
+
+    A field that holds something else is taken as missing: no reader has to look twice. Fields that this version does
+    not know are passed on as they are.
+    """
+    problems: list[str] = []
+    fields: Any = dict(content)
+    for name, (taken, kind) in _FIELDS.items():
+        if name not in fields:
+            continue
+        value = taken(fields[name])
+        if value is _WRONG:
+            problems.append(f"{name} is not {kind}")
+            del fields[name]
+        else:
+            fields[name] = value
+    entries: list[Attempt] = []
+    listed = content.get("attempts")
+    for entry in listed if isinstance(listed, list) else ():
+        if not isinstance(entry, dict) or type(entry.get("n")) is not int:
+            problems.append("attempts: an entry is not an object with a number n")
+            continue
+        entries.append(_entry(entry, problems))
+    if not isinstance(listed, list) and "attempts" in content:
+        problems.append("attempts is not a list of objects")
+    fields["attempts"] = entries
+    fields.setdefault("status", "running")
+    for name in ("project", "name", "nonce", "notes"):
+        fields.setdefault(name, "")
+    for name in ("config", "summary", "total", "drops"):
+        fields.setdefault(name, {})
+    fields.setdefault("tags", [])
+    fields.setdefault("clocks", [])
+    return fields, problems
+
+
+def _entry(entry: dict[str, object], problems: list[str]) -> Attempt:
+    clean: Any = dict(entry)
+    for name, (taken, kind) in _ENTRY_FIELDS.items():
+        if name in clean and (value := taken(clean[name])) is not _WRONG:
+            clean[name] = value
+        elif name in clean:
+            problems.append(f"attempt {entry['n']}: {name} is not {kind}")
+            del clean[name]
+    of_its_type: Attempt = clean
+    return of_its_type
+
+
+class _Wrong:
+    """Stands for a field of another type."""
+
+
+_WRONG = _Wrong()
+
+
+def _text(value: object) -> object:
+    return value if isinstance(value, str) else _WRONG
+
+
+def _text_or_none(value: object) -> object:
+    return value if value is None or isinstance(value, str) else _WRONG
+
+
+def _word_or_none(value: object) -> object:
+    """Groups were numbers at times; they are words for readers."""
+    if value is None or isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, (int, float)) else _WRONG
+
+
+def _integer_or_none(value: object) -> object:
+    return value if value is None or type(value) is int else _WRONG
+
+
+def _moment_or_none(value: Any) -> object:
+    if value is None:
+        return None
+    return value if type(value) in (int, float) and abs(value) < _LARGEST else _WRONG  # NaN is not smaller either
+
+
+def _mapping(value: object) -> object:
+    return value if isinstance(value, dict) else _WRONG
+
+
+def _texts(value: object) -> object:
+    return [str(text) for text in value] if isinstance(value, list) else _WRONG
+
+
+def _counts(value: object) -> object:
+    if not isinstance(value, dict) or any(type(number) is not int for number in value.values()):
+        return _WRONG
+    return value
+
+
+def _cut(value: object) -> object:
+    if value is None:
+        return None
+    if not isinstance(value, dict) or not isinstance(value.get("writers", {}), dict):
+        return _WRONG
+    try:
+        Cut(value, "")
+    except (TypeError, ValueError, OverflowError, AttributeError) as raised:
+        if is_foreign(raised):
+            raise
+        return _WRONG
+    return value
+
+
+_FIELDS: dict[str, tuple[Callable[[object], object], str]] = {
+    "format": (_integer_or_none, "an integer"),
+    "id": (_text, "text"),
+    "project": (_text, "text"),
+    "name": (_text, "text"),
+    "nonce": (_text, "text"),
+    "rollbook": (_text, "text"),
+    "status": (_text, "text"),
+    "created": (_moment_or_none, "a time"),
+    "ended": (_moment_or_none, "a time"),
+    "seed": (_integer_or_none, "an integer"),
+    "group": (_word_or_none, "text"),
+    "job_type": (_word_or_none, "text"),
+    "notes": (_text, "text"),
+    "tags": (_texts, "a list"),
+    "clocks": (_texts, "a list"),
+    "edited": (_texts, "a list"),
+    "total": (_counts, "an object of integers"),
+    "drops": (_counts, "an object of integers"),
+    "remarks": (_counts, "an object of integers"),
+    "writers_died": (_counts, "an object of integers"),
+    "config": (_mapping, "an object"),
+    "summary": (_mapping, "an object"),
+    "host": (_text_or_none, "text"),
+    "boot_id": (_text_or_none, "text"),
+    "x": (_text, "text"),
+}
+
+_ENTRY_FIELDS: dict[str, tuple[Callable[[object], object], str]] = {
+    "parent": (_integer_or_none, "an integer"),
+    "cut": (_cut, "a cut"),
+    "checkpoint": (_text_or_none, "text"),
+    "started": (_moment_or_none, "a time"),
+    "ended": (_moment_or_none, "a time"),
+    "last": (_integer_or_none, "an integer"),
+    "status": (_text, "text"),
+    "writer": (_text, "text"),
+    "host": (_text_or_none, "text"),
+    "offsets": (_counts, "an object of integers"),
+    "origin": (_mapping, "an object"),
+    "failure": (_mapping, "an object"),
+}
+
+
+# -- lives: attempts, and which part of each counts
+
+
+class Cut:
+    """Up to where a parent counts.
+
+    Attributes:
+      writers: {writer: {lane: last seq that counts}}; a lane that is not named counts for nothing.
+      time: for all other writers, the last unix ns that counts.
+      checkpoint: the id of the checkpoint that was restored, or "".
+    """
+
+    __slots__ = ("checkpoint", "time", "writers")
+
+    def __init__(self, cut: Mapping[str, object], checkpoint: object = "") -> None:
+        writers = cut.get("writers")
+        self.writers: dict[str, dict[int, int]] = {}
+        for writer, lanes in writers.items() if isinstance(writers, dict) else ():
+            if isinstance(lanes, dict):
+                self.writers[str(writer)] = {int(lane): int(seq) for lane, seq in lanes.items()}
+        moment = cut.get("time")
+        self.time = int(moment) if isinstance(moment, (int, float)) else _LARGEST - 1
+        self.checkpoint = str(checkpoint or cut.get("checkpoint") or "")
+
+    def holds(self, writer: str, lane: int, seq: Any, time_ns: Any) -> Any:
+        """Which rows of one lane lie before the cut: booleans for arrays, one for numbers."""
+        if writer in self.writers:
+            return seq <= self.writers[writer].get(lane, 0)
+        return time_ns <= self.time
+
+
+def newest(fields: Mapping[str, Any]) -> Attempt:
+    """The entry of the newest life, {} if none is listed."""
+    entries: list[Attempt] = fields.get("attempts") or []
+    nothing: Attempt = {}
+    return max(entries, key=lambda entry: int(entry["n"]), default=nothing)
+
+
+def entry_of(fields: Mapping[str, Any], number: int) -> Attempt:
+    """The entry of one life, {} if it is not listed."""
+    entries: list[Attempt] = fields.get("attempts") or []
+    nothing: Attempt = {}
+    return next((entry for entry in reversed(entries) if entry["n"] == number), nothing)
+
+
+def failure(fields: Mapping[str, Any]) -> dict[str, str] | None:
+    """What ended the newest life before its time: type, message and traceback, all of them texts; None if nothing did.
+
+    None as well where the process had no time to leave a word: SIGKILL, the out-of-memory killer, a power loss.
+    """
+    entry = newest(fields)
+    kept = entry.get("failure")
+    if not kept:
+        return None
+    return {name: str(kept.get(name) or "") for name in ("type", "message", "traceback", "stderr")}
+
+
+def chain(fields: Mapping[str, Any]) -> dict[int, Cut | None]:
+    """The lives that make up the effective history: attempt -> the cut that its child makes in it.
+
+    The newest counts whole (None), and each of its chain of parents up to its child's cut. Times are compared only
+    within one attempt, so clocks that step back or hosts that disagree cannot mix lives up.
+    """
+    entries = {entry["n"]: entry for entry in fields.get("attempts") or ()}
+    lives: dict[int, Cut | None] = {}
+    number, cut = max(entries, default=0), None
+    while number in entries and number not in lives:
+        lives[number] = cut
+        entry = entries[number]
+        cut = Cut(entry.get("cut") or {}, entry.get("checkpoint"))
+        parent = entry.get("parent")
+        number = parent if type(parent) is int else 0
+    return lives
+
+
+# -- what each life was started with
+
+
+def follow_summary(summary: dict[str, object], mark: Mapping[str, object]) -> None:
+    """Bring a summary up to date with one of the marks that tell of its changes: {"values": {…}, "gone": [key, …]}."""
+    values, gone = mark.get("values"), mark.get("gone")
+    if isinstance(values, dict):
+        summary.update(values)
+    for key in gone if isinstance(gone, list) else ():
+        summary.pop(str(key), None)
+
+
+def say_summary(folder: str | os.PathLike[str], writer: str, words: Mapping[str, list[Any]]) -> None:
+    """Leave what a writer other than the main one says of the run: {key: [unix ns, value]}, [unix ns] for a key gone.
+
+    Raises:
+      OSError: it cannot be written.
+    """
+    place = os.path.join(folder, "data", "keeper", "summary")
+    make_folders(place)
+    files.write_json(os.path.join(place, f"{writer}.json"), words)
+
+
+def summary_of_others(folder: str | os.PathLike[str], since_ns: int) -> dict[str, list[Any]]:
+    """The newest words of writers other than the main one, key by key, of those said after a moment."""
+    place = os.path.join(folder, "data", "keeper", "summary")
+    newest: dict[str, list[Any]] = {}
+    try:
+        names = sorted(os.listdir(place))
+    except OSError as raised:
+        if is_foreign(raised):
+            raise
+        return newest
+    for name in names:
+        for key, word in files.read_json(os.path.join(place, name)).items() if name.endswith(".json") else ():
+            if not isinstance(word, list) or len(word) not in (1, 2) or type(word[0]) is not int:
+                continue  # a stranger's
+            if word[0] > max(since_ns, newest.get(key, [0])[0]):
+                newest[key] = word
+    return newest
+
+
+def differences(before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
+    """The keys under which two origins differ, a phrase each: "config.lr (1, now 5)"."""
+    changed = difference(before, after)
+    phrases = [f"{'.'.join(path)} ({_shown(_at(before, path))}, now {_shown(value)})" for path, value in changed["set"]]
+    phrases += [f"{'.'.join(path)} ({_shown(_at(before, path))}, not given now)" for path in changed["gone"]]
+    return phrases
+
+
+def _at(fields: object, path: list[str]) -> object:
+    for key in path:
+        fields = fields.get(key, _WRONG) if isinstance(fields, dict) else _WRONG
+    return fields
+
+
+def _shown(value: object) -> str:
+    return "not given before" if value is _WRONG else f"{_words(value):.60}"
+
+
+def origin(fields: Mapping[str, Any], number: int) -> dict[str, Any]:
+    """What a life was started with: the fields of `ORIGIN` as they were then; what is not known is missing.
+
+    The newest life's stand in run.json itself. An older one's are told by differences: the first life keeps them whole,
+    each later one what it changed.
+    """
+    entries = sorted(fields.get("attempts") or (), key=lambda entry: int(entry["n"]))
+    if not entries or number >= entries[-1]["n"]:
+        return _origin_of_newest(fields)
+    origin_so_far: dict[str, object] | None = None
+    for entry in entries:
+        own = entry.get("origin")
+        if isinstance(own, dict):
+            origin_so_far = (
+                _patched(origin_so_far or {}, own)
+                if "set" in own or "gone" in own
+                else {k: own[k] for k in ORIGIN if k in own}
+            )
+        if entry["n"] == number:
+            break
+    return origin_so_far if origin_so_far is not None else _origin_of_newest(fields)
+
+
+def close_origin(fields: RunJson) -> None:
+    """Keep with the newest life what it was started with, before another one takes its place. Changes `fields`."""
+    entry = newest(fields)
+    if not entry or "origin" in entry:
+        return
+    now = json.loads(json.dumps(_origin_of_newest(fields), default=repr))
+    earlier = [former["n"] for former in fields["attempts"] if former["n"] < entry["n"] and "origin" in former]
+    if earlier:
+        entry["origin"] = difference(origin(fields, max(earlier)), now)
+    else:
+        entry["origin"] = now
+
+
+def attempts(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The lives of a run, oldest first, each with what it was started with (`config`, `seed`, `git`, `packages`)."""
+    entries = []
+    for entry in sorted(fields.get("attempts") or (), key=lambda entry: int(entry["n"])):
+        begun_with = origin(fields, entry["n"])
+        own = {name: value for name, value in entry.items() if name != "origin"}
+        entries.append({**{name: begun_with.get(name) for name in ("config", "seed", "git", "packages")}, **own})
+    return entries
+
+
+def difference(before: Mapping[str, object], after: Mapping[str, object]) -> dict[str, Any]:
+    """What makes `after` of `before`: {"set": [[path, value], …], "gone": [path, …]}, a path being a list of keys."""
+    changed: dict[str, object] = {"set": [], "gone": []}
+    _compare(before, after, [], changed)
+    return changed
+
+
+def _compare(before: Mapping[str, Any], after: Mapping[str, object], path: list[str], changed: dict[str, Any]) -> None:
+    for key in before:
+        if key not in after:
+            changed["gone"].append([*path, key])
+    for key, value in after.items():
+        if key not in before:
+            changed["set"].append([[*path, key], value])
+        elif isinstance(value, dict) and isinstance(before[key], dict) and value and before[key]:
+            _compare(before[key], value, [*path, key], changed)
+        elif _words(value) != _words(before[key]):
+            changed["set"].append([[*path, key], value])
+
+
+def _words(value: object) -> str:
+    """A value as JSON: NaN is then equal to itself, and a tuple to the list that it becomes."""
+    return json.dumps(value, default=repr, sort_keys=True)
+
+
+def _patched(before: Mapping[str, object], changed: Mapping[str, Any]) -> dict[str, object]:
+    after: dict[str, object] = json.loads(json.dumps(before, default=repr))
+    for step in [*(changed.get("gone") or ()), *(changed.get("set") or ())]:
+        has_value = len(step) == 2 and isinstance(step[0], list)
+        path = step[0] if has_value else step
+        place: object = after
+        for key in path[:-1]:
+            place = place.setdefault(key, {}) if isinstance(place, dict) else None
+        if not isinstance(place, dict) or not path:
+            continue
+        if has_value:
+            place[path[-1]] = step[1]
+        else:
+            place.pop(path[-1], None)
+    return after
+
+
+def _origin_of_newest(fields: Mapping[str, object]) -> dict[str, object]:
+    return {name: fields[name] for name in ORIGIN if name in fields}
+
+
+# -- the lock
+
+
+class ManifestLock:
+    """Keeps others from replacing a run's run.json between our look at it and our own writing.
+
+        with ManifestLock(run_folder):
+            ...                         # read run.json, judge, replace it
+
+    Held for milliseconds, by whoever changes run.json: its writer, a process that continues the run, the keeper of one
+    that crashed, `rollbook repair`. Never raises and never waits for long: where no lock can be had (a file system
+    without locks, a folder that cannot be written, a holder that hangs), things go on without it.
+
+    Args:
+      run_folder: the run's folder; None holds nothing.
+      seconds: how long to wait for another holder.
+    """
+
+    _file: FileIO | None = None
+
+    def __init__(self, run_folder: str | None, seconds: float = 2.0) -> None:
+        self._path = None if run_folder is None else os.path.join(run_folder, "data", "page.lock")
+        self._seconds = seconds
+
+    def __enter__(self) -> ManifestLock:
+        if self._path is None:
+            return self
+        try:
+            # Made by one call: an exception of others that strikes meanwhile leaves no descriptor that holds the lock.
+            self._file = FileIO(self._path, "r+", opener=_opened)
+        except OSError as raised:
+            if is_foreign(raised):
+                raise
+            return self
+        until = time.monotonic() + self._seconds
+        while files.try_lock(self._file.fileno()) is False and time.monotonic() < until:
+            time.sleep(_PAUSE)
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def __del__(self) -> None:
+        self.__exit__()
+
+
+def _opened(path: str, _flags: int) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+
+
+_PAUSE = 0.005

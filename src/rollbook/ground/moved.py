@@ -1,0 +1,75 @@
+"""Modules that have moved: the old path answers with the new module and a DeprecationWarning, for one release.
+
+    import rollbook.filters        # DeprecationWarning: rollbook.filters is rollbook.sinks.filters now
+
+The finder stands first: else a module of a moved package would be found in its folder and loaded a second time.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
+__all__ = ["MOVED", "OTHER_NAMES", "MovedModules", "SameModule"]
+
+OTHER_NAMES = {"rollbook.wandb": "rollbook.adapters.wandb"}
+"""Modules that are imported under a name of their own, so that a program changes one line."""
+
+MOVED = {
+    "rollbook.aliases": "rollbook.ground.aliases",
+    "rollbook.cluster": "rollbook.run",
+    "rollbook.datasets": "rollbook.formats.datasets",
+    "rollbook.filters": "rollbook.sinks.filters",
+    "rollbook.importers": "rollbook.formats.importers",
+    "rollbook.manifest": "rollbook.ground.manifest",
+    "rollbook.repair": "rollbook.book.repair",
+    "rollbook.report": "rollbook.runs.report",
+    "rollbook.tables": "rollbook.ground.tables",
+    "rollbook.values": "rollbook.ground.values",
+}
+"""The old path of each public module of the release before, and its path today. Modules inside it follow."""
+
+
+class SameModule:
+    """Loads the module of today as the module of the old name."""
+
+    def __init__(self, today: str) -> None:
+        self._today = today
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """The module of today."""
+        from importlib import import_module
+
+        module = import_module(self._today)
+        self._spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Nothing to run: the module has run under its name of today, and keeps it."""
+        module.__spec__ = self._spec
+
+
+class MovedModules:
+    """The finder: `sys.meta_path.insert(0, MovedModules)`."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        """The module of today for an old name, or None: then the import fails as it would have."""
+        if not name.startswith("rollbook."):
+            return None
+        first = ".".join(name.split(".", 2)[:2])
+        today = MOVED.get(first)
+        if today is None and first not in OTHER_NAMES:
+            return None
+        from importlib.machinery import ModuleSpec
+        from warnings import warn
+
+        if today is None:
+            return ModuleSpec(name, SameModule(OTHER_NAMES[first] + name[len(first) :]))  # type: ignore[arg-type]
+
+        today += name[len(first) :]
+        words = f"{name} is {today} now; the old path goes with the next release"
+        warn(words, DeprecationWarning, stacklevel=2)
+        return ModuleSpec(name, SameModule(today))  # type: ignore[arg-type]

@@ -1,0 +1,95 @@
+"""Optional packages, imported where they are used and named in full where they are missing."""
+
+from __future__ import annotations
+
+import os
+from _thread import RLock
+from importlib import import_module
+
+from rollbook.errors import MissingExtra
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+
+__all__ = ["forks_wait", "installed", "need"]
+
+_FORK_SECONDS = 10.0
+"""How long a fork waits for an import: pyarrow on a cold disk takes some."""
+
+_importing = RLock()
+
+
+class forks_wait:
+    """`with forks_wait(): import pyarrow`: for a thread of rollbook's own that imports in the training process.
+
+    A child that is forked in the midst of an import inherits a lock that nobody releases, and hangs at its own next
+    import; so a fork in another thread waits until this import is over, at most ten seconds.
+    """
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        _importing.acquire()
+
+    def __exit__(self, *_exc: object) -> None:
+        _importing.release()
+
+
+def _before_fork() -> None:
+    global _held
+    _held = _importing.acquire(timeout=_FORK_SECONDS)
+
+
+def _after_fork() -> None:
+    if _held:
+        _importing.release()
+
+
+def _after_fork_in_child() -> None:
+    global _importing
+    _importing = RLock()
+
+
+_held = False
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
+
+
+def need(module: str, *, extra: str, why: str, also: str = "") -> ModuleType:
+    """The module, or the exact line that installs it.
+
+    Args:
+      module: dotted name of the module to import.
+      extra: the extra of rollbook that brings it (`pip install 'rollbook[extra]'`).
+      why: who asks, as the subject of a sentence: "the W&B sink".
+      also: packages that the extra leaves to the user, because their pins decide about everything else: "LightZero".
+    Raises:
+      MissingExtra: the package is not installed. A package that is installed but broken raises its own error.
+    """
+    try:
+        with forks_wait():
+            return import_module(module)
+    except ModuleNotFoundError as err:
+        if (err.name or "").partition(".")[0] != module.partition(".")[0]:
+            raise
+        raise _missing(module, extra, why, also) from None
+
+
+def installed(package: str, *, extra: str, why: str, also: str = "") -> None:
+    """Say now that a package is missing, without loading it; see `need`.
+
+    Raises:
+      MissingExtra: there is no such package.
+    """
+    import sys
+    from importlib.util import find_spec
+
+    root = package.partition(".")[0]
+    if root not in sys.modules and find_spec(root) is None:
+        raise _missing(package, extra, why, also)
+
+
+def _missing(module: str, extra: str, why: str, also: str) -> MissingExtra:
+    what = f"{also} 'rollbook[{extra}]'" if also else f"'rollbook[{extra}]'"
+    return MissingExtra(f"{why} needs {module}, which is not installed: pip install {what}")

@@ -1,0 +1,38 @@
+"""What reading and sealing need, loaded once: a package that is missing or does not load is named, with what to do.
+
+Imported first by the modules that stand at the doors (`rollbook.book.book`,
+`rollbook.storage.sealing.folder`); the training process needs none of it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from rollbook.errors import MissingExtra
+
+
+def _load(*modules: str) -> None:
+    for module in modules:
+        try:
+            import_module(module)
+        except ImportError as err:
+            raise MissingExtra(
+                f"reading and sealing runs need {module}, which does not load here: {err}. Found: "
+                f"{_versions(modules)}. Install versions that fit each other: pip install --upgrade rollbook. What was "
+                "logged is safe; after that, rollbook repair seals it"
+            ) from err
+
+
+def _versions(packages: tuple[str, ...]) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = []
+    for package in packages:
+        try:
+            found.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            found.append(f"no {package}")
+    return ", ".join(found)
+
+
+_load("numpy", "pyarrow")

@@ -1,0 +1,70 @@
+"""Texts that come out of a run, made harmless for where they are shown. Standard library only."""
+
+from __future__ import annotations
+
+import json
+
+__all__ = ["csv_cell", "json_text", "printable"]
+
+_LARGEST = 2**63
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+
+def printable(text: object) -> str:
+    """A text that moves no terminal's cursor: control and escape characters are spelled out."""
+    words = str(text)
+    return words if words.isprintable() else "".join(c if c.isprintable() else _spelled(c) for c in words)
+
+
+def csv_cell(text: str) -> str:
+    """A text that no spreadsheet takes for a formula and no terminal for a command.
+
+    One that begins with =, +, -, @ or white space and is no number gets an apostrophe in front; control characters but
+    tab and new line are spelled out.
+    """
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() or c in "\t\n" else _spelled(c) for c in text)
+    return f"'{text}" if text[:1] in _FORMULA and not _is_number(text) else text
+
+
+def json_text(value: object, indent: int | None = None) -> str:
+    """Any value as JSON that every parser takes (RFC 8259): what `--json` prints and an export to JSON lines holds.
+
+    NaN and infinities are the texts "NaN", "Infinity" and "-Infinity", as in the page's answers. Integers beyond 64
+    bits are texts of their digits; bytes are texts in which what is no UTF-8 is spelled out, and so is half of a
+    surrogate pair; times and whatever else JSON has no form for are texts.
+    """
+    return json.dumps(_for_json(value), indent=indent, allow_nan=False)
+
+
+def _for_json(value: object) -> object:
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, int):
+        return int(value) if -_LARGEST <= value < _LARGEST else str(int(value))
+    if isinstance(value, float):
+        if value - value == 0:
+            return float(value)
+        return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, dict):
+        return {str(_for_json(str(name))): _for_json(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_for_json(item) for item in value]
+    if isinstance(value, (bytes, bytearray)):
+        return value.decode("utf-8", "backslashreplace")
+    plain = getattr(value, "tolist", None)  # of numpy
+    return _for_json(plain()) if callable(plain) else _for_json(str(value))
+
+
+def _spelled(character: str) -> str:
+    return character.encode("unicode_escape").decode()
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,110 @@
+"""Values that still lie on a device: copied there at once, fetched later in one batch.
+
+Frameworks are recognised by what their arrays offer, never by importing them.
+"""
+
+from __future__ import annotations
+
+from rollbook.ground.foreign import tolerating
+from rollbook.ground.values.arrays import host_array, without_graph
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+__all__ = ["copy_on_device", "elements", "fetch", "is_deferred", "is_tracer", "nbytes"]
+
+_ASYNC_MODULES = ("jax", "jaxlib", "cupy")
+
+
+def is_tracer(value: object) -> bool:
+    """Whether `value` is a stand-in that a JAX transformation passes around: it has no number."""
+    return any(kind.__name__.endswith("Tracer") and kind.__module__.startswith("jax") for kind in type(value).__mro__)
+
+
+def is_deferred(value: object) -> bool:
+    """Whether reading `value` now would wait for a device.
+
+    True for arrays whose `device` is no host memory, and for JAX and CuPy arrays wherever they are (their results are
+    computed asynchronously). numpy arrays, Python numbers and CPU tensors are not deferred.
+    """
+    device = getattr(value, "device", None)
+    if device is None:
+        return False
+    if type(value).__module__.partition(".")[0] in _ASYNC_MODULES:
+        return True
+    kind = getattr(device, "type", device)  # torch: device.type
+    if callable(kind):  # torch.Tensor has no callable device; some libraries spell it device()
+        return False
+    return not str(kind).lower().startswith(("cpu", "meta"))
+
+
+def copy_on_device(value: object) -> object:
+    """A copy that the caller cannot overwrite, donate or replay; made on the device, without waiting for it."""
+    value = without_graph(value)
+    for name in ("clone", "copy"):
+        method = getattr(value, name, None)
+        if method is not None:
+            return method()
+    return value
+
+
+def nbytes(value: object) -> int:
+    """How much device memory the copy holds, as far as it says."""
+    with tolerating(Exception):
+        size = getattr(value, "nbytes", None)
+        return int(size) if size is not None else 8
+    return 8
+
+
+def fetch(values: Sequence[object]) -> list[object]:
+    """The contents of device values, in order, as Python numbers or host arrays; None where one could not be had.
+
+    One-element torch tensors of one device and type come over together, in one transfer.
+    """
+    fetched: list[object] = [None] * len(values)
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for place, value in enumerate(values):
+        kind = type(value)
+        single = elements(value) == 1
+        groups.setdefault(
+            (kind, str(getattr(value, "device", "")), str(getattr(value, "dtype", "")), single), []
+        ).append(place)
+    for (kind, _device, _dtype, single), places in groups.items():
+        batch = None
+        if single and len(places) > 1 and kind.__module__.partition(".")[0] == "torch":
+            batch = _fetch_torch(values, places)
+        for index, place in enumerate(places):
+            fetched[place] = batch[index] if batch is not None else _fetch_one(values[place], single)
+    return fetched
+
+
+def elements(value: Any) -> int:
+    """How many numbers an array holds; 1 for what does not say."""
+    size = getattr(value, "size", 1)
+    with tolerating(Exception):
+        if callable(size):
+            return int(value.numel())
+        return int(size)
+    return 1
+
+
+def _fetch_torch(values: Sequence[Any], places: list[int]) -> list[object] | None:
+    with tolerating(Exception):
+        import torch  # it is there: these are its tensors
+
+        stacked = torch.stack([values[place].reshape(()) for place in places])
+        numbers: list[object] = stacked.cpu().tolist()
+        return numbers
+    return None
+
+
+def _fetch_one(value: Any, single: bool) -> object:
+    with tolerating(Exception):
+        if single and hasattr(value, "item"):
+            return value.item()
+        if single:
+            return float(value)
+        return host_array(value)
+    return None

@@ -1,0 +1,102 @@
+"""The kinds of values beside numbers and texts, by name. A new kind is a class and one line here.
+
+A kind is a small class whose `__slots__` are plain data and whose constructor takes them by name. From its entry
+follow how it is logged (`run.log({"x": Sound("a.wav", 3.0)})` writes a row of its table), read back, handed to sinks
+that accept its class, kept in the state of filters and written by `jsonl`.
+"""
+
+from __future__ import annotations
+
+from rollbook.ground.values.kinds import Histogram, Image, Video
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+__all__ = ["KINDS", "Kind", "kind_as_json", "kind_of"]
+
+
+class Kind:
+    """One kind of value.
+
+    Attributes:
+      type: its class.
+      columns: its fields as columns of its table: name -> "text", "number", "integer", "boolean" or "numbers".
+      table: where its rows are; a table of its own by default, called like the kind.
+      says: cells that each of its rows has beside the fields, to tell kinds of one table apart.
+    """
+
+    __slots__ = ("columns", "says", "table", "type")
+
+    def __init__(
+        self,
+        type: type,
+        columns: Mapping[str, str],
+        *,
+        table: str = "",
+        says: Mapping[str, str] | None = None,
+    ) -> None:
+        self.type, self.columns, self.table, self.says = type, dict(columns), table, dict(says or {})
+
+    def fields(self, value: object) -> dict[str, object]:
+        """The fields of a value as plain data."""
+        cells = {name: getattr(value, name) for name in self.columns}
+        return {name: list(cell) if isinstance(cell, tuple) else cell for name, cell in cells.items()}
+
+    def cells(self, key: str, value: object) -> dict[str, object]:
+        """The row of its table that a value becomes."""
+        return {"key": key, **self.says, **self.fields(value)}
+
+    def value(self, fields: Mapping[str, object]) -> Any:
+        """The value whose fields these are; others are passed over.
+
+        Raises:
+          KeyError, TypeError, ValueError: they make none.
+        """
+        return self.type(**{name: fields[name] for name in self.columns})
+
+
+_NUMBERS = {"low": "number", "high": "number", "total": "number", "total_squares": "number"}
+
+KINDS: dict[str, Kind] = {
+    "histogram": Kind(Histogram, {"edges": "numbers", "counts": "numbers", **_NUMBERS}, table="histograms"),
+    "image": Kind(
+        Image, {"path": "text", "width": "integer", "height": "integer"}, table="media", says={"kind": "image"}
+    ),
+    "video": Kind(
+        Video,
+        {"path": "text", "width": "integer", "height": "integer", "frames": "integer", "fps": "number"},
+        table="media",
+        says={"kind": "video"},
+    ),
+}
+"""By the word that stands for the kind in JSON."""
+
+for _word, _kind in KINDS.items():
+    _kind.table = _kind.table or _word
+
+
+def kind_of(value: object) -> tuple[str, Kind] | None:
+    """(word, kind) of a value, None for numbers, texts and everything else."""
+    made = type(value)
+    for word, kind in KINDS.items():
+        if made is kind.type:
+            return word, kind
+    return None
+
+
+def kind_as_json(value: object, cell: Callable[[Any], object]) -> dict[str, object] | None:
+    """{"kind": its word, field: …} of a value of one of the kinds, None for everything else.
+
+    Args:
+      cell: makes JSON data of each number or text in a field.
+    """
+    word_and_kind = kind_of(value)
+    if word_and_kind is None:
+        return None
+    word, kind = word_and_kind
+    data: dict[str, object] = {"kind": word}
+    for name, content in kind.fields(value).items():
+        data[name] = [cell(each) for each in content] if isinstance(content, list) else cell(content)
+    return data

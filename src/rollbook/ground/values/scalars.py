@@ -1,0 +1,101 @@
+"""The number that a value stands for, and the leaves of nested mappings."""
+
+from __future__ import annotations
+
+from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.values.arrays import without_mask
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+__all__ = ["as_float", "flatten", "parsed", "scalar_of"]
+
+
+def flatten(values: Mapping[Any, object], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The leaves of nested mappings with their names joined by "/": {"loss": {"pi": 1}} gives ("loss/pi", 1).
+
+    A mapping that contains itself ends at the second meeting (its `repr` becomes the leaf).
+    """
+    yield from _flatten(values, prefix, ())
+
+
+def _flatten(values: Mapping[Any, Any], prefix: str, above: tuple[int, ...]) -> Iterator[tuple[str, object]]:
+    above = (*above, id(values))
+    for name, value in values.items():
+        key = f"{prefix}{name}"
+        if not _is_mapping(value):
+            yield key, value
+        elif id(value) in above:
+            yield key, repr(value)
+        else:
+            yield from _flatten(value, f"{key}/", above)
+
+
+def _is_mapping(value: object) -> bool:
+    try:
+        if not (hasattr(value, "items") and hasattr(value, "keys")):
+            return False
+        for _ in value.items():
+            break
+    except Exception as raised:  # an object that raises whatever it is asked for
+        if is_foreign(raised):
+            raise
+        return False
+    return True
+
+
+def scalar_of(value: Any) -> float | int | bool | None:
+    """The Python number that `value` stands for, or None if it is no single real number.
+
+    Knows Python's numbers, numpy's scalars and anything with one element and an `item` method that lies in host
+    memory (0-d arrays, CPU tensors). Does not look at devices: ask `is_deferred` of the journal first.
+    """
+    kind = type(value)
+    if kind is float or kind is int or kind is bool:
+        return value  # type: ignore[no-any-return]
+    if isinstance(value, (bool, int, float)):
+        return float(value) if isinstance(value, float) else int(value)
+    item = getattr(value, "item", None)
+    if item is not None:
+        if hasattr(value, "filled"):  # a masked array or element: what lies under a mask is not its value
+            item = without_mask(value).item
+        try:
+            value = item()
+        except (TypeError, ValueError, RuntimeError) as raised:
+            if is_foreign(raised):
+                raise
+            return None
+        kind = type(value)
+        if kind is float or kind is int or kind is bool:
+            return value  # type: ignore[no-any-return]
+    if isinstance(value, (complex, str, bytes, bytearray)) or getattr(getattr(value, "dtype", None), "kind", "") == "c":
+        return None
+    try:
+        if hasattr(value, "__index__"):
+            return int(value.__index__())
+        if hasattr(value, "__float__"):  # Decimal, Fraction, numpy.longdouble
+            return float(value)
+    except (TypeError, ValueError, OverflowError, RuntimeError) as raised:
+        if is_foreign(raised):
+            raise
+        return None
+    return None
+
+
+def as_float(value: Any) -> float:
+    """The nearest float; an integer beyond the floats becomes an infinity."""
+    with tolerating(OverflowError):
+        return float(value)
+    return float("inf") if value > 0 else float("-inf")
+
+
+def parsed(text: str, words: Mapping[str, object]) -> object:
+    """What a text in somebody's file stands for: one of `words`, an integer, a float, else the text."""
+    if text in words:
+        return words[text]
+    for kind in (int, float):
+        with tolerating(ValueError):
+            return kind(text)
+    return text

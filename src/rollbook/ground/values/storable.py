@@ -1,0 +1,93 @@
+"""Foreign values turned into what a frame of the journal holds: plain data and arrays.
+
+Observations, infos, options and sample items come from other people's code. What can be stored is stored as it is,
+what cannot is named by its path so that the caller can say so once and keep the rest.
+"""
+
+from __future__ import annotations
+
+from rollbook.ground.values.arrays import is_array
+from rollbook.ground.values.walk import ATOMS, Walk
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rollbook.ground.array_types import NDArray
+    from rollbook.ground.values.walk import Place
+
+__all__ = ["UNSTORABLE", "copied", "flat", "plain"]
+
+
+class _Unstorable:
+    """What `plain` returns for a value that no frame can hold."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "UNSTORABLE"
+
+    def __bool__(self) -> bool:
+        return False
+
+
+UNSTORABLE = _Unstorable()
+
+
+class _Refused(Exception):
+    """Some part of a value cannot be stored."""
+
+
+class _Storing(Walk):
+    """Lists and dicts with text keys; a whole array is an array of its own, one inside a container a list."""
+
+    def array(self, array: NDArray, place: Place, above: tuple[int, ...]) -> object:
+        del above
+        return array.tolist() if place or not array.ndim else array.copy()
+
+    def refused(self, value: object, place: Place) -> object:
+        raise _Refused
+
+
+_store = _Storing()
+
+
+def plain(value: object) -> Any:
+    """`value` as plain data or as a numpy array of its own, or UNSTORABLE, as a whole, if some part is."""
+    try:
+        return _store(value)
+    except _Refused:
+        return UNSTORABLE
+
+
+def copied(value: Any) -> object:
+    """`value` as it is now: environments may write into the same array again at the next step."""
+    if type(value) in ATOMS:
+        return value
+    if is_array(value):
+        return value.copy()
+    return plain(value)
+
+
+def flat(name: str, value: Any, cells: dict[str, Any], tuples: bool = True, depth: int = 0) -> None:
+    """Put the leaves of nested dicts and tuples into `found`, named `name/key` and `name/0`; leaves are copied.
+
+    Lists are leaves: their length may change from step to step. So are tuples of plain numbers, unless `tuples` (a
+    Tuple space has a fixed number of parts).
+    """
+    kind = type(value)
+    if kind in ATOMS:
+        cells[name] = value
+    elif kind is not dict and is_array(value):
+        cells[name] = value.copy()
+    elif depth > _store.deepest:
+        cells[name] = UNSTORABLE
+    elif hasattr(value, "items") and hasattr(value, "keys"):
+        for key, inner in value.items():
+            flat(f"{name}/{key}", inner, cells, tuples, depth + 1)
+    elif isinstance(value, tuple) and value and (tuples or not all(type(inner) in ATOMS for inner in value)):
+        fields = getattr(value, "_fields", None) or range(len(value))
+        for key, inner in zip(fields, value, strict=True):
+            flat(f"{name}/{key}", inner, cells, tuples, depth + 1)
+    else:
+        cells[name] = plain(value)

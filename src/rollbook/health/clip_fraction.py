@@ -1,0 +1,30 @@
+"""Updates most of which are clipped away."""
+
+from __future__ import annotations
+
+from rollbook.health._above import StaysAbove
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["ClipFraction"]
+
+
+class ClipFraction(StaysAbove):
+    """A clip fraction that stays high: "warn" above `limit` in `rows` updates in a row.
+
+    Args:
+      limit: share of the probability ratios outside the clipping range (0 to 1).
+      rows: how many updates in a row.
+      skip: so many first updates are not judged.
+      keys: further keys to look at.
+    """
+
+    name = "clip_fraction"
+    source = "rollbook's own: below 0.2 in the healthy trainings of benchmarks/health"
+    meanings = frozenset({"update/clip_fraction"})
+    words = "most of what an update learns from is clipped away; the steps are too large"
+
+    def __init__(self, limit: float = 0.5, rows: int = 10, skip: int = 5, keys: Sequence[str] = ()) -> None:
+        super().__init__(limit, rows, skip, keys)

@@ -1,0 +1,71 @@
+"""A learning rate of 0 while training goes on."""
+
+from __future__ import annotations
+
+from rollbook.errors import BadInput
+from rollbook.health._keyed import KeyedRule, Last, place
+from rollbook.protocols import Alert
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rollbook.ground.columns import Column
+
+__all__ = ["LearningRate"]
+
+
+class LearningRate(KeyedRule):
+    """A learning rate that is exactly 0 in `rows` updates in a row: nothing is learned any more.
+
+    "fail" when it never was above 0, "warn" when a schedule has brought it there. Near the end of the run, where its
+    length is known (`init(total=…)`), schedules may end: there nothing is said.
+
+    Args:
+      rows: how many updates in a row; a warm-up may begin at 0.
+      end: the share of the run's length, at its end, in which a schedule may have reached 0.
+      keys: further keys to look at.
+    """
+
+    name = "learning_rate"
+    source = "a learning rate of 0 changes nothing; the number of updates is rollbook's own"
+    meanings = frozenset({"update/learning_rate"})
+
+    def __init__(self, rows: int = 20, end: float = 0.1, keys: Sequence[str] = ()) -> None:
+        super().__init__(keys)
+        if rows < 1 or not 0 <= end < 1:
+            raise BadInput(f"rule 'learning_rate': rows={rows!r} must be at least 1, end={end!r} lie from 0 to below 1")
+        self._rows, self._end = rows, end
+
+    def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
+        """The new values of a key that is looked at."""
+        memory = self.memory.setdefault(key, {"zeros": 0, "was_above": False})
+        last, values = Last(memory, 1), column.values
+        if min(values) > 0:
+            memory.update(zeros=0, was_above=True)
+        else:
+            for i, value in enumerate(values):
+                if value != 0:
+                    memory.update(zeros=0, was_above=memory["was_above"] or value > 0)
+                    continue
+                memory["zeros"] += 1
+                if memory["zeros"] == self._rows and not self._is_near_the_end(column, i):
+                    yield self._alert(key, last.up_to(column, range(i + 1), i + 1), memory["was_above"])
+        last.take_all(column, range(len(values)))
+
+    def _is_near_the_end(self, column: Column, i: int) -> bool:
+        clocks = column.where(i)["clocks"]
+        return any(clocks.get(clock, 0) >= (1 - self._end) * end for clock, end in self.run.total.items())
+
+    def _alert(self, key: str, last: Last, was_above: bool) -> tuple[float, Alert]:
+        where = last.where()
+        return where["time"], Alert(
+            self.name,
+            "warn" if was_above else "fail",
+            f"{key} has been 0 in {self._rows} updates in a row{place(where['clocks'])}: "
+            + ("nothing is learned any more" if was_above else "nothing was ever learned"),
+            last.evidence(rows=self._rows, was_above=was_above),
+            self.source,
+            key,
+            where["clocks"],
+        )

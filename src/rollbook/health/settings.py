@@ -1,0 +1,92 @@
+"""Settings with which no training can work."""
+
+from __future__ import annotations
+
+import math
+
+from rollbook.protocols import Alert, RunInfo
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Any
+
+    from rollbook.ground.columns import Columns
+
+__all__ = ["Settings"]
+
+_MOST_LEVELS = 8
+
+
+class Settings:
+    """A configuration with a discount above 1, a learning rate of 0 or below, or a negative weight of the entropy.
+
+    "warn", with the first rows. Only what is a plain number is judged; a name that means something else in a program
+    can be left out.
+
+    Args:
+      ignore: names of settings that are not looked at.
+    """
+
+    name = "settings"
+    source = "a discounted sum of rewards is bounded for a discount up to 1; the rest by definition"
+    tables = frozenset({"metrics", "episodes"})
+
+    def __init__(self, ignore: Iterable[str] = ()) -> None:
+        self._ignore = {ignore} if isinstance(ignore, str) else set(ignore)
+        self._found: list[tuple[str, float, str]] = []
+        self._said = False
+
+    def open(self, run: RunInfo) -> None:
+        """A run, or a stretch of it after it went back, begins."""
+        self._found = [found for found in _odd(run.config, "", 0) if found[0].rpartition(".")[2] not in self._ignore]
+        self._said = False
+
+    def state(self) -> dict[str, Any]:
+        """See `protocols.Stateful`."""
+        return {"said": self._said}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """See `protocols.Stateful`."""
+        self._said = bool(state["said"])
+
+    def look(self, columns: Columns, now: float) -> Iterable[Alert]:
+        """See `protocols.Rule`."""
+        if self._said or not self._found or not len(columns):
+            return ()
+        self._said = True
+        return [
+            Alert(
+                self.name,
+                "warn",
+                f"the configuration has {path} = {value:g}: {words}",
+                {"setting": path, "value": value},
+                self.source,
+                path,
+            )
+            for path, value, words in self._found
+        ]
+
+
+def _odd(config: Any, prefix: str, level: int) -> Iterator[tuple[str, float, str]]:
+    """Each setting that cannot be meant: its path, its value, and what is wrong."""
+    if not hasattr(config, "items") or level > _MOST_LEVELS:
+        return
+    for name, value in config.items():
+        path = f"{prefix}{name}"
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+            words = _judged(str(name).lower(), float(value))
+            if words:
+                yield path, float(value), words
+        else:
+            yield from _odd(value, f"{path}.", level + 1)
+
+
+def _judged(name: str, value: float) -> str:
+    if name in ("gamma", "discount", "discount_factor") and value > 1:
+        return "with a discount above 1 values grow without bound"
+    if name in ("learning_rate", "lr") and value <= 0:
+        return "nothing is learned" if value == 0 else "each step goes the wrong way"
+    if name in ("ent_coef", "entropy_coef", "entropy_coefficient", "entropy_coeff") and value < 0:
+        return "exploration is punished"
+    return ""

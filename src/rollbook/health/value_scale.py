@@ -1,0 +1,33 @@
+"""A value function whose errors are of thousands."""
+
+from __future__ import annotations
+
+from rollbook.health._above import StaysAbove
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["ValueScale"]
+
+
+class ValueScale(StaysAbove):
+    """A loss of values or action values that stays enormous: rewards of a wrong scale, or values that run away.
+
+    "warn" above `limit` in `rows` updates in a row. A squared error of a million is an error of a thousand in
+    each value.
+
+    Args:
+      limit: in squared rewards.
+      rows: how many updates in a row.
+      skip: so many first updates are not judged.
+      keys: further keys to look at.
+    """
+
+    name = "value_scale"
+    source = "Andy Jones, Debugging RL: value targets should lie within about ±10; the limit (±1000) is rollbook's own"
+    meanings = frozenset({"update/loss/value", "update/loss/q", "update/loss/q1", "update/loss/q2"})
+    words = "its errors are of thousands; rewards are too large, or the values run away"
+
+    def __init__(self, limit: float = 1e6, rows: int = 10, skip: int = 0, keys: Sequence[str] = ()) -> None:
+        super().__init__(limit, rows, skip, keys)

@@ -1,0 +1,98 @@
+"""The rows of a segment as columns, straight from their bytes: no row object is made of them."""
+
+from __future__ import annotations
+
+from array import array
+from math import isfinite
+
+from rollbook.ground.clocks import UNKNOWN
+from rollbook.ground.columns import Piece
+from rollbook.ground.tables import timing_key
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from rollbook.ground.columns import Part, Where
+    from rollbook.journal.format import SegmentHeader
+
+__all__ = ["BlockPiece"]
+
+
+class BlockPiece(Piece):
+    """Committed rows of one segment, in order.
+
+    Args:
+      header: of the segment; none of its keys may be deferred.
+      data: whole rows, all of them committed.
+    """
+
+    def __init__(self, header: SegmentHeader, data: bytes) -> None:
+        self.table, self._header, self._data = header.table, header, data
+        self._width = header.row_words
+        self.n = len(data) // (8 * self._width)
+        first = len(header.clocks) + 1
+        names = map(timing_key, header.keys) if header.table == "timings" else header.keys
+        self.keys = self._places = {name: first + i for i, name in enumerate(names)}
+        self._words: array[int] | None = None
+
+    def part(self, key: str) -> Part:
+        """See `Piece`."""
+        at = self._places[key]
+        cells, kind = self._column(at), self._header.types[at - len(self._header.clocks) - 1]
+        values = array("d")
+        if kind == "d":
+            values.frombytes(cells.tobytes())
+        else:
+            values.extend(map(float, cells))
+        return self, values, range(self.n)
+
+    def time(self, row: int) -> int:
+        """See `Piece`."""
+        return self._all()[row * self._width + len(self._header.clocks)] + self._header.time_offset
+
+    def times(self, step: int = 1) -> list[int]:
+        """See `Piece`."""
+        offset, at = self._header.time_offset, len(self._header.clocks)
+        return [time + offset for time in self._all()[at :: self._width * step]]
+
+    def clocks(self, name: str) -> array[int]:
+        """See `Piece`."""
+        if name not in self._header.clocks:
+            return array("q", [UNKNOWN]) * self.n
+        return self._column(self._header.clocks.index(name))
+
+    def where(self, row: int) -> Where:
+        """See `Piece`."""
+        header = self._header
+        cells = self._all()[row * self._width : (row + 1) * self._width]
+        time = (cells[len(header.clocks)] + header.time_offset) / 1e9
+        clocks = {name: reading for name, reading in zip(header.clocks, cells, strict=False) if reading != UNKNOWN}
+        return {
+            "clocks": clocks,
+            "time": time,
+            "row": {"writer": header.writer, "lane": header.lane, "seq": cells[-1]},
+        }
+
+    def non_finite(self) -> Collection[str]:
+        """See `Piece`. The last byte of a float is its sign and the upper part of its exponent: that of a NaN or an
+        infinity is 7f or ff, and hardly ever that of anything else in a row."""
+        last_bytes = self._data[7::8]
+        if b"\x7f" not in last_bytes and b"\xff" not in last_bytes:
+            return ()
+        odd = []
+        for (key, at), kind in zip(self._places.items(), self._header.types, strict=True):
+            if kind == "d":
+                own = last_bytes[at :: self._width]
+                if (b"\x7f" in own or b"\xff" in own) and not all(map(isfinite, self.part(key)[1])):
+                    odd.append(key)
+        return odd
+
+    def _all(self) -> array[int]:
+        if self._words is None:
+            self._words = array("q")
+            self._words.frombytes(self._data)
+        return self._words
+
+    def _column(self, at: int) -> array[int]:
+        return self._all()[at :: self._width]

@@ -1,0 +1,148 @@
+"""Seen from a training process: is the keeper of the run at work? One that died or hangs is replaced.
+
+    watch = KeeperWatch(run.folder, report)
+    watch.look()                         # every second or so, from the run's own thread; looks every two seconds
+
+A look tries a lock and reads one small file of /proc: no thread is woken, and nothing of it is in the way of `log`.
+"""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found]  # `signal` itself costs an import of enum
+import os
+import time
+
+from rollbook.ground.files import is_folder, read_json
+from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.journal.liveness import Watch
+from rollbook.keeper.launch import is_kept, launch
+from rollbook.keeper.own_files import Lock, state_path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+__all__ = ["KeeperWatch"]
+
+_LOOK_SECONDS = 2.0
+_HUNG_LOOKS = 30
+"""A keeper that never ran between so many looks (a minute) hangs: it wakes up at least every second. Looks are
+counted, not seconds: while the whole machine is suspended nobody looks."""
+_MOST_STARTS = 8
+_LONGEST_PAUSE = 300.0
+
+
+class KeeperWatch:
+    """Looks after the keeper of one run.
+
+    Args:
+      run_folder: the run's folder.
+      report: takes (cause, words, is_lasting): what was found; lasting where nothing more is tried.
+      clock: seconds, monotonic.
+    Attributes:
+      starts: how many keepers were started because one had died or hung.
+    """
+
+    def __init__(
+        self,
+        run_folder: str | os.PathLike[str],
+        report: Callable[[str, str, bool], object],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._folder, self._report, self._clock = os.path.abspath(os.fspath(run_folder)), report, clock
+        self._due = clock() + _LOOK_SECONDS
+        self._in_a_row = 0  # starts without a keeper that stayed for a minute
+        self._looks_at_work = 0
+        self._seen: object = None  # which keeper, and how often it had run
+        self._still = 0  # looks since it ran
+        self.starts = 0
+
+    def look(self) -> None:
+        """Look whether a keeper is at work, if it is time; start one if there is none.
+
+        Raises:
+          OSError: a keeper cannot be started.
+        """
+        now = self._clock()
+        if now < self._due or self._in_a_row > _MOST_STARTS:
+            return
+        self._due = now + _LOOK_SECONDS
+        if not is_folder(self._folder):  # removed: nothing must bring it back
+            return
+        if is_kept(self._folder) and not self._ended_as_hung():
+            self._looks_at_work += 1
+            if self._looks_at_work >= _HUNG_LOOKS:
+                self._in_a_row = 0
+            return
+        self._start_another(now)
+
+    def _start_another(self, now: float) -> None:
+        self._looks_at_work = self._still = 0
+        died = read_json(state_path(self._folder)).get("phase") in ("running", "waiting")
+        self._in_a_row += 1
+        if self._in_a_row > _MOST_STARTS:
+            self._report(
+                "no_keeper",
+                f"the run's keeper ended {_MOST_STARTS} times in a row soon after its start, and is not started again: "
+                "nothing is sealed, forwarded or shipped until finish(). What is logged is safe in the journal. Its "
+                f"reason is in {os.path.join(self._folder, 'data', 'keeper', 'log')}",
+                True,
+            )
+            return
+        self._due = now + min(_LONGEST_PAUSE, _LOOK_SECONDS * 2.0 ** (self._in_a_row - 1))
+        if launch(self._folder) and died:
+            self.starts += 1
+            self._report(
+                "keeper_restarted",
+                "the run's keeper had ended or hung while the run goes on (killed, stopped, or out of memory); "
+                "another one was started. No row is lost by that",
+                False,
+            )
+
+    def _ended_as_hung(self) -> bool:
+        """Whether the keeper has not run for a minute, and was ended for that."""
+        holder = read_json(Lock(self._folder).path)
+        runs = _times_run(holder.get("pid"))
+        seen = (holder.get("pid"), holder.get("start_time"), runs)
+        if runs is None or holder.get("pid") == os.getpid() or seen != self._seen:
+            self._seen, self._still = seen, 0
+            return False
+        self._still += 1
+        if self._still < _HUNG_LOOKS:
+            return False
+        self._still = 0
+        if _end(holder):
+            return True
+        self._report(
+            "keeper_hangs",
+            f"the run's keeper (process {holder['pid']}) hangs, and the system does not end it: the disk or a file "
+            "system it waits for may hang. What is logged goes to the journal; sealing and forwarding wait",
+            False,
+        )
+        return False
+
+
+def _times_run(pid: object) -> int | None:
+    """How often a process (its main thread) was given a processor; None where the system does not say."""
+    if type(pid) is not int:
+        return None
+    try:
+        with open(f"/proc/{pid}/status", "rb") as file:
+            lines = file.read().splitlines()
+        return sum(int(line.split()[1]) for line in lines if b"voluntary_ctxt_switches:" in line)
+    except (OSError, ValueError, IndexError) as raised:
+        if is_foreign(raised):
+            raise
+        return None
+
+
+def _end(holder: dict[str, Any]) -> bool:
+    """Kill exactly this process; whether it is gone. One that the system does not let go (a file system that hangs)
+    stays, and so does its lock."""
+    with Watch(holder) as watch, tolerating(OSError):
+        if watch.dead():
+            return True
+        os.kill(int(holder["pid"]), _signal.SIGKILL)
+        return watch.wait(1.0)
+    return False

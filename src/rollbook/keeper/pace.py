@@ -1,0 +1,70 @@
+"""When a run is looked at next: how late the last look was, what a look waits for, and whether one is needed at all."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rollbook.keeper.child import Child
+
+__all__ = ["WOKEN_SECONDS", "Pace"]
+
+WOKEN_SECONDS = 0.25
+"""How often to look around while a child is at work whose end wakes us: a look costs 0.3 ms a writer."""
+
+
+class Pace:
+    """The times of one run's steps.
+
+    Args:
+      clock: seconds, monotonic.
+    Attributes:
+      hears_children: the end of a child that is waited for wakes this keeper.
+      awaited: the child whose end wakes us.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._due = clock()
+        self._late = 0.0
+        self._rests_until: float | None = None
+        self.hears_children = True
+        self.awaited: Child | None = None
+
+    def begin(self) -> float:
+        """A step begins. Returns when."""
+        now = self._clock()
+        self._late = max(self._late, now - self._due)
+        self._rests_until, self.awaited = None, None
+        return now
+
+    def next(self, pause: float) -> float:
+        """The next step is due in `pause` seconds. Returns those."""
+        self._due = self._clock() + pause
+        return pause
+
+    def beside(self, child: Child, otherwise: float) -> float:
+        """How long the next step can wait while `child` is at work; `otherwise` where its end does not wake us."""
+        if child.fileno() < 0 or not self.hears_children:
+            return otherwise
+        self.awaited = child
+        return WOKEN_SECONDS
+
+    def watch(self, child: Child) -> None:
+        """Be woken by the end of a child if one is at work; nothing waits for it."""
+        if child.fileno() >= 0 and self.hears_children:
+            self.awaited = child
+
+    def rest(self, until: float) -> None:
+        """The step left nothing to be done before a writer writes, or this time comes."""
+        self._rests_until = until
+
+    def rests(self) -> bool:
+        """Whether that is so still, by the clock alone."""
+        return self._rests_until is not None and self._clock() < self._rests_until
+
+    def take_late(self) -> float:
+        """By how many seconds the latest step was late since this was asked last."""
+        late, self._late = self._late, 0.0
+        return late

@@ -1,0 +1,217 @@
+"""The catalogue of a place: what is known of all its runs, in one object. Derived, incremental, and never older than
+it says.
+
+    _pages/<project>/<run>.json     what a listing says of one run; put by who ships it, whenever that changes
+    _catalogue/runs.json.z          all of these in one, with the etag of each and the time it was made
+
+A reader takes the catalogue as it is while it is younger than a minute. Else it lists the pages, fetches those whose
+etag has changed, and puts the new catalogue on the condition that nobody else has: who is beaten throws nothing away
+but work. Losing it costs time alone; `rollbook catalogue URL --rebuild` makes pages and catalogue again from the runs
+themselves.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import zlib
+from functools import partial
+from typing import Any, NamedTuple
+
+from rollbook.errors import PlaceError
+from rollbook.ground import manifest
+from rollbook.remote.place import WORKERS, Place, perform
+from rollbook.remote.steps import Entry, Get, Missing, Put, Refused, Steps, Unknown
+from rollbook.remote.views import folder_of
+
+__all__ = ["FRESH_SECONDS", "Catalogue", "mark_pushed", "note_run", "read_catalogue", "rebuild"]
+
+KEY = "_catalogue/runs.json.z"
+PAGES = "_pages/"
+FRESH_SECONDS = 60.0
+_MOST_TRIES = 6
+FORMAT = 1
+
+FIELDS = (
+    "id", "project", "name", "status", "seed", "group", "job_type", "tags", "notes", "parent", "forked_from", "created",
+    "ended", "host", "config", "summary", "total",
+)  # fmt: skip
+
+
+class Catalogue(NamedTuple):
+    """What a place holds.
+
+    Attributes:
+      written: unix seconds by the clock of who made it.
+      runs: {<project>/<run>: (etag of its page, fields)}.
+      problems: what could not be read.
+    """
+
+    written: float
+    runs: dict[str, tuple[str, dict[str, Any]]]
+    problems: list[str]
+
+
+def fields_of(page: dict[str, object]) -> dict[str, object]:
+    """What a listing says of a run, from its run.json."""
+    about, _ = manifest.clean(page)
+    row = {name: about.get(name) for name in FIELDS}
+    row["attempts"] = len(about.get("attempts") or ())
+    return row
+
+
+def note_run(run: str) -> Steps[bool]:
+    """Bring a run's page up to date with its run.json in the place; whether it was changed. Beaten or unknown: it is
+    looked at again. The page is looked at first: who is late finds a newer run.json, or is beaten.
+
+    Args:
+      run: <project>/<run>.
+    Raises:
+      Missing: there is no run.json. ValueError, AttributeError, TypeError: it cannot be read. Away: no answer.
+    """
+    key = f"{PAGES}{run}.json"
+    for _ in range(_MOST_TRIES):
+        etag, known = None, b""
+        try:
+            stored = yield Get(key)
+            etag, known = stored.etag, stored.data
+        except Missing:
+            pass
+        page = yield Get(f"{run}/run.json")
+        data = json.dumps(
+            fields_of(json.loads(page.data)), separators=(",", ":"), sort_keys=True, default=repr
+        ).encode()
+        if etag is not None and known == data:
+            return False
+        try:
+            yield Put(key, partial(bytes, data), create=etag is None, etag=etag)
+        except (Refused, Unknown):
+            continue
+        return True
+    return False
+
+
+def mark_pushed(url: str) -> None:
+    """Something was pushed from this machine: whoever looks from here wants to see it at once."""
+    try:
+        with open(_marker(url), "wb"):
+            pass
+    except (OSError, PlaceError):  # a machine without a place for a cache ships all the same
+        return
+
+
+def _marker(url: str) -> str:
+    return os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(folder_of(url, "a/b")))), "pushed")
+
+
+def read_catalogue(place: Place, *, seconds: float = FRESH_SECONDS) -> Catalogue:
+    """The catalogue, made anew if it is older than so many seconds (or than the last push from this machine).
+
+    Raises:
+      Away: no answer. PlaceError: the place cannot be used.
+    """
+    known, etag = _read(place)
+    age = time.time() - known.written
+    try:
+        pushed = os.stat(_marker(place.url)).st_mtime
+    except (OSError, PlaceError):
+        pushed = 0.0
+    if etag is not None and -FRESH_SECONDS <= age <= seconds and known.written > pushed:
+        return known
+    return _renewed(place, known, etag)
+
+
+def _read(place: Place) -> tuple[Catalogue, str | None]:
+    import msgspec  # who ships a run needs none
+
+    try:
+        stored = place.get(KEY)
+    except Missing:
+        return Catalogue(0.0, {}, []), None
+    try:
+        text = zlib.decompress(stored.data)
+        try:
+            content = msgspec.json.decode(text)  # megabytes: in half of json's time
+        except msgspec.DecodeError:  # NaN, and a few more that json writes
+            content = json.loads(text)
+        if content["format"] > FORMAT:
+            return Catalogue(0.0, {}, []), None
+        runs = {str(run): (str(tag), dict(fields)) for run, (tag, fields) in content["runs"].items()}
+        return Catalogue(float(content["written"]), runs, []), stored.etag
+    except (ValueError, KeyError, TypeError, AttributeError, zlib.error, RecursionError):
+        return Catalogue(0.0, {}, []), stored.etag  # damaged: it is made again
+
+
+def _renewed(place: Place, known: Catalogue, etag: str | None) -> Catalogue:
+    written = time.time()
+    listed = place.listing(PAGES, sorted(f"{PAGES}{run}.json" for run in known.runs))
+    entries = {_run_of(entry): entry for entry in listed if entry.key.endswith(".json")}
+    changed = [run for run, entry in entries.items() if known.runs.get(run, ("",))[0] != entry.etag]
+    again = set(changed)
+    runs = {run: known.runs[run] for run in entries if run not in again}
+    problems = []
+    for run, answer in zip(changed, perform(_get_all([entries[run].key for run in changed]), place), strict=True):
+        if isinstance(answer, Missing):
+            continue
+        if isinstance(answer, Exception):
+            raise answer
+        try:
+            runs[run] = (entries[run].etag, dict(json.loads(answer.data)))
+        except (ValueError, TypeError, RecursionError):
+            problems.append(
+                f"{place.url}: {entries[run].key} cannot be read; rollbook catalogue --rebuild makes it again"
+            )
+    new = Catalogue(written, dict(sorted(runs.items())), problems)
+    _put(place, new, etag)
+    return new
+
+
+def _put(place: Place, catalogue: Catalogue, etag: str | None) -> None:
+    content = {"format": FORMAT, "written": catalogue.written, "runs": catalogue.runs}
+    data = zlib.compress(json.dumps(content, separators=(",", ":"), default=repr).encode(), 6)
+    try:
+        place.put(KEY, data, create=etag is None, etag=etag)
+    except (Refused, Unknown, PlaceError):  # somebody else has made one, or we may only read: ours serves us
+        return
+
+
+def _run_of(entry: Entry) -> str:
+    return entry.key[len(PAGES) : -len(".json")]
+
+
+def _get_all(keys: list[str]) -> Steps[list[Any]]:
+    answers: list[object] = (yield [Get(key) for key in keys]) if keys else []
+    return answers
+
+
+def rebuild(place: Place) -> Catalogue:
+    """Make pages and catalogue again from the runs themselves.
+
+    Raises:
+      Away: no answer. PlaceError: the place cannot be used.
+    """
+    runs = [
+        f"{project}/{run}"
+        for project in place.folders("")
+        if project not in ("_pages", "_catalogue")
+        for run in place.folders(f"{project}/")
+    ]
+    from concurrent.futures import ThreadPoolExecutor
+
+    def is_there(run: str) -> bool:
+        try:
+            perform(note_run(run), place)
+        except Missing:
+            return False
+        except (ValueError, AttributeError, TypeError):
+            pass
+        return True
+
+    with ThreadPoolExecutor(WORKERS, thread_name_prefix="rollbook-place") as pool:
+        there = {run for run, is_run in zip(runs, pool.map(is_there, runs), strict=True) if is_run}
+    for entry in list(place.listing(PAGES)):
+        if _run_of(entry) not in there:
+            place.delete(entry.key)
+    _, etag = _read(place)
+    return _renewed(place, Catalogue(0.0, {}, []), etag)

@@ -1,0 +1,67 @@
+"""Look whether a place can be used for a run: what `init` asks, in a process of its own. Answers in JSON on stdout.
+
+python -m rollbook.remote.checksums URL PROJECT/RUN NONCE ORIGIN PATIENCE [takeover]
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+
+from rollbook.errors import PlaceAway, RollbookError, RunExists, RunIsLive
+from rollbook.remote import claim, open_place, perform
+from rollbook.remote.commit import Commits, NotShipped
+from rollbook.remote.pages import page_of
+from rollbook.remote.steps import Away, Missing, Unknown, said_of
+from rollbook.storage.status import STALE_SECONDS
+
+__all__ = ["check", "main"]
+
+
+def check(url: str, run: str, nonce: str, origin: str, *, takes_over: bool = False, patience: float = 8.0) -> None:
+    """Look at a place, and make it one for runs if nothing lies there.
+
+    Args:
+      run: <project>/<run>. nonce: the run's. origin: of the folder that goes on; "" for a new run.
+    Raises:
+      PlaceError, RunExists, RunIsLive: it cannot be used so. PlaceAway: no answer.
+    """
+    place = open_place(url, patience=patience)
+    claim(place, make=True)
+    try:
+        try:
+            there = page_of(place.get(f"{run}/run.json").data)
+        except Missing:
+            return
+        if there.get("nonce") != nonce:
+            raise RunExists(
+                f"{url}/{run} is another run of that name (on {there.get('host')}). Choose another name, id or place"
+            )
+        if takes_over or there.get("status") != "running":
+            return
+        for id, manifest in perform(Commits(f"{run}/", "").origins(), place).items():
+            written = manifest.promised_until("written")
+            if id != origin and manifest.about.get("home") and time.time() - written < STALE_SECONDS:
+                raise RunIsLive(
+                    f"{url}/{run} is being written on {manifest.about.get('host')}. Wait for it, or use "
+                    "resume='takeover'"
+                )
+    except (Away, Unknown, NotShipped) as err:
+        raise PlaceAway(said_of(err, url)) from None
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """See the module."""
+    url, run, nonce, origin, patience, *more = sys.argv[1:] if arguments is None else arguments
+    said: dict[str, object] = {"ok": True}
+    try:
+        check(url, run, nonce, origin, takes_over="takeover" in more, patience=float(patience))
+    except RollbookError as err:
+        said = {"ok": False, "error": type(err).__name__, "words": str(err)}
+    sys.stdout.write(json.dumps(said))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,547 @@
+"""The commit protocol: how a run's files get into a store so that no reader ever sees a row twice, or misses one.
+
+    <base>/m/<origin>.json              the manifest of an origin: which files it has shipped, and in which pieces
+    <base>/p/<origin>/<stem>-<life>     pieces: what is in one never changes
+
+An origin is one local folder that holds (a part of) the run. The rules:
+
+1. A manifest is changed only on the condition that it is still what was read. It begins empty, made on the condition
+   that there is none: so no put that comes late can bring back what was removed meanwhile.
+2. Pieces first, then the manifest that names them. What a manifest names is shipped.
+3. Every upload has a name of its own (`life`). A piece whose fate is unknown, or of a former life, is never adopted.
+4. What is left to ship follows from the manifest in the store, never from what we remember.
+5. A put that was refused or got no answer is unknown: the manifest is read again. If it names what we wanted, it is
+   done; if its epoch moved, everything unnamed is uploaded again; else what is left is found anew.
+6. A manifest that vanished was removed with its run: nobody makes it again.
+7. Readers read manifests, then pieces; who finds a piece missing reads its manifest again. Nobody lists pieces to read
+   them.
+8. Merging: new pieces, then the manifest with them in place of the old ones. Beaten or unknown: it was in vain.
+9. Sweeping: list the pieces, raise the manifest's epoch (a fence), then delete what was listed and is not named.
+
+No clock takes part. This module asks for operations (see `steps`) and does none: tests/places/test_protocol.py drives
+it through thousands of schedules with crashes, delays and lost answers. Standard library only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, NamedTuple
+
+from rollbook.errors import Damaged, NewerFormat
+from rollbook.remote.row_ranges import Cover, are_inside, contain, held_by, left_of, overlap
+from rollbook.remote.steps import Delete, Get, List, LookAgain, Missing, Put, Refused, Steps, Unknown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+__all__ = [
+    "Commits",
+    "Gone",
+    "Local",
+    "LocalFile",
+    "Manifest",
+    "Named",
+    "NotShipped",
+    "Shipped",
+    "plan",
+]
+
+FORMAT = 1
+_MOST_TRIES = 12
+_LONGEST_PROMISE = 86400.0
+
+
+class NotShipped(Exception):
+    """The store did not take it this time; nothing is lost by it."""
+
+
+class Gone(Exception):
+    """The manifest has vanished: the run was removed from the store."""
+
+
+class Named(NamedTuple):
+    """A file as a manifest names it.
+
+    Attributes:
+      piece: the key of the piece it lies in, relative to the base.
+      size, sha256: of the file (of a coded piece: of what comes out).
+      covers: the rows it holds; none for files that hold no rows.
+      footer: bytes of the Parquet footer with its length and magic; 0 for others.
+      coding: "" or "zlib".
+      stored: bytes of the piece.
+    """
+
+    piece: str
+    size: int
+    sha256: str
+    covers: tuple[Cover, ...] = ()
+    footer: int = 0
+    coding: str = ""
+    stored: int = 0
+
+
+class LocalFile(NamedTuple):
+    """A file of a folder, ready to be shipped.
+
+    Attributes:
+      path: relative to the folder, with slashes.
+      size, sha256, covers, footer, coding: as in `Named`.
+      source: gives the piece's content: bytes, or the path of a file that does not change.
+      stored: bytes of the piece.
+      cut: gives a file with only these covers; None where that cannot be.
+    """
+
+    path: str
+    size: int
+    sha256: str
+    source: Callable[[], Any]
+    covers: tuple[Cover, ...] = ()
+    footer: int = 0
+    coding: str = ""
+    stored: int = 0
+    cut: Callable[[tuple[Cover, ...]], LocalFile] | None = None
+
+
+class Manifest(NamedTuple):
+    """What an origin has shipped.
+
+    Attributes:
+      epoch: raised by each sweep; begins at a random number.
+      files: path in the run's folder -> where it lies.
+      about: host, home, time_offset, written (unix seconds) and whatever else is told of the origin: heard, when a row
+        came or a writer was seen last; due, when the next manifest comes at the latest if all is well. All by the clock
+        of who ships. `stamped`: when that was told by the store's clock, where somebody has changed the files since.
+      modified: when it was put, by the store's clock; 0.0 where that is not known.
+    """
+
+    epoch: int
+    files: dict[str, Named]
+    about: dict[str, Any]
+    modified: float = 0.0
+
+    def promised_until(self, *more: str) -> float:
+        """Until when the run counts as heard of, by the store's clock: its rows came then, or more of it is due then.
+
+        The clock of who ships may be wrong by hours: what it said when it told this is set to what the store said. A
+        promise for more than a day is none.
+
+        Args:
+          more: further moments that count.
+        """
+        written, stamped = (self._moment(name) for name in ("written", "stamped"))
+        last = max(self._moment(name) for name in ("heard", "due", *more))
+        stamped = stamped or self.modified
+        if not (written and stamped and last):
+            return last
+        return stamped + min(last - written, _LONGEST_PROMISE)
+
+    def _moment(self, name: str) -> float:
+        value = self.about.get(name)
+        return float(value) if isinstance(value, (int, float)) and 0 < value < 2**33 else 0.0
+
+    def facts(self) -> dict[str, Any]:
+        """`about`, for a manifest that names the same rows in other files: who ships has said nothing new by that."""
+        return {**self.about, "stamped": self._moment("stamped") or self.modified} if self.modified else self.about
+
+    def encode(self) -> bytes:
+        """As it lies in the store."""
+        files = {
+            path: {
+                "piece": file.piece, "size": file.size, "sha256": file.sha256, "covers": file.covers,
+                "footer": file.footer, "coding": file.coding, "stored": file.stored,
+            }
+            for path, file in self.files.items()
+        }  # fmt: skip
+        content = {**self.about, "format": FORMAT, "epoch": self.epoch, "files": files}
+        return json.dumps(content, separators=(",", ":"), sort_keys=True, default=repr).encode()
+
+    @classmethod
+    def decode(cls, data: bytes, where: str = "a manifest") -> Manifest:
+        """What lies in the store, which may come from a stranger.
+
+        Raises:
+          Damaged: it is no manifest. NewerFormat: a later rollbook wrote it.
+        """
+        try:
+            content = json.loads(data)
+            if content["format"] > FORMAT:
+                raise NewerFormat(
+                    f"{where} has format {content['format']}; this rollbook reads up to {FORMAT}. Upgrade it"
+                )
+            files = {str(path): _named(file) for path, file in content["files"].items()}
+            epoch = int(content["epoch"])
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise Damaged(f"{where} is not a manifest of rollbook") from None
+        about = {name: value for name, value in content.items() if name not in ("format", "epoch", "files")}
+        return cls(epoch, files, about)
+
+
+def _named(entry: Any) -> Named:
+    covers = tuple(
+        (str(table), str(writer), int(lane), str(group), int(first), int(last))
+        for table, writer, lane, group, first, last in entry["covers"]
+    )
+    numbers = [int(entry[name]) for name in ("size", "footer", "stored")]
+    piece = str(entry["piece"])
+    if piece.startswith("/") or ".." in piece.split("/"):
+        raise ValueError("a piece lies outside of its run")
+    return Named(piece, numbers[0], str(entry["sha256"]), covers, numbers[1], str(entry["coding"] or ""), numbers[2])
+
+
+class Shipped(NamedTuple):
+    """What a shipment did: how many pieces and bytes went out, and the manifest as it stands."""
+
+    pieces: int
+    bytes: int
+    manifest: Manifest
+
+
+class Plan(NamedTuple):
+    """What is to be uploaded, and under which name each file stands that the manifest has and keeps."""
+
+    uploads: list[LocalFile]
+    kept: dict[str, Named]
+
+
+def plan(
+    named: Mapping[str, Named],
+    files: Mapping[str, LocalFile],
+    settled: Collection[str] = (),
+    elsewhere: Collection[Cover] = (),
+    another: Callable[[str, int], str] = lambda path, n: f"{path}.{n}",
+) -> Plan:
+    """What makes a manifest of what lies in the folder now. Nothing that was shipped is hidden by it, nothing doubled.
+
+    A file that holds all rows of some pieces takes their place; of one that shares rows with a piece without holding
+    all of it, what is missing is cut out.
+
+    Args:
+      named: what the manifest names now.
+      files: what the folder holds.
+      settled: names that the folder vouches for: what they held is in other files of it.
+      elsewhere: rows that other origins have shipped.
+      another: makes a name for a file whose own one is taken: (path, 1), (path, 2), …
+    """
+    named_still = {path: entry for path, entry in named.items() if path in files or path not in settled}
+    there, coming = _Index(), _Index()
+    for path, entry in named_still.items():
+        there.add(path, entry.covers)
+    others = held_by(elsewhere)
+    uploads: list[LocalFile] = []
+    for path, file in sorted(files.items(), key=lambda item: (-_rows(item[1].covers), item[0])):
+        known = named_still.get(path)
+        if known is not None and known.sha256 == file.sha256:
+            continue
+        if not file.covers:
+            uploads.append(file)
+            continue
+        touched = {each: covers for each, covers in there.sharing(file.covers).items() if each in named_still}
+        fresh = coming.sharing(file.covers)
+        held = held_by(cover for covers in (*touched.values(), *fresh.values()) for cover in covers)
+        free = left_of(file.covers, others)
+        missing = left_of(free, held)
+        if not missing and len(touched) < 2:
+            continue
+        takes_all = free == list(file.covers) and not fresh
+        if takes_all and all(contain(file.covers, named_still[each].covers) for each in touched):
+            for each in touched:
+                del named_still[each]
+            uploads.append(file)
+        elif missing and file.cut is not None:
+            uploads.append(file.cut(tuple(missing)))
+        else:
+            continue
+        coming.add(uploads[-1].path, uploads[-1].covers)
+    return Plan(uploads, _with_names(named_still, uploads, another))
+
+
+class _Index:
+    """Which names hold rows of a stream: a folder of ten thousand small files is not compared each with each."""
+
+    def __init__(self) -> None:
+        self._streams: dict[tuple[str, str, int, str], list[tuple[Cover, str]]] = {}
+
+    def add(self, path: str, covers: tuple[Cover, ...]) -> None:
+        for cover in covers:
+            self._streams.setdefault(cover[:4], []).append((cover, path))
+
+    def sharing(self, covers: tuple[Cover, ...]) -> dict[str, list[Cover]]:
+        """The names that share rows with these, and which of their covers do."""
+        covers_by_path: dict[str, list[Cover]] = {}
+        for cover in covers:
+            for theirs, path in self._streams.get(cover[:4], ()):
+                if theirs[4] <= cover[5] and cover[4] <= theirs[5]:
+                    covers_by_path.setdefault(path, []).append(theirs)
+        return covers_by_path
+
+
+def _with_names(
+    names: dict[str, Named], uploads: list[LocalFile], another: Callable[[str, int], str]
+) -> dict[str, Named]:
+    """What is kept, under other names where new files of other content take theirs."""
+    new = {file.path: file for file in uploads}
+    taken = [path for path in names if path in new]
+    if not taken:
+        return names
+    rest = held_by(cover for path, entry in names.items() if path not in new for cover in entry.covers)
+    rest = held_by([(*k, *r) for k, rs in rest.items() for r in rs] + [c for file in uploads for c in file.covers])
+    result = dict(names)
+    for path in taken:
+        entry = result.pop(path)
+        if not entry.covers or are_inside(entry.covers, rest):
+            continue
+        n = 1
+        while another(path, n) in result or another(path, n) in new:
+            n += 1
+        result[another(path, n)] = entry
+    return result
+
+
+def _rows(covers: tuple[Cover, ...]) -> int:
+    return sum(cover[5] - cover[4] + 1 for cover in covers)
+
+
+class Local(NamedTuple):
+    """What a folder holds at one moment; the arguments of `plan`."""
+
+    files: dict[str, LocalFile]
+    settled: Collection[str] = ()
+    elsewhere: Collection[Cover] = ()
+
+
+class Commits:
+    """The steps of one origin of a run.
+
+    Args:
+      base: where the run lies in the store, ending with "/".
+      origin: the origin's id.
+      life: gives a new random word each time.
+      another: see `plan`.
+    """
+
+    def __init__(
+        self,
+        base: str,
+        origin: str,
+        life: Callable[[], str] = lambda: os.urandom(8).hex(),
+        another: Callable[[str, int], str] = lambda path, n: f"{path}.{n}",
+    ) -> None:
+        self.base, self.origin, self.life, self.another = base, origin, life, another
+        self.manifest_key = f"{base}m/{origin}.json"
+
+    # -- shipping
+
+    def ship(
+        self,
+        look: Callable[[], Local],
+        about: Callable[[], dict[str, Any]] = dict,
+        *,
+        may_create: bool = True,
+        beat: bool = False,
+    ) -> Steps[Shipped]:
+        """Bring what the folder holds into the store.
+
+        Args:
+          look: what the folder holds now.
+          about: what else the manifest tells.
+          may_create: this origin has never had a manifest; else one that is not there has been removed.
+          beat: also replace the manifest when no file has changed.
+        Raises:
+          NotShipped: the store did not take it; try again later. Gone: the run was removed from the store.
+          Away: no answer.
+        """
+        pieces: dict[tuple[str, str], Named] = {}
+        epoch: int | None = None
+        bytes_sent = count = 0
+        local: Local | None = None
+        for _ in range(_MOST_TRIES):
+            manifest, etag = yield from self.manifest()
+            if etag is None and not may_create:
+                raise Gone(f"{self.manifest_key} is not there any more")
+            if etag is None:
+                begun = yield from self._begin(about())
+                if begun is None:
+                    continue
+                manifest, etag = begun
+            may_create = False
+            if manifest.epoch != epoch:
+                self._on_fence(pieces)
+                epoch = manifest.epoch
+            local = local or look()
+            proposal = self._plan(manifest, local)
+            if not proposal.uploads and proposal.kept == manifest.files and etag is not None and not beat:
+                return Shipped(count, bytes_sent, manifest)
+            try:
+                sent = yield from self._upload([f for f in proposal.uploads if (f.path, f.sha256) not in pieces])
+            except LookAgain:
+                local = None
+                continue
+            pieces |= sent
+            count, bytes_sent = count + len(sent), bytes_sent + sum(file.stored for file in sent.values())
+            files = {**proposal.kept, **{f.path: pieces[f.path, f.sha256] for f in proposal.uploads}}
+            new = Manifest(manifest.epoch, files, about())
+            if (yield from self._replace(new, etag)) is not None:
+                return Shipped(count, bytes_sent, new)
+        raise NotShipped(f"{self.manifest_key} was changed by others {_MOST_TRIES} times in a row")
+
+    def _begin(self, about: dict[str, object]) -> Steps[tuple[Manifest, str | None] | None]:
+        """An empty manifest; None if it is not known to have been made. No two begin with epochs that are near: who was
+        at work before one was removed sees that the epoch has moved."""
+        manifest = Manifest(int(self.life(), 16) % 2**32 << 20, {}, about)
+        etag = yield from self._replace(manifest, None)
+        return None if etag is None else (manifest, etag)
+
+    def _on_fence(self, pieces: dict[tuple[str, str], Named]) -> None:
+        """A sweep may have taken whatever is uploaded and not named."""
+        pieces.clear()
+
+    def _plan(self, manifest: Manifest, local: Local) -> Plan:
+        return plan(manifest.files, local.files, local.settled, local.elsewhere, self.another)
+
+    def _upload(self, files: list[LocalFile]) -> Steps[dict[tuple[str, str], Named]]:
+        """Each file in a piece of its own; a put that is not known to have succeeded is made again under another
+        name."""
+        sent: dict[tuple[str, str], Named] = {}
+        for _ in range(_MOST_TRIES):
+            names = [self.piece_of(file) for file in files]
+            puts = [Put(self.base + name, file.source, create=True) for name, file in zip(names, files, strict=True)]
+            answers = (yield puts) if puts else []
+            again: list[LocalFile] = []
+            for file, name, answer in zip(files, names, answers, strict=True):
+                if isinstance(answer, (Refused, Unknown)):
+                    again.append(file)
+                elif isinstance(answer, Exception):
+                    raise answer
+                else:
+                    sent[file.path, file.sha256] = Named(
+                        name, file.size, file.sha256, file.covers, file.footer, file.coding, file.stored or file.size
+                    )
+            files = again
+            if not files:
+                return sent
+        raise NotShipped(f"{len(files)} pieces could not be put")
+
+    def piece_of(self, file: LocalFile) -> str:
+        """A name that no piece has, that says what is in it."""
+        stem, dot, extension = file.path.rpartition(".")
+        stem = stem if dot and "/" not in extension else file.path
+        parts = stem.removeprefix("data/").replace("/", "-")
+        return f"p/{self.origin}/{parts}-{self.life()}{(dot and '/' not in extension and '.' + extension) or ''}"
+
+    def manifest(self) -> Steps[tuple[Manifest, str | None]]:
+        """(the manifest, its etag), an empty one and None if there is none."""
+        try:
+            stored = yield Get(self.manifest_key)
+        except Missing:
+            return Manifest(0, {}, {}), None
+        return Manifest.decode(stored.data, self.manifest_key)._replace(modified=stored.modified), stored.etag
+
+    def _replace(self, manifest: Manifest, etag: str | None) -> Steps[str | None]:
+        """The new etag; None if that is unknown, which has to be read."""
+        data = manifest.encode()
+        try:
+            new: str = yield Put(self.manifest_key, lambda: data, create=etag is None, etag=etag)
+            return new
+        except (Refused, Unknown):
+            return None
+
+    # -- reading
+
+    def origins(self) -> Steps[dict[str, Manifest]]:
+        """The manifests of all origins of the run."""
+        manifests: dict[str, Manifest] = {}
+        entries = yield List(f"{self.base}m/")
+        keys = [entry.key for entry in entries if entry.key.endswith(".json")]
+        answers = (yield [Get(key) for key in keys]) if keys else []
+        for key, answer in zip(keys, answers, strict=True):
+            if isinstance(answer, Missing):  # removed in between
+                continue
+            if isinstance(answer, Exception):
+                raise answer
+            manifests[key.rpartition("/")[2].removesuffix(".json")] = Manifest.decode(answer.data, key)._replace(
+                modified=answer.modified
+            )
+        return manifests
+
+    def fetch(self, wanted: Callable[[Manifest], Mapping[str, str]]) -> Steps[tuple[Manifest, dict[str, object]]]:
+        """Pieces of this origin, all of one manifest: where one is missing, the manifest has changed and is read again.
+
+        Args:
+          wanted: (manifest) -> {path: file that it is to be stored in, or "" to get its bytes}.
+        Returns:
+          The manifest they belong to, and {path: Stored}.
+        Raises:
+          NotShipped: the manifest keeps changing. Away: no answer.
+        """
+        for _ in range(_MOST_TRIES):
+            manifest, _etag = yield from self.manifest()
+            asked = dict(wanted(manifest))
+            gets = [Get(self.base + manifest.files[path].piece, into) for path, into in asked.items()]
+            answers = (yield gets) if gets else []
+            failures = [answer for answer in answers if isinstance(answer, Exception)]
+            if not failures:
+                return manifest, dict(zip(asked, answers, strict=True))
+            others = [failure for failure in failures if not isinstance(failure, Missing)]
+            if others:
+                raise others[0]
+        raise NotShipped(f"pieces that {self.manifest_key} names are not there")
+
+    # -- merging and sweeping
+
+    def merge(
+        self,
+        choose: Callable[[Manifest], Collection[str]],
+        join: Callable[[dict[str, object]], list[LocalFile]],
+        elsewhere: Collection[Cover] = (),
+    ) -> Steps[bool]:
+        """Put fewer and larger pieces in place of some; False if that was in vain.
+
+        Args:
+          choose: which names of the manifest.
+          join: {name: Stored} -> files that hold the same rows together.
+          elsewhere: rows that other origins have shipped.
+        """
+        manifest, etag = yield from self.manifest()
+        chosen = list(choose(manifest))
+        if etag is None or len(chosen) < 2:
+            return False
+        answers = yield [Get(self.base + manifest.files[path].piece) for path in chosen]
+        if any(isinstance(answer, Exception) for answer in answers):
+            return False
+        files = join(dict(zip(chosen, answers, strict=True)))
+        before = [cover for path in chosen for cover in manifest.files[path].covers]
+        if not contain([cover for file in files for cover in file.covers], before):
+            raise Damaged(f"what was merged of {self.manifest_key} lacks rows; it is not used")
+        rest = {path: piece for path, piece in manifest.files.items() if path not in chosen}
+        beyond = left_of((cover for file in files for cover in file.covers), held_by(before))
+        if overlap(beyond, [*elsewhere, *(cover for piece in rest.values() for cover in piece.covers)]):
+            return False  # what lies between the chosen ones has rows of its own
+        if any(file.path in rest for file in files):
+            return False
+        sent = yield from self._upload(files)
+        new = {**rest, **{path: piece for (path, _), piece in sent.items()}}
+        return (yield from self._replace(Manifest(manifest.epoch, new, manifest.facts()), etag)) is not None
+
+    def sweep(self, may_go: Callable[[object], bool] = lambda entry: True) -> Steps[int]:
+        """Delete the pieces that no manifest names; how many.
+
+        Args:
+          may_go: (entry of the listing) -> whether it may be deleted; for readers that hold a list of files.
+        """
+        listed = yield List(f"{self.base}p/{self.origin}/")
+        manifest, etag = yield from self.manifest()
+        if etag is None:  # removed, and nobody makes it again
+            return 0
+        fenced = Manifest(manifest.epoch + 1, manifest.files, manifest.facts())
+        unnamed = _unnamed(self.base, fenced, listed, may_go)
+        if not unnamed or (yield from self._replace(fenced, etag)) is None:
+            return 0
+        yield [Delete(key) for key in unnamed]
+        return len(unnamed)
+
+
+def _unnamed(base: str, manifest: Manifest, listed: list[Any], may_go: Callable[[Any], bool]) -> list[str]:
+    names = {base + file.piece for file in manifest.files.values()}
+    return [entry.key for entry in listed if entry.key not in names and may_go(entry)]

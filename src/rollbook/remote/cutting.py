@@ -1,0 +1,68 @@
+"""Cutting from a sealed part the rows that are not in the store yet."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+
+import numpy as np
+import pyarrow as pa
+
+from rollbook.remote.row_ranges import Cover
+from rollbook.storage.columns import plain_text, take_table, to_numpy
+from rollbook.storage.encode import write_part
+from rollbook.storage.layout import PartName
+from rollbook.storage.parts import Part
+
+__all__ = ["cut_part"]
+
+
+def cut_part(path: str, left: tuple[Cover, ...]) -> tuple[bytes, str]:
+    """A part with only the rows of these covers: its bytes, and a name for it.
+
+    Raises:
+      Damaged: the part cannot be read. FileNotFoundError: it has been merged into another one.
+    """
+    name = PartName.parse(os.path.basename(path))
+    assert name is not None
+    part = Part(path, name)
+    table = part.read()
+    seqs = to_numpy(table["seq"])[0]
+    writers, lanes = (_told(part, table, column) for column in ("writer", "lane"))
+    mask = np.zeros(table.num_rows, dtype=bool)
+    for _table, writer, lane, _group, first, last in left:
+        mask |= (writers == writer) & (lanes == lane) & (seqs >= first) & (seqs <= last)
+    rows = take_table(table, np.flatnonzero(mask))
+    meta = dict(part.meta)
+    meta["rows"] = rows.num_rows
+    if rows.num_rows:
+        times = to_numpy(rows["time"])[0].astype(np.int64)
+        meta["first_time"], meta["last_time"] = int(times.min()), int(times.max())
+    if "covers" in meta:
+        meta["covers"] = [list(cover[1:]) for cover in left]
+        number = int(hashlib.sha256(repr(left).encode()).hexdigest()[:7], 16)
+        new = PartName("", -1, "merged", 1000 + number)
+    else:
+        meta["first_seq"], meta["last_seq"] = left[0][4], left[-1][5]
+        if len(left) > 1:
+            meta["covers"] = [list(cover[1:]) for cover in left]
+        new = PartName(name.writer, name.lane, name.kind, left[0][4])
+    meta.pop("last", None)
+    meta.pop("last_clocks", None)
+    meta.pop("after", None)  # of the rows before some may have been cut off
+    with tempfile.TemporaryDirectory(prefix="rollbook-cut-") as folder:
+        beside = os.path.join(folder, str(new))
+        write_part(beside, meta, rows)
+        with open(beside, "rb") as file:
+            return file.read(), str(new)
+
+
+def _told(part: Part, table: pa.Table, column: str) -> object:
+    """A column of identity, which may stand in the description alone."""
+    value = part.meta.get(column)
+    if value is not None:
+        return value
+    cells = table[column]
+    cells = to_numpy(plain_text(cells) if pa.types.is_dictionary(cells.type) else cells)[0]
+    return cells.astype(str) if cells.dtype == object else cells

@@ -1,0 +1,82 @@
+"""Bring a run that is to be resumed out of its place: what `init` asks, in a process of its own, where the run is not
+in its folder. Answers in JSON on stdout.
+
+python -m rollbook.remote.fetching URL PROJECT NAME RUN_ID ROOT PATIENCE [takeover]
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from rollbook.errors import PlaceAway, PlaceError, RollbookError
+from rollbook.remote import Place, open_place, perform
+from rollbook.remote.checksums import check
+from rollbook.remote.commit import Commits
+from rollbook.remote.pages import page_of
+from rollbook.remote.pull import pull
+from rollbook.remote.steps import Away, Missing, Unknown, said_of
+
+__all__ = ["MOST_BYTES", "bring", "main"]
+
+MOST_BYTES = 4 * 1024**3
+"""A larger run is left to `rollbook pull`: `init` does not load for hours."""
+
+
+def bring(
+    url: str, project: str, name: str, run_id: str, root: str, *, takes_over: bool = False, patience: float = 8.0
+) -> bool:
+    """Pull the run of that id into <root>/<project>; False if none lies in the place.
+
+    Raises:
+      RunIsLive: it is being written elsewhere. PlaceAway: no answer. PlaceError: it is too large for this.
+      Damaged: a piece is not what its manifest says.
+    """
+    place = open_place(url, patience=patience)
+    try:
+        run, nonce = _find(place, project, name, run_id)
+        if not run:
+            return False
+        check(url, run, nonce, "", takes_over=takes_over, patience=patience)
+        shipped = perform(Commits(f"{run}/", "").origins(), place)
+    except (Away, Unknown) as err:
+        raise PlaceAway(said_of(err, url)) from None
+    size = sum(file.size for origin in shipped.values() for file in origin.files.values())
+    if size > MOST_BYTES:
+        raise PlaceError(
+            f"{url}/{run} has {size / 1e9:,.1f} GB, more than init loads. Bring it here first: "
+            f"rollbook pull {url}/{run} --dir {root}"
+        )
+    pull(place, run, root)
+    return True
+
+
+def _find(place: Place, project: str, name: str, run_id: str) -> tuple[str, str]:
+    """(<project>/<run>, its nonce) of the run of an id; ("", "") if there is none."""
+    likely = f"{name}-{run_id}"
+    others = (run for run in place.folders(f"{project}/") if run.endswith(f"-{run_id}") and run != likely)
+    for run in (likely, *others):
+        try:
+            about = page_of(place.get(f"{project}/{run}/run.json").data)
+        except Missing:
+            continue
+        if about.get("id") == run_id:
+            return f"{project}/{run}", str(about.get("nonce") or "")
+    return "", ""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """See the module."""
+    url, project, name, run_id, root, patience, *more = sys.argv[1:] if arguments is None else arguments
+    said: dict[str, object]
+    try:
+        bring(url, project, name, run_id, root, takes_over="takeover" in more, patience=float(patience))
+        said = {"ok": True}
+    except RollbookError as err:
+        said = {"ok": False, "error": type(err).__name__, "words": str(err)}
+    sys.stdout.write(json.dumps(said))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,185 @@
+"""Fewer and larger pieces in a place, and none that nothing names: what can be done for a run from anywhere.
+
+The pieces of an origin that are small are fetched into a folder of their own, merged as sealing merges them, and put in
+place of the small ones (`Commits.merge`). Whoever ships meanwhile wins; then it was in vain, and harmless.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Collection
+from functools import partial
+from typing import Any
+
+from rollbook.remote import Place, perform
+from rollbook.remote.commit import Commits, LocalFile, Manifest
+from rollbook.remote.row_ranges import Cover
+from rollbook.remote.snapshot import Snapshots, another_name
+from rollbook.remote.steps import Away, List, Steps, Unknown, said_of
+from rollbook.storage.layout import PartName
+
+__all__ = ["SMALL_BYTES", "Tidied", "groups_of", "merge_group", "merge_small", "sweep_steps", "tidy"]
+
+SMALL_BYTES = 4 * 1024 * 1024
+"""Pieces below this are merged with others of their table, where there are others."""
+
+_AT_ONCE = 64 * 1024 * 1024
+_FEW = 2
+SHARED_ROWS = 16 * 1024
+"""Streams with fewer rows share a piece with others of their table, rows of metrics in long form."""
+_GRACE_SECONDS = 3600.0
+"""Parquet pieces that are no longer named stay so long for programs that hold a list of files; readers of ours need
+none."""
+
+
+class Tidied:
+    """What was done: pieces that became part of others, and pieces that were deleted."""
+
+    def __init__(self) -> None:
+        self.merged = self.swept = 0
+
+    def __str__(self) -> str:
+        return f"merged {self.merged} small pieces, deleted {self.swept} that nothing names"
+
+
+def tidy(place: Place, run: str, *, grace: float = 3600.0) -> Tidied:
+    """Merge the small pieces of all origins of a run, and sweep them.
+
+    Args:
+      run: <project>/<run>.
+      grace: seconds that Parquet pieces which are not named any more stay for programs that hold a list of files.
+    Raises:
+      PlaceError: the place cannot be used.
+    """
+    report = Tidied()
+    try:
+        origins = perform(Commits(f"{run}/", "").origins(), place)
+        for id in origins:
+            commits = Commits(f"{run}/", id, another=another_name)
+            elsewhere = [
+                c for origin in origins if origin != id for f in origins[origin].files.values() for c in f.covers
+            ]
+            report.merged += merge_small(place, commits, elsewhere)
+            report.swept += perform(sweep_steps(commits, grace=grace), place)
+    except (Away, Unknown) as err:
+        from rollbook.errors import PlaceAway
+
+        raise PlaceAway(said_of(err, place.url)) from None
+    return report
+
+
+def sweep_steps(commits: Commits, *, grace: float = _GRACE_SECONDS) -> Steps[int]:
+    """Sweep an origin; Parquet pieces only when they are older than the grace, by the store's own clock."""
+    newest = 0.0
+
+    def may_go(entry: Any) -> bool:
+        return not entry.key.endswith(".parquet") or newest - entry.modified >= grace
+
+    listed = yield from _newest(commits)
+    newest = listed
+    return (yield from commits.sweep(may_go))
+
+
+def _newest(commits: Commits) -> Steps[float]:
+    entries = yield List(f"{commits.base}m/")
+    return max((entry.modified for entry in entries), default=0.0)
+
+
+def merge_small(place: Place, commits: Commits, elsewhere: Collection[Cover] = ()) -> int:
+    """Merge the small pieces of an origin, table by table; how many became part of others."""
+    manifest, _ = perform(commits.manifest(), place)
+    done = 0
+    for group in groups_of(manifest):
+        done += len(group) if merge_group(place, commits, group, elsewhere) else 0
+    return done
+
+
+def merge_group(place: Place, commits: Commits, group: list[str], elsewhere: Collection[Cover] = ()) -> bool:
+    """Put larger pieces in place of those that a manifest has under these names; False if that was in vain."""
+    with tempfile.TemporaryDirectory(prefix="rollbook-merge-") as folder:
+        return perform(commits.merge(partial(_still_there, group), partial(_join, folder=folder), elsewhere), place)
+
+
+def _still_there(group: list[str], manifest: Manifest) -> list[str]:
+    return group if all(path in manifest.files for path in group) else []
+
+
+def groups_of(manifest: Manifest, without: Collection[str] = (), at_once: int = _AT_ONCE) -> list[list[str]]:
+    """Names of small parts, those of a table together: of each stream neighbours without a larger one between them.
+
+    Args:
+      without: writers whose rows are left where they are.
+      at_once: bytes of a group at most.
+    """
+    streams: dict[tuple[str, str, int, str], list[tuple[int, str]]] = {}
+    shared: dict[str, list[str]] = {}
+    for path, file in sorted(manifest.files.items()):
+        if any(cover[1] in without for cover in file.covers):
+            continue
+        if len(file.covers) > 1 and path.endswith(".parquet"):
+            if file.stored < SMALL_BYTES:
+                shared.setdefault(file.covers[0][0], []).append(path)
+        elif file.covers:
+            streams.setdefault(file.covers[0][:4], []).append((file.covers[0][4], path))
+    tables = {table: list(paths) for table, paths in shared.items()}
+    for (table, *_), parts in streams.items():
+        if table not in ("fills", "marks"):
+            stretch = _longest_run(manifest, [path for _, path in sorted(parts)])
+            if (
+                len(stretch) > 1
+                or sum(c[5] - c[4] + 1 for path in stretch for c in manifest.files[path].covers) < SHARED_ROWS
+            ):
+                tables.setdefault(table, []).extend(stretch)
+    groups: list[list[str]] = []
+    for paths in tables.values():
+        group: list[str] = []
+        size = 0
+        for path in paths:
+            size += manifest.files[path].size
+            if size > at_once:
+                break
+            group.append(path)
+        if len(group) >= _FEW:
+            groups.append(group)
+    return groups
+
+
+def _longest_run(manifest: Manifest, paths: list[str]) -> list[str]:
+    """The longest stretch of small parts; a stream of which all is small goes whole."""
+    best: list[str] = []
+    run: list[str] = []
+    for path in paths:
+        file = manifest.files[path]
+        run = [*run, path] if path.endswith(".parquet") and file.stored < SMALL_BYTES else []
+        if sum(manifest.files[each].size for each in run) > _AT_ONCE // 8:
+            run = run[1:]
+        best = run if len(run) > len(best) else best
+    return best
+
+
+def _join(got: dict[str, Any], folder: str) -> list[LocalFile]:
+    """The parts, merged in a folder as those of a finished run are."""
+    from rollbook.storage.sealing.merge import merge
+
+    for path, stored in got.items():
+        target = os.path.join(folder, "run", *path.split("/"))
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        with open(target, "wb") as part:
+            part.write(stored.data)
+    problems: list[str] = []
+    merge(os.path.join(folder, "run"), final=True, problems=problems, small_rows=SHARED_ROWS)
+    files = []
+    for path, file in Snapshots(os.path.join(folder, "run")).look().files.items():
+        if PartName.parse(path.rpartition("/")[2]) is not None:
+            data = file.source()
+            if not isinstance(data, bytes):
+                with open(data, "rb") as whole:
+                    data = whole.read()
+            name = path
+            if name.rpartition("/")[2].startswith("merged."):  # numbers of folders mean nothing here
+                digits = int(hashlib.sha256(data).hexdigest()[:7], 16)
+                name = f"{path.rpartition('/')[0]}/merged.{1_000_000 + digits}.parquet"
+            files.append(file._replace(path=name, source=partial(bytes, data)))
+    return files

@@ -1,0 +1,59 @@
+"""run.json in a store: made once, later replaced on the condition that nobody else has, never by an older one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from rollbook.errors import RunExists
+from rollbook.ground import manifest
+from rollbook.ground.files import read_regular
+from rollbook.remote.commit import NotShipped
+from rollbook.remote.steps import Get, Missing, Put, Refused, Steps, Unknown
+
+__all__ = ["page_of", "put_page"]
+
+
+def put_page(key: str, folder: str, *, create_only: bool = False) -> Steps[bool]:
+    """Bring run.json into the store, unless a later one lies there (`manifest.progress`). Whether it is there now.
+
+    Args:
+      create_only: only where there is none: the folder is a copy.
+    Raises:
+      RunExists: it is another run's. NotShipped: the store did not take it.
+    """
+    path = manifest.path_of(folder)
+    for _ in range(6):
+        data = read_regular(path)
+        own = manifest.read(folder)
+        etag: str | None = None
+        try:
+            stored = yield Get(key)
+            etag = stored.etag
+            if stored.data == data:
+                return True
+            there = page_of(stored.data)
+            if there.get("nonce") != own.get("nonce"):
+                raise RunExists(
+                    f"{key} is another run of that name (id {there.get('id')!r}, on {there.get('host')}). Nothing "
+                    "of it is changed; give this run another name or another place"
+                )
+            if create_only or manifest.progress(there) > manifest.progress(own):
+                return False
+        except Missing:
+            pass
+        try:
+            yield Put(key, lambda data=data: data, create=etag is None, etag=etag)  # type: ignore[misc]
+            return True
+        except (Refused, Unknown):
+            continue
+    raise NotShipped(f"{key} could not be put")
+
+
+def page_of(data: bytes) -> dict[str, Any]:
+    """The fields of a run.json as it lies in a store; {} if it is none."""
+    try:
+        content = json.loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}

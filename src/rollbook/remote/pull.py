@@ -1,0 +1,168 @@
+"""Bringing runs out of a place into folders of this machine. Resumable; what does not agree with its checksum is
+refused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from typing import Any
+
+from rollbook.errors import NotARun, PlaceAway, RunExists
+from rollbook.ground import manifest
+from rollbook.ground.addresses import is_copy, origin_of
+from rollbook.ground.files import write_json
+from rollbook.remote import Place, perform
+from rollbook.remote.commit import Manifest, NotShipped
+from rollbook.remote.pages import page_of
+from rollbook.remote.row_ranges import are_inside, held_by
+from rollbook.remote.snapshot import Snapshots
+from rollbook.remote.steps import Away, Get, Missing, Steps, Stored, Unknown, said_of
+from rollbook.remote.views import check_file, laid_out, page_and_manifests
+from rollbook.storage.status import derived
+
+__all__ = ["Pulled", "pull"]
+
+_AT_ONCE = 16
+_MOST_TRIES = 5
+
+
+class Pulled:
+    """What a pull did: files and bytes that came, and files that were here already."""
+
+    def __init__(self) -> None:
+        self.files = self.bytes = self.there = 0
+
+    def __str__(self) -> str:
+        return f"{self.files} files came ({self.bytes:,} bytes), {self.there} were here"
+
+
+def pull(place: Place, run: str, root: str | os.PathLike[str]) -> Pulled:
+    """Bring a run into <root>/<project>/<run>, as far as it is not there. Nothing of that folder is deleted; rows that
+    it has in other files do not come again.
+
+    Args:
+      run: <project>/<run>.
+      root: where runs lie here.
+    Raises:
+      NotARun: nothing of it lies there. RunExists: another run has that folder.
+      Damaged: a piece is not what its manifest says.
+      PlaceAway: no answer; what came stays, and the next pull goes on from there.
+    """
+    folder = os.path.join(os.path.abspath(os.fspath(root)), *run.split("/"))
+    report = Pulled()
+    page: Stored | None = None
+    try:
+        for turn in range(_MOST_TRIES):
+            page, manifests = perform(page_and_manifests(f"{run}/"), place)
+            if page is None:
+                raise NotARun(
+                    f"{place.url}: there is no run {run!r}, or nothing of it has been shipped yet. Look what there is "
+                    f"with: rollbook ls --dir {place.url}"
+                )
+            _check_same(folder, run, page.data)
+            if _fetch_all(place, run, folder, manifests, report):
+                break
+            if turn == _MOST_TRIES - 1:
+                raise PlaceAway(f"{place.url}: pieces of {run!r} keep moving; try again")
+    except (Away, Unknown, NotShipped) as err:
+        raise PlaceAway(said_of(err, place.url)) from None
+    assert page is not None
+    origin = origin_of(folder)
+    others = [manifest for id, manifest in manifests.items() if origin is None or id != origin.id]
+    files = {path: file.sha256 for other in others for path, file in other.files.items() if not file.covers}
+    covers = [cover for other in others for file in other.files.values() for cover in file.covers]
+    os.makedirs(os.path.join(folder, "data", "keeper"), exist_ok=True)
+    _keep_page(folder, page.data, {"url": place.url, "covers": covers, "files": files})
+    return report
+
+
+def _check_same(folder: str, run: str, page: bytes) -> None:
+    here = manifest.look(folder)
+    if here and here.get("nonce") != page_of(page).get("nonce"):
+        raise RunExists(f"{folder} is another run than {run!r} in the place. Pull into another folder with --dir")
+
+
+def _keep_page(folder: str, page: bytes, pulled: dict[str, object]) -> None:
+    """run.json comes last: a folder that has one has everything. One that is written here gives way to a later one
+    alone, and what a host keeps of a run stays what it is."""
+    with manifest.ManifestLock(folder):
+        about, was_copy = manifest.look(folder), is_copy(folder)
+        here, there = manifest.progress(about), manifest.progress(page_of(page))
+        if not about:
+            takes = True
+        elif about.get("part"):
+            takes = False
+        else:
+            takes = here[0] <= there[0] if was_copy else here < there and derived(folder, about) != "running"
+        write_json(
+            os.path.join(folder, "data", "keeper", "pulled.json"), {**pulled, "copy": takes or was_copy}, durable=True
+        )
+        if takes:
+            write_json(manifest.path_of(folder), json.loads(page), durable=True, indent=1)
+
+
+def _fetch_all(place: Place, run: str, folder: str, manifests: dict[str, Manifest], report: Pulled) -> bool:
+    """Everything that the manifests name; False where a piece has gone, so that they have to be read again."""
+    snapshots = Snapshots(folder, final=True) if os.path.isdir(folder) else None
+    local = snapshots.look().files if snapshots is not None else {}
+    held = held_by(cover for file in local.values() for cover in file.covers)
+    covers = {entry.sha256: entry.covers for each in manifests.values() for entry in each.files.values()}
+    is_ours = bool(manifest.look(folder)) and not is_copy(folder)
+    wanted: dict[str, object] = {}
+    for path, entry in laid_out(manifests).items():
+        here = local.get(path)
+        rows = covers.get(entry[3], ())
+        if (here is not None and (here.sha256 == entry[3] or is_ours)) or (rows and are_inside(rows, held)):
+            report.there += 1
+            continue
+        if _is_there(os.path.join(folder, *path.split("/")), entry):
+            report.there += 1
+            continue
+        wanted[path] = entry
+    if snapshots is not None:
+        snapshots.keep()
+    paths = sorted(wanted, key=lambda path: (path.startswith("data/journal/"), path))
+    for start in range(0, len(paths), _AT_ONCE):
+        if not _fetch_some(
+            place, run, folder, {path: wanted[path] for path in paths[start : start + _AT_ONCE]}, report
+        ):
+            return False
+    return True
+
+
+def _is_there(path: str, file_entry: Any) -> bool:
+    try:
+        if os.path.getsize(path) != file_entry[1]:
+            return False
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() == str(file_entry[3])
+    except OSError:
+        return False
+
+
+def _fetch_some(place: Place, run: str, folder: str, wanted: dict[str, Any], report: Pulled) -> bool:
+    targets = {path: os.path.join(folder, *path.split("/")) for path in wanted}
+    for target in targets.values():
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+    answers = perform(
+        _gets([(f"{run}/{entry[0]}", f"{targets[path]}.pull.tmp") for path, entry in wanted.items()]), place
+    )
+    moved = False
+    for (path, entry), answer in zip(wanted.items(), answers, strict=True):
+        beside = f"{targets[path]}.pull.tmp"
+        if isinstance(answer, Missing):
+            moved = True
+        elif isinstance(answer, Exception):
+            raise answer
+        else:
+            check_file(beside, entry)
+            os.replace(beside, targets[path])
+            report.files += 1
+            report.bytes += int(entry[1])
+    return not moved
+
+
+def _gets(keys: list[tuple[str, str]]) -> Steps[list[object]]:
+    answers: list[object] = yield [Get(key, into) for key, into in keys]
+    return answers

@@ -1,0 +1,404 @@
+"""Shipping one run's folder to its place: what the keeper's child does, and `rollbook push`.
+
+    python -m rollbook.remote.push RUN [--every=SECONDS] [--final]
+
+Safe to interrupt at any point and harmless to repeat: what is shipped is read from the store. How far it is stands in
+data/keeper/shipped.json, for people and for `finish()`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Any
+
+from rollbook.errors import Damaged, NotARun, PlaceAway, PlaceError, RollbookError
+from rollbook.ground import manifest
+from rollbook.ground.addresses import Origin, begin, check_remote, is_copy, origin_of, pulled_from, run_and_place
+from rollbook.ground.files import read_json, try_lock, write_json
+from rollbook.remote import Place, claim, open_place, perform
+from rollbook.remote.catalogue import mark_pushed, note_run
+from rollbook.remote.commit import Commits, Gone, Local, Manifest, NotShipped, plan
+from rollbook.remote.pages import put_page
+from rollbook.remote.snapshot import Snapshots, another_name
+from rollbook.remote.steps import Away, LookAgain, Missing, Unknown, said_of
+
+__all__ = ["Report", "main", "push"]
+
+_SWEEP_BYTES = 64 * 1024 * 1024
+_SWEEP_SECONDS = 3600.0
+_MANY_SMALL = 64
+"""So many small pieces of writers that are done are merged while the run goes on: a week of short-lived actors stays
+readable. Those of living writers become fewer by what sealing merges here."""
+_MERGE_BYTES = 16 * 1024 * 1024
+"""What is merged in one go while a run is written: its memory is taken from the training's machine."""
+
+
+class Report:
+    """What a shipment did.
+
+    Attributes:
+      pieces, bytes: that went out.
+      files, stored: what the store holds of this folder now.
+      swept: pieces that nothing named any more, deleted.
+      done: everything that this folder holds is in the store.
+      remark: what is special about the folder, such as that it is a copy; "" if nothing is.
+    """
+
+    def __init__(self) -> None:
+        self.pieces = self.bytes = self.files = self.stored = self.swept = 0
+        self.done = False
+        self.remark = ""
+
+    def __str__(self) -> str:
+        swept = f", deleted {self.swept} that nothing names" if self.swept else ""
+        remark = f". {self.remark}" if self.remark else ""
+        return (
+            f"shipped {self.pieces} pieces ({self.bytes:,} bytes){swept}; {self.files} files are in the store{remark}"
+        )
+
+
+def push(
+    run: str | os.PathLike[str],
+    url: str | None = None,
+    *,
+    final: bool = True,
+    patience: float = 40.0,
+    anew: bool = False,
+    every: float | None = None,
+) -> Report:
+    """Bring what a run's folder holds into its place, as far as it is not there.
+
+    Args:
+      run: the run's folder.
+      url: the place; needed once, for a run that was begun without `remote=` and not pulled out of a place.
+      final: also what is worth shipping only when the run is over, such as log/.
+      patience: seconds that a call is tried again for, and that another process that ships the folder is waited for;
+        if it is not final, that process does it.
+      anew: also where the run was removed from its place.
+      every: after so many seconds at most the next shipment begins: readers are told when to expect it.
+    Raises:
+      PlaceError: the place cannot be used, or gives no answer. RunExists: another run of that name lies there.
+      NotARun: the folder is no run, or nothing says where to ship it.
+    """
+    folder = os.path.abspath(os.fspath(run))
+    origin = _origin_for(folder, url)
+    own = os.path.join(folder, "data", "keeper")
+    os.makedirs(own, exist_ok=True)
+    fd = os.open(os.path.join(own, "ship.lock"), os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
+    try:
+        until = time.monotonic() + patience
+        while try_lock(fd) is False:
+            if not final:
+                return Report()  # the keeper of another host of this folder is at it
+            if time.monotonic() >= until:
+                raise PlaceAway(f"{folder} is being shipped by another process; try again when it is done")
+            time.sleep(0.05)
+        shipment = _Shipment(folder, origin, final, patience, every)
+        if anew:
+            shipment.before.pop("known", None)
+        return shipment.run()
+    finally:
+        os.close(fd)
+
+
+def _origin_for(folder: str, url: str | None) -> Origin:
+    """Where a folder is shipped to. What a host keeps of a run, and a copy, never become the run's home by that.
+
+    Raises:
+      NotARun: the folder is no run, or nothing says where to ship it.
+    """
+    is_part = bool(manifest.read(folder).get("part"))
+    origin = origin_of(folder)
+    if url is None and origin is None:
+        source = pulled_from(folder).get("url")
+        url = source if isinstance(source, str) else None
+    if url is not None:
+        known = origin is not None and origin.url == check_remote(url)
+        is_home = origin.home if known and origin is not None else True
+        origin = begin(folder, url, home=is_home and not is_part and not is_copy(folder))
+    if origin is None:
+        raise NotARun(
+            f"{folder} is not shipped anywhere: it was begun without remote=. Name a place: rollbook push RUN URL"
+            + (". Or bring this part of the run home: rollbook join PART RUN" if is_part else "")
+        )
+    return origin
+
+
+class _Shipment:
+    """One go. Whatever happens, shipped.json says how far things are.
+
+    run.json goes into the store from the run's home alone, and there never takes the place of a later one. What a host
+    keeps of a run adds its rows; of a copy goes what is not there, and run.json only where there is none.
+    """
+
+    def __init__(self, folder: str, origin: Origin, final: bool, patience: float, every: float | None = None) -> None:
+        self.folder, self.origin, self.final = folder, origin, final
+        self.patience, self.every = patience, every
+        self.clock_began = time.monotonic()
+        self.state_path = os.path.join(folder, "data", "keeper", "shipped.json")
+        self.before = read_json(self.state_path)
+        self.snapshots = Snapshots(folder, final=final)
+        pulled = pulled_from(folder)
+        self.came: dict[str, str] = {}
+        if pulled.get("url") == origin.url:
+            files = pulled.get("files")
+            self.came = files if isinstance(files, dict) else {}
+        else:  # what came from another place goes to this one
+            self.snapshots.elsewhere = []
+        self.base = f"{run_and_place(folder)}/"
+        self.commits = Commits(self.base, origin.id, another=another_name)
+        self.is_part = bool(manifest.look(folder).get("part"))
+        self.is_copy = is_copy(folder)
+        self.is_home = origin.home and not self.is_part and not self.is_copy
+        self.progress = (0, 0)
+        self.others: dict[str, Manifest] = {}
+        self.last: Manifest | None = None
+        self.local: Local | None = None
+        self.report = Report()
+
+    def run(self) -> Report:
+        """Ship."""
+        began = time.time()
+        try:
+            place = open_place(self.origin.url, patience=self.patience)
+            if not self.before.get("known"):
+                claim(place, make=True)
+            if self.final or self.is_copy:
+                self.others = perform(self.commits.origins(), place)
+                self.others.pop(self.origin.id, None)
+            self._put_page(place)
+            self._ship(place)
+            self._merge(place)
+            self._sweep(place)
+        except (Away, Unknown, LookAgain) as err:
+            words = said_of(err, self.origin.url)
+            self._tell(began, words)
+            raise PlaceAway(words) from None
+        except NotShipped as err:
+            self._tell(began, str(err))
+            raise PlaceAway(str(err)) from None
+        except Gone:
+            words = f"the run was removed from {self.origin.url}, so it is not shipped there any more"
+            self._tell(began, words)
+            raise PlaceError(f"{words}. To put it there again: rollbook push --anew {self.folder}") from None
+        except RollbookError as err:
+            self._tell(began, str(err))
+            raise
+        self.report.done = True
+        self._tell(began, "")
+        return self.report
+
+    def _put_page(self, place: Place) -> None:
+        """run.json; finds out whether the folder is still the run's home."""
+        if self.is_part:
+            self.report.remark = "This is a part of a run: run.json there follows the run's own folder alone"
+            return
+        progress = manifest.progress(manifest.look(self.folder))
+        is_there = perform(put_page(f"{self.base}run.json", self.folder, create_only=not self.is_home), place)
+        if self.is_home and not is_there:  # the run went on elsewhere, or this is an old copy of its folder
+            self.is_home = False
+            shipped, etag = perform(self.commits.manifest(), place)
+            if etag is not None and _page_of(shipped) > progress[:2]:
+                self.origin = begin(self.folder, self.origin.url, home=False, anew=True)
+                self.others[self.commits.origin] = shipped
+                self.commits = Commits(self.base, self.origin.id, another=another_name)
+                self.before = {}
+        self.progress = progress[:2]
+        if not self.is_home:
+            self.report.remark = "This is a copy: run.json there follows the run's own folder alone"
+
+    def _ship(self, place: Place) -> None:
+        heard = self._heard()
+        if self.final and not self.is_home and not self._has_news(place):
+            return
+        beat = heard != self.before.get("heard")  # a clock may have gone back
+        for turn in range(2):  # what came while the first was on its way goes with the second
+            shipped = perform(
+                self.commits.ship(
+                    self._look, lambda: self._facts(heard), may_create=not self.before.get("known"), beat=beat
+                ),
+                place,
+            )
+            self.before["known"] = True
+            self.last = shipped.manifest
+            self.report.pieces += shipped.pieces
+            self.report.bytes += shipped.bytes
+            beat = False
+            if not self.final or (turn and not shipped.pieces):
+                break
+            self.local = None
+        if self.is_home:
+            perform(put_page(f"{self.base}run.json", self.folder), place)
+        self._note(place)
+        self.report.files = len(shipped.manifest.files)
+        self.report.stored = sum(sent_file.stored for sent_file in shipped.manifest.files.values())
+        self.before["heard"] = heard
+        self.snapshots.keep()
+
+    def _note(self, place: Place) -> None:
+        """Tell the catalogue."""
+        if self.is_part:
+            return
+        try:
+            if perform(note_run(self.base.rstrip("/")), place):
+                mark_pushed(self.origin.url)
+        except (Missing, ValueError, AttributeError, TypeError):  # removed in this moment, or not ours
+            return
+
+    def _has_news(self, place: Place) -> bool:
+        """Whether a folder that is not the run's home holds something that is not in the store."""
+        named, etag = perform(self.commits.manifest(), place)
+        local = self._look()
+        uploads = plan(named.files, local.files, local.settled, local.elsewhere, another_name).uploads
+        self._note(place)
+        return bool(uploads) or etag is not None
+
+    def _look(self) -> Local:
+        named = self.last.files if self.last is not None else _last_names(self.folder)
+        local = self.snapshots.look(named)
+        if self.others or self.is_copy:  # what others have shipped, and what came from there, does not go again
+            there = {(path, file.sha256) for other in self.others.values() for path, file in other.files.items()}
+            there.update(self.came.items())
+            local = Local(
+                {path: file for path, file in local.files.items() if file.covers or (path, file.sha256) not in there},
+                local.settled,
+                [
+                    *local.elsewhere,
+                    *(c for other in self.others.values() for f in other.files.values() for c in f.covers),
+                ],
+            )
+        self.local = local
+        return local
+
+    def _facts(self, heard: float) -> dict[str, object]:
+        from rollbook.journal.liveness import host_name
+
+        written = time.time()
+        facts: dict[str, object] = {
+            "origin": self.origin.id,
+            "home": self.is_home,
+            **({"page": list(self.progress)} if self.is_home else {}),
+            "host": host_name(),
+            "written": written,
+            "heard": heard,
+        }
+        if self.every is not None:  # the next one may take as long as this one, or the one before
+            took = max(time.monotonic() - self.clock_began, float(self.before.get("took") or 0.0))
+            facts["due"] = written + self.every + took
+        return facts
+
+    def _heard(self) -> float:
+        try:
+            return os.stat(os.path.join(self.folder, "data", "keeper", "heartbeat")).st_mtime
+        except OSError:
+            return 0.0
+
+    def _merge(self, place: Place) -> None:
+        """Make fewer and larger pieces of those of writers that are done, where there are many: one go a shipment."""
+        if self.final or self.last is None or self.local is None:
+            return
+        from rollbook.remote.merging import groups_of, merge_group
+
+        names = (path.split("/") for path in self.local.files if path.startswith("data/journal/"))
+        live = {name[2] for name in names if name[-1].endswith((".seg", ".log"))}
+        group = max(groups_of(self.last, live, _MERGE_BYTES), key=len, default=[])
+        if len(group) < _MANY_SMALL:
+            return
+        try:
+            others = perform(self.commits.origins(), place)
+            others.pop(self.origin.id, None)
+            elsewhere = [c for origin in others.values() for file in origin.files.values() for c in file.covers]
+            if merge_group(place, self.commits, group, [*elsewhere, *self.local.elsewhere]):
+                self.last, _ = perform(self.commits.manifest(), place)
+        except (Away, Unknown, Damaged):
+            return
+
+    def _sweep(self, place: Place) -> None:
+        """Now and then take away what is not named any more."""
+        garbage = int(self.before.get("garbage") or 0) + self.report.bytes
+        swept_at = float(self.before.get("swept") or 0.0) or time.time()
+        if garbage > max(_SWEEP_BYTES, self.report.stored // 2) or time.time() - swept_at > _SWEEP_SECONDS:
+            from rollbook.remote.merging import sweep_steps
+
+            try:
+                self.report.swept = perform(sweep_steps(self.commits), place)
+            except (Away, Unknown):
+                return
+            garbage, swept_at = 0, time.time()
+        self.before["garbage"], self.before["swept"] = garbage, swept_at
+
+    def _tell(self, began: float, words: str) -> None:
+        waiting = self._waiting() if words else []
+        state: dict[str, object] = {
+            **{name: self.before[name] for name in ("known", "heard", "garbage", "swept") if name in self.before},
+            "time": began,
+            "took": time.monotonic() - self.clock_began,
+            "done": not words,
+            "failures": int(self.before.get("failures") or 0) + 1 if words else 0,
+            "words": words,
+            "since": (self.before.get("since") or began) if words else None,
+            "waiting_files": len(waiting),
+            "waiting_bytes": sum(waiting),
+            "files": self.report.files or self.before.get("files", 0),
+            "bytes": self.report.stored or self.before.get("bytes", 0),
+            "final": self.final,
+            "due": began + 2 * (time.monotonic() - self.clock_began) + self.every if self.every is not None else None,
+        }
+        try:
+            write_json(self.state_path, state)
+            if self.last is not None:
+                names = {path: file.sha256 for path, file in self.last.files.items()}
+                write_json(os.path.join(os.path.dirname(self.state_path), "shipped-names.json"), names)
+        except OSError:
+            return
+
+    def _waiting(self) -> list[int]:
+        """The sizes of what is not in the store, as far as is known without asking it."""
+        try:
+            local = self.local or self.snapshots.look()
+        except OSError:
+            return []
+        if self.last is not None:
+            return [file.size for file in plan(self.last.files, local.files, (), local.elsewhere, another_name).uploads]
+        names = read_json(os.path.join(os.path.dirname(self.state_path), "shipped-names.json"))
+        return [file.size for path, file in local.files.items() if names.get(path) != file.sha256]
+
+
+def _page_of(shipped: Manifest) -> tuple[int, int]:
+    """How far run.json was when an origin shipped last; (0, 0) if it was not the run's home."""
+    page = shipped.about.get("page")
+    if not isinstance(page, list) or len(page) != 2 or not all(type(n) is int for n in page):
+        return 0, 0
+    return page[0], page[1]
+
+
+def _last_names(folder: str) -> Any:
+    """The names of the manifest as it was last seen: enough to say what of them is settled."""
+    from rollbook.remote.commit import Named
+
+    names = read_json(os.path.join(folder, "data", "keeper", "shipped-names.json"))
+    return {path: Named("", 0, str(sha)) for path, sha in names.items() if not path.endswith(".seg")}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The keeper's child: 0 when everything is in the store, 75 when it may work later, 1 when a person is needed."""
+    given = sys.argv[1:] if arguments is None else arguments
+    options = [argument for argument in given if argument.startswith("--")]
+    (run,) = (argument for argument in given if not argument.startswith("--"))
+    every = next((float(option[8:]) for option in options if option.startswith("--every=")), None)
+    final = "--final" in options
+    try:
+        push(run, final=final, every=None if final else every)
+    except PlaceAway as err:
+        sys.stderr.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {err}\n")
+        return 75
+    except RollbookError as err:
+        sys.stderr.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {type(err).__name__}: {err}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,322 @@
+"""What a run's folder holds at one moment, as files that can be shipped.
+
+The journal is looked at first and everything else second, so a row that is being sealed meanwhile is in at least one
+of the two. Sealed parts and live segments say which rows they hold; the rest is known by its path and its content.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from rollbook.errors import Damaged, NewerFormat
+from rollbook.ground.files import read_json, read_regular, write_json
+from rollbook.journal import format as layout
+from rollbook.journal.files import names_in, parse_name
+from rollbook.journal.segments import Segment
+from rollbook.remote.commit import Local, LocalFile, Named
+from rollbook.remote.row_ranges import Cover
+from rollbook.remote.steps import LookAgain
+from rollbook.storage.layout import PartName, own_files, read_metadata
+
+__all__ = ["Snapshots", "another_name"]
+
+_LARGE = 32 * 1024 * 1024
+"""Files beyond this are read as they are put, and looked at again afterwards."""
+
+_SETTLED_NS = 2_000_000_000
+
+_SKIPPED = frozenset({"page.lock", "keeper", "journal", "aside"})
+_OTHERS = ("ckpt", "media")
+_WHEN_OVER = ("log",)
+"""Tables for people and event files grow with every line and can be made again: they go when the run is over."""
+
+
+class Snapshots:
+    """Looks at one run's folder, again and again. Checksums of files that stay the same are kept in between.
+
+    Args:
+      run: the run's folder.
+      final: also what changes all the time and is of use only when the run is over.
+    Attributes:
+      elsewhere: rows that came with a pull from other origins, which are not shipped from here.
+    """
+
+    def __init__(self, run: str, *, final: bool = False) -> None:
+        self.run, self.final = os.path.abspath(run), final
+        self._cache_path = os.path.join(self.run, "data", "keeper", "checksums.json")
+        self._known: dict[str, object] = read_json(self._cache_path)
+        self._seen: dict[str, Any] = {}
+        pulled = read_json(os.path.join(self.run, "data", "keeper", "pulled.json"))
+        self.elsewhere: list[Cover] = [
+            (str(c[0]), str(c[1]), int(c[2]), str(c[3]), int(c[4]), int(c[5])) for c in pulled.get("covers") or ()
+        ]
+
+    def look(self, named: dict[str, Named] | None = None) -> Local:
+        """What there is now.
+
+        Args:
+          named: what the manifest names, to say what of it is settled.
+        """
+        self._seen = {}
+        files = {file.path: file for file in self._journal()}
+        for file in self._sealed():
+            files[file.path] = file
+        for file in self._plain():
+            files[file.path] = file
+        return Local(files, self._settled(named or {}, files), self.elsewhere)
+
+    def keep(self) -> None:
+        """Remember the checksums for the next look."""
+        if self._seen != self._known:
+            try:
+                write_json(self._cache_path, self._seen)
+            except OSError:
+                return
+            self._known = self._seen
+
+    # -- the journal
+
+    def _journal(self) -> Iterator[LocalFile]:
+        place = os.path.join(self.run, "data", "journal")
+        for writer in names_in(place):
+            folder = os.path.join(place, writer)
+            if os.path.islink(folder) or not os.path.isdir(folder):
+                continue
+            for name in own_files(folder):
+                parsed, path = parse_name(name), f"data/journal/{writer}/{name}"
+                try:
+                    if name in ("writer.json", "closed.json"):
+                        yield _of_bytes(path, read_regular(os.path.join(folder, name)))
+                    elif parsed is not None and parsed[0] == "seg":
+                        file = _segment(path, os.path.join(folder, name))
+                        if file is not None:
+                            yield file
+                    elif parsed is not None:
+                        yield _of_bytes(path, read_regular(os.path.join(folder, name)), packed=True)
+                except FileNotFoundError:  # sealed in this moment: its rows are looked for afterwards
+                    continue
+                except (OSError, Damaged, NewerFormat):
+                    continue
+
+    def _settled(self, named: dict[str, Named], files: dict[str, LocalFile]) -> set[str]:
+        """Names of the manifest whose content is elsewhere in the folder now."""
+        settled = set()
+        closed = read_json(os.path.join(self.run, "data", "writers.json"))
+        for path in named:
+            if path in files:
+                continue
+            if path.startswith("data/journal/") and not named[path].covers:
+                writer = path.split("/")[2]
+                if writer in closed or os.path.exists(os.path.join(self.run, "data", "journal", writer, "writer.json")):
+                    settled.add(path)
+            elif path.startswith("data/pyramid/"):
+                settled.add(path)
+        return settled
+
+    # -- sealed parts
+
+    def _sealed(self) -> Iterator[LocalFile]:
+        data = os.path.join(self.run, "data")
+        for table in names_in(data):
+            if table in _SKIPPED or table == "pyramid":
+                continue
+            for folder in _part_folders(data, table):
+                for name in own_files(folder):
+                    if PartName.parse(name) is not None:
+                        file = self._part(table, os.path.join(folder, name))
+                        if file is not None:
+                            yield file
+
+    def _part(self, table: str, path: str) -> LocalFile | None:
+        relative = self._relative(path)
+        try:
+            size, sha, more = self._checked(path, _facts_of_part)
+        except (OSError, Damaged):
+            return None
+        if more is None:
+            return None
+        covers = tuple((table, str(w), int(lane), str(g), int(a), int(b)) for w, lane, g, a, b in more["covers"])
+        return LocalFile(
+            relative, size, sha, self._content(relative, path), covers, int(more["footer"]),
+            cut=partial(self._cut, path, table),
+        )  # fmt: skip
+
+    def _cut(self, path: str, table: str, left: tuple[Cover, ...]) -> LocalFile:
+        from rollbook.remote.cutting import cut_part
+
+        data, name = cut_part(path, left)
+        folder = self._relative(os.path.dirname(path))
+        footer = struct.unpack("<I", data[-8:-4])[0] + 8
+        sha = hashlib.sha256(data).hexdigest()
+        return LocalFile(f"{folder}/{name}", len(data), sha, lambda: data, left, footer)
+
+    # -- everything else
+
+    def _plain(self) -> Iterator[LocalFile]:
+        for path in self._plain_paths():
+            relative = self._relative(path)
+            try:
+                size, sha, _ = self._checked(path, None)
+            except (OSError, Damaged):
+                continue
+            yield LocalFile(relative, size, sha, self._content(relative, path))
+
+    def _plain_paths(self) -> Iterator[str]:
+        with os.scandir(self.run) as entries:
+            for entry in entries:
+                if entry.is_file(follow_symlinks=False) and entry.name != "run.json" and _is_wanted(entry.name):
+                    yield entry.path
+        data = os.path.join(self.run, "data")
+        for folder, folders, names in os.walk(data):
+            if folder == data:
+                folders[:] = [name for name in folders if name not in _SKIPPED]
+            for name in names:
+                path = os.path.join(folder, name)
+                if (
+                    _is_wanted(name)
+                    and PartName.parse(name) is None
+                    and name not in _SKIPPED
+                    and not os.path.islink(path)
+                ):
+                    yield path
+        for top in (*_OTHERS, *(_WHEN_OVER if self.final else ())):
+            for folder, folders, names in os.walk(os.path.join(self.run, top)):
+                folders[:] = [name for name in folders if not name.startswith(".")]
+                for name in names:
+                    path = os.path.join(folder, name)
+                    if _is_wanted(name) and self._is_inside(path):
+                        yield path
+
+    def _is_inside(self, path: str) -> bool:
+        """A regular file of the run, or a link to one (ckpt_best is one, where a framework wrote the file)."""
+        if not os.path.islink(path):
+            return os.path.isfile(path)
+        target = os.path.realpath(path)
+        return os.path.isfile(target) and target.startswith(os.path.realpath(self.run) + os.sep)
+
+    # -- checksums
+
+    def _content(self, relative: str, path: str) -> Callable[[], Any]:
+        stamp, sha, _ = self._seen[relative]
+        return partial(_content, path, str(sha), list(stamp))
+
+    def _relative(self, path: str) -> str:
+        return os.path.relpath(path, self.run).replace(os.sep, "/")
+
+    def _checked(self, path: str, more: Callable[[str], object] | None) -> tuple[int, str, Any]:
+        """(size, sha256, more(path)) of a file, from memory if it is the same file still."""
+        about = os.stat(path)
+        stamp = _stamp(about)
+        relative = self._relative(path)
+        known = self._known.get(relative)
+        if not (isinstance(known, list) and len(known) == 3 and known[0] == stamp):
+            with open(path, "rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            known = [stamp, digest, more(path) if more is not None else None]
+        self._seen[relative] = known
+        return about.st_size, str(known[1]), known[2]
+
+
+def _is_wanted(name: str) -> bool:
+    return not name.endswith(".tmp") and not name.startswith(".")
+
+
+def _part_folders(data: str, table: str) -> list[str]:
+    folder = os.path.join(data, table)
+    return [folder] if table != "metrics" else [folder, os.path.join(folder, "wide"), os.path.join(folder, "long")]
+
+
+def _facts_of_part(path: str) -> Any:
+    """{"covers", "footer"} of a sealed part; None if it is none."""
+    meta = read_metadata(path)
+    if meta is None:
+        return None
+    try:
+        covers = meta["covers"] if "covers" in meta else [
+            [meta["writer"], meta["lane"], meta["group"], meta["first_seq"], meta["last_seq"]]
+        ]  # fmt: skip
+        covers = [[str(w), int(lane), str(g), int(a), int(b)] for w, lane, g, a, b in covers]
+    except (KeyError, TypeError, ValueError):
+        return None
+    with open(path, "rb") as file:
+        file.seek(-8, os.SEEK_END)
+        footer = struct.unpack("<I", file.read(4))[0] + 8
+    return {"covers": covers, "footer": footer}
+
+
+def _content(path: str, sha: str, stamp: list[int]) -> Any:
+    """The content of a file that is still what its checksum says; the path of a large one. Where nothing has touched
+    the file, lately or since it was looked at, the checksum is not worked out again."""
+    if stamp[0] > _LARGE:
+        with open(path, "rb") as file:
+            if not _is_untouched(path, stamp) and hashlib.file_digest(file, "sha256").hexdigest() != sha:
+                raise LookAgain(path)
+        return path
+    data = read_regular(path)
+    if not (_is_untouched(path, stamp) and len(data) == stamp[0]) and hashlib.sha256(data).hexdigest() != sha:
+        raise LookAgain(path)
+    return data
+
+
+def _is_untouched(path: str, stamp: list[int]) -> bool:
+    about = os.stat(path)
+    same = _stamp(about) == stamp
+    return same and time.time_ns() - about.st_mtime_ns > _SETTLED_NS  # a change after this one would show
+
+
+def _stamp(about: os.stat_result) -> list[int]:
+    return [about.st_size, about.st_mtime_ns, about.st_ino]
+
+
+def _of_bytes(path: str, data: bytes, covers: tuple[Cover, ...] = (), *, packed: bool = False) -> LocalFile:
+    sha = hashlib.sha256(data).hexdigest()
+    if not packed:
+        return LocalFile(path, len(data), sha, lambda: data, covers)
+    thin = zlib.compress(data, 1)
+    return LocalFile(path, len(data), sha, lambda: thin, covers, 0, "zlib", len(thin))
+
+
+def _segment(relative: str, path: str) -> LocalFile | None:
+    """The committed rows of a live segment, as a segment file that nobody writes any more; None if it has none."""
+    with Segment(path) as segment:
+        words_and_look = segment.words()
+        if words_and_look is None:
+            return None
+        data, look = words_and_look
+        if not look.count or look.state == layout.SEALED:
+            return None
+        header = segment.header
+        with open(path, "rb") as file:
+            head = bytearray(file.read(header.header_size))
+        struct.pack_into("<QQ", head, layout.GENERATION_AT, look.generation, look.first_seq)
+        rows = bytearray(data)
+        words = memoryview(rows).cast("Q")
+        step = header.row_words
+        for at in range(step - 1, len(words), step):
+            if words[at] > look.last_seq:  # committed after the look: its values may be half there
+                words[at] = 0
+        words.release()
+    cover = (header.table, header.writer, header.lane, f"S{header.stream:03d}", look.lowest_seq, look.last_seq)
+    return _of_bytes(relative, bytes(head) + bytes(rows), (cover,), packed=True)
+
+
+def another_name(path: str, n: int) -> str:
+    """A name for a file whose own is taken, that readers understand as well."""
+    folder, _, name = path.rpartition("/")
+    parsed = parse_name(name)
+    if parsed is not None and parsed[0] == "seg":
+        return f"{folder}/{layout.segment_name(parsed[1], parsed[2], parsed[3] + 1000 * n)}"
+    part = PartName.parse(name)
+    if part is not None:
+        if part.kind != "merged":
+            covers = int(hashlib.sha256(f"{path}{n}".encode()).hexdigest()[:6], 16)
+            return f"{folder}/merged.{900000000 + covers}.parquet"
+        return f"{folder}/merged.{part.first + 1000 * n:03d}.parquet"
+    return f"{path}.{n}"

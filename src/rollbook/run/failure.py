@@ -1,0 +1,118 @@
+"""What ended a run before its time, as plain data: the exception with its traceback, or the signal.
+
+    {"type": "torch.OutOfMemoryError", "message": "CUDA out of memory", "traceback": "Traceback …", "stderr": "…"}
+
+Kept with the attempt in run.json; `book.failure` reads it. Texts are bounded, and credentials in them are hidden.
+`stderr` has the last lines of the error output where that goes into a file (a batch system, nohup); a terminal or a
+pipe is left alone, because reading along there could slow or block the program.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+
+from rollbook.ground.foreign import tolerating
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any, Protocol
+
+    class Records(Protocol):
+        """What is needed of a run: rows of a table."""
+
+        def record(self, table: str, columns: Mapping[str, object]) -> int: ...
+
+
+__all__ = ["by_signal", "describe", "report_in_alerts", "report_thread"]
+
+_LONGEST_MESSAGE = 2_000
+_LONGEST_TRACE = 16_000
+_STDERR_BYTES = 4_000
+_STDERR_LINES = 20
+_MOST_THREADS = 100
+_threads_reported = 0
+
+
+def describe(error: BaseException | None) -> dict[str, Any] | None:
+    """What an exception says; None for none, or for `SystemExit` with the status 0. Never raises."""
+    if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
+        return None
+    kind = type(error)
+    place = "" if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}."
+    failure: dict[str, Any] = {"type": f"{place}{kind.__qualname__}", "message": "", "traceback": ""}
+    with tolerating(Exception):  # str() of an exception is code of others
+        failure["message"] = _bounded(_message(error), _LONGEST_MESSAGE)
+    with tolerating(Exception):
+        failure["traceback"] = _bounded(_trace(error), _LONGEST_TRACE)
+    with tolerating(Exception):
+        if lines := _end_of_stderr():
+            failure["stderr"] = lines
+    return failure
+
+
+def by_signal(name: str) -> dict[str, Any]:
+    """What a signal that ends the process leaves."""
+    return {"type": name, "message": f"the process was ended by {name}", "traceback": ""}
+
+
+def report_in_alerts(run: Records, message: str, failure: dict[str, Any]) -> None:
+    """Keep as an alert what ended a thread, or a writer other than the main one: the run itself may go on."""
+    import json
+
+    words = (
+        f"{message}: {failure['type']}: {failure['message']}" if failure["message"] else f"{message}: {failure['type']}"
+    )
+    row = {"rule": "exception", "level": "error", "message": words[:_LONGEST_MESSAGE], "evidence": json.dumps(failure)}
+    run.record("alerts", {**row, "source": "process", "key": ""})
+
+
+def report_thread(runs: Sequence[Records], arguments: Any) -> None:
+    """The same of a thread, for `threading.excepthook`. Never raises."""
+    global _threads_reported
+    failure = describe(arguments.exc_value) if _threads_reported < _MOST_THREADS else None
+    if failure is None:
+        return
+    _threads_reported += 1
+    name = getattr(arguments.thread, "name", None) or "unknown"
+    for run in runs:
+        with tolerating(Exception):
+            report_in_alerts(run, f"thread {name} ended by an exception", failure)
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, SystemExit):
+        return f"exit status {error.code}" if isinstance(error.code, int) else str(error.code)
+    return str(error)
+
+
+def _trace(error: BaseException) -> str:
+    import traceback
+
+    return "".join(traceback.format_exception(type(error), error, error.__traceback__)).rstrip("\n")
+
+
+def _bounded(text: str, most: int) -> str:
+    """A text without credentials; of a long one the beginning and, for that is where it was raised, most of the end."""
+    from rollbook.capture.origin.secrets import without_secrets
+
+    if len(text) > most:
+        begin = most // 4
+        text = f"{text[:begin]}\n… {len(text) - most:,} characters left out …\n{text[begin - most :]}"
+    text = text.encode("utf-8", "backslashreplace").decode()
+    return "\n".join(without_secrets(line) for line in text.splitlines())
+
+
+def _end_of_stderr() -> str:
+    """The last lines of the error output, without the traceback that the interpreter may have printed by now."""
+    with tolerating(Exception):
+        sys.stderr.flush()
+    if not stat.S_ISREG(os.fstat(2).st_mode):
+        return ""
+    with open("/proc/self/fd/2", "rb") as file:
+        file.seek(max(0, os.fstat(2).st_size - _STDERR_BYTES))
+        text = file.read(_STDERR_BYTES).decode("utf-8", "replace")
+    text = text.partition("Traceback (most recent call last):")[0]
+    return _bounded("\n".join(text.splitlines()[-_STDERR_LINES:]), _STDERR_BYTES)

@@ -1,0 +1,72 @@
+"""Modules that a run needs after `init`, imported by `init` on its caller's thread.
+
+A thread of rollbook that imports while the program forks leaves the child with an import lock that nobody releases, and
+an exception that strikes inside of an import may be swallowed or leave the lock behind. So nothing that verbs,
+`finish`, rollbook's threads or forked children need is left to be imported later. What is heavy stays where it is
+needed: on the caller's thread, or under `ground.optional.forks_wait`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from rollbook.ground.foreign import is_foreign
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rollbook.run.arguments import Plan
+
+__all__ = ["import_needed"]
+
+_BY_ALL = (
+    "base64", "linecache", "msgspec", "platform", "selectors", "shutil", "signal", "subprocess",
+    "rollbook.capture.checkpoints.container", "rollbook.capture.checkpoints.saving",
+    "rollbook.capture.checkpoints.torch_files", "rollbook.capture.media.pixels", "rollbook.capture.media.recorder",
+    "rollbook.capture.samples.recorder", "rollbook.capture.store_dump", "rollbook.capture.timers",
+    "rollbook.journal.frames", "rollbook.journal.histograms", "rollbook.keeper.launch", "rollbook.run.foreign_rows",
+)  # fmt: skip
+
+_BY_SINKS = (
+    "rollbook.journal.reader", "rollbook.keeper.local_sinks", "rollbook.keeper.sealed", "rollbook.keeper.sinks",
+)  # fmt: skip
+
+_BY_KEEPERS = (
+    "rollbook.capture.alerts", "rollbook.capture.host.gpu", "rollbook.capture.host.probes", "rollbook.health",
+    "rollbook.keeper.main", "rollbook.ground.spool.encode",
+)  # fmt: skip
+
+
+def import_needed(plan: Plan | None, keeper: str) -> None:
+    """Import what a run of this plan needs in this process; what is loaded already costs nothing.
+
+    Args:
+      plan: its sinks and rules; None for a process that only attaches.
+      keeper: as `init` takes it.
+    """
+    sinks: list[object] = [] if plan is None else list(plan.local)
+    is_here = plan is not None and keeper != "process"
+    if plan is not None and is_here:
+        sinks += plan.for_keeper
+    for name in (*_BY_ALL, *(_BY_SINKS if sinks or is_here else ()), *(_BY_KEEPERS if is_here else ())):
+        import_module(name)
+    if plan is not None and is_here:
+        from rollbook import health
+
+        for rule in plan.rules:
+            options: dict[str, Any] = dict(rule)
+            health.make(options.pop("name"), **options)
+    for spec in sinks:
+        if isinstance(spec, dict):
+            _import_sink(spec)
+
+
+def _import_sink(spec: dict[str, object]) -> None:
+    from rollbook.keeper.sinks import import_for
+
+    try:
+        import_for(spec)
+    except Exception as err:  # a package that is broken: making the sink reports it, and the others go on
+        if is_foreign(err):
+            raise

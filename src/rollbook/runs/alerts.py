@@ -1,0 +1,37 @@
+"""What health rules found in many runs, as one list by time."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from rollbook.runs.run_set import RunSet
+
+__all__ = ["alerts_of"]
+
+
+def alerts_of(runs: RunSet, since: float | None = None) -> list[dict[str, Any]]:
+    """The alerts of these runs, oldest first.
+
+    Args:
+      since: only those of this moment and later, in unix seconds.
+    Returns:
+      One dict an alert: run (id), project, name, time (ISO 8601, UTC), seconds (unix), level ("warn" or "fail"), rule,
+      key, message, and the clocks that it knows.
+    """
+    rows: list[dict[str, Any]] = []
+    for book in runs:
+        for row in book.alerts().to_pylist():
+            moment: datetime = row["time"]
+            moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+            if since is not None and moment.timestamp() < since:
+                continue
+            rows.append(
+                {
+                    "run": book.id, "project": book.project, "name": book.name,
+                    "time": moment.isoformat(), "seconds": moment.timestamp(),
+                    **{name: row.get(name) for name in ("level", "rule", "key", "message")},
+                    "clocks": {clock: row[clock] for clock in book.clocks if row.get(clock) is not None},
+                }
+            )  # fmt: skip
+    return sorted(rows, key=lambda row: float(row["seconds"]))

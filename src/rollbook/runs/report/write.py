@@ -1,0 +1,170 @@
+"""What a report says: of one run its identity, curves and alerts; of a group the verdict, table and pictures."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from rollbook.book.book import Book
+from rollbook.errors import BadInput, RollbookError
+from rollbook.runs.report.page import Page
+from rollbook.runs.run_set import RunSet
+
+__all__ = ["write"]
+
+_CANONICAL = ("test/return", "train/return", "train/length", "update/loss/policy", "update/loss/value")
+_CHARTS = {
+    "episodes": ("episodes", "episodes"),
+    "stages": ("timings", "time per stage"),
+    "rewards": ("rewards", "reward components"),
+    "novelty": ("samples", "new samples"),
+}
+_MOST_RUNS = 200
+_MOST_ALERTS = 50
+
+
+def write(
+    what: Book | RunSet,
+    path: str | os.PathLike[str],
+    *,
+    metric: str | Sequence[str] | None = None,
+    by: str | None = None,
+    x: str | None = None,
+    **comparison: object,
+) -> str:
+    """Write one page about a run or several, with its pictures and style inside; returns the path.
+
+    Args:
+      what: a book, or a run set.
+      path: of the page.
+      metric: the key, or the keys; None takes the canonical scores that are there.
+      by: the field whose values are compared; None describes the set as one group.
+      x: the axis of curves.
+      comparison: further arguments of `RunSet.compare`: score, plan, delta, floor, task, normalise.
+    Raises:
+      BadInput: an empty set, or no metric that could be shown. OSError: the file cannot be written.
+    """
+    keys = [metric] if isinstance(metric, str) else list(metric or ())
+    if isinstance(what, Book):
+        page = _run(what, keys, x)
+    else:
+        if not len(what):
+            raise BadInput("report: the set of runs is empty")
+        page = _group(what, keys, by, x, comparison)
+    folder = os.path.dirname(os.fspath(path))
+    if folder:
+        os.makedirs(folder, exist_ok=True)
+    with open(path, "w", encoding="utf-8", errors="backslashreplace") as file:
+        file.write(page.html())
+    return os.fspath(path)
+
+
+def _run(book: Book, keys: list[str], x: str | None) -> Page:
+    info = book.info
+    page = Page(f"{book.project}/{book.name}")
+    seed = "no seed" if book.seed is None else f"seed {book.seed}"
+    page.text(f"{book.status}; id {book.id}; {seed}; begun {_when(info.get('created'))}; written {_when()}.")
+    keys = keys or _shown_keys(book)
+    for key in keys:
+        page.text(key, "h2")
+        page.picture(book.plot(key, x=x))
+    for chart, (table, head) in _CHARTS.items():
+        if book.table(table).num_rows:
+            page.text(head, "h2")
+            page.picture(book.plot(chart=chart))
+    alerts = book.alerts()
+    if alerts.num_rows:
+        page.text("alerts", "h2")
+        names = [name for name in ("rule", "level", "message") if name in alerts.column_names]
+        page.table(alerts.select(names).slice(0, _MOST_ALERTS).to_pylist())
+    page.text("summary and configuration", "h2")
+    page.table([{"name": name, "value": _word(value)} for name, value in _flat(dict(book.summary), "summary")])
+    page.table([{"name": name, "value": _word(value)} for name, value in _flat(book.config, "config")])
+    page.text("where it came from", "h2")
+    known = info.get("git")
+    git: dict[str, object] = known if isinstance(known, dict) else {}
+    facts = {"host": info.get("host"), "python": info.get("python"), "rollbook": info.get("rollbook"),
+             "commit": git.get("commit"), "dirty": git.get("dirty"), "attempts": len(book.attempts)}  # fmt: skip
+    page.table([{"name": name, "value": _word(value)} for name, value in facts.items() if value is not None])
+    return page
+
+
+def _group(runs: RunSet, keys: list[str], by: str | None, x: str | None, comparison: dict[str, Any]) -> Page:
+    projects = ", ".join(dict.fromkeys(str(row["project"]) for row in runs.rows()))
+    page = Page(f"{projects}: {len(runs)} run{'s' if len(runs) > 1 else ''}")
+    page.text(f"Written {_when()}.")
+    keys = keys or [key for key in _CANONICAL[:2] if _some_has(runs, key)]
+    if not keys:
+        raise BadInput(f"report: none of the {len(runs)} runs has a canonical score; say which metric, metric='…'")
+    for key in keys:
+        page.text(key, "h2")
+        if by is not None:
+            answer = runs.compare(key, by, x=x, **comparison)
+            for pair in answer.pairs:
+                page.text(pair.sentence(), "verdict")
+            page.sentences(answer.sentences()[len(answer.pairs) :])
+            page.table(answer.table())
+        of_tasks: dict[str, Any] = {name: comparison[name] for name in ("task", "normalise") if name in comparison}
+        if by is not None:
+            of_tasks["statistic"] = answer.statistic
+        curves = runs.curves(key, by=by, x=x, **of_tasks)
+        page.picture(curves.plot())
+        if by is not None:
+            for chart in ("intervals", "profiles", *(["improvement"] if answer.pairs else [])):
+                page.picture(answer.plot(chart))
+        if not of_tasks.get("task"):
+            page.picture(curves.reached().plot())
+    page.text("runs", "h2")
+    shown = runs.newest(_MOST_RUNS)
+    columns = ["id", "name", "status", "seed", *_different(runs)]
+    page.table(shown.table(columns, dict.fromkeys(keys, "last")).to_pylist())
+    if len(runs) > _MOST_RUNS:
+        page.text(f"{len(runs) - _MOST_RUNS} older runs are not listed.")
+    page.text("what differs", "h2")
+    differences = runs.diff(keys[0])
+    page.table([
+        {"name": row["name"], "value": row["value"], "runs": row["n"], f"mean {keys[0]}": row["mean"],
+         "explained": row["explained"]}
+        for row in differences.table().to_pylist()[:60]
+    ])  # fmt: skip
+    if not len(differences):
+        page.text("Nothing differs in configuration, code, packages or machine.")
+    return page
+
+
+def _different(runs: RunSet) -> list[str]:
+    """The settings that are not the same in all runs, the first few."""
+    names = [each.name for each in runs.diff() if each.kind == "config" and not each.name.startswith("attempt ")]
+    return names[:6]
+
+
+def _some_has(runs: RunSet, key: str) -> bool:
+    try:
+        runs[:20].series(key, points=1)
+    except RollbookError:
+        return False
+    return True
+
+
+def _shown_keys(book: Book) -> list[str]:
+    known = {*book.keys(), *book.canonical()}
+    there = [key for key in _CANONICAL if key in known]
+    others = [key for key in sorted(known) if not key.startswith(("host/", "rollbook/"))]
+    return there or others[:4]
+
+
+def _flat(values: dict[str, object], prefix: str) -> list[tuple[str, object]]:
+    from rollbook.runs.fields import leaves
+
+    return list(leaves(values, prefix))[:200]
+
+
+def _word(value: object) -> object:
+    return value if isinstance(value, (int, float, str, type(None))) else str(value)
+
+
+def _when(moment: object = None) -> str:
+    seconds = moment if isinstance(moment, (int, float)) else time.time()
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(seconds))

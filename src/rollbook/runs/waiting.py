@@ -1,0 +1,167 @@
+"""Waiting until something is true of one run: `last("test/return") > 475 or status != "running"`.
+
+    waited = wait(book, 'last("test/return") > 475', timeout=3600)
+    waited.outcome          # "met", "timeout" or "ended"
+
+A condition is one of SQL over the fields of a run (`runs.where` takes the same), in which `last("key")`, `min("key")`,
+`max("key")` and `mean("key")` stand for the values of a key so far, or of a clock for `last`. It is parsed, never
+executed as Python: see `book.expressions`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from rollbook.book.book import Book
+from rollbook.book.expressions import literal, quoted
+from rollbook.errors import BadInput, did_you_mean
+from rollbook.runs.conditions import holds
+from rollbook.runs.fields import FIELDS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Outcome", "Waited", "wait"]
+
+Outcome = Literal["met", "timeout", "ended"]
+
+_ENDED = ("finished", "killed", "crashed", "stale", "part")
+"""States in which a run writes nothing more, as far as can be seen from here."""
+_FUNCTIONS = ("last", "min", "max", "mean")
+_TEXT = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*")""")
+_CALL = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\s*\(\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """How waiting for a condition ended.
+
+    Attributes:
+      outcome: "met"; "timeout"; or "ended": the run ended and the condition is not true.
+      status: of the run at that time.
+      values: of each term such as `last("test/return")`; None where the run has no such value.
+      seconds: how long it took.
+      hint: a key of the condition that the run does not hold, and the closest one that it does; "" if all are there.
+    """
+
+    outcome: Outcome
+    status: str
+    values: Mapping[str, Any]
+    seconds: float
+    hint: str = ""
+
+
+def wait(
+    book: Book,
+    until: str,
+    *,
+    timeout: float,
+    poll_seconds: float = 0.5,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], object] = time.sleep,
+    evaluate: Callable[[str, pa.Table], list[bool | None]] | None = None,
+) -> Waited:
+    """Look at a run until a condition is true, the run has ended, or the time is up.
+
+    Text stands in quotes of either kind. Where a run has no value yet, or it is NaN, a comparison with it is not true.
+
+    Args:
+      book: the run.
+      until: the condition.
+      timeout: seconds, at least 0; 0 looks once.
+      poll_seconds: between two looks, above 0.
+      clock, sleep: of monotonic seconds; for tests.
+      evaluate: see `conditions.holds`.
+    Raises:
+      BadInput: the condition cannot be read, or names a field that no run has; raised by the first look.
+    """
+    if not timeout >= 0 or not poll_seconds > 0:
+        raise BadInput(
+            f"wait(timeout={timeout!r}, poll_seconds={poll_seconds!r}): the first is 0 seconds or more, "
+            "the second above 0"
+        )
+    text, terms = _terms_of(until)
+    began = clock()
+    seen: Mapping[str, Any] | None = None
+    while True:
+        status = book.status  # before the values: a run that ended now has written all of them
+        values = {term: _value(book, *parts) for term, parts in terms.items()}
+        now = {**_fields_of(book), "status": status, **values}
+        if now != seen and holds(text, [now], evaluate)[0]:
+            return Waited("met", status, values, clock() - began)
+        seen = now
+        left = timeout - (clock() - began)
+        if status in _ENDED or left <= 0:
+            outcome: Outcome = "ended" if status in _ENDED else "timeout"
+            return Waited(outcome, status, values, clock() - began, _missing(book, terms))
+        sleep(min(poll_seconds, left))
+
+
+def _terms_of(until: str) -> tuple[str, dict[str, tuple[str, str]]]:
+    """The condition with a column for each term, and of each term its function and its key."""
+    terms: dict[str, tuple[str, str]] = {}
+    pieces = _TEXT.split(until)
+    for n in range(1, len(pieces), 2):
+        mark = pieces[n][0]
+        content = pieces[n][1:-1].replace(mark * 2, mark)
+        call = _CALL.search(pieces[n - 1])
+        if call is None or not pieces[n + 1].lstrip().startswith(")"):
+            pieces[n] = literal(content)
+            continue
+        function = call.group(1).lower()
+        if function not in _FUNCTIONS:
+            raise BadInput(
+                f"until={until!r:.200}: no function {function!r} of a key.{did_you_mean(function, list(_FUNCTIONS))} "
+                f"There are: {', '.join(_FUNCTIONS)}"
+            )
+        term = f"{function}({content})"
+        terms[term] = (function, content)
+        pieces[n - 1] = pieces[n - 1][: call.start()]
+        pieces[n] = quoted(term)
+        pieces[n + 1] = pieces[n + 1].lstrip()[1:]
+    return "".join(pieces), terms
+
+
+def _fields_of(book: Book) -> dict[str, Any]:
+    info = book.info
+    return {**{name: info.get(name) for name in FIELDS if name != "summary"}, "attempts": len(book.attempts),
+            "summary": book.summary}  # fmt: skip
+
+
+def _value(book: Book, function: str, key: str) -> Any:
+    """What a term is now; None where there is nothing, or nothing that can be compared."""
+    if function == "last":
+        value = _newest(book, key)
+    else:
+        name = _key_of(book, key)
+        if name is None:
+            return None
+        series = book.series(name, points=1)
+        value = float(getattr(series, function)[0]) if len(series) else None
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _newest(book: Book, key: str) -> Any:
+    latest = book.latest()
+    if key in latest:
+        return latest[key][0]
+    if key in book.clocks:
+        return max((clocks[key] for _, clocks, _ in latest.values() if key in clocks), default=None)
+    name = book.canonical().get(key)
+    return None if name is None or name not in latest else latest[name][0]
+
+
+def _key_of(book: Book, key: str) -> str | None:
+    return key if key in book.keys() else book.canonical().get(key)  # noqa: SIM118 - of a book, not a dict
+
+
+def _missing(book: Book, terms: Mapping[str, tuple[str, str]]) -> str:
+    known = [*book.keys(), *book.canonical(), *book.clocks]
+    names = dict.fromkeys(key for _, key in terms.values())
+    return " ".join(f"The run has no key {key!r}.{did_you_mean(key, known)}" for key in names if key not in known)

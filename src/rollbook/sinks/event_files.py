@@ -1,0 +1,304 @@
+"""TensorBoard's events, built with the messages of the `tensorboard` package: one place for all who write event files.
+
+    messages = Messages("the TensorBoard sink")
+    event = messages.event(time.time(), 7, [messages.scalar("loss", 0.5)])
+    file.write(messages.framed(event))
+
+Neither torch nor TensorFlow is needed; numpy only for histograms that have to be binned.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from functools import cache
+
+from rollbook.ground.optional import need
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
+
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.compat.proto.summary_pb2 import Summary
+    from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
+
+    from rollbook.ground.array_types import NDArray
+    from rollbook.ground.values import Histogram
+
+__all__ = ["BINS", "Messages", "as_float32", "default_edges", "read_records", "utf8", "whole_records"]
+
+BINS = 64
+"""How many bins of equal width a histogram gets where no bins are asked for and none of the default ones fits."""
+
+_LARGEST_FLOAT = 3.4028234663852886e38
+
+
+class Messages:
+    """Makes summaries (one tagged value each) and events (summaries at a step and a moment).
+
+    Args:
+      why: who asks, as the subject of a sentence, for the error that a missing package gives.
+    Raises (constructor):
+      MissingExtra: the `tensorboard` package is not installed.
+    Threads: any; nothing is kept between calls.
+    """
+
+    def __init__(self, why: str) -> None:
+        base = "tensorboard.compat.proto."
+        self.events = need(base + "event_pb2", extra="tensorboard", why=why)
+        self.summaries = need(base + "summary_pb2", extra="tensorboard", why=why)
+        self.tensors = need(base + "tensor_pb2", extra="tensorboard", why=why)
+        self.shapes = need(base + "tensor_shape_pb2", extra="tensorboard", why=why)
+        self.kinds = need(base + "types_pb2", extra="tensorboard", why=why)
+        # Only the checksum is needed; the package's record writer would frame the same bytes, but to a file it owns.
+        stub = need("tensorboard.compat.tensorflow_stub.pywrap_tensorflow", extra="tensorboard", why=why)
+        self._checksum = stub.masked_crc32c
+        self._make_value, self._make_summary = self.summaries.Summary.Value, self.summaries.Summary
+        self._make_event = self.events.Event
+
+    # -- events
+
+    def event(self, time: float, step: int | None, values: Sequence[object]) -> Event:
+        """An event of these summary values; without a step it stands at 0, as TensorBoard has it."""
+        summary = self._make_summary(value=values)
+        if step is None:
+            return self._make_event(wall_time=time, summary=summary)
+        return self._make_event(wall_time=time, step=int(step), summary=summary)
+
+    def version(self, time: float) -> Event:
+        """The event that every file begins with."""
+        return self._make_event(wall_time=time, file_version="brain.Event:2")
+
+    def source(self, time: float, writer: str) -> Event:
+        """The event that says who writes the file."""
+        return self._make_event(wall_time=time, source_metadata=self.events.SourceMetadata(writer=writer))
+
+    def session(self, time: float, step: int) -> Event:
+        """A mark that makes TensorBoard hide what the folder holds at `step` and beyond."""
+        start = self.events.SessionLog(status=self.events.SessionLog.START)
+        return self._make_event(wall_time=time, step=int(step), session_log=start)
+
+    def framed(self, event: Event) -> bytes:
+        """The bytes of an event in a file: length, checksum, event, checksum."""
+        data = event.SerializeToString()
+        head = struct.pack("<Q", len(data))
+        return b"".join((head, struct.pack("<I", self._checksum(head)), data, struct.pack("<I", self._checksum(data))))
+
+    def summary(self, *values: object) -> Summary:
+        """Summary values as one summary, as `FileWriter.add_summary` takes it."""
+        return self._make_summary(value=values)
+
+    # -- summary values
+
+    def scalar(self, tag: str, number: float) -> Summary.Value:
+        """One number, which an event holds as a 32-bit float."""
+        return self._make_value(tag=tag, simple_value=number)
+
+    def described_scalar(self, tag: str, number: float, title: str, description: str) -> Summary.Value:
+        """One number under a title of its own, with a text that explains it."""
+        about = self.summaries.SummaryMetadata(display_name=title, summary_description=description)
+        return self._make_value(tag=tag, simple_value=number, metadata=about)
+
+    def tensor_scalar(self, tag: str, number: float, *, double: bool = False) -> Summary.Value:
+        """One number in TensorBoard's newer form, which can hold all digits (`double`)."""
+        if double:
+            tensor = self.tensors.TensorProto(double_val=[number], dtype=self.kinds.DT_DOUBLE)
+        else:
+            tensor = self.tensors.TensorProto(float_val=[number], dtype=self.kinds.DT_FLOAT)
+        return self.plugin(tag, "scalars", tensor)
+
+    def text(self, tag: str, text: str) -> Summary.Value:
+        """A text (Markdown). What UTF-8 cannot say stands with a backslash."""
+        tensor = self.tensors.TensorProto(
+            dtype=self.kinds.DT_STRING,
+            string_val=[text.encode("utf-8", "backslashreplace")],
+            tensor_shape=self.shape(1),
+        )
+        return self.plugin(tag, "text", tensor)
+
+    def image(self, tag: str, data: bytes, height: int, width: int, channels: int = 3) -> Summary.Value:
+        """A picture: `data` is a PNG, JPEG or GIF file."""
+        picture = self.summaries.Summary.Image(
+            height=height, width=width, colorspace=channels, encoded_image_string=data
+        )
+        return self._make_value(tag=tag, image=picture)
+
+    def audio(self, tag: str, data: bytes, rate: float, frames: int) -> Summary.Value:
+        """A sound of one channel: `data` is a WAV file of `frames` samples, `rate` of them a second."""
+        sound = self.summaries.Summary.Audio(
+            sample_rate=rate,
+            num_channels=1,
+            length_frames=frames,
+            encoded_audio_string=data,
+            content_type="audio/wav",
+        )
+        return self._make_value(tag=tag, audio=sound)
+
+    def histogram(self, tag: str, histogram: Histogram) -> Summary.Value:
+        """A distribution that has edges and counts."""
+        return self.buckets(
+            tag,
+            histogram.low,
+            histogram.high,
+            histogram.count,
+            histogram.total,
+            histogram.total_squares,
+            histogram.edges[1:],
+            histogram.counts,
+        )
+
+    def buckets(
+        self,
+        tag: str,
+        low: float,
+        high: float,
+        count: float,
+        total: float,
+        total_squares: float,
+        limits: Sequence[float],
+        counts: Sequence[float],
+    ) -> Any:
+        """A distribution as TensorBoard keeps it: `limits` are the upper edges of the buckets that `counts` counts."""
+        histo = self.summaries.HistogramProto(
+            min=low,
+            max=high,
+            num=count,
+            sum=total,
+            sum_squares=total_squares,
+            bucket_limit=limits,
+            bucket=counts,
+        )
+        return self._make_value(tag=tag, histo=histo)
+
+    def distribution(
+        self, tag: str, numbers: NDArray, bins: Any = "tensorflow", max_bins: int | None = None
+    ) -> Summary.Value | None:
+        """The distribution of an array's numbers, binned; NaN and infinities are left out.
+
+        Args:
+          numbers: any shape.
+          bins: edges, a number of bins or the name of a rule of `numpy.histogram`; "tensorflow": edges that grow by a
+            tenth, on both sides of 0.
+          max_bins: more bins than these are joined, some neighbours to one.
+        Returns:
+          None if no finite number is left.
+        """
+        import numpy as np
+
+        flat = np.asarray(numbers, dtype=np.float64).reshape(-1)
+        flat = flat[np.isfinite(flat)]
+        if not flat.size:
+            return None
+        asked = default_edges() if isinstance(bins, str) and bins == "tensorflow" else bins
+        counts, edges = np.histogram(flat, bins=asked)
+        if not counts.any():  # all numbers lie outside of the edges
+            counts, edges = np.histogram(flat, bins=BINS)
+        if max_bins is not None and len(counts) > max_bins:
+            together = len(counts) // max_bins
+            starts = np.arange(0, len(counts), together)
+            counts, edges = np.add.reduceat(counts, starts), np.append(edges[starts], edges[-1])
+        filled = np.flatnonzero(counts)
+        first, last = int(filled[0]), int(filled[-1])
+        # A file keeps upper edges alone; an empty bucket in front tells where the first one begins.
+        shown = counts[first - 1 : last + 1] if first else np.concatenate(([0], counts[: last + 1]))
+        return self.buckets(
+            tag,
+            float(flat.min()),
+            float(flat.max()),
+            float(flat.size),
+            float(flat.sum()),
+            float(flat.dot(flat)),
+            edges[first : last + 2].tolist(),
+            shown.tolist(),
+        )
+
+    def plugin(self, tag: str, name: str, tensor: object = None, content: bytes = b"") -> Summary.Value:
+        """A tensor for one of TensorBoard's plugins.
+
+        Args:
+          name: of the plugin.
+          content: what the plugin wants to know of the tag.
+        """
+        about = self.summaries.SummaryMetadata.PluginData(plugin_name=name, content=content)
+        return self._make_value(tag=tag, metadata=self.summaries.SummaryMetadata(plugin_data=about), tensor=tensor)
+
+    def shape(self, *lengths: int) -> TensorShapeProto:
+        """The shape of a tensor."""
+        make = self.shapes.TensorShapeProto
+        return make(dim=[make.Dim(size=length) for length in lengths])
+
+
+@cache
+def default_edges() -> tuple[float, ...]:
+    """Edges of bins for numbers of any size: 0, and ±1e-12 and on by steps of a tenth, up to 1e20."""
+    upper = []
+    edge = 1e-12
+    while edge < 1e20:
+        upper.append(edge)
+        edge *= 1.1
+    return (*(-edge for edge in reversed(upper)), 0.0, *upper)
+
+
+def whole_records(path: str | os.PathLike[str], size: int) -> int:
+    """How many of the first `size` bytes of an event file are whole records, judged by their lengths."""
+    end = 0
+    with open(path, "rb") as file:
+        while end + 16 <= size:
+            file.seek(end)
+            head = file.read(8)
+            length = int.from_bytes(head, "little")
+            if len(head) < 8 or end + 16 + length > size:
+                break
+            end += 16 + length
+    return end
+
+
+def read_records(path: str | os.PathLike[str], leave_out: Callable[[str], object]) -> Iterator[bytes]:
+    """The records of an event file, in order, each with a right checksum.
+
+    A record whose content was changed is passed over; behind one whose length cannot be trusted nothing can be found.
+
+    Args:
+      leave_out: told in words of each thing that could not be read.
+    """
+    stub = need("tensorboard.compat.tensorflow_stub.pywrap_tensorflow", extra="tensorboard", why="reading event files")
+    checksum = stub.masked_crc32c
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        while head := file.read(12):
+            length = int.from_bytes(head[:8], "little")
+            if len(head) < 12:
+                leave_out("ends of files that were cut short")
+                return
+            if checksum(head[:8]) != int.from_bytes(head[8:], "little"):
+                leave_out("rests of files behind damage")
+                return
+            if length > size:
+                leave_out("ends of files that were cut short")
+                return
+            body = file.read(length + 4)
+            if len(body) < length + 4:
+                leave_out("ends of files that were cut short")
+                return
+            if checksum(body[:length]) != int.from_bytes(body[length:], "little"):
+                leave_out("records whose checksum is wrong")
+                continue
+            yield body[:length]
+
+
+def as_float32(value: float) -> float:
+    """The number, or an infinity if it is beyond what an event can hold."""
+    try:
+        number = float(value)
+    except OverflowError:
+        number = float("inf") if value > 0 else float("-inf")
+    if number > _LARGEST_FLOAT:
+        return float("inf")
+    return float("-inf") if number < -_LARGEST_FLOAT else number
+
+
+def utf8(text: str) -> str:
+    """A tag that a message can hold: what UTF-8 cannot say stands with a backslash."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,141 @@
+"""Filters: sinks that hold another sink, called `to`, and change what reaches it.
+
+    Every(Csv(), seconds=1)                     one row a second of each kind
+    Smooth(Every(Csv(), seconds=1), "return")   smooth first, thin afterwards: the outer one sees the rows first
+
+What a filter drops or reduces is still whole in the book. `make` builds one from its name and plain JSON options.
+Wherever a filter is named, a plain function `Row -> Row | None` may stand instead; see `Apply`.
+"""
+
+from __future__ import annotations
+
+from rollbook.errors import BadInput
+from rollbook.ground.lazy import attach
+from rollbook.ground.registry import Registry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rollbook.protocols import Sink
+    from rollbook.sinks.filters._base import Filter
+    from rollbook.sinks.filters.aggregate import Aggregate
+    from rollbook.sinks.filters.apply import Apply
+    from rollbook.sinks.filters.clocked import Clocked
+    from rollbook.sinks.filters.drop import DropNone, DropNonFinite
+    from rollbook.sinks.filters.every import Every
+    from rollbook.sinks.filters.gate import Gate
+    from rollbook.sinks.filters.keys import Prefix, Rename, Select
+    from rollbook.sinks.filters.merge import Merge
+    from rollbook.sinks.filters.smooth import Smooth
+
+__all__ = [
+    "Aggregate",
+    "Apply",
+    "Clocked",
+    "DropNonFinite",
+    "DropNone",
+    "Every",
+    "Filter",
+    "Gate",
+    "Merge",
+    "Prefix",
+    "Rename",
+    "Select",
+    "Smooth",
+    "make",
+    "names",
+    "plain_specs",
+    "spec_of",
+]
+
+_FILTERS = {
+    "aggregate": "aggregate:Aggregate",
+    "apply": "apply:Apply",
+    "clocked": "clocked:Clocked",
+    "drop_none": "drop:DropNone",
+    "drop_non_finite": "drop:DropNonFinite",
+    "every": "every:Every",
+    "gate": "gate:Gate",
+    "merge": "merge:Merge",
+    "prefix": "keys:Prefix",
+    "rename": "keys:Rename",
+    "select": "keys:Select",
+    "smooth": "smooth:Smooth",
+}
+
+_REGISTRY = Registry("filter", __name__, _FILTERS)
+
+
+def names() -> list[str]:
+    """The names that `make` knows."""
+    return _REGISTRY.names()
+
+
+def make(name: str, to: Sink, **options: object) -> Filter:
+    """The filter of that name in front of `to`.
+
+    Raises:
+      UnknownOption: no filter has that name, or it has no such option.
+      BadInput: an option it has, with a value it cannot use.
+    """
+    filter_: Filter = _REGISTRY.make(name, options, to)
+    return filter_
+
+
+def spec_of(asked: object) -> tuple[str, dict[str, object]]:
+    """A filter as it is asked for in the options of a sink: "drop_none", or ["smooth", {"keys": "loss"}].
+
+    The name of the class ("DropNone") stands for its word; a function, or "package.module:function", for `Apply` of it.
+
+    Raises:
+      BadInput: it is none of these.
+    """
+    if callable(asked) and not isinstance(asked, type):
+        return "apply", {"function": asked}
+    name: Any = None
+    options: Any = {}
+    if isinstance(asked, str):
+        name = asked
+    elif isinstance(asked, (list, tuple)) and len(asked) == 2:
+        name, options = asked
+    if not isinstance(name, str) or not hasattr(options, "items"):
+        raise BadInput(
+            f"filters=[… {asked!r:.200} …]: a filter is its name, [name, {{option: value}}], or a function of a row"
+        )
+    if ":" in name and not options:
+        return "apply", {"function": name}
+    if name[:1].isupper():
+        name = "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
+    return name, dict(options)
+
+
+def plain_specs(asked: object) -> object:
+    """The filters of a sink as plain data, so that another process can make them; what is plain stays as it is.
+
+    Raises:
+      BadInput: a function that lives in this process alone.
+    """
+    if isinstance(asked, (str, bytes)) or not hasattr(asked, "__iter__"):
+        return asked
+    from rollbook.sinks.filters.apply import place_of
+
+    plain = []
+    for spec in asked:
+        if callable(spec) and not isinstance(spec, type):
+            place = place_of(spec)
+            if place is None:
+                raise BadInput(
+                    f"filters=[… {spec!r:.200} …]: the keeper makes sinks in another process, which cannot find this "
+                    "function. Put it into a module of its own, or make the sink yourself and pass the object: "
+                    "rollbook.sinks.filters.Apply(rollbook.sinks.Csv(), function)"
+                )
+            spec = place
+        plain.append(spec)
+    return plain
+
+
+_HOMES = [place.split(":") for place in (*_FILTERS.values(), "_base:Filter")]
+__getattr__, __dir__ = attach(
+    __name__, {f"{__name__}.{module}": [name for home, name in _HOMES if home == module] for module, _ in _HOMES}
+)

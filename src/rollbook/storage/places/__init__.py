@@ -1,8 +1,0 @@
-"""Places where runs are kept besides this machine's folders: the commit protocol, stores, and reading from them."""
-
-from __future__ import annotations
-
-from rollbook.storage.places.opening import claim, open_place
-from rollbook.storage.places.place import Place, perform
-
-__all__ = ["Place", "claim", "open_place", "perform"]

@@ -1,0 +1,153 @@
+"""data/abandoned.parquet: which rows rewinds abandoned, for programs that read the Parquet files without rollbook.
+
+One row for each row of a sealed table that does not count: writer, lane, seq. Taking these away from any table leaves
+the effective history, as `Book` shows it. The file is always there once something was sealed; mostly it is empty.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rollbook.errors import Damaged
+from rollbook.ground import manifest
+from rollbook.storage.columns import constant, from_numpy, plain_text, to_numpy
+from rollbook.storage.history import CheckpointRow, History
+from rollbook.storage.layout import data_folder, is_regular, replace_file, table_names
+from rollbook.storage.parts import Part, PartShelf
+
+__all__ = ["FILE", "write_abandoned"]
+
+FILE = "abandoned.parquet"
+
+_SCHEMA = pa.schema([("writer", pa.string()), ("lane", pa.int64()), ("seq", pa.int64())])
+
+NDArray = npt.NDArray[np.int64]
+
+
+def write_abandoned(run: str) -> None:
+    """Bring the file up to date with run.json and the sealed parts.
+
+    Raises:
+      Damaged: a part cannot be read. OSError: the disk is full.
+    """
+    path = os.path.join(data_folder(run), FILE)
+    shelf = PartShelf(run)
+    history = History(manifest.look(run), lambda: _checkpoint_rows(shelf))
+    if history.is_simple:
+        if _is_empty(path):
+            return
+        rows = _no_rows()
+    else:
+        rows = _abandoned(run, shelf, history)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    temporary = f"{path}.{os.getpid()}.tmp"
+    try:
+        pq.write_table(
+            rows,
+            temporary,
+            compression="zstd",
+            use_dictionary=["writer", "lane"],
+            column_encoding={"seq": "DELTA_BINARY_PACKED"},
+            store_schema=False,
+        )
+        replace_file(temporary, path)
+    finally:
+        if os.path.lexists(temporary):
+            os.unlink(temporary)
+
+
+def _is_empty(path: str) -> bool:
+    """Whether the file is there and names no row."""
+    try:
+        return is_regular(path) and pq.read_metadata(path).num_rows == 0
+    except (OSError, pa.ArrowException):
+        return False
+
+
+def _abandoned(run: str, shelf: PartShelf, history: History) -> pa.Table:
+    seqs: dict[tuple[str, int], list[NDArray]] = {}
+    for table in table_names(run):
+        for part in _parts(shelf, table):
+            for whose, own in _of_part(part, table, history):
+                seqs.setdefault(whose, []).append(own)
+    tables = []
+    for (writer, lane), lane_seqs in sorted(seqs.items()):
+        numbers = np.unique(np.concatenate(lane_seqs))
+        n = len(numbers)
+        columns = [constant(writer, n).dictionary_decode(), from_numpy(np.full(n, lane)), from_numpy(numbers)]
+        tables.append(pa.Table.from_arrays(columns, schema=_SCHEMA))
+    return pa.concat_tables(tables) if tables else _no_rows()
+
+
+def _no_rows() -> pa.Table:
+    return pa.Table.from_arrays([pa.nulls(0, field.type) for field in _SCHEMA], schema=_SCHEMA)
+
+
+def _of_part(part: Part, table: str, history: History) -> list[tuple[tuple[str, int], NDArray]]:
+    """((writer, lane), sequence numbers) of the rows of a part that do not count."""
+    names = ["time", "seq", "scope", "at", "attempt", "writer", "lane"]
+    if table == "checkpoints":
+        names.append("checkpoint_id")
+    columns = []
+    for group in range(len(part.row_groups)):
+        rows = part.read(names, [group])
+        seqs, times = to_numpy(rows["seq"])[0], to_numpy(rows["time"])[0]
+        identity: dict[str, Any] = {}
+        for name in ("attempt", "writer", "lane", "at"):
+            value = part.meta.get(name)
+            if value is None and name in rows.column_names:
+                column = rows[name]
+                value = to_numpy(plain_text(column) if pa.types.is_dictionary(column.type) else column)[0]
+                value = value.astype(str) if value.dtype == object else value
+            identity[name] = ("" if name == "at" else 0) if value is None else value
+        mask = history.mask(
+            "effective", identity["attempt"], identity["writer"], identity["lane"], seqs, times, identity["at"]
+        )
+        if mask is None or mask.all():
+            continue
+        if table == "checkpoints" and "checkpoint_id" in rows.column_names:
+            # Whatever was said of a checkpoint counts as the checkpoint does: that its file was deleted stays true.
+            counts = [history.checkpoint_counts(str(name)) for name in rows["checkpoint_id"].to_pylist()]
+            mask = np.array([m if c is None else c for m, c in zip(mask, counts, strict=True)], dtype=bool)
+        places = np.flatnonzero(~mask)
+        writers = np.broadcast_to(np.asarray(identity["writer"], dtype=str), len(seqs))[places]
+        lanes = np.broadcast_to(np.asarray(identity["lane"], dtype=np.int64), len(seqs))[places]
+        for writer in np.unique(writers).tolist():
+            for lane in np.unique(lanes[writers == writer]).tolist():
+                columns.append(((writer, int(lane)), seqs[places[(writers == writer) & (lanes == lane)]]))
+    return columns
+
+
+def _checkpoint_rows(shelf: PartShelf) -> dict[str, CheckpointRow]:
+    """Where the first row of each sealed checkpoint stands."""
+    checkpoints: dict[str, CheckpointRow] = {}
+    for part in _parts(shelf, "checkpoints"):
+        rows = part.read()
+        if "checkpoint_id" not in rows.column_names:
+            continue
+        n = rows.num_rows
+        cells = [
+            [part.meta[name]] * n if part.meta.get(name) is not None else rows[name].to_pylist()
+            for name in ("attempt", "writer", "lane")
+        ]
+        places = zip(*cells, rows["seq"].to_pylist(), to_numpy(rows["time"])[0].tolist(), strict=True)
+        for checkpoint, row in zip(rows["checkpoint_id"].to_pylist(), places, strict=True):
+            known = checkpoints.get(str(checkpoint))
+            if known is None or row[3:] < known[3:]:
+                checkpoints[str(checkpoint)] = row
+    return checkpoints
+
+
+def _parts(shelf: PartShelf, table: str) -> list[Part]:
+    for _ in range(10):
+        try:
+            return shelf.parts(table)
+        except FileNotFoundError:
+            continue
+    raise Damaged(f"the files of {table} keep moving while they are read")

@@ -1,0 +1,98 @@
+"""0.columns.parquet: a file without rows with every column of a form of metrics, so that other programs know them all.
+
+Programs that read many Parquet files as one table take the columns of the first of them, and fail where there is no
+file. This one is the first by name in data/metrics/wide and in data/metrics/long, and is always there: a key that all
+rows of a run have in long form is then a column of the wide form, too, with no rows.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rollbook.errors import Damaged
+from rollbook.ground import manifest
+from rollbook.ground.clocks import STANDARD
+from rollbook.storage.columns import TIME, common_type
+from rollbook.storage.layout import LONG, WIDE, is_regular, replace_file, table_folder, value_name
+from rollbook.storage.parts import Part, PartShelf
+from rollbook.storage.tabulate import stored_name
+
+__all__ = ["FILE", "write_columns_files"]
+
+FILE = "0.columns.parquet"
+
+MOST_KEYS = 10_000
+"""Beyond so many, keys that stand in long form alone are no columns of the wide form."""
+
+_IDENTITY = {
+    "scope": pa.string(), "at": pa.string(), "attempt": pa.int64(), "writer": pa.string(), "lane": pa.int64(),
+    "seq": pa.int64(), "index": pa.int64(),
+}  # fmt: skip
+_LONG = {
+    "key": pa.string(), "type": pa.string(), "value": pa.float64(), "integer": pa.int64(), "digits": pa.string(),
+}  # fmt: skip
+
+
+def write_columns_files(run: str) -> None:
+    """Bring both files up to date with the sealed parts.
+
+    Raises:
+      Damaged: the parts keep moving. OSError: the disk is full.
+    """
+    parts = _parts(run)
+    declared = manifest.look(run).get("clocks")
+    clocks = dict.fromkeys([*STANDARD, *(declared or ()), *(clock for part in parts for clock in part.meta["clocks"])])
+    shared = {"time": TIME, **dict.fromkeys(map(str, clocks), pa.int64()), **_IDENTITY}
+    kinds: dict[str, list[pa.DataType]] = {}
+    names_of_clocks = tuple(clocks)
+    for part in parts:
+        names = set(part.columns)
+        for key in part.meta["keys"]:
+            if part.meta["group"][0] == "R":
+                if len(kinds) < MOST_KEYS:
+                    kinds.setdefault(value_name(key, names_of_clocks), [])
+                continue
+            name = stored_name(key, part.meta, names)
+            if name in names:
+                kinds.setdefault(name, []).append(part.schema.field(name).type)
+    wide = {name: common_type(types) if types else pa.float64() for name, types in kinds.items()}
+    wide = {name: pa.float64() if pa.types.is_null(kind) else kind for name, kind in wide.items()}
+    folder = table_folder(run, "metrics")
+    _write(os.path.join(folder, WIDE, FILE), {**wide, **shared})
+    _write(os.path.join(folder, LONG, FILE), {**shared, **_LONG})
+
+
+def _write(path: str, columns: dict[str, pa.DataType]) -> None:
+    order = ["time", *(name for name in columns if name != "time")]
+    schema = pa.schema([pa.field(name, columns[name]) for name in order])
+    if _has(path, schema):
+        return
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    temporary = f"{path}.{os.getpid()}.tmp"
+    rows = pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+    try:
+        pq.write_table(rows, temporary, compression="zstd", store_schema=False)
+        replace_file(temporary, path)
+    finally:
+        if os.path.lexists(temporary):
+            os.unlink(temporary)
+
+
+def _has(path: str, schema: pa.Schema) -> bool:
+    try:
+        return is_regular(path) and bool(pq.read_schema(path).equals(schema))
+    except (OSError, pa.ArrowException):
+        return False
+
+
+def _parts(run: str) -> list[Part]:
+    shelf = PartShelf(run)
+    for _ in range(10):
+        try:
+            return shelf.parts("metrics")
+        except FileNotFoundError:
+            continue
+    raise Damaged("the files of metrics keep moving while they are read")

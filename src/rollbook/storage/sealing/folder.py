@@ -1,0 +1,182 @@
+"""Turn the journal of a run into Parquet, as far as its writers have left it.
+
+    python -m rollbook.storage.sealing.folder RUN [--final]
+
+Sealing is safe to interrupt at any point and harmless to repeat: names are deterministic, a part appears whole or not
+at all, and a journal file is given up only when its rows are on the disk as Parquet. Live writers are never disturbed:
+of theirs only segments they have left are touched. Writers of another host or pid namespace are left alone.
+"""
+
+from __future__ import annotations
+
+import rollbook.ground.readers  # noqa: F401 - first: it explains a package that does not load
+
+# isort: split
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rollbook.errors import Damaged
+from rollbook.ground import manifest
+from rollbook.ground.files import read_json, write_json
+from rollbook.journal.files import names_in
+from rollbook.journal.writers import list_writers
+from rollbook.storage.layout import data_folder, irregular, own_files, part_folders
+from rollbook.storage.sealing.helpers import most_processes, seal_by_helpers
+from rollbook.storage.sealing.one_pass import SealReport, unlink
+from rollbook.storage.sealing.writers import seal_writers
+
+__all__ = ["SealReport", "main", "seal"]
+
+_LOCK_SECONDS = 60.0
+_MANY_WRITERS = 64
+"""So many folders of writers that have closed become one file already while the run goes on."""
+
+
+def seal(
+    run: str | os.PathLike[str], *, final: bool = False, take_over: bool = False, processes: int = 1
+) -> SealReport:
+    """Seal what can be sealed.
+
+    Args:
+      run: the run's folder.
+      final: the run is over: also merge the parts of each stream, and all small groups.
+      take_over: also seal writers that cannot be judged from here (another host). Only if they are known to be gone.
+      processes: how many may seal where many writers have left much; each seals some of the writers.
+    Raises:
+      OSError: the disk is full, or the folder cannot be written. What was sealed before that stays sealed.
+    """
+    folder = os.fspath(run)
+    report = SealReport()
+    links = [path for path in irregular(folder) if os.path.isdir(path)]
+    if links:
+        report.problems.append(
+            f"{links[0]} is a link, and nothing is written through it, so nothing was sealed. `rollbook repair` sets "
+            "it aside"
+        )
+        return report
+    with _only_one(folder, wait=_LOCK_SECONDS if final else 0.0) as lock:
+        if lock is None:
+            report.problems.append("another process is sealing this run")
+            return report
+        _sweep(folder)
+        done, reached = seal_by_helpers(folder, lock, processes, report, take_over=take_over, final=final)
+        sealed = seal_writers(folder, report, take_over=take_over, but=done)
+        sealed.remember(reached)
+        from rollbook.storage.sealing.abandoned import write_abandoned
+        from rollbook.storage.sealing.columns_files import write_columns_files
+        from rollbook.storage.sealing.merge import merge
+        from rollbook.storage.sealing.writers_file import write_writers_file
+
+        _raise_format(folder)
+        report.merged += merge(folder, final=final, problems=report.problems)
+        try:
+            write_abandoned(folder)
+            write_columns_files(folder)
+            write_writers_file(folder)
+        except (Damaged, IsADirectoryError) as err:
+            report.problems.append(str(err))
+        _remove_empty_writers(folder, least=1 if final else _MANY_WRITERS)
+    return report
+
+
+def _raise_format(folder: str) -> None:
+    """The manifest of a run that an older rollbook began says that newer files lie in it now."""
+    if manifest.look(folder).get("format") == manifest.FORMAT:
+        return
+    with manifest.ManifestLock(folder):
+        about = manifest.look(folder)
+        if about and about["format"] < manifest.FORMAT:
+            manifest.write(folder, {**about, "format": manifest.FORMAT}, durable=True)
+
+
+def _sweep(run: str) -> None:
+    """Remove what interrupted sealings left half-written. The lock is held, so nobody is writing them."""
+    for table in names_in(data_folder(run)):
+        if table in ("journal", "keeper"):
+            continue
+        for folder in part_folders(run, table):
+            for name in own_files(folder):
+                if name.endswith(".tmp"):
+                    unlink(os.path.join(folder, name))
+
+
+def _remove_empty_writers(run: str, least: int) -> None:
+    """Keep the pages of writers that have closed and are sealed in one file instead of a folder each.
+
+    Args:
+      least: only where there are so many.
+    """
+    path = os.path.join(data_folder(run), "writers.json")
+    known = read_json(path)
+    empty = [
+        info
+        for info in list_writers(run)
+        if info.closed is not None and info.about and not set(names_in(info.folder)) - {"writer.json", "closed.json"}
+    ]
+    if len(empty) < least:
+        return
+    write_json(path, {**known, **{info.id: {**info.about, "closed": info.closed} for info in empty}}, durable=True)
+    for info in empty:
+        for name in ("closed.json", "writer.json"):
+            unlink(os.path.join(info.folder, name))
+        try:
+            os.rmdir(info.folder)
+        except OSError:
+            continue
+
+
+@contextmanager
+def _only_one(run: str, wait: float) -> Iterator[int | None]:
+    """The descriptor that holds the run's lock: one process at a time, per host. None if another has it, -1 where there
+    are no such locks."""
+    folder = os.path.join(data_folder(run), "keeper")
+    os.makedirs(folder, exist_ok=True)
+    try:
+        import fcntl
+    except ImportError:  # Windows: names are deterministic and parts appear whole, so two sealers do no harm
+        yield -1
+        return
+    fd = os.open(os.path.join(folder, "seal-lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        end = time.monotonic() + wait
+        while True:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                if time.monotonic() >= end:
+                    yield None
+                    return
+                time.sleep(0.05)
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """`python -m rollbook.storage.sealing.folder RUN [--final]`."""
+    import argparse
+
+    parser = argparse.ArgumentParser(
+        prog="python -m rollbook.storage.sealing.folder", description=(__doc__ or "").split("\n")[0]
+    )
+    parser.add_argument("run", help="the run's folder")
+    parser.add_argument("--final", action="store_true", help="the run is over: also merge its parts")
+    parser.add_argument("--at-once", type=int, default=1, help="so many runs may be sealed at once on this host")
+    options = parser.parse_args(arguments)
+    try:
+        report = seal(options.run, final=options.final, processes=most_processes(options.at_once))
+    except OSError as err:
+        sys.stderr.write(f"rollbook: sealing {options.run} stopped: {err}\n")
+        return 1
+    for problem in report.problems:
+        sys.stderr.write(f"rollbook: {problem}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

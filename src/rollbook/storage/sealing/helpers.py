@@ -1,0 +1,182 @@
+"""Several processes seal one run where much waits: each takes some of its writers.
+
+The process that holds the run's lock starts them, waits for them, and seals what is left itself: a helper that was
+killed costs time and no row. A helper holds the lock, too, for it inherits the descriptor, so nobody else seals while
+one is at work; and it ends with the process that started it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from heapq import heapreplace
+
+from rollbook.errors import Damaged
+from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.journal import format as layout
+from rollbook.journal.files import names_in, open_regular, parse_name, pread
+from rollbook.journal.writers import list_writers
+from rollbook.storage.missing_parts import Stream
+from rollbook.storage.sealing.merge import merge
+from rollbook.storage.sealing.one_pass import SealReport, frame_files_in
+from rollbook.storage.sealing.writers import may_seal, seal_writers
+
+__all__ = ["main", "most_processes", "seal_by_helpers"]
+
+_BYTES_EACH = 128 * 1024 * 1024
+"""So much of the journal waits for each helper at least: to start one costs as much as sealing 64 MiB."""
+
+_MAIN = "rollbook.storage.sealing.helpers"
+_MOST_SECONDS = 1800.0
+"""How long a helper may take; one that hangs is killed, and its writers are sealed here."""
+
+_KILLED_SECONDS = 10.0
+"""How long a helper that was killed is waited for; it is a matter of milliseconds, unless a disk hangs."""
+
+_PROGRAM = f"import sys; sys.path[:] = {{path!r}}; from {_MAIN} import main; sys.exit(main(sys.argv[1:]))"
+
+
+def most_processes(sealings: int = 1) -> int:
+    """How many processes may seal a run: half of the cores that we may use, shared by so many sealings; at least 1."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, cores // 2 // sealings)
+
+
+def seal_by_helpers(
+    run: str, lock: int, processes: int, report: SealReport, *, take_over: bool, final: bool
+) -> tuple[set[str], list[tuple[Stream, int]]]:
+    """Seal the writers for which it is worth while, and merge their parts unless that comes at the end anyway.
+
+    Args:
+      lock: the descriptor that holds the run's lock; -1 where there is none, then nobody helps.
+      processes: at most so many helpers.
+      report: what they did is added to it.
+    Returns:
+      The writers that are done, and how far their streams were sealed.
+    """
+    if processes < 2 or lock < 0:
+        return set(), []
+    shares = _shares(_waiting(run, take_over), processes)
+    if len(shares) < 2:
+        return set(), []
+    flags = [*(["--take-over"] if take_over else []), *(["--final"] if final else [])]
+    command = [sys.executable, "-c", _PROGRAM.format(path=sys.path)]
+    helpers: list[subprocess.Popen[bytes]] = []
+    done: set[str] = set()
+    reached: list[tuple[Stream, int]] = []
+    watch = threading.Timer(_MOST_SECONDS, lambda: _kill(helpers))
+    watch.daemon = True
+    watch.start()
+    try:
+        with tolerating(OSError):  # too many processes: then those that there are, or nobody, help
+            for share in shares:
+                words, pipe = [*command, run, *flags, *share], subprocess.PIPE
+                helpers.append(subprocess.Popen(words, stdin=pipe, stdout=pipe, pass_fds=[lock]))
+        for helper, share in zip(helpers, shares, strict=False):
+            assert helper.stdout is not None
+            said = helper.stdout.read()  # stdin stays open: a helper ends with it
+            if helper.wait(_KILLED_SECONDS) == 0:
+                answer = json.loads(said)
+                report.add(answer["report"])
+                done.update(share)
+                reached += [(tuple(stream), last) for stream, last in answer["reached"]]
+    except subprocess.TimeoutExpired as raised:  # what it did not do is sealed by this process
+        if is_foreign(raised):
+            raise
+    finally:
+        watch.cancel()
+        for helper in helpers:
+            helper.kill()
+            with tolerating(subprocess.TimeoutExpired):
+                helper.wait(_KILLED_SECONDS)
+            for stream in (helper.stdin, helper.stdout):
+                if stream is not None:
+                    stream.close()
+    return done, reached
+
+
+def _kill(helpers: Sequence[subprocess.Popen[bytes]]) -> None:
+    for helper in helpers:
+        helper.kill()
+
+
+def _shares(waiting: dict[str, int], processes: int) -> list[list[str]]:
+    """The writers of each helper, as even as can be."""
+    n = min(processes, len(waiting), sum(waiting.values()) // _BYTES_EACH)
+    shares: list[tuple[int, int, list[str]]] = [(0, number, []) for number in range(n)]
+    if n:
+        for id in sorted(waiting, key=lambda id: -waiting[id]):
+            size, number, own = shares[0]
+            heapreplace(shares, (size + waiting[id], number, [*own, id]))
+    return [own for _, _, own in shares]
+
+
+def _waiting(run: str, take_over: bool) -> dict[str, int]:
+    """Bytes of the journal files of each writer that can be sealed, of writers that have such."""
+    waiting = {}
+    for info in list_writers(run):
+        gone = may_seal(info, take_over)
+        if gone is not None:
+            names = names_in(info.folder)
+            size = sum(_left_bytes(os.path.join(info.folder, name), gone) for name in names)
+            logs = [path for _, _, path in frame_files_in(info.folder, names)]
+            size += sum(map(_size, logs if gone else logs[:-1]))
+            if size:
+                waiting[info.id] = size
+    return waiting
+
+
+def _left_bytes(path: str, gone: bool) -> int:
+    """The size of a segment that can be sealed, 0 for others."""
+    parsed = parse_name(os.path.basename(path))
+    if parsed is None or parsed[0] != "seg":
+        return 0
+    try:
+        fd = open_regular(path)
+    except (OSError, Damaged) as raised:
+        if is_foreign(raised):
+            raise
+        return 0
+    try:
+        data = pread(fd, layout.HEAD.size, 0)
+        state = layout.HEAD.unpack(data)[7] if len(data) == layout.HEAD.size else layout.SEALED
+        waits = state != layout.SEALED and (gone or state != layout.ACTIVE)
+        return os.fstat(fd).st_size if waits else 0
+    finally:
+        os.close(fd)
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError as raised:
+        if is_foreign(raised):
+            raise
+        return 0
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Seal some writers of a run: RUN [--take-over] [--final] WRITER…; what was done goes to stdout as JSON."""
+    run, *words = arguments
+    writers = frozenset(word for word in words if not word.startswith("--"))
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    report = SealReport()
+    try:
+        sealed = seal_writers(run, report, take_over="--take-over" in words, only=writers)
+        if "--final" not in words:
+            report.merged = merge(run, final=False, problems=report.problems, writers=writers)
+    except OSError as err:
+        sys.stderr.write(f"rollbook: a process that helped to seal {run} stopped: {err}\n")
+        return 1
+    json.dump({"report": vars(report), "reached": sealed.reached()}, sys.stdout)
+    return 0
+
+
+def _end_with_parent() -> None:
+    """Who started us holds the other end of stdin and writes nothing."""
+    os.read(0, 1)
+    os._exit(1)

@@ -1,0 +1,482 @@
+"""Fewer and larger parts: eight neighbours of a size become one while a run goes on, one part a stream when it is over
+(large parts stay as they are).
+
+A part is replaced by a merged one of the same first row: written beside, renamed over, the others unlinked. Whatever
+an interruption leaves behind is contained in the merged part, and readers pass over it. So only neighbours are merged:
+between parts that are none lie rows of a part that cannot be read now, or is not here yet.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from rollbook.errors import Damaged
+from rollbook.ground.files import remove
+from rollbook.storage.columns import (
+    cast,
+    common_type,
+    constant,
+    from_numpy,
+    join_tables,
+    to_numpy,
+    without_dictionaries,
+)
+from rollbook.storage.encode import PartWriter
+from rollbook.storage.fills import Fills
+from rollbook.storage.layout import (
+    HIDDEN_TABLES,
+    PartName,
+    data_folder,
+    journal_folder,
+    own_files,
+    part_folder,
+    part_folders,
+)
+from rollbook.storage.parts import Part, PartShelf, covers_of
+from rollbook.storage.pyramid import pyramid_path
+from rollbook.storage.tabulate import Meta, long_table, stored_name
+
+__all__ = ["SMALL_ROWS", "filled", "merge"]
+
+SMALL_ROWS = 1000
+"""Groups with fewer rows than this share one file when the run is over."""
+
+_MANY_SMALL = 64
+"""So many small groups of writers that are done share a file already while the run goes on."""
+
+_AT_ONCE = 8
+_FIRST_TIER = 8192
+_LARGEST = 8 * 1024 * 1024
+"""Parts of this many rows are not merged: each row is rewritten four times at most, and the end of a long run takes
+neither its size on the disk once more nor the time for it."""
+
+
+def merge(
+    run: str,
+    *,
+    final: bool,
+    problems: list[str],
+    small_rows: int = SMALL_ROWS,
+    writers: Collection[str] | None = None,
+) -> int:
+    """Merge parts of a run; how many became part of another.
+
+    Args:
+      final: all that can be, as when a run is over.
+      problems: what could not be read is said here.
+      small_rows: groups with fewer rows share a file, if it is final.
+      writers: only their parts, while others merge those of other writers; not if it is final.
+    Raises:
+      OSError: the disk is full. Nothing is lost by it.
+    """
+    merged = 0
+    shelf = PartShelf(run, writers)
+    fills = _all_fills(shelf, problems) if final else None
+    for table in [*_tables(run), *(["marks"] if final else [])]:
+        parts = _listed(shelf, table)
+        for leftover in shelf.contained(table):
+            remove(leftover.path)
+        streams: dict[tuple[str, int, str], list[Part]] = {}
+        for part in parts:
+            if part.name.kind != "merged":
+                streams.setdefault((part.meta["writer"], part.meta["lane"], part.meta["group"]), []).append(part)
+        unread = [PartName.parse(os.path.basename(path)) for path in shelf.problems]
+        stretches: list[list[Part]] = []
+        try:
+            for stream in streams.values():
+                stream.sort(key=lambda part: int(part.meta["first_seq"]))
+                stretches += _neighbours(stream, [name for name in unread if name is not None])
+            if not final:
+                merged += sum(_merge_tiers(stretch) for stretch in stretches)
+                if writers is None:
+                    merged += _merge_of_the_done(run, table, parts, streams, small_rows, problems)
+                continue
+            small = [s for s in streams.values() if sum(part.rows for part in s) < small_rows]
+            former = [part for part in parts if part.name.kind == "merged"]
+            together = [part for s in small for part in s]
+            if len(small) + len(former) > 1 or any(_is_old(run, part) for part in former):
+                merged += _merge_small(run, table, together, former, fills)
+            else:
+                together = []
+            for neighbours in (piece for stretch in stretches for piece in _without_large(stretch)):
+                first = neighbours[0]
+                if first not in together and (len(neighbours) > 1 or _can_fill(first, fills) or _is_old(run, first)):
+                    merged += _merge_parts(neighbours, fills)
+        except (Damaged, FileNotFoundError) as err:
+            problems.append(str(err))
+    if final and not problems:
+        for part in _listed(shelf, "fills"):
+            if not _has_segments(run, part.meta["writer"]):
+                os.unlink(part.path)  # they are in their rows now
+    if writers is None:
+        _unlink_lone_pyramids(run)
+    return merged
+
+
+def _unlink_lone_pyramids(run: str) -> None:
+    """Levels whose part has been merged into another."""
+    folder = os.path.join(data_folder(run), "pyramid")
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return
+    for name in names:
+        table, _, part = name.removesuffix(".pyr").partition(".")
+        if not any(os.path.exists(os.path.join(place, f"{part}.parquet")) for place in part_folders(run, table)):
+            os.unlink(os.path.join(folder, name))
+
+
+def _has_segments(run: str, writer: str) -> bool:
+    try:
+        return any(name.endswith((".seg", ".log")) for name in os.listdir(os.path.join(journal_folder(run), writer)))
+    except OSError:
+        return False
+
+
+def _tables(run: str) -> list[str]:
+    try:
+        with os.scandir(data_folder(run)) as entries:
+            return sorted(e.name for e in entries if e.is_dir() and e.name not in HIDDEN_TABLES)
+    except OSError:
+        return []
+
+
+def _listed(shelf: PartShelf, table: str) -> list[Part]:
+    for _ in range(10):
+        try:
+            return list(shelf.parts(table))
+        except FileNotFoundError:
+            continue
+    return []
+
+
+# -- parts of one stream
+
+
+def _neighbours(stream: list[Part], unread: list[PartName]) -> list[list[Part]]:
+    """The stretches of a stream between whose parts no row can be; `unread` are the files that cannot be read now."""
+    stretches: list[list[Part]] = []
+    for part in stream:
+        before = stretches[-1][-1] if stretches else None
+        if (
+            before is None
+            or part.meta.get("after", before.meta["last_seq"]) != before.meta["last_seq"]
+            or "covers" in part.meta
+            or "covers" in before.meta
+            or any(_is_between(name, before.name, part.name) for name in unread)
+        ):
+            stretches.append([])
+        stretches[-1].append(part)
+    return stretches
+
+
+def _is_between(name: PartName, before: PartName, after: PartName) -> bool:
+    same = (name.writer, name.lane, name.kind) == (before.writer, before.lane, before.kind)
+    return name.kind == "merged" or (same and before.first < name.first < after.first)
+
+
+def _without_large(stretch: list[Part]) -> Iterator[list[Part]]:
+    """The neighbours between parts that are large enough, and each of these by itself."""
+    for is_large, parts in groupby(stretch, key=lambda part: part.rows >= _LARGEST):
+        neighbours = list(parts)
+        yield from [[part] for part in neighbours] if is_large else [neighbours]
+
+
+def _merge_tiers(stream: list[Part]) -> int:
+    """Merge eight or more neighbours of one size, the smallest sizes first."""
+    done = 0
+    again = True
+    while again:
+        again = False
+        for start, stop in _runs(stream):
+            if stop - start >= _AT_ONCE:
+                merged = _merge_parts(stream[start:stop], None)
+                done += merged
+                if merged:
+                    first = stream[start]
+                    stream[start:stop] = [Part(first.path, first.name)]
+                    again = True
+                break
+    return done
+
+
+def _runs(stream: list[Part]) -> Iterator[tuple[int, int]]:
+    """Stretches of neighbours of the same tier."""
+    start = 0
+    for stop in range(1, len(stream) + 1):
+        if stop == len(stream) or _tier(stream[stop]) != _tier(stream[start]):
+            if stream[start].rows < _LARGEST:
+                yield start, stop
+            start = stop
+
+
+def _tier(part: Part) -> int:
+    tier, rows = 0, part.rows
+    while rows >= _FIRST_TIER * 8 ** (tier + 1):
+        tier += 1
+    return tier
+
+
+def _merge_parts(parts: list[Part], fills: Fills | None) -> int:
+    """Write neighbouring parts of one stream as one, under the name of the first; how many went into it."""
+    first, last = parts[0].meta, parts[-1].meta
+    constants = {name: _common(parts, name) for name in ("scope", "at")}
+    schema, samples = _schema(parts, constants)
+    keys = list(dict.fromkeys(key for part in parts for key in part.meta["keys"]))
+    types = {key: t for part in parts for key, t in zip(part.meta["keys"], part.meta["types"], strict=False)}
+    meta: Meta = {
+        **first,
+        **constants,
+        "last_seq": max(part.meta["last_seq"] for part in parts),
+        "first_time": min(part.meta["first_time"] for part in parts),
+        "last_time": max(part.meta["last_time"] for part in parts),
+        "rows": sum(part.rows for part in parts),
+        "keys": keys,
+        "stored": _stored(parts),
+        "types": "".join(types[key] for key in keys) if types else "",
+        "clocks": list(dict.fromkeys(clock for part in parts for clock in part.meta["clocks"])),
+        "fields": _fields(parts, schema),
+    }
+    if "last" in last:
+        meta["last"], meta["last_clocks"] = last["last"], last["last_clocks"]
+    path = os.path.join(part_folder(_run_of(parts[0]), meta["table"], meta["group"]), os.path.basename(parts[0].path))
+    _write(path, schema, samples, _aligned(parts, schema, constants, fills), meta, _levels_of(parts[0]))
+    for part in parts:
+        if part.path != path:
+            os.unlink(part.path)
+    return len(parts) if len(parts) > 1 else 0
+
+
+def _run_of(part: Part) -> str:
+    """The run's folder."""
+    return part.path.rpartition(f"{os.sep}data{os.sep}")[0]
+
+
+def _is_old(run: str, part: Part) -> bool:
+    """Whether a part lies where format 1 had it."""
+    return os.path.dirname(part.path) != part_folder(run, part.meta["table"], part.meta["group"])
+
+
+def _fields(parts: list[Part], schema: pa.Schema) -> dict[str, Any]:
+    """What the types of the merged columns do not say; columns without a common type have become JSON texts."""
+    fields = {k: v for part in parts for k, v in (part.meta.get("fields") or {}).items()}
+    for field in schema:
+        if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
+            kinds = [part.schema.field(field.name).type for part in parts if field.name in part.schema.names]
+            if not all(pa.types.is_string(k) or pa.types.is_large_string(k) or pa.types.is_null(k) for k in kinds):
+                fields[field.name] = {"rollbook": "json"}
+    return fields
+
+
+def _stored(parts: list[Part]) -> dict[str, str]:
+    """{key: its column}, where that is another name."""
+    stored: dict[str, str] = {}
+    for part in parts:
+        if part.meta["group"][0] != "R":
+            columns = part.columns
+            stored |= {key: name for key in part.meta["keys"] if (name := stored_name(key, part.meta, columns)) != key}
+    return stored
+
+
+def _common(parts: list[Part], name: str) -> object:
+    """A constant of all parts, or None where it varies."""
+    values = {part.meta.get(name) for part in parts}
+    return values.pop() if len(values) == 1 else None
+
+
+def _schema(parts: list[Part], constants: dict[str, object]) -> tuple[pa.Schema, pa.Table]:
+    """The columns of all parts together, and some rows of the largest one."""
+    schemas = [_widened(part.schema, part.meta, constants) for part in parts]
+    kinds: dict[str, list[pa.DataType]] = {}
+    for each in schemas:
+        for field in each:
+            kinds.setdefault(field.name, []).append(field.type)
+    schema = pa.schema([pa.field(name, common_type(types)) for name, types in kinds.items()])
+    largest = max(parts, key=lambda part: part.rows)
+    sample = largest.read(row_groups=[0])
+    return schema, _align(sample, schema, largest.meta, constants)
+
+
+def _widened(schema: pa.Schema, meta: Meta, constants: dict[str, object]) -> pa.Schema:
+    """The schema with a column for each former constant that now varies."""
+    for name, value in constants.items():
+        if value is None and name not in schema.names and meta.get(name) is not None:
+            schema = schema.append(pa.field(name, pa.string()))
+    return schema
+
+
+def _aligned(
+    parts: list[Part], schema: pa.Schema, constants: dict[str, object], fills: Fills | None
+) -> Iterator[pa.Table]:
+    for part in parts:
+        for group in range(len(part.row_groups)):
+            yield filled(_align(part.read(row_groups=[group]), schema, part.meta, constants), part.meta, fills)
+
+
+def _align(table: pa.Table, schema: pa.Schema, meta: Meta, constants: dict[str, object]) -> pa.Table:
+    """The rows of a part in the columns of the merged one."""
+    arrays = []
+    for field in schema:
+        if field.name in table.column_names:
+            arrays.append(cast(table[field.name], field.type))
+        elif field.name in constants and meta.get(field.name) is not None:
+            arrays.append(constant(str(meta[field.name]), table.num_rows).dictionary_decode())
+        else:
+            arrays.append(pa.nulls(table.num_rows, field.type))
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _can_fill(part: Part, fills: Fills | None) -> bool:
+    return bool(fills) and bool(part.meta.get("deferred"))
+
+
+def filled(table: pa.Table, meta: Meta, fills: Fills | None) -> pa.Table:
+    """The rows with the device values that came after they were sealed."""
+    if fills is None or not fills or not meta.get("deferred"):
+        return table
+    seqs = to_numpy(table["seq"])[0]
+    for key in meta["deferred"]:
+        name = stored_name(key, meta, table.column_names)
+        if name in table.column_names and table[name].null_count:
+            late = fills.column(meta["writer"], meta["lane"], key, seqs)
+            if late.null_count < table[name].null_count:
+                values, valid = to_numpy(table[name])
+                more, there = to_numpy(late)
+                mask = np.zeros(len(values), dtype=bool) if valid is None else ~valid
+                use = mask if there is None else mask & there
+                joined = np.where(use, more, values).astype(values.dtype)
+                known = np.ones(len(values), dtype=bool) if valid is None else valid | use
+                place = table.column_names.index(name)
+                table = table.set_column(place, table.schema.field(name), from_numpy(joined, known))
+    return table
+
+
+def _levels_of(part: Part) -> str:
+    """Where the pyramid of a part goes."""
+    if part.meta["table"] != "metrics" or part.meta["group"][0] == "R":
+        return ""
+    return pyramid_path(_run_of(part), part.meta["table"], os.path.basename(part.path))
+
+
+def _write(
+    path: str, schema: pa.Schema, sample: pa.Table, tables: Iterator[pa.Table], meta: Meta, pyramid: str = ""
+) -> None:
+    writer = PartWriter(path, schema, sample, meta, pyramid)
+    try:
+        for table in tables:
+            writer.write(table)
+        writer.finish({**meta, "rows": writer.rows or meta["rows"]})
+    except BaseException:
+        writer.abandon()
+        raise
+
+
+# -- small groups
+
+
+def _merge_of_the_done(
+    run: str,
+    table: str,
+    parts: list[Part],
+    streams: dict[tuple[str, int, str], list[Part]],
+    small_rows: int,
+    problems: list[str],
+) -> int:
+    """While a run goes on: small groups of writers that have closed share a file, once there are many of them."""
+    small = [stream for stream in streams.values() if sum(part.rows for part in stream) < small_rows]
+    candidates = {str(stream[0].meta["writer"]) for stream in small}
+    if len(small) < _MANY_SMALL or table in HIDDEN_TABLES:
+        return 0
+    done = {writer for writer in candidates if _is_done(run, writer)}
+    together = [part for stream in small if stream[0].meta["writer"] in done for part in stream]
+    if len(together) < _MANY_SMALL:
+        return 0
+    former = [part for part in parts if part.name.kind == "merged" and _tier(part) == 0]
+    present = [part for part in together if os.path.exists(part.path)]  # others were merged with a neighbour just now
+    return _merge_small(run, table, present, former, _all_fills(PartShelf(run), problems))
+
+
+def _is_done(run: str, writer: str) -> bool:
+    """Whether a writer has closed, and all of its journal is sealed."""
+    folder = os.path.join(journal_folder(run), writer)
+    names = own_files(folder)
+    return set(names) <= {"writer.json", "closed.json"} and (not names or "closed.json" in names)
+
+
+def _merge_small(run: str, table: str, parts: list[Part], former: list[Part], fills: Fills | None) -> int:
+    """All small groups of a table in one file, rows of metrics in long form; how many parts went into it."""
+    taken = [PartName.parse(name) for folder in part_folders(run, table) for name in own_files(folder)]
+    number = 1 + max((name.first for name in taken if name is not None and name.kind == "merged"), default=-1)
+    pieces = [part.read() for part in former]
+    for part in parts:
+        rows = filled(part.read(), part.meta, fills)
+        if table == "metrics":
+            rows = long_table(rows, part.meta)
+        pieces.append(_with_identity(rows, part.meta))
+    whole = join_tables([without_dictionaries(piece) for piece in pieces])
+    whole = whole.sort_by([("time", "ascending"), ("seq", "ascending")])
+    everything = [*former, *parts]
+    keys = dict.fromkeys(key for part in everything for key in part.meta["keys"])
+    meta: Meta = {
+        "table": table,
+        "group": "R" if table == "metrics" else "F",
+        "writer": None,
+        "lane": None,
+        "attempt": None,
+        "scope": None,
+        "at": None,
+        "first_time": min(part.meta["first_time"] for part in everything),
+        "last_time": max(part.meta["last_time"] for part in everything),
+        "rows": whole.num_rows,
+        "keys": list(keys),
+        "stored": {} if table == "metrics" else _stored(everything),
+        "types": "",
+        "clocks": list(dict.fromkeys(clock for part in everything for clock in part.meta["clocks"])),
+        "fields": _fields(everything, whole.schema),
+        "covers": sorted(cover for part in everything for cover in covers_of(part.meta)),
+    }
+    meta["writers"] = _lanes(meta["covers"])
+    path = os.path.join(part_folder(run, table, meta["group"]), str(PartName("", -1, "merged", number)))
+    _write(path, whole.schema, whole, iter([whole]), meta)
+    for part in everything:
+        os.unlink(part.path)
+    return len(everything)
+
+
+def _lanes(covers: list[tuple[str, int, str, int, int]]) -> dict[str, dict[str, list[int]]]:
+    """{writer: {lane: [first seq, last seq]}} of what a merged part holds."""
+    lanes: dict[str, dict[str, list[int]]] = {}
+    for writer, lane, _, first, last in covers:
+        known = lanes.setdefault(writer, {}).setdefault(str(lane), [first, last])
+        known[0], known[1] = min(known[0], first), max(known[1], last)
+    return lanes
+
+
+def _with_identity(table: pa.Table, meta: Meta) -> pa.Table:
+    """The rows with the constants of their part as columns."""
+    n = table.num_rows
+    for name in ("writer", "scope", "at"):
+        if name not in table.column_names:
+            table = table.append_column(name, constant(str(meta.get(name) or ""), n))
+    for name in ("lane", "attempt"):
+        if name not in table.column_names:
+            table = table.append_column(name, from_numpy(np.full(n, int(meta[name]), dtype=np.int64)))
+    if "index" not in table.column_names:
+        table = table.append_column("index", from_numpy(np.zeros(n, dtype=np.int64)))
+    return table
+
+
+def _all_fills(shelf: PartShelf, problems: list[str]) -> Fills:
+    fills = Fills()
+    for part in _listed(shelf, "fills"):
+        try:
+            fills.add_table(part.meta["writer"], part.read())
+        except (Damaged, FileNotFoundError, KeyError) as err:
+            problems.append(str(err))
+    return fills

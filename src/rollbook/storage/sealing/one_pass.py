@@ -1,0 +1,230 @@
+"""What one sealing has at hand: what is sealed already, what is doubtful, late values, and where parts are written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from rollbook.errors import Damaged, NewerFormat
+from rollbook.ground.array_types import NDArray
+from rollbook.journal.files import names_in, parse_name
+from rollbook.journal.frame_files import FrameFile
+from rollbook.journal.frames import decode
+from rollbook.journal.writers import WriterInfo
+from rollbook.storage.durable import DurableMarks
+from rollbook.storage.encode import write_part
+from rollbook.storage.fills import Fills
+from rollbook.storage.layout import PartName, data_folder, part_folder
+from rollbook.storage.missing_parts import SealedSoFar, Stream
+from rollbook.storage.parts import Part, PartShelf, covers_of
+from rollbook.storage.pyramid import pyramid_path
+from rollbook.storage.tabulate import Meta
+
+__all__ = [
+    "PENDING_SECONDS",
+    "SealPass",
+    "SealReport",
+    "SealedRanges",
+    "frame_files_in",
+    "inside",
+    "keep_aside",
+    "unlink",
+]
+
+PENDING_SECONDS = 5.0
+"""A segment waits this long for values that are still on a device; they are fetched within 2 s, or never."""
+
+T = TypeVar("T")
+
+
+class SealReport:
+    """What one sealing did. `str()` says it in a line.
+
+    Attributes:
+      segments, frame_files: journal files sealed.
+      rows: rows written to Parquet (lines, for rare rows).
+      aside: rows set aside after a power loss.
+      merged: parts that became part of a larger one.
+      problems: what could not be read or written; the files stay where they are.
+    """
+
+    def __init__(self) -> None:
+        self.segments = self.frame_files = self.rows = self.aside = self.merged = 0
+        self.problems: list[str] = []
+
+    def add(self, other: dict[str, Any]) -> None:
+        """What another process did; by the names of the attributes."""
+        for name, value in other.items():
+            setattr(self, name, getattr(self, name) + value)
+
+    def __str__(self) -> str:
+        text = f"sealed {self.rows:,} rows from {self.segments} segments and {self.frame_files} frame files"
+        if self.merged:
+            text += f", merged {self.merged} parts"
+        if self.aside:
+            text += f", set {self.aside:,} rows aside that a power loss made doubtful"
+        return text + "".join(f"; {problem}" for problem in self.problems)
+
+
+class SealPass:
+    """One pass over the journal of a run, or of some of its writers.
+
+    Attributes:
+      run: the run's folder.
+      report: what was done so far.
+      marks: how far rows are safe if the machine lost power.
+      sealed: which rows are in Parquet already.
+    """
+
+    def __init__(self, run: str, report: SealReport, writers: Collection[str] | None = None) -> None:
+        self.run, self.report = run, report
+        self.marks = DurableMarks(run)
+        self.sealed = SealedRanges(run, writers)
+        self._fills: dict[str, Fills] = {}
+
+    def attempt(self, work: Callable[..., T], *arguments: object) -> T | None:
+        """What work gives; None and a problem if a file is damaged, None alone if it is gone."""
+        try:
+            return work(*arguments)
+        except FileNotFoundError:
+            return None
+        except (Damaged, NewerFormat) as err:
+            self.report.problems.append(str(err))
+            return None
+
+    def fills_of(self, info: WriterInfo) -> Fills:
+        """The late values of one writer; found when they are first asked for."""
+        if info.id not in self._fills:
+            fills = self._fills[info.id] = Fills()
+            for part in self.sealed.parts("fills"):
+                if part.meta["writer"] == info.id:
+                    table = self.attempt(part.read)
+                    if table is not None:
+                        fills.add_table(info.id, table)
+            for lane, _, path in frame_files_in(info.folder, names_in(info.folder)):
+                self.attempt(_collect_fills, path, info, lane, fills)
+        return self._fills[info.id]
+
+    def write(self, meta: Meta, table: pa.Table) -> None:
+        """A part under its deterministic name, with its pyramid if it is one of numbers."""
+        group = meta["group"]
+        meta = {**meta, "after": self.sealed.before(meta)}
+        name = PartName(meta["writer"], meta["lane"], group if group[0] == "S" else group[0], meta["first_seq"])
+        is_wide = meta["table"] == "metrics" and group != "R"
+        levels = pyramid_path(self.run, meta["table"], str(name)) if is_wide else ""
+        write_part(os.path.join(part_folder(self.run, meta["table"], group), str(name)), meta, table, levels)
+        self.sealed.add(meta)
+
+
+class SealedRanges:
+    """What is in Parquet already: sealed before an interruption.
+
+    How far each stream was sealed is remembered, too: a part may have been moved away, and the next one must not be
+    taken for a neighbour of the one before that.
+    """
+
+    def __init__(self, run: str, writers: Collection[str] | None = None) -> None:
+        self._run = run
+        self._shelf = PartShelf(run, writers)
+        self._so_far = SealedSoFar(run)
+        self._ranges: dict[str, dict[tuple[str, int, str], list[tuple[int, int]]]] = {}
+
+    def of(self, table: str, writer: str, lane: int, group: str) -> list[tuple[int, int]]:
+        """(first, last) sequence numbers of the parts of a group, as far as they can be read."""
+        if table not in self._ranges:
+            ranges = self._ranges[table] = {}
+            for part in self.parts(table):
+                for whose, number, kind, first, last in covers_of(part.meta):
+                    ranges.setdefault((whose, number, kind), []).append((first, last))
+        return self._ranges[table].get((writer, lane, group), [])
+
+    def before(self, meta: Meta) -> int:
+        """The last number in the part before a new one of its group, 0 without."""
+        own = (meta["writer"], meta["lane"], meta["group"])
+        lasts = [last for _, last in self.of(meta["table"], *own)]
+        lasts.append(self._so_far.lasts.get((meta["table"], *own), 0))
+        return max((last for last in lasts if last < meta["first_seq"]), default=0)
+
+    def add(self, meta: Meta) -> None:
+        """A part has been written."""
+        own = (meta["writer"], meta["lane"], meta["group"])
+        known = self.of(meta["table"], *own)
+        self._ranges[meta["table"]][own] = [*known, (meta["first_seq"], meta["last_seq"])]
+        self._so_far.reaches((meta["table"], *own), max(last for _, last in self._ranges[meta["table"]][own]))
+
+    def reached(self) -> list[tuple[Stream, int]]:
+        """Up to which number streams were sealed in this pass."""
+        return list(self._so_far.new.items())
+
+    def remember(self, by_helpers: Iterable[tuple[Stream, int]]) -> None:
+        """Keep how far the streams are sealed, here and by helpers.
+
+        Raises:
+          OSError: the disk is full, or the folder cannot be written.
+        """
+        for stream, last in by_helpers:
+            self._so_far.reaches(stream, last)
+        self._so_far.write(self._run)
+
+    def parts(self, table: str) -> list[Part]:
+        """The sealed parts of a table."""
+        for _ in range(10):
+            try:
+                return self._shelf.parts(table)
+            except FileNotFoundError:
+                continue
+        return []
+
+
+def inside(seqs: NDArray, ranges: list[tuple[int, int]]) -> NDArray:
+    """Which numbers lie in one of the ranges."""
+    mask = np.zeros(len(seqs), dtype=bool)
+    low, high = (int(seqs.min()), int(seqs.max())) if len(seqs) else (0, -1)
+    for first, last in ranges:  # of a long run thousands, nearly all of rows before these
+        if first <= high and last >= low:
+            mask |= (seqs >= first) & (seqs <= last)
+    return mask
+
+
+def _collect_fills(path: str, info: WriterInfo, lane: int, fills: Fills) -> None:
+    with FrameFile(path) as file:
+        for _, _, payload, _, _ in file.scan():
+            if payload[1:6] == b"\xa4fill":
+                fills.add_frame(info.id, lane, decode(payload))
+
+
+def keep_aside(run: str, path: str) -> str:
+    """Move a damaged file out of the way of readers, to data/aside; `rollbook repair` looks for what is whole in it.
+
+    Returns:
+      Where it is now. Its name begins with that of the folder it was in: its writer's, or its table's.
+    """
+    folder = os.path.join(data_folder(run), "aside")
+    os.makedirs(folder, exist_ok=True)
+    target = os.path.join(folder, f"{os.path.basename(os.path.dirname(path))}.{os.path.basename(path)}")
+    while os.path.lexists(target):
+        target += "~"
+    os.replace(path, target)
+    return target
+
+
+def frame_files_in(folder: str, names: list[str]) -> list[tuple[int, int, str]]:
+    """(lane, number, path) of the frame files in a writer's folder, in order."""
+    files = []
+    for name in names:
+        parsed = parse_name(name)
+        if parsed is not None and parsed[0] == "log":
+            files.append((parsed[1], parsed[3], os.path.join(folder, name)))
+    return sorted(files)
+
+
+def unlink(path: str) -> None:
+    """Remove a file, if it is there."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return

@@ -1,0 +1,247 @@
+"""Segments that their writers have left become parts: neighbours of a stream together, in order."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import numpy as np
+
+from rollbook.errors import Damaged
+from rollbook.ground.array_types import NDArray
+from rollbook.journal import format as layout
+from rollbook.journal.files import names_in, open_regular, parse_name, pread
+from rollbook.journal.segments import SETTLE_SECONDS, Segment
+from rollbook.journal.writers import WriterInfo
+from rollbook.storage.encode import ROW_GROUP_BYTES
+from rollbook.storage.sealing.one_pass import PENDING_SECONDS, SealPass, inside, keep_aside, unlink
+from rollbook.storage.tabulate import committed_words, segment_table
+
+__all__ = ["SegmentSealing"]
+
+_TURNED_BYTES = 128 * 1024
+"""So much of the rows becomes columns at a time."""
+
+
+class SegmentSealing:
+    """The segments of all writers in one pass."""
+
+    def __init__(self, seal_pass: SealPass) -> None:
+        self._pass = seal_pass
+
+    def seal(self, info: WriterInfo, names: list[str], gone: bool) -> None:
+        """Those of one writer, whose files are `names`; `gone` says that it will not write again."""
+        streams: dict[tuple[int, int], list[LeftSegment]] = {}
+        looked_at: dict[str, int] = {}
+        for name in names:
+            parsed = parse_name(name)
+            if parsed is not None and parsed[0] == "seg":
+                left = self._pass.attempt(LeftSegment.look, os.path.join(info.folder, name), gone)
+                if left is not None:
+                    streams.setdefault(parsed[1:3], []).append(left)
+                    looked_at[name] = left.generation
+        if not streams:
+            return
+        time.sleep(SETTLE_SECONDS)  # what was stored before the state word is visible now, on any machine
+        # A part holds all rows of its stream between its first and its last. So what was left after a segment that was
+        # still in use when it was looked at has to wait for that one.
+        open_since = {} if gone else self._open_since(info, looked_at)
+        for stream, lefts in streams.items():
+            lefts.sort(key=lambda left: left.first_seq)
+            limit = open_since.get(stream, 2**63)
+            batch: list[LeftSegment] = []
+            size = 0
+            for left in lefts:
+                if left.first_seq > limit:
+                    break
+                if batch and size + left.size > ROW_GROUP_BYTES:
+                    if not self._seal_batch(info, batch, gone):
+                        batch = []
+                        break
+                    batch, size = [], 0
+                batch.append(left)
+                size += left.size
+            if batch:
+                self._seal_batch(info, batch, gone)
+
+    def _open_since(self, info: WriterInfo, looked_at: dict[str, int]) -> dict[tuple[int, int], int]:
+        """Per stream the first sequence number of a segment that is in use now, or came into use since the looks."""
+        segments: dict[tuple[int, int], int] = {}
+        for name in names_in(info.folder):
+            parsed = parse_name(name)
+            if parsed is None or parsed[0] != "seg":
+                continue
+            now = self._pass.attempt(LeftSegment.look, os.path.join(info.folder, name), False, True)
+            if now is not None and now.first_seq and looked_at.get(name) != now.generation:
+                segments[parsed[1:3]] = min(now.first_seq, segments.get(parsed[1:3], 2**63))
+        return segments
+
+    def _seal_batch(self, info: WriterInfo, batch: list[LeftSegment], gone: bool) -> bool:
+        """Neighbouring segments of one stream become one part; then they are given up. False if some have to wait."""
+        done: list[tuple[LeftSegment, int]] = []
+        rows = _Columns(sum(left.size for left in batch))
+        header: layout.SegmentHeader | None = None
+        waits = False
+        for left in batch:
+            loaded = self._pass.attempt(left.load)
+            if loaded is None:
+                if not gone and os.path.exists(left.path):
+                    waits = True
+                    break
+                if os.path.exists(left.path):
+                    keep_aside(self._pass.run, left.path)
+                continue
+            own, words, odd, generation = loaded
+            if odd:
+                self._pass.report.problems.append(f"{left.path}: {odd} rows have impossible numbers and were left out")
+            if own.deferred and not gone and self._waits(info, own, words):
+                waits = True
+                break  # later ones wait with it, so that parts stay in order
+            header = own
+            done.append((left, generation))
+            ranges = self._pass.sealed.of(own.table, own.writer, own.lane, f"S{own.stream:03d}")
+            sealed = inside(words[:, -1], ranges)
+            rows.add(words[~sealed] if sealed.any() else words)
+        if header is not None and rows.n:
+            self._write_rows(info, header, rows.words())
+        for left, generation in done:
+            self._give_up(left, generation, gone)
+            self._pass.report.segments += 1
+        return not waits
+
+    def _waits(self, info: WriterInfo, header: layout.SegmentHeader, words: NDArray) -> bool:
+        """Whether the newest rows may still get values from a device."""
+        if not len(words):
+            return False
+        age_ns = time.time_ns() - int(words[-1, len(header.clocks)]) - header.time_offset
+        if age_ns >= PENDING_SECONDS * 1e9:
+            return False
+        return not self._pass.fills_of(info).has_all(info.id, header.lane, header.deferred, words[:, -1])
+
+    def _write_rows(self, info: WriterInfo, header: layout.SegmentHeader, words: NDArray) -> None:
+        fills = self._pass.fills_of(info) if header.deferred else None
+        times = words[:, len(header.clocks)] + header.time_offset
+        doubtful = self._pass.marks.doubtful(info, header.lane, words[:, -1], times)
+        if doubtful is not None:
+            meta, aside = segment_table(header, words[doubtful], fills=fills)
+            self._pass.write({**meta, "table": "aside", "of": meta["table"]}, aside)
+            self._pass.report.aside += aside.num_rows
+            words = words[~doubtful]
+        if len(words):
+            meta, table = segment_table(header, words, fills=fills)
+            self._pass.write(meta, table)
+            self._pass.report.rows += table.num_rows
+
+    def _give_up(self, left: LeftSegment, generation: int, gone: bool) -> None:
+        """Mark a live writer's segment as sealed, so that it is used again; unlink one that nobody will use."""
+        fd = open_regular(left.path, os.O_RDWR)
+        try:
+            head = layout.HEAD.unpack(pread(fd, layout.HEAD.size, 0))
+            if head[3] != generation:
+                self._pass.report.problems.append(f"{left.path} was recycled before it was sealed")
+                return
+            if not gone and head[7] == layout.LEFT:
+                os.lseek(fd, layout.STATE_AT, os.SEEK_SET)
+                os.write(fd, layout.WORD.pack(layout.SEALED))
+                return
+        finally:
+            os.close(fd)
+        if gone or head[7] == layout.DROPPED:
+            unlink(left.path)
+
+
+class _Columns:
+    """The rows of several segments, turned into columns bit by bit while they are in the processor's cache.
+
+    Args:
+      most_bytes: of all segments together.
+    Attributes:
+      n: how many rows there are.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._cells = np.zeros((0, 0), dtype=np.int64)
+        self.n = 0
+
+    def add(self, words: NDArray) -> None:
+        """More rows, as [rows, words]."""
+        width = words.shape[1]
+        if not self.n:
+            self._cells = np.empty((width, self._most_bytes // (8 * width) + 1), dtype=np.int64)
+        step = max(16, _TURNED_BYTES // (8 * width))
+        for start in range(0, len(words), step):
+            some = words[start : start + step]
+            self._cells[:, self.n : self.n + len(some)] = some.T
+            self.n += len(some)
+
+    def words(self) -> NDArray:
+        """All of them as [rows, words], each column in one stretch of memory."""
+        return self._cells[:, : self.n].T
+
+
+class LeftSegment:
+    """A segment that its writer has left; its rows are only in memory while they are written.
+
+    Attributes:
+      path, size: where it is, and its bytes.
+      generation: as it was when it was looked at.
+      first_seq: the number of its first row, 0 if it has none; segments of a stream are in order by it.
+    """
+
+    __slots__ = ("first_seq", "generation", "path", "size")
+
+    def __init__(self, path: str, size: int, generation: int, first_seq: int) -> None:
+        self.path, self.size, self.generation, self.first_seq = path, size, generation, first_seq
+
+    @classmethod
+    def look(cls, path: str, gone: bool, in_use: bool = False) -> LeftSegment | None:
+        """None if its writer has not left it (and not `in_use`), or it is sealed: then it goes, if its writer has."""
+        fd = open_regular(path)
+        try:
+            data = pread(fd, layout.HEAD.size, 0)
+            if len(data) < layout.HEAD.size or not any(data):
+                if gone and not any(pread(fd, layout.LARGEST_SEGMENT_BYTES * 2, 0)):
+                    unlink(path)  # it was never begun
+                    return None
+                return cls(path, 0, 0, 0) if gone else None
+            magic, _, header_size, generation, first_seq, words, _, state, *_ = layout.HEAD.unpack(data)
+            if magic != layout.SEGMENT_MAGIC:
+                return cls(path, 0, 0, 0)  # comes first in its stream, and `load` says what is wrong
+            if gone and (state == layout.SEALED or generation % 2):
+                unlink(path)  # its rows are sealed; if its writer died while recycling it, new ones had not come
+            if state == layout.SEALED or generation % 2 or (state == layout.ACTIVE and not gone and not in_use):
+                return None
+            return cls(path, os.fstat(fd).st_size, generation, _first_row(fd, header_size, words, first_seq))
+        finally:
+            os.close(fd)
+
+    def load(self) -> tuple[layout.SegmentHeader, NDArray, int, int]:
+        """(header, rows, how many were implausible, generation).
+
+        Raises:
+          Damaged: the segment is, or was recycled just now.
+        """
+        with Segment(self.path) as segment:
+            generation, first_seq, _ = segment.head()
+            data = segment.all_rows()
+            if generation % 2 or segment.head()[0] != generation:
+                raise Damaged(f"{self.path} changed while it was being sealed")
+            words, odd = committed_words(segment.header, data, first_seq)
+            return segment.header, words, odd, generation
+
+
+def _first_row(fd: int, header_size: int, words: int, first_seq: int) -> int:
+    """The number of the first committed row of a segment; 0 if there is none."""
+    width = 8 * max(1, min(words, 1 << 20))
+    offset = header_size
+    while True:
+        data = pread(fd, width * max(1, 65536 // width), offset)
+        row = 0
+        for end in range(width, len(data) + 1, width):
+            row = layout.WORD.unpack_from(data, end - 8)[0]
+            if row >= max(1, first_seq):
+                return int(row)
+        if len(data) < width * max(1, 65536 // width):
+            return 0
+        offset += len(data)

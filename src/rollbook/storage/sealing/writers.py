@@ -1,0 +1,43 @@
+"""The journal of each writer in turn: its segments, then its frame files."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from rollbook.journal.files import names_in
+from rollbook.journal.liveness import is_alive, same_place
+from rollbook.journal.writers import WriterInfo, list_writers
+from rollbook.storage.sealing.frames import FrameSealing
+from rollbook.storage.sealing.one_pass import SealedRanges, SealPass, SealReport
+from rollbook.storage.sealing.segments import SegmentSealing
+
+__all__ = ["may_seal", "seal_writers"]
+
+
+def seal_writers(
+    run: str, report: SealReport, *, take_over: bool, only: Collection[str] | None = None, but: Collection[str] = ()
+) -> SealedRanges:
+    """Of each writer segments first: once the late values are in their rows, the frames that brought them may go.
+
+    Args:
+      take_over: also writers that cannot be judged from here.
+      only, but: ids of the writers to seal, None for all; and of those that others have sealed.
+    """
+    at_hand = SealPass(run, report, only)
+    segments, frames = SegmentSealing(at_hand), FrameSealing(at_hand)
+    for info in list_writers(run):
+        if (only is None or info.id in only) and info.id not in but:
+            gone = may_seal(info, take_over)
+            if gone is not None:
+                names = names_in(info.folder)
+                segments.seal(info, names, gone)
+                frames.seal(info, names, gone)
+    return at_hand.sealed
+
+
+def may_seal(info: WriterInfo, take_over: bool) -> bool | None:
+    """Whether a writer is gone, so that all of its files can be sealed; None if it is not for us to seal it."""
+    is_dead = is_alive(info.about) is False
+    if not (take_over or is_dead or same_place(info.about)):
+        return None
+    return take_over or is_dead or info.closed is not None

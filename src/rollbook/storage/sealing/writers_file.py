@@ -1,0 +1,98 @@
+"""data/writers.parquet: which run each writer belongs to, for programs that read many runs without rollbook.
+
+Every sealed row names its writer, and no two runs have one of the same name: a left join on `writer` puts the run
+beside each row. One row a writer, the same columns in every run; the configuration is one text of JSON. What a person
+may change (name, group) stands there as it was at the last sealing; run.json has what is true now.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rollbook.ground import manifest
+from rollbook.ground.files import read_json
+from rollbook.journal.files import names_in
+from rollbook.storage.columns import from_numpy, strings
+from rollbook.storage.layout import PartName, data_folder, is_regular, part_folders, replace_file, table_names
+
+__all__ = ["FILE", "write_writers_file"]
+
+FILE = "writers.parquet"
+
+_SCHEMA = pa.schema(
+    [
+        ("writer", pa.string()), ("project", pa.string()), ("run", pa.string()), ("run_name", pa.string()),
+        ("run_seed", pa.int64()), ("run_group", pa.string()), ("config", pa.string()),
+    ]
+)  # fmt: skip
+
+
+def write_writers_file(run: str) -> None:
+    """Bring the file up to date with run.json, the journal and the sealed parts.
+
+    Raises:
+      OSError: the disk is full.
+    """
+    about = manifest.look(run)
+    seed = about.get("seed")
+    fields = {
+        "project": str(about.get("project") or ""),
+        "run": str(about.get("id") or ""),
+        "run_name": str(about.get("name") or ""),
+        "run_seed": seed if isinstance(seed, int) and abs(seed) < 2**63 else None,
+        "run_group": about.get("group"),
+        "config": json.dumps(about.get("config") or {}, default=repr, sort_keys=True),
+    }
+    writers = _writers(run, about)
+    n = len(writers)
+    columns = [strings(writers)]
+    for field in list(_SCHEMA)[1:]:
+        value = fields[field.name]
+        if value is None:
+            columns.append(pa.nulls(n, field.type))
+        elif isinstance(value, int):
+            columns.append(from_numpy(np.full(n, value, dtype=np.int64)))
+        else:
+            columns.append(strings([str(value)] * n))
+    rows = pa.Table.from_arrays(columns, schema=_SCHEMA)
+    path = os.path.join(data_folder(run), FILE)
+    if _holds(path, rows):
+        return
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    temporary = f"{path}.{os.getpid()}.tmp"
+    try:
+        pq.write_table(rows, temporary, compression="zstd", store_schema=False)
+        replace_file(temporary, path)
+    finally:
+        if os.path.lexists(temporary):
+            os.unlink(temporary)
+
+
+def _writers(run: str, about: dict[str, object]) -> list[str]:
+    """All that wrote, or have rows in a sealed part."""
+    data = data_folder(run)
+    names = {*names_in(os.path.join(data, "journal")), *read_json(os.path.join(data, "writers.json"))}
+    attempts = about.get("attempts")
+    for entry in attempts if isinstance(attempts, list) else ():
+        if entry.get("writer"):
+            names.add(str(entry["writer"]))
+    for table in table_names(run):
+        for folder in part_folders(run, table):
+            parts = (PartName.parse(name) for name in names_in(folder))
+            names.update(part.writer for part in parts if part is not None and part.kind != "merged")
+    return sorted(names)
+
+
+def _holds(path: str, rows: pa.Table) -> bool:
+    try:
+        if not is_regular(path):
+            return False
+        with pq.ParquetFile(path) as file:  # `read_table` loads pyarrow.dataset, and that pandas in some versions
+            return bool(file.read().equals(rows))
+    except (OSError, pa.ArrowException):
+        return False

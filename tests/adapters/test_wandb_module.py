@@ -1,0 +1,235 @@
+"""`import rollbook.wandb as wandb`: programs that log to wandb record with rollbook."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import rollbook.wandb as wandb
+
+import rollbook
+from waiting import PATIENCE
+
+
+@pytest.fixture(autouse=True)
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    for name in [name for name in os.environ if name.startswith("WANDB_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("ROLLBOOK_DIR", str(tmp_path / "runs"))
+    yield tmp_path / "runs"
+    wandb.teardown()
+
+
+def book(root: Path, **which: Any) -> rollbook.Book:
+    return rollbook.open(root).one(**which)
+
+
+def test_what_a_program_tells_wandb_of_its_run_is_what_the_run_says(root: Path) -> None:
+    run = wandb.init(
+        entity="lab", project="study", name="ppo", group="g", job_type="train", tags=["a", "b"], notes="hello",
+        config={"lr": 3e-4, "seed": 7},
+    )  # fmt: skip
+    assert wandb.run is run
+    assert (run.project, run.name, run.group, run.job_type, run.tags, run.notes, run.entity) == (
+        "study", "ppo", "g", "train", ("a", "b"), "hello", "lab",
+    )  # fmt: skip
+    assert wandb.config.lr == wandb.config["lr"] == 3e-4
+    wandb.config.update({"late": 1})
+    wandb.finish()
+    assert wandb.run is None
+    kept = book(root)
+    assert (kept.project, kept.name, kept.group, kept.seed, kept.tags) == ("study", "ppo", "g", 7, ["a", "b"])
+    assert kept.config == {"lr": 3e-4, "seed": 7, "late": 1}
+    assert kept.status == "finished"
+
+
+def test_rows_count_themselves_and_a_late_step_is_kept(root: Path) -> None:
+    wandb.init(project="p")
+    for n in range(4):
+        wandb.log({"loss": n / 2, "global_step": 10 * n})
+    wandb.log({"a": 1.0}, commit=False)
+    wandb.log({"b": 2.0})
+    wandb.log({"late": 5.0}, step=2)
+    wandb.log({"far": 6.0}, step=100)
+    wandb.log({"next": 7.0})
+    wandb.finish()
+    kept = book(root)
+
+    def steps(key: str) -> list[int]:
+        return list(kept.metrics([key], x="step")["step"].to_pylist())
+
+    assert steps("loss") == [0, 1, 2, 3]
+    assert kept.metrics(["loss"], x="env_step")["env_step"].to_pylist() == [0, 10, 20, 30]
+    assert [steps(key) for key in ("a", "b", "late", "far", "next")] == [[4], [4], [2], [100], [100]]
+
+
+def test_nested_values_are_joined_with_dots_and_every_kind_finds_its_place(root: Path, tmp_path: Path) -> None:
+    wandb.init(project="p")
+    picture = np.zeros((8, 6, 3), np.uint8)
+    wandb.log(
+        {
+            "nested": {"x": {"y": 1}, "z": 2.5}, "flag": True, "word": "text",
+            "h": wandb.Histogram(np.arange(10.0)),
+            "made": wandb.Histogram(np_histogram=np.histogram(np.arange(10.0), 5)),
+            "img": wandb.Image(picture, caption="c"),
+            "rows": wandb.Table(columns=["a", "b"], data=[[1, "x"], [2, "y"]]), "page": wandb.Html("<b>hi</b>"),
+            "film": wandb.Video(np.zeros((4, 3, 16, 16), np.uint8), fps=4),
+            "many": [wandb.Image(picture), wandb.Image(picture)],
+        }
+    )  # fmt: skip
+    wandb.finish()
+    kept = book(root)
+    assert kept.metrics(["nested.x.y"])["nested.x.y"].to_pylist() == [1]
+    assert kept.metrics(["nested.z"])["nested.z"].to_pylist() == [2.5]
+    assert kept.table("histograms")["key"].to_pylist() == ["h", "made"]
+    assert sorted(kept.table("media")["key"].to_pylist()) == ["film", "img", "many/0", "many/1"]
+    assert kept.table("rows").select(["a", "b"]).to_pylist() == [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]
+    texts = dict(zip(kept.table("text")["key"].to_pylist(), kept.table("text")["text"].to_pylist(), strict=True))
+    assert (texts["word"], texts["page"], texts["img/caption"]) == ("text", "<b>hi</b>", "c")
+
+
+def test_what_has_no_place_is_counted_and_said_and_nothing_else_is_lost(root: Path) -> None:
+    run = wandb.init(project="p")
+    with pytest.warns(rollbook.errors.RollbookWarning, match="Molecule"):  # type: ignore[attr-defined]
+        wandb.log({"a": 1.0, "m": wandb.Molecule(object())})
+    assert run.rollbook is not None
+    assert run.rollbook.bill()["drops"] == {"wandb_not_kept": 1}
+    wandb.finish()
+    assert book(root).metrics(["a"]).num_rows == 1
+
+
+def test_summaries_are_what_was_logged_last_what_was_written_and_what_define_metric_asked_for(root: Path) -> None:
+    wandb.init(project="p")
+    wandb.define_metric("eval/*", step_metric="eval/iter", summary="max,mean")
+    wandb.define_metric("loss", summary="min")
+    for n in (3.0, 9.0, 6.0):
+        wandb.log({"eval/return": n, "loss": n})
+    wandb.summary["note"] = "x"
+    assert wandb.summary["eval/return"] == 6.0
+    wandb.finish()
+    assert book(root).info["summary"] == {"eval/return.max": 9.0, "eval/return.mean": 6.0, "loss.min": 3.0, "note": "x"}
+
+
+def test_a_disabled_run_takes_everything_and_keeps_nothing(root: Path) -> None:
+    run = wandb.init(project="p", mode="disabled", config={"lr": 1})
+    wandb.log({"a": 1.0, "h": wandb.Histogram([1.0])})
+    wandb.alert("title")
+    assert run.disabled
+    assert wandb.config.lr == 1
+    wandb.finish()
+    assert not root.exists()
+
+
+def test_a_second_init_gives_the_open_run_unless_reinit_says_otherwise(root: Path) -> None:
+    first = wandb.init(project="p", name="one")
+    assert wandb.init(project="p", name="two") is first
+    second = wandb.init(project="p", name="two", reinit=True)
+    assert second is not first
+    third = wandb.init(project="p", name="three", reinit="create_new")
+    assert wandb.run is third
+    third.finish()
+    assert wandb.run is second
+    wandb.teardown()
+    assert {b.name: b.status for b in rollbook.open(root)} == dict.fromkeys(("one", "two", "three"), "finished")
+
+
+def test_an_id_that_exists_goes_on_and_its_counter_too(root: Path) -> None:
+    wandb.init(project="p", name="n", id="abc12345")
+    for n in range(3):
+        wandb.log({"a": float(n)})
+    wandb.finish()
+    again = wandb.init(project="p", name="n", id="abc12345", resume="must")
+    assert again.resumed
+    assert again.step == 3
+    wandb.log({"a": 3.0})
+    wandb.finish()
+    assert book(root).metrics(["a"], x="step")["step"].to_pylist() == [0, 1, 2, 3]
+    with pytest.raises(wandb.UsageError, match="must"):
+        wandb.init(project="p", name="n", id="never123", resume="must")
+
+
+def test_files_stay_inside_of_the_run(root: Path, tmp_path: Path) -> None:
+    run = wandb.init(project="p")
+    file = tmp_path / "model.pt"
+    file.write_bytes(b"weights")
+    wandb.save(str(file))
+    artifact = wandb.Artifact("model", type="model")
+    artifact.add_file(str(file), name="../../../escape.pt")
+    artifact.add_file(str(file))
+    with pytest.warns(rollbook.errors.RollbookWarning, match="escape"):  # type: ignore[attr-defined]
+        run.log_artifact(artifact)
+    assert (Path(run.dir) / "model.pt").read_bytes() == b"weights"
+    assert (Path(run.dir) / "artifacts" / "model" / "model.pt").read_bytes() == b"weights"
+    assert not list(tmp_path.rglob("escape.pt"))
+
+
+def test_an_exception_ends_the_run_crashed_and_an_exit_code_too(root: Path) -> None:
+    with pytest.raises(ZeroDivisionError), wandb.init(project="p", name="raises"):
+        _ = 1 / 0
+    wandb.init(project="p", name="code")
+    wandb.finish(exit_code=3)
+    assert {b.name: b.status for b in rollbook.open(root)} == {"raises": "crashed", "code": "crashed"}
+
+
+def test_the_api_finds_runs_by_filters_and_gives_their_history(root: Path) -> None:
+    for lr in (0.1, 0.01):
+        wandb.init(project="study", config={"lr": lr, "net": {"size": 8}}, group=f"lr{lr}", reinit=True)
+        for n in range(5):
+            wandb.log({"loss": lr * n})
+            wandb.log({"other": 1.0}, commit=False)
+        wandb.finish()
+    api = wandb.Api()
+    (run,) = api.runs("lab/study", filters={"config.lr": {"$lt": 0.05}, "$or": [{"state": "finished"}, {"group": "x"}]})
+    assert run.group == "lr0.01"
+    assert [row["loss"] for row in run.scan_history(keys=["loss"])] == [0.01 * n for n in range(5)]
+    assert run.summary["loss"] == 0.04
+    assert api.run(f"lab/study/{run.id}").config == {"lr": 0.01, "net": {"size": 8}}
+    assert len(api.runs("study", order="-created_at")) == 2
+    with pytest.raises(wandb.CommError, match="no such run"):
+        api.run("lab/study/nonsense")
+
+
+def test_a_sweep_runs_each_trial_of_its_grid_as_a_run_of_one_group(root: Path) -> None:
+    def train() -> None:
+        with wandb.init():
+            wandb.log({"score": wandb.config.lr * wandb.config.size})
+            if wandb.config.size == 2:
+                raise RuntimeError("this one fails")
+
+    about = {"method": "grid", "parameters": {"lr": {"values": [1, 2]}, "size": {"min": 1, "max": 2}}}
+    wandb.agent(wandb.sweep(about, project="search"), train)
+    runs = rollbook.open(root)
+    assert sorted((b.config["lr"], b.config["size"], b.status) for b in runs) == [
+        (1, 1, "finished"), (1, 2, "crashed"), (2, 1, "finished"), (2, 2, "crashed"),
+    ]  # fmt: skip
+    assert len({b.group for b in runs}) == 1
+    with pytest.raises(wandb.UsageError, match="min and max"):
+        wandb.sweep({"method": "random", "parameters": {"lr": {"min": 0.1}}})
+
+
+PROGRAM = """
+import subprocess, sys
+import wandb
+from wandb.sdk.wandb_run import Run
+assert wandb.__name__ == "rollbook.adapters.wandb" and issubclass(type(wandb.init(project="hooked")), Run)
+wandb.log({"a": 1.0})
+wandb.finish()
+if len(sys.argv) > 1:
+    subprocess.run([sys.executable, __file__], check=True)
+"""
+
+
+def test_rollbook_run_records_a_program_and_its_children_without_a_change_to_it(root: Path, tmp_path: Path) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(PROGRAM.replace("from wandb.sdk.wandb_run import Run", "Run = wandb.sdk.wandb_run.Run"))
+    command = [sys.executable, "-m", "rollbook", "run", str(program), "with a child", "--wandb", "replace"]
+    subprocess.run(command, check=True, timeout=PATIENCE, env={**os.environ, "ROLLBOOK_DIR": str(root)})
+    runs = rollbook.open(root)
+    assert [b.project for b in runs] == ["hooked", "hooked"]
+    assert all(b.metrics(["a"]).num_rows == 1 for b in runs)

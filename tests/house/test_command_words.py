@@ -1,0 +1,269 @@
+"""Every command takes its runs by the same words: a folder, a project, a name, an id, `last`."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click import Context
+from click.testing import CliRunner, Result
+
+import rollbook
+from rollbook.cli.app import app
+from rollbook.errors import RunNotFound
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """p/old has a bit of everything, p/new rows alone, and q/bare, the newest of all, has nothing."""
+    root = tmp_path_factory.mktemp("words") / "runs"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("ROLLBOOK_RUN_ID", raising=False)
+        with rollbook.init("p", "old", dir=root, sinks=[], keeper="inline", run_id="aaaaaaaa", config={"lr": 1}) as run:
+            for step in range(3):
+                with run.timer("collect"):
+                    run.log({"train/return": float(step)}, env_step=step)
+            run.log_episode(return_=3.0, length=3, env_step=2)
+            run.log_samples(["a", "b"], reward=[0.2, 0.9])
+            run.save_checkpoint({"w": 1}, score=1.0)
+        with rollbook.init("p", "new", dir=root, sinks=[], keeper="inline", run_id="bbbbbbbb", config={"lr": 2}) as run:
+            run.log({"loss": 1.0}, env_step=1)
+        rollbook.init("q", "bare", dir=root, sinks=[], keeper="inline", run_id="cccccccc").finish()
+    return root
+
+
+@pytest.fixture
+def here(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Beside the folder of all runs."""
+    monkeypatch.chdir(root.parent)
+    monkeypatch.delenv("ROLLBOOK_DIR", raising=False)
+    return root.parent
+
+
+def call(*words: str) -> Result:
+    done = CliRunner().invoke(app, list(words))
+    assert done.exception is None or isinstance(done.exception, SystemExit), (words, done.exception)
+    return done
+
+
+OLD, NEW, BARE = "aaaaaaaa", "bbbbbbbb", "cccccccc"
+WAYS: dict[str, list[str]] = {  # what is meant, the newest first
+    "last": [BARE, NEW, OLD],
+    "runs": [BARE, NEW, OLD],
+    "./runs": [BARE, NEW, OLD],
+    ".": [BARE, NEW, OLD],
+    "p": [NEW, OLD],
+    "runs/p": [NEW, OLD],
+    "runs/p/": [NEW, OLD],
+    "p/old": [OLD],
+    "old": [OLD],
+    f"old-{OLD}": [OLD],
+    OLD: [OLD],
+    f"runs/p/old-{OLD}": [OLD],
+    f"runs/p/old-{OLD}/": [OLD],
+    f"{{}}/runs/p/old-{OLD}": [OLD],
+    "q": [BARE],
+    "bare": [BARE],
+}
+
+ONE: dict[str, tuple[list[str], tuple[str, ...]]] = {  # command -> its other words, the runs that have what it shows
+    "show": (["--json"], (OLD, NEW, BARE)),
+    "tail": (["--json"], (OLD, NEW)),
+    "watch": (["--once"], (OLD, NEW, BARE)),
+    "wait": (["--until", 'status != "running"', "--json"], (OLD, NEW, BARE)),
+    "episodes": (["--json"], (OLD,)),
+    "samples": (["--json"], (OLD,)),
+    "checkpoints": (["--json"], (OLD,)),
+    "timings": (["--json"], (OLD,)),
+    "export": (["--table", "episodes", "--to", "jsonl"], (OLD,)),
+    "sql": (["select 1 as one", "--json"], (OLD, NEW, BARE)),
+    "verify": (["--json"], (OLD, NEW, BARE)),
+    "seal": ([], (OLD, NEW, BARE)),
+    "forward": (["--to", "memory"], (OLD, NEW, BARE)),
+    "repair": (["--json"], (OLD, NEW, BARE)),
+    "play": (["--no-open"], ()),
+    "push": ([], ()),
+    "sync": ([], ()),
+    "join": ([], ()),
+}
+SEVERAL: dict[str, list[str]] = {
+    "ls": ["--json"],
+    "plot": ["--key", "train/return", "--text"],
+    "compare": ["--metric", "train/return", "--by", "name", "--json"],
+    "diff": ["--json"],
+    "alerts": ["--json"],
+    "report": ["-o", "report.html"],
+    "ui": [],
+}
+NONE = {"mcp", "demo", "import", "pull", "catalogue", "views", "run"}
+"""They take no run: a place, a file, a program, or nothing."""
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_command_about_one_run_takes_the_newest_that_has_something_to_show(
+    way: str, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rollbook.cli import find
+
+    word, meant = way.format(here), WAYS[way]
+    taken: list[str] = []
+    plain = find._newest
+
+    def newest(*arguments: Any) -> Any:
+        book = plain(*arguments)
+        taken.append(book.id)
+        return book
+
+    monkeypatch.setattr(find, "_newest", newest)
+    for command, (more, having) in ONE.items():
+        if command in ("push", "sync", "join", "play", "forward", "seal", "repair"):
+            continue  # they find it by the same function as those above, and do more than look
+        taken.clear()
+        done = call(command, word, *more)
+        expected = next((run for run in meant if run in having), meant[0])
+        assert done.exit_code == 0, (command, done.output)
+        if os.sep in word.rstrip("/") and len(meant) == 1:
+            assert find.find_book(word, "runs").id == expected
+        else:
+            assert taken == [expected], command
+            assert (f"{expected}, the newest run that has" in done.stderr) == (expected != meant[0]), command
+        assert find.find_folder(word, "runs").endswith(meant[0])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_command_about_several_runs_takes_all_that_are_meant(way: str, here: Path, tmp_path: Path) -> None:
+    from rollbook.cli.ui import _places_of
+    from rollbook.server.catalogue import Catalogue
+
+    word, meant = way.format(here), WAYS[way][:1] if way == "last" else WAYS[way]
+    assert [row["id"] for row in json.loads(call("ls", word, "--json").stdout)] == meant
+    places = _places_of(word, "runs")
+    catalogue = Catalogue(places)
+    catalogue.refresh()
+    assert {str(row.about["id"]) for row in catalogue.snapshot(60).rows.values()} == set(meant)
+    drawn = call("plot", word, "--key", "train/return")
+    assert drawn.exit_code == (0 if OLD in meant or way == "last" else 1), drawn.output
+    assert call("report", word, "-o", str(tmp_path / "report.html")).exit_code == 0
+    if len(meant) > 1:
+        assert call("diff", word, "--json").exit_code == 0
+
+
+def test_every_command_is_one_of_these() -> None:
+    assert {*ONE, *SEVERAL, *NONE} == set(app.list_commands(Context(app)))
+
+
+def test_commands_that_only_read_take_the_last_run_if_none_is_named(here: Path) -> None:
+    for command in ("show", "tail", "episodes", "samples", "checkpoints", "timings", "export"):
+        assert call(command).exit_code == 0, command
+    assert json.loads(call("sql", "select count(*) as n from metrics", "--json").stdout)[0]["n"] == 0
+    for command in ("seal", "repair", "forward", "push", "sync", "verify"):
+        assert call(command).exit_code == 2, command
+
+
+def test_a_word_of_no_run_is_an_error_that_names_the_nearest(here: Path) -> None:
+    for command, (more, _having) in {**ONE, **{name: (more, ()) for name, more in SEVERAL.items()}}.items():
+        words = [command, "runs/p", "p/odl"] if command == "join" else [command, "p/odl", *more]
+        done = call(*words)
+        assert done.exit_code == 1, command
+        assert "Did you mean 'p/old'?" in done.stderr, command
+
+
+def test_a_run_that_its_owner_called_last_is_that_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ROLLBOOK_RUN_ID", raising=False)
+    for name in ("last", "newer"):
+        rollbook.init("p", name, dir=tmp_path, sinks=[], keeper="inline").finish()
+    from rollbook.cli.find import find_book, find_runs
+
+    assert find_book("last", str(tmp_path)).name == "last"
+    assert [book.name for book in find_runs("last", str(tmp_path))] == ["last"]
+
+
+def test_a_run_whose_run_json_is_gone_is_found_by_every_word_for_it(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rollbook.cli.find import find_folder
+
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(root, tmp_path / "runs")
+    (tmp_path / "runs" / "p" / f"old-{OLD}" / "run.json").unlink()
+    for word in (f"runs/p/old-{OLD}", f"old-{OLD}", OLD, "old", "p/old"):
+        assert Path(find_folder(word, "runs")).name == f"old-{OLD}", word
+        assert "no run.json" in call("verify", word).stdout
+    with pytest.raises(RunNotFound):
+        find_folder("older", "runs")
+
+
+FOREIGN = {
+    "csv": ("ppo/results of mine.csv", b"time/total_timesteps,train/loss\n2048,0.5\n"),
+}
+"""Files that an importer reads, but that are not opened by their names: any table may be called so."""
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+@pytest.mark.parametrize("command", ["ls", "plot", "compare", "diff", "report", "show", "tail", "ui", "timings"])
+def test_a_folder_of_what_another_tool_wrote_names_it_and_how_to_bring_it_in(
+    command: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, content = FOREIGN[name]
+    (tmp_path / "my logs" / path).parent.mkdir(parents=True)
+    (tmp_path / "my logs" / path).write_bytes(content)
+    module = importlib.import_module("rollbook.cli.ui")
+    monkeypatch.setattr(module, "page_is_ready", lambda: False)
+
+    class Served:
+        settings = None
+        address = "http://there/"
+
+        def run(self) -> None:
+            return None
+
+    monkeypatch.setattr(module, "_server", lambda settings, anew: Served())
+    for words, where in (([f"{tmp_path}/my logs"], tmp_path), ([], tmp_path / "my logs" / Path(path).parent)):
+        monkeypatch.chdir(where)
+        done = call(command, *words)
+        assert f"({name})" in done.stderr, (words, done.output)
+        assert "rollbook import " + (f"'{tmp_path}/my logs'" if words else ".") in done.stderr
+        assert done.stdout == ""
+
+
+@pytest.mark.parametrize("columns", ["30", "80"])
+def test_what_a_command_advises_to_add_is_an_option_that_it_has(
+    columns: str, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    for command, more in {**{name: more for name, (more, _) in ONE.items()}, **SEVERAL}.items():
+        if command in ("push", "sync", "join", "play", "forward", "ui", "watch", "repair", "seal"):
+            continue  # they print no table
+        parser = app.get_command(Context(app), command)
+        assert parser is not None
+        options = {word for parameter in parser.params for word in parameter.opts} | {"--help"}
+        words = "p" if command in SEVERAL else "p/old"
+        done = call(command, words, *(word for word in more if word not in ("--json", "--csv")))
+        advised = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", done.output.partition("rollbook ")[0]))
+        assert advised <= options, (command, advised - options)
+
+
+def test_what_people_look_for_as_an_option_is_named_as_a_command(here: Path) -> None:
+    for option in ("--timings", "--episodes", "--checkpoints"):
+        done = call("show", "last", option)
+        assert done.exit_code == 2
+        assert f"rollbook {option[2:]}" in done.stderr
+
+
+def test_what_is_missing_in_a_question_is_named_with_what_there_is(here: Path) -> None:
+    done = call("compare", "p")
+    assert done.exit_code == 2
+    assert "loss" in done.stderr
+    assert "config.lr" in done.stderr
+    done = call("plot", "p", "--key", "train/retrun")
+    assert "train/return" in done.stderr
+    assert "-o" not in done.stderr
+    assert call("plot", "p", "--key", "train/return").exit_code == 0
+    assert call("import").exit_code == 2
+    assert "tensorboard" in call("import", "--formats").stdout

@@ -1,0 +1,87 @@
+"""Every object that a user can hold prints itself in a screenful, and says what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rollbook
+from rollbook import stats
+
+POINTS = 5_000
+LONG = "a" * 50
+
+
+@pytest.fixture(scope="module")
+def held(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the verbs of the reading and the writing end return, over runs with long rows and long names."""
+    root = tmp_path_factory.mktemp("held")
+    rng = np.random.default_rng(0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("ROLLBOOK_RUN_ID", raising=False)
+        for algo in range(3):
+            for seed in range(4):
+                config = {"algo": f"{algo}-{LONG}", "many": list(range(100))}
+                with rollbook.init("p", LONG, seed=seed, dir=root, sinks=[], keeper="inline", config=config) as run:
+                    steps = np.arange(POINTS)
+                    run.log_many({"test/return": rng.normal(algo, 1, POINTS), f"{LONG}/x": steps * 1.0}, env_step=steps)
+                    run.log_episode(return_=1.0, length=3, env_step=1)
+                    with run.timer("collect"):
+                        checkpoint = run.save_checkpoint({"w": 1}, score=1.0)
+    runs = rollbook.open(root)
+    book = runs[0]
+    curves = runs.curves("test/return", by="config.algo", x="env_step")
+    scores = rng.normal(0, 1, (8, 3))
+    return {
+        "run": run, "scope": run.scope("train"), "checkpoint": checkpoint, "timer": run.timer("x"),
+        "runs": runs, "book": book, "saved": book.checkpoint("best"), "episode": book.episode("last"),
+        "series": book.series("test/return"), "reduced": book.series("test/return", points=100),
+        "picture": book.plot("test/return"), "curves": curves, "reached": curves.reached(),
+        "compare": runs.compare("test/return", by="config.algo"),
+        "plan": runs.compare("test/return", by="config.algo", plan="p", floor=0.0),
+        "tasks": runs.compare("test/return", by="config.algo", task="seed"),
+        "diff": runs.diff(), "diff by": runs.diff("test/return"), "answers": runs.map(lambda book: book.id),
+        "interval": stats.iqm_interval(scores) if hasattr(stats, "iqm_interval") else None,
+        "siblings": rollbook.siblings(2, project="p", dir=root, sinks=[], keeper="inline"),
+    }  # fmt: skip
+
+
+def ours(value: object, depth: int = 0) -> Iterator[Any]:
+    """An object of rollbook's and those of rollbook's inside of it."""
+    if type(value).__module__.startswith("rollbook"):
+        yield value
+    if depth > 4:
+        return
+    if isinstance(value, (list, tuple)):
+        inside: list[object] = list(value)[:5]
+    elif isinstance(value, dict):
+        inside = list(value.values())[:5]
+    else:
+        inside = [getattr(value, name) for name in getattr(type(value), "__dataclass_fields__", ())]
+    for part in inside:
+        yield from ours(part, depth + 1)
+
+
+def test_what_a_user_holds_prints_in_a_screenful(held: dict[str, Any]) -> None:
+    kinds = set()
+    for name, thing in held.items():
+        for value in ours(thing):
+            kinds.add(type(value).__name__)
+            for text in (repr(value), str(value)):
+                lines = text.splitlines()
+                assert 1 <= len(lines) <= 40, (name, type(value))
+                assert max(map(len, lines)) <= 250 if len(lines) == 1 else max(map(len, lines)) <= 100, (name, text)
+                assert " object at 0x" not in text, (name, text)
+                assert "array(" not in text, (name, text)
+    assert {"Comparison", "Curves", "GroupCurve", "Band", "Aligned", "Group", "Pair", "Interval", "Series"} <= kinds
+    for run in held["siblings"].runs:
+        run.finish()
+
+
+def test_a_comparison_prints_its_sentences(held: dict[str, Any]) -> None:
+    text = " ".join(str(held["compare"]).split())
+    for sentence in held["compare"].sentences()[:2]:
+        assert " ".join(sentence.split())[:60] in text

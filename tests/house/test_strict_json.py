@@ -1,0 +1,129 @@
+"""What every command prints as JSON is JSON for every parser, whatever stands in the run."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click import Context
+from click.testing import CliRunner
+
+import rollbook
+from rollbook.cli.app import app
+from rollbook.ground.texts import json_text
+
+BIG = 2**63
+ODD: dict[str, Any] = {
+    "nan": math.nan, "inf": math.inf, "minus": -math.inf, "big": BIG, "huge": 10**400, "small": -(2**63) - 1,
+    "bytes": b"a\xff\x00", "text": "caf\u00e9 \x1b[2J", "tuple": (math.inf,),
+    "nested": {"nan": [math.nan, {"inf": math.inf}]}, "numpy": np.float32("nan"),
+    "\u00fc": np.int64(3), "set": {1}, "none": None, "true": True, "float": 0.1,
+}  # fmt: skip
+
+
+def strict(text: str) -> Any:
+    """What a parser of another language sees, which knows no NaN, no integer beyond 64 bits and no half characters."""
+
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{word} is no JSON")
+
+    def integer(digits: str) -> int:
+        assert -(2**63) <= int(digits) < 2**63, f"{digits} has more than 64 bits"
+        return int(digits)
+
+    value = json.loads(text, parse_constant=refuse, parse_int=integer)
+    json.dumps(value, ensure_ascii=False).encode()  # raises at half of a surrogate pair
+    return value
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs with odd values in configuration, summary, rows, samples, episodes, timings and checkpoints."""
+    root = tmp_path_factory.mktemp("runs")
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        patch.delenv("ROLLBOOK_RUN_ID", raising=False)
+        for seed in range(2):
+            with rollbook.init(
+                "p", "n", seed=seed, dir=root, sinks=[], keeper="inline", config={**ODD, "n": seed}
+            ) as run:
+                run.summary.update(ODD)
+                for step, value in enumerate((1.0, math.nan, math.inf, -math.inf, BIG, 2**64 + 1)):
+                    with run.timer("collect"):
+                        run.log({"a": value, "b": float(step)}, env_step=step)
+                run.log({"\ud800 odd": "half \ud800", "a": math.nan})
+                run.log_samples([b"\xff", "b"], reward=[math.nan, math.inf])
+                run.log_episode(return_=math.nan, length=BIG, info=ODD["nested"])
+                run.save_checkpoint({"w": 1}, score=math.inf)
+    return root
+
+
+EPISODE = ["episodes", "last", "--episode", "last"]
+QUERY = """
+    select 'nan'::double as a, 'inf'::double as b, 9223372036854775808::hugeint as c, '\\xFF'::blob as d, * from metrics
+"""
+COMMANDS = [
+    ["ls"], ["ls", "--columns", "config.nan,config.big,config.bytes", "--metric", "b=best"], ["show", "last"],
+    ["compare", "p", "--metric", "b", "--by", "config.n"], ["compare", "p", "--metric", "a", "--by", "config.n"],
+    ["diff", "p"], ["diff", "p", "--metric", "b"], ["tail", "last", "-n", "50"], ["episodes", "last"], EPISODE,
+    ["samples", "last"], ["samples", "last", "--unique"], ["checkpoints", "last", "--all"], ["timings", "last"],
+    ["sql", "last", QUERY], ["verify", "last"], ["repair", "last"],
+    ["wait", "last", "--until", 'last("a") > 0 or max("b") > 1'], ["alerts", "p"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_answer_is_strict_json(words: list[str], runs: Path) -> None:
+    done = CliRunner().invoke(app, [*words, "--dir", str(runs), "--json"])
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    if done.exit_code and words[0] == "compare":
+        assert done.stdout == ""
+        return  # nothing can be said of scores that are no numbers
+    assert done.exit_code == 0, done.output
+    for text in done.stdout.splitlines() if words[0] == "tail" else [done.stdout]:
+        strict(text)
+
+
+def test_every_command_that_prints_json_is_asked() -> None:
+    takes = set()
+    for name in app.list_commands(Context(app)):
+        command = app.get_command(Context(app), name)
+        assert command is not None
+        takes |= {name for parameter in command.params if "--json" in parameter.opts}
+    assert takes == {words[0] for words in COMMANDS}
+
+
+def test_what_is_no_number_is_said_in_one_way_everywhere(runs: Path) -> None:
+    def answer(*words: str) -> Any:
+        return strict(CliRunner().invoke(app, [*words, "--dir", str(runs), "--json"]).stdout)
+
+    shown = answer("show", "last")
+    for fields in (shown["config"], shown["summary"], answer("ls")[0]["config"]):
+        assert (fields["nan"], fields["inf"], fields["minus"]) == ("NaN", "Infinity", "-Infinity")
+        assert fields["nested"] == {"nan": ["NaN", {"inf": "Infinity"}]}
+        assert (fields["big"], fields["none"], fields["true"], fields["float"]) == (str(BIG), None, True, 0.1)
+    row = answer("sql", "last", QUERY)[0]
+    assert (row["a"], row["b"], row["c"], row["d"]) == ("NaN", "Infinity", str(BIG), "\\xff")
+    rows = CliRunner().invoke(app, ["tail", "last", "--dir", str(runs), "--json", "--keys", "^a$"]).stdout.splitlines()
+    values = [strict(line)["values"]["a"] for line in rows]
+    assert values[:4] == [1.0, "NaN", "Infinity", "-Infinity"]
+
+
+def test_an_export_to_json_lines_is_strict_too(runs: Path) -> None:
+    for table in ("metrics", "samples", "episodes", "checkpoints"):
+        words = ["export", "last", "--dir", str(runs), "--table", table, "--to", "jsonl"]
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == 0
+        assert [strict(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize(
+    "value", [math.nan, BIG, "\ud800", b"\xff", {math.nan: 1}, np.array([math.inf]), object(), {1}]
+)
+def test_any_value_has_a_form(value: object) -> None:
+    strict(json_text(value))

@@ -1,0 +1,80 @@
+"""A sealing child that dies is seen everywhere at once, with its reason; so is a package that does not load."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rollbook
+from rollbook.book.repair.doctor import repair, verify
+from rollbook.errors import RollbookWarning
+
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals"),
+    pytest.mark.usefixtures("real_sealing_children"),
+]
+
+DEATHS = {
+    "at its import": ("raise ImportError('pyarrow requires NumPy 2.0')", "pyarrow requires NumPy 2.0"),
+    "by the out-of-memory killer": ("import os; os.kill(os.getpid(), 9)", "SIGKILL, perhaps because memory ran out"),
+    "with a status": ("import os, sys; print('no room for it', file=sys.stderr, flush=True); os._exit(3)", "no room"),
+}
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    """A folder that stands before the installed packages."""
+    folder = tmp_path / "broken"
+    folder.mkdir()
+    return folder
+
+
+@pytest.mark.parametrize("how", DEATHS)
+def test_a_sealing_child_that_dies_is_in_the_warning_the_bill_run_json_problems_verify_and_show(
+    how: str, broken: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, reason = DEATHS[how]
+    (broken / "pyarrow.py").write_text(program)
+    monkeypatch.setenv("PYTHONPATH", f"{broken}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    run = rollbook.init("p", "n", dir=tmp_path / "runs", sinks=[], rules=(), keeper="inline")
+    run.log({"x": 1.0}, env_step=1)
+    with pytest.warns(RollbookWarning, match=reason):
+        run.finish()
+    monkeypatch.undo()
+    assert run.bill()["drops"] == {"seal_failures": 3}
+    assert reason in run.bill()["keeper"]["troubles"]["seal"]
+    (book,) = rollbook.open(tmp_path / "runs")
+    assert book.info["drops"] == {"seal_failures": 3}
+    assert book.metrics(["x"])["x"].to_pylist() == [1.0]
+    for problems in (book.problems(), verify(run.folder)):
+        (problem,) = problems
+        assert reason in problem
+        assert "repair" in problem
+    shown = subprocess.run(
+        [sys.executable, "-m", "rollbook", "show", str(run.folder)], capture_output=True, text=True, check=True
+    )
+    assert reason in shown.stderr
+    repair(run.folder)
+    (book,) = rollbook.open(tmp_path / "runs")
+    assert book.problems() == verify(run.folder) == []
+
+
+@pytest.mark.parametrize("package", ["numpy", "pyarrow"])
+def test_reading_with_a_package_that_does_not_load_says_what_was_asked_what_was_found_and_what_to_do(
+    package: str, broken: Path, tmp_path: Path
+) -> None:
+    (broken / f"{package}.py").write_text("raise ImportError('built for another numpy')")
+    with rollbook.init("p", "n", dir=tmp_path / "runs", sinks=[], rules=(), keeper="inline") as run:
+        run.log({"x": 1.0})
+    environment = {**os.environ, "PYTHONPATH": str(broken)}
+    reading = f"import rollbook; rollbook.open({str(tmp_path / 'runs')!r}).one().metrics()"
+    for command in (["-c", reading], ["-m", "rollbook", "verify", str(run.folder)]):
+        done = subprocess.run([sys.executable, *command], env=environment, capture_output=True, text=True, check=False)
+        last = done.stderr.strip().splitlines()[-1]
+        assert done.returncode == 1
+        for words in (f"need {package}", "built for another numpy", "pip install --upgrade rollbook"):
+            assert words in last

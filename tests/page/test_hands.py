@@ -1,0 +1,117 @@
+"""Each gesture and key of the help sheet does what the sheet promises, seen by the address it leads to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HASH = "() => location.hash"
+
+
+def middle(page: Any) -> tuple[float, float]:
+    """A place on the first chart, with curves around it."""
+    box = page.tab.locator(".slot.big .plotarea").first.bounding_box()
+    return box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.5
+
+
+def zoomed(page: Any, serve: Any, folder: Path) -> None:
+    page.open(serve(folder), "#/runs?z=200_900").drawn(3).settled()
+
+
+def drag(page: Any, by: float) -> None:
+    x, y = middle(page)
+    page.tab.mouse.move(x, y)
+    page.tab.mouse.down()
+    page.tab.mouse.move(x + by, y, steps=4)
+    page.tab.mouse.up()
+
+
+def turn_wheel(page: Any) -> None:
+    page.tab.mouse.move(*middle(page))
+    page.tab.keyboard.down("Control")
+    page.tab.mouse.wheel(0, -60)
+    page.tab.keyboard.up("Control")
+
+
+def pan(page: Any) -> None:
+    page.tab.keyboard.down("Shift")
+    drag(page, 60)
+    page.tab.keyboard.up("Shift")
+
+
+def press_on_chart(key: str) -> Any:
+    def act(page: Any) -> None:
+        page.tab.locator(".slot.big .plotarea").first.focus()
+        page.tab.keyboard.press(key)
+
+    return act
+
+
+def press(*keys: str) -> Any:
+    return lambda page: [page.tab.keyboard.press(key) for key in keys]
+
+
+def after(word: str, text: str = "") -> str:
+    """The word of the address stands there and contains `text`."""
+    return f"(new URLSearchParams(location.hash.split('?')[1] ?? '').get('{word}') ?? '-none-').includes('{text}')"
+
+
+MOVED = after("z") + " && !" + after("z", "200_900")
+WHOLE = "!location.hash.includes('z=')"
+CAUSE = after("cause") + " && location.hash.includes('cause=')"
+
+ACTS = {
+    "click": (lambda page: page.tab.mouse.click(*middle(page)), CAUSE),
+    "double click": (lambda page: page.tab.mouse.dblclick(*middle(page)), WHOLE),
+    "slow double click": (lambda page: page.tab.mouse.dblclick(*middle(page), delay=100), WHOLE),
+    "drag": (lambda page: drag(page, 90), MOVED),
+    "shift drag": (pan, MOVED),
+    "ctrl wheel": (turn_wheel, MOVED),
+    "+": (press("+"), MOVED),
+    "-": (press("-"), MOVED),
+    "0": (press("0"), WHOLE),
+    "shift arrow": (press("Shift+ArrowRight"), MOVED),
+    "enter on a chart": (press_on_chart("Enter"), CAUSE),
+    "g": (press("g"), after("g", "none")),
+    "c": (press("c"), "location.hash.startsWith('#/compare')"),
+    "f": (press("f"), "location.hash.includes('full=')"),
+    "j and Space": (press("j", " "), "location.hash.includes('show=')"),
+}
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_a_hand_does_what_the_help_sheet_promises(page: Any, serve: Any, recorded: Path, act: str) -> None:
+    do, there = ACTS[act]
+    zoomed(page, serve, recorded)
+    do(page)
+    page.tab.wait_for_function(f"() => {there}")
+    page.tab.wait_for_timeout(400)  # longer than any click waits for a second one: nothing else follows
+    assert page.tab.evaluate(f"() => {there}"), page.tab.evaluate(HASH)
+    if "click" not in act or act.endswith("double click"):
+        assert ("cause=" in page.tab.evaluate(HASH)) == (there == CAUSE)
+    assert page.errors == []
+
+
+MENUS = {"#pick-x": "x", "#pick-y": "y", "#pick-s": "s", "#pick-board": "b"}
+
+
+@pytest.mark.parametrize("menu", MENUS)
+def test_behind_an_open_menu_no_letter_acts(page: Any, serve: Any, recorded: Path, menu: str) -> None:
+    page.open(serve(recorded)).drawn(2).settled()
+    before = page.tab.evaluate(HASH)
+    page.tab.keyboard.press(MENUS[menu])
+    page.tab.locator(":popover-open :focus").wait_for()
+    for letter in "lgocfjk0+T?":
+        page.tab.keyboard.press(letter)
+    page.tab.wait_for_timeout(300)  # the address is written a moment after a change
+    assert page.tab.evaluate(HASH) == before
+    assert page.tab.locator(":popover-open").count() == 1
+    assert page.tab.locator("dialog[open]").count() == 0
+    find = page.tab.locator(":popover-open input[type=search]")
+    assert find.count() == 0 or find.input_value() == "lgocfjk0+T?"
+    page.tab.keyboard.press("Escape")
+    page.tab.locator(":popover-open").wait_for(state="hidden")
+    assert page.tab.evaluate("document.activeElement === document.body"), "the focus goes back to where it was"
+    assert page.errors == []

@@ -1,0 +1,152 @@
+"""The state of the page is the user's: whatever happens to runs and to the server, what one looks at stays."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+import rollbook
+from page_server import record
+from rollbook.server.serving import listen
+from rollbook.server.settings import Settings
+
+STATE = """() => {
+    const at = document.activeElement;
+    return {
+        hash: location.hash,
+        drawn: [...document.querySelectorAll('.square[aria-pressed=true]')].map(
+            one => one.getAttribute('aria-label') + one.firstElementChild.className
+        ).sort(),
+        names: document.querySelector('.slot.big .plotarea')?.dataset.drawn.split(' ').slice(0, 2).join(' '),
+        scroll: [...document.querySelectorAll('.scroll')].map(one => [one.getAttribute('aria-label'), one.scrollTop]),
+        menus: [...document.querySelectorAll(':popover-open input')].map(one => one.value),
+        focus: [at.tagName, at.id, at.className, at.getAttribute('aria-label')?.replace(/ends at.*/, '')],
+        cause: document.querySelector('#cause h2')?.textContent ?? '',
+        red: document.querySelectorAll('.alert.bad').length,
+    };
+}"""
+
+
+def scroll(page: Any) -> None:
+    page.tab.locator("#charts .scroll").evaluate("box => { box.scrollTop = 240; }")
+
+
+def open_menu(page: Any) -> None:
+    page.tab.locator("text=Columns").first.click()
+    page.tab.locator(":popover-open input[type=search]").fill("lr")
+
+
+def open_cause(page: Any) -> None:
+    box = page.tab.locator(".slot.big .plotarea").first.bounding_box()
+    page.tab.mouse.click(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.5)
+    page.tab.locator("#cause .causehead h2").wait_for()
+    page.tab.locator("#cause section").nth(1).wait_for()
+
+
+STATES: dict[str, tuple[str, Any]] = {
+    "the first view": ("#/runs", lambda page: None),
+    "a selection": ("#/runs", lambda page: page.tab.locator(".square").nth(1).click()),
+    "a zoom": ("#/runs?z=60_240", lambda page: None),
+    "a scroll": ("#/runs", scroll),
+    "an open menu": ("#/runs", open_menu),
+    "the focus": ("#/runs", lambda page: page.tab.locator(".plotarea").first.focus()),
+    "the cause of a point": ("#/runs", open_cause),
+}
+
+
+def look(page: Any) -> Any:
+    page.settled()
+    page.tab.wait_for_timeout(150)  # the address is written a moment after a change
+    return page.tab.evaluate(STATE)
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_no_event_changes_what_one_looks_at(page: Any, tmp_path: Path, state: str) -> None:
+    folder = tmp_path / "runs"
+    for name in ("ppo", "dqn"):
+        record(folder, name, 1, 1e-3, rows=300)
+    start, act = STATES[state]
+    live = page.tab.locator(".live")
+    more: dict[str, Any] = {"dir": folder, "sinks": [], "keeper": "inline"}
+
+    def running(many: int) -> None:
+        page.tab.wait_for_function(
+            "n => document.querySelector('.live').textContent.includes(n)", arg=f"{many} running"
+        )
+
+    with listen(Settings(roots=(str(folder),), port=0)) as server:
+        address = server.address
+        page.open(address, start).drawn(2).settled()
+        act(page)
+        before = look(page)
+        newborn = rollbook.init("newborn", "sac", seed=1, config={"lr": 0.5}, **more)
+        for i in range(2000):
+            newborn.log({"train/return": float(i), "own/key": 1.0}, env_step=i)
+        running(1)
+        assert look(page) == before, "a run appeared"
+        other = rollbook.init("cartpole", "ppo", seed=1, config={"lr": 0.7, "seed": 1, "net": {"width": 64}}, **more)
+        other.log({"train/return": 1.0}, env_step=1)
+        running(2)
+        assert look(page)["red"] == 0, "a group appeared"
+        for i in range(2, 4000):
+            other.log({"train/return": float(i)}, env_step=i)
+        newborn.finish()
+        other.finish()
+        page.tab.wait_for_function("() => !document.querySelector('.live').textContent.includes('running')")
+        after = look(page)
+    page.tab.wait_for_selector(".banner:has-text('does not answer')")
+    with listen(Settings(roots=(str(folder),), port=urlsplit(address).port)):
+        page.tab.evaluate("dispatchEvent(new Event('online'))")
+        page.tab.locator(".banner:has-text('does not answer')").wait_for(state="detached")
+        back = look(page)
+        back["focus"] = after["focus"]  # a row of the table that moves loses it
+        assert back == after, "the server was away"
+    without = re.compile(r"ppo[^~.]*")  # the group has another id since another one of its name is there
+    for one in (before, after):
+        one["hash"] = without.sub("ppo", one["hash"])
+    assert after == before, "a group appeared, and runs ended"
+    assert live.count() == 1
+    assert page.errors == []
+
+
+def test_a_new_run_is_announced_and_drawn_when_that_is_asked_for(page: Any, serve: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "runs"
+    record(folder, "ppo", 1, 1e-3, rows=300)
+    page.open(serve(folder)).drawn(1).settled()
+    with rollbook.init("newborn", "sac", seed=1, dir=folder, sinks=[], keeper="inline") as run:
+        run.log({"train/return": 1.0}, env_step=1)
+        page.tab.locator(".newborn").wait_for()
+        assert "newborn/sac, seed 1" in page.tab.locator(".newborn").inner_text()
+        page.tab.wait_for_function("() => document.querySelectorAll('.square[aria-pressed=true]').length === 1")
+        page.tab.locator(".newborn >> text=show").click()
+        page.tab.wait_for_function("() => document.querySelectorAll('.square[aria-pressed=true]').length === 2")
+        assert page.tab.locator(".newborn").count() == 0
+    assert page.errors == []
+
+
+def test_colours_stay_over_reloads_filters_and_newer_runs(page: Any, serve: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "runs"
+    for name in ("ppo", "dqn"):
+        record(folder, name, 1, 1e-3, rows=200)
+    colors = """() => Object.fromEntries([...document.querySelectorAll('.square[aria-pressed=true]')].map(
+        one => [one.getAttribute('aria-label'), one.firstElementChild.className]))"""
+    address = serve(folder)
+    page.open(address).drawn(1).settled()
+    first = page.tab.evaluate(colors)
+    assert len(set(first.values())) == 2
+    record(folder, "sac", 1, 1e-3, rows=200)
+    page.tab.wait_for_function("() => document.body.innerText.includes('sac')")  # the server knows it
+    page.tab.reload()
+    page.drawn(1).settled()
+    later = page.tab.evaluate(colors)
+    assert len(later) == 3
+    assert first.items() <= later.items()
+    for name in ("ppo", "dqn", "sac"):
+        page.open(address, f"#/runs?f=name+%3D+'{name}'").settled()
+        page.tab.wait_for_function("() => document.querySelectorAll('.square[aria-pressed=true]').length === 1")
+        assert page.tab.evaluate(colors).items() <= later.items()
+    assert page.errors == []

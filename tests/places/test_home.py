@@ -1,0 +1,190 @@
+"""The manifest of a run in a store follows the run's own folder: no part, copy or late host moves it backwards."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+
+import pytest
+from click.testing import CliRunner
+
+import rollbook
+from rollbook.book.book import Book
+from rollbook.cli.app import app
+from rollbook.ground import manifest
+from rollbook.ground.addresses import origin_of
+from rollbook.remote import open_place, perform, views
+from rollbook.remote import push as shipping
+from rollbook.remote.catalogue import read_catalogue
+from rollbook.remote.commit import Commits
+from rollbook.remote.pull import pull
+from rollbook.remote.push import push
+from rollbook.run.local_part import folder_here, page_of
+
+
+@pytest.fixture
+def store(tmp_path):
+    return f"file://{tmp_path}/store"
+
+
+def begun(root, **more):
+    run = rollbook.init("cartpole", "ppo", dir=root, sinks=[], keeper="inline", **more)
+    log(run, range(300))
+    run.summary["best"] = 1
+    run.write_about()
+    return run
+
+
+def log(run, steps):
+    for step in steps:
+        run.log({"train/return": step * 0.5}, env_step=step)
+
+
+def a_part(run, root, store, monkeypatch):
+    monkeypatch.setenv("ROLLBOOK_DIR", str(root))
+    page = page_of(run.about, 1)
+    folder, is_part = folder_here("/folders/of/another/host/ppo", page["nonce"], page)
+    assert is_part
+    other = rollbook.attach(folder)
+    log(other, range(1000, 1100))
+    other.finish()
+    return folder
+
+
+def a_pulled_copy(run, root, store, monkeypatch):
+    push(run.folder, store, final=False)
+    pull(open_place(store), f"cartpole/{run.folder.name}", root)
+    return root / "cartpole" / run.folder.name
+
+
+def an_old_copy(run, root, store, monkeypatch):
+    return shutil.copytree(run.folder, root / "cartpole" / run.folder.name)
+
+
+def an_old_copy_of_a_shipped_folder(run, root, store, monkeypatch):
+    push(run.folder, store, final=False)
+    return an_old_copy(run, root, store, monkeypatch)
+
+
+def by_command(*words):
+    def command(folder, store):
+        done = CliRunner().invoke(
+            app, [store if word == "URL" else str(folder) if word == "RUN" else word for word in words]
+        )
+        assert done.exit_code == 0, done.output
+
+    return command
+
+
+def by_pull(folder, store):
+    pull(open_place(store), f"cartpole/{folder.name}", folder.parent.parent)
+
+
+def by_keeper(folder, store):
+    if origin_of(folder) is not None:
+        assert shipping.main([str(folder)]) == 0
+        assert shipping.main([str(folder), "--final"]) == 0
+
+
+COMMANDS = {
+    "push to": by_command("push", "RUN", "URL"),
+    "sync with": by_command("sync", "RUN", "URL"),
+    "push": by_command("push", "RUN"),
+    "sync": by_command("sync", "RUN", "--merge"),
+    "pull": by_pull,
+    "keeper": by_keeper,
+}
+KINDS = [a_part, a_pulled_copy, an_old_copy, an_old_copy_of_a_shipped_folder]
+
+
+def shown(store, name):
+    """What a reader is told of the run: by run.json, the catalogue, and the files beside."""
+    views.forget()
+    page = json.loads(open_place(store).get(f"cartpole/{name}/run.json").data)
+    (fields,) = (fields for _, fields in read_catalogue(open_place(store), seconds=0).runs.values())
+    assert {n: fields[n] for n in ("status", "summary")} == {n: page[n] for n in ("status", "summary")}
+    assert fields["attempts"] == len(page["attempts"])
+    return manifest.clean(page)[0]
+
+
+@pytest.mark.parametrize("first", ["push to", "sync with"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_command_on_a_part_or_copy_moves_the_run_backwards(kind, first, tmp_path, store, monkeypatch):
+    run = begun(tmp_path / "home")
+    name = run.folder.name
+    other = kind(run, tmp_path / "other", store, monkeypatch)
+    other = type(run.folder)(other)
+    before = manifest.look(other)
+    log(run, range(300, 400))
+    run.summary["best"] = 42
+    run.write_about()
+    push(run.folder, store, final=False)
+    for status in ("running", "finished"):
+        if status == "finished":
+            log(run, range(400, 500))
+            run.finish()
+            push(run.folder)
+        there, home = shown(store, name), manifest.read(run.folder)
+        assert (there["status"], there["summary"]["best"]) == (status, 42)
+        for command in (COMMANDS[first], *COMMANDS.values()):
+            command(other, store)
+            assert shown(store, name) == there
+            assert manifest.progress(manifest.read(run.folder)) >= manifest.progress(home)
+        assert manifest.look(other).get("part") == before.get("part")
+    assert manifest.look(other) == there or kind is not a_pulled_copy
+    origins = perform(Commits(f"cartpole/{name}/", "").origins(), open_place(store))
+    assert [id for id, each in origins.items() if each.about["home"]] == [origin_of(run.folder).id]
+    book = rollbook.open(store).one()
+    assert (book.status, book.summary["best"]) == ("finished", 42)
+    steps = [*range(500), *(range(1000, 1100) if kind is a_part else ())]
+    assert sorted(book.metrics(["train/return"])["env_step"].to_pylist()) == steps
+    covers = sorted(cover for each in origins.values() for file in each.files.values() for cover in file.covers)
+    twice = [(a, b) for a, b in itertools.pairwise(covers) if a[:4] == b[:4] and b[4] <= a[5]]
+    assert not twice, "a row was shipped by two folders"
+
+
+def test_a_copy_says_that_it_is_one_and_needs_no_address(tmp_path, store):
+    run = begun(tmp_path / "home")
+    run.finish()
+    push(run.folder, store)
+    pull(open_place(store), f"cartpole/{run.folder.name}", tmp_path / "here")
+    copy = tmp_path / "here" / "cartpole" / run.folder.name
+    done = CliRunner().invoke(app, ["sync", str(copy)])
+    assert done.exit_code == 0, done.output
+    assert "This is a copy" in done.output
+    assert "shipped 0 pieces" in done.output
+
+
+def test_a_copy_that_goes_on_is_the_home_from_then_on_and_the_old_home_a_copy(tmp_path, store):
+    run = begun(tmp_path / "home", remote=store)
+    run.finish()
+    push(run.folder)
+    pull(open_place(store), f"cartpole/{run.folder.name}", tmp_path / "here")
+    again = rollbook.init(
+        "cartpole", "ppo", dir=tmp_path / "here", run_id=run.id, resume="must", sinks=[], keeper="inline"
+    )
+    log(again, range(300, 350))
+    again.summary["best"] = 7
+    again.finish()
+    push(again.folder)
+    manifest.edit(run.folder, {"notes": "said too late"})
+    push(run.folder)
+    page = shown(store, run.folder.name)
+    assert (len(page["attempts"]), page["summary"]["best"], page["notes"]) == (2, 7, "")
+    assert CliRunner().invoke(app, ["sync", str(run.folder)]).exit_code == 0
+    assert manifest.read(run.folder) == manifest.read(again.folder)
+    assert Book(run.folder).series("train/return", x="env_step").x.tolist() == list(range(350))
+    views.forget()
+    assert rollbook.open(store).one().summary["best"] == 7
+
+
+def test_a_copy_may_be_brought_to_another_place(tmp_path, store):
+    run = begun(tmp_path / "home")
+    run.finish()
+    push(run.folder, store)
+    pull(open_place(store), f"cartpole/{run.folder.name}", tmp_path / "here")
+    push(tmp_path / "here" / "cartpole" / run.folder.name, f"{store}-2")
+    book = rollbook.open(f"{store}-2").one()
+    assert book.series("train/return", x="env_step").x.tolist() == list(range(300))
+    assert book.status == "finished"

@@ -1,0 +1,108 @@
+"""A new machine with an empty disk goes on with a run by its id and its place, or is told the one command that does."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import rollbook
+from rollbook import errors
+from rollbook.ground import manifest
+from rollbook.remote import fetching, open_place, views
+from rollbook.remote.push import push
+from rollbook.run import choosing_remote
+
+
+@pytest.fixture
+def store(tmp_path):
+    return f"file://{tmp_path}/store"
+
+
+@pytest.fixture
+def shipped(tmp_path, store):
+    """The id of a run of which the place alone is left."""
+    with rollbook.init(
+        "cartpole", "ppo", dir=tmp_path / "lost", sinks=[], keeper="inline", remote=store, config={"lr": 0.1}
+    ) as run:
+        for step in range(300):
+            run.log({"train/return": step * 0.5}, env_step=step)
+        run.save_checkpoint({"w": [1.0, 2.0]}, env_step=299)
+    push(run.folder)
+    run.folder.rename(tmp_path / "gone")
+    return run.id
+
+
+def resume(tmp_path, run_id, store, how, **more):
+    return rollbook.init(
+        "cartpole",
+        "ppo",
+        dir=tmp_path / "new",
+        sinks=[],
+        keeper="inline",
+        run_id=run_id,
+        resume=how,
+        remote=store,
+        **more,
+    )
+
+
+@pytest.mark.parametrize(("how", "by"), [("allow", "remote="), ("must", "$ROLLBOOK_REMOTE"), ("takeover", "remote=")])
+def test_a_run_goes_on_from_its_place_on_an_empty_disk(tmp_path, store, shipped, monkeypatch, how, by):
+    if by != "remote=":
+        monkeypatch.setenv("ROLLBOOK_REMOTE", store)
+    with resume(tmp_path, shipped, store if by == "remote=" else None, how) as run:
+        assert (run.id, run.attempt) == (shipped, 2)
+        assert run.restore().state["w"] == [1.0, 2.0]
+        for step in range(300, 400):
+            run.log({"train/return": step * 0.5}, env_step=step)
+    push(run.folder)
+    views.forget()
+    for book in (rollbook.open(store).one(), rollbook.open(tmp_path / "new").one()):
+        assert book.series("train/return", x="env_step").x.tolist() == list(range(400))
+        assert [entry["n"] for entry in book.attempts] == [1, 2]
+        assert book.config == {"lr": 0.1}
+
+
+def test_where_no_such_run_lies_allow_begins_it_and_must_says_so(tmp_path, store, shipped):
+    with pytest.raises(errors.NothingToResume, match=f"no run 'another1' in .*, nor in {store}"):
+        resume(tmp_path, "another1", store, "must")
+    with resume(tmp_path, "another1", store, "allow") as run:
+        assert (run.id, run.attempt) == ("another1", 1)
+
+
+def test_must_without_a_place_or_an_id_says_what_brings_a_shipped_run(tmp_path, store, shipped):
+    for run_id, where in ((shipped, False), (None, store)):
+        with pytest.raises(errors.NothingToResume, match="by its run_id= and remote="):
+            resume(tmp_path, run_id, where, "must")
+
+
+@pytest.mark.parametrize("how", ["allow", "must"])
+def test_a_run_that_is_written_elsewhere_is_not_gone_on_with(tmp_path, store, how):
+    run = rollbook.init("cartpole", "ppo", dir=tmp_path / "there", sinks=[], keeper="inline", remote=store)
+    push(run.folder, final=False)
+    with pytest.raises(errors.RunIsLive, match="takeover"):
+        resume(tmp_path, run.id, store, how)
+    assert not (tmp_path / "new").exists()
+    run.finish()
+
+
+@pytest.mark.parametrize("how", ["allow", "must"])
+def test_a_large_run_and_a_place_that_is_away_name_the_one_command(tmp_path, store, shipped, monkeypatch, how):
+    monkeypatch.setattr(fetching, "MOST_BYTES", 100)
+    root = str(tmp_path / "new")
+    with pytest.raises(errors.PlaceError, match=f"rollbook pull {store}/cartpole/ppo-{shipped} --dir {root}"):
+        fetching.bring(store, "cartpole", "ppo", shipped, root)
+    monkeypatch.setattr(choosing_remote, "_BRING_SECONDS", 0.01)
+    with pytest.raises(errors.PlaceAway, match=f"rollbook pull {store}/cartpole/ppo-{shipped} --dir {root}"):
+        resume(tmp_path, shipped, store, how)
+    assert not manifest.look(tmp_path / "new" / "cartpole" / f"ppo-{shipped}")
+
+
+def test_what_was_pulled_half_is_gone_on_with_as_a_whole(tmp_path, store, shipped):
+    half = tmp_path / "new" / "cartpole" / f"ppo-{shipped}" / "data" / "keeper"
+    half.mkdir(parents=True)
+    with resume(tmp_path, shipped, store, "must") as run:
+        assert run.attempt == 2
+    page = json.loads(open_place(store).get(f"cartpole/ppo-{shipped}/run.json").data)
+    assert len(page["attempts"]) == 2

@@ -1,0 +1,17 @@
+"""A run that needs no keeper process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rollbook
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[Any]:
+    with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline", rules=()) as run:
+        yield run

@@ -1,0 +1,173 @@
+"""Rollouts as they are read: with the newest fate of each, and each question one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rollbook
+from rollbook.errors import BadInput, UnknownKey
+
+ZERO, USED, LATE, FAILED = "zero std", "used", "late", "failed"
+
+
+@pytest.fixture(scope="module", params=["live", "sealed"])
+def book(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Three groups of two of one task over three versions, one of another task; an agent whose tool breaks."""
+    root = tmp_path_factory.mktemp("rollouts")
+    run = rollbook.init("p", "r", dir=root, sinks=[], keeper="inline", rules=(), strict=True)
+    for version, (rewards, words) in enumerate([((0, 0), "no no"), ((0, 1), "no yes"), ((1, 1), "yes yes")]):
+        ids = run.rollouts.log_many(
+            prompts=["2 + 2?"] * 2,
+            completions=words.split(),
+            tokens=[np.array([5, 6], np.int32)] * 2,
+            logprobs=[np.array([-1, -1], np.float32)] * 2,
+            rewards={"exact": list(rewards)},
+            group=f"sum-{version}",
+            policy_version=version,
+        )
+        if rewards[0] == rewards[1]:
+            run.rollouts.dropped(ids, reason="zero_std", gradient_step=10 + version)
+        else:
+            late = {"trained_version": 4, "clipped": [0.0, 0.5], "gap_mean": [0.1, 0.3], "gap_max": [0.2, 2.0]}
+            run.rollouts.trained(ids, advantage=[0.9, 0.9], gradient_step=11, trained_version=3)
+            lists = [np.array([-1, -1.25], np.float32), np.array([-3, -1], np.float32)]
+            run.rollouts.trained(ids, advantage=[-1.0, 1.0], gradient_step=12, trainer_logprobs=lists, **late)
+    for error in (None, "no module"):
+        with run.rollouts.begin(task="plot it", group="plots", policy_version=3) as rollout:
+            rollout.turn("assistant", "run this", seconds=2.0)
+            rollout.turn("tool", "out", name="python", error=error, seconds=1.0)
+            rollout.stop(seconds={"queue": 0.5}, status="failed" if error else None)
+    if request.param == "sealed":
+        run.finish()
+    yield run.book
+    run.finish()
+
+
+def test_the_newest_fate_stands_in_the_row_and_all_are_kept(book: Any) -> None:
+    table = book.rollouts("used", "reward")
+    assert table["advantage"].to_pylist() == [-1.0, 1.0]
+    assert table["gradient_step"].to_pylist() == [12, 12]
+    assert table["staleness"].to_pylist() == [3, 3]
+    assert table["policy_version"].to_pylist() == [1, 1]
+    found = book.rollout(table["rollout_id"][0].as_py())
+    assert found.fates()["advantage"].to_pylist() == [0.9, -1.0]
+    assert (found["item"], found.task()["prompt"]) == ("no", "2 + 2?")
+    assert repr(found).startswith(f"<Rollout {found.id}: completed, reward 0.0, used")
+    tokens = found.tokens().to_pylist()
+    assert [(row["turn"], row["sampler_logprobs"], row["trainer_logprobs"]) for row in tokens] == [
+        (0, [-1.0, -1.0], None),
+        (None, None, [-1.0, -1.25]),
+    ]
+    with pytest.raises(UnknownKey, match="has no rollout 'nobody'"):
+        book.rollout("nobody")
+
+
+def test_rollouts_are_chosen_ordered_and_counted_by_what_became_of_them(book: Any) -> None:
+    assert book.rollouts().num_rows == 8
+    assert book.rollouts("staleness > 2 and used", "advantage desc", 1)["item"].to_pylist() == ["yes"]
+    assert book.rollouts("used is null")["group"].to_pylist() == ["plots", "plots"]
+    assert book.rollouts("reason = 'zero_std'", "policy_version", limit=3)["item"].to_pylist() == ["no", "no", "yes"]
+    with pytest.raises(BadInput):
+        book.rollouts("reward > 1 order by reward")
+
+
+def test_this_prompt_over_training(book: Any) -> None:
+    history = book.rollout(book.rollouts("item = 'no'", limit=1)["rollout_id"][0].as_py()).history()
+    assert history["policy_version"].to_pylist() == [0, 0, 1, 1, 2, 2]
+    assert history["reward"].to_pylist() == [0, 0, 0, 1, 1, 1]
+    group = book.rollout(history["rollout_id"][2].as_py()).group()
+    assert group["group"].to_pylist() == ["sum-1"] * 2
+
+
+QUESTIONS: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
+    "which groups taught nothing, and why": (
+        """select reason, count(distinct "group") from rollouts_now where gradient_step between 10 and 12
+           and not used group by 1""",
+        [("zero_std", 2)],
+    ),
+    "how stale was what I trained on; does it hurt": (
+        "select staleness, avg(clipped), avg(gap_mean) from rollouts_now where used group by 1",
+        [(3, 0.25, 0.2)],
+    ),
+    "where do sampler and trainer disagree": (
+        "select item, gap_max from rollouts_now where gap_max is not null order by gap_max desc",
+        [("yes", 2.0), ("no", 0.2)],
+    ),
+    "and at which tokens": (
+        """select s.ids[i] as token, abs(t.trainer_logprobs[i] - s.sampler_logprobs[i]) as gap
+           from tokens s join tokens t using (rollout_id), range(1, 3) as places(i)
+           where s.ids is not null and t.trainer_logprobs is not null order by gap desc limit 2""",
+        [(5, 2.0), (6, 0.25)],
+    ),
+    "which tool breaks agents": (
+        """select name, avg((error is not null)::int), avg(seconds) from turns where role = 'tool' group by 1""",
+        [("python", 0.5, 1.0)],
+    ),
+    "where did the time go": (
+        """select sum("seconds/model"), sum("seconds/tools"), sum("seconds/queue") from rollouts""",
+        [(4.0, 2.0, 1.0)],
+    ),
+    "is the reward hacked": (
+        """select word, count(*) filter (advantage > 0) as high, count(*) filter (advantage < 0) as low
+           from (select advantage, unnest(string_split(item, ' ')) as word from rollouts_now where used)
+           group by 1 order by high desc""",
+        [("yes", 1, 0), ("no", 0, 1)],
+    ),
+    "what was lost": (
+        "select status, count(*) from rollouts anti join fates using (rollout_id) group by 1 order by 1",
+        [("completed", 1), ("failed", 1)],
+    ),
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_each_question_is_one_query(question: str, book: Any) -> None:
+    query, answer = QUESTIONS[question]
+    assert [tuple(row) for row in book.sql(query).fetchall()] == [
+        tuple(pytest.approx(cell) if isinstance(cell, float) else cell for cell in row) for row in answer
+    ]
+
+
+def test_many_runs_answer_together_and_no_fate_goes_to_another_run(book: Any) -> None:
+    runs = rollbook.open(Path(book.path).parent.parent)
+    assert runs.sql("select run, count(*), count(used) from rollouts_now group by 1").fetchall() == [(book.id, 8, 6)]
+
+
+def test_a_run_without_rollouts_has_none_and_every_column(tmp_path: Path) -> None:
+    run = rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline", rules=())
+    assert run.book.rollouts().num_rows == 0
+    assert {"rollout_id", "reward", "used", "reason", "staleness", "gradient_step", "policy_version"} <= set(
+        run.book.rollouts("staleness > 4 and used", "advantage").column_names
+    )
+    run.log_samples(["a"], reward=[1.0])
+    assert run.book.samples()["item"].to_pylist() == ["a"]
+    assert run.book.rollouts().num_rows == 0
+    run.finish()
+
+
+def test_fates_that_a_rewind_abandoned_do_not_count(tmp_path: Path) -> None:
+    run = rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline", rules=())
+    run.log({"loss": 1.0}, env_step=1)
+    (name,) = run.rollouts.log_many(completions=["a"])
+    run.log({"loss": 1.0}, env_step=2)
+    run.rollouts.trained([name])
+    assert run.book.rollout(name)["used"] is True
+    run.rewind(env_step=1)
+    assert run.book.rollouts("used").num_rows == 0
+    assert run.book.rollout(name)["used"] is None
+    run.finish()
+
+
+def test_what_is_known_at_once_stands_beside_what_is_known_later(tmp_path: Path) -> None:
+    """A column of a fate that the rollout brought itself is shown until a fate has another value."""
+    run = rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline", rules=())
+    ids = run.rollouts.log_many(completions=["a", "b"], advantage=[0.5, 0.25], staleness=[2, 3])
+    run.rollouts.trained(ids[:1], advantage=[1.0])
+    table = run.book.rollouts()
+    assert table["advantage"].to_pylist() == [1.0, 0.25]
+    assert table["staleness"].to_pylist() == [2, 3]
+    run.finish()

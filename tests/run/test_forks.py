@@ -1,0 +1,38 @@
+"""Children that a program forks while rollbook's own threads are in the midst of something."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import forking
+from waiting import PATIENCE
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+
+
+def forked(what: str, keeper: str, folder: Path) -> Any:
+    """What `forking.py` prints."""
+    command = [sys.executable, forking.__file__, what, keeper, str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("keeper", ["process", "thread", "inline"])
+def test_a_forked_child_logs_and_ends_whatever_threads_of_rollbook_are_importing(keeper: str, tmp_path: Path) -> None:
+    told = forked("imports", keeper, tmp_path)
+    assert [status for _moment, status in told["children"]] == [0]
+    assert told["imported"] == {}, "after `init` there is nothing left to import"
+
+
+@pytest.mark.parametrize("keeper", ["process", "thread", "inline"])
+def test_a_forked_child_logs_and_ends_whatever_lock_another_thread_holds(keeper: str, tmp_path: Path) -> None:
+    children = forked("locks", keeper, tmp_path)["children"]
+    assert len(children) > 4
+    assert [(way, status) for way, status in children if status != 0] == []

@@ -1,0 +1,140 @@
+"""What a run waits for stands still: its end comes back all the same, and reports it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import sealing_forks
+from waiting import PATIENCE
+
+pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="this system does not stop processes")
+
+SECONDS = 15
+"""How long an end may take while something hangs, with the deadlines as they are."""
+
+COMMON = """
+    import os, signal, subprocess, sys, threading, time, warnings
+    import rollbook
+    warnings.simplefilter("ignore")
+    folder, keeper, deadline = sys.argv[1:]
+    if deadline:  # all of them alike: what has none hangs with these, too
+        import rollbook.keeper.child, rollbook.keeper.launch, rollbook.keeper.local_sinks, rollbook.keeper.main
+        import rollbook.keeper.one_run, rollbook.keeper.rules, rollbook.keeper.sinks, rollbook.run.start_and_finish
+        rollbook.run.start_and_finish.FINISH_SECONDS = rollbook.keeper.main._DRAIN_SECONDS_HERE = float(deadline)
+        rollbook.keeper.local_sinks.DRAIN_SECONDS = rollbook.keeper.rules.DEADLINE_SECONDS = float(deadline)
+        rollbook.keeper.one_run._PATIENCE_HERE_SECONDS = rollbook.keeper.child._STOP_SECONDS = float(deadline)
+        rollbook.keeper.launch._START_SECONDS = float(deadline)
+
+    def end(run, *causes):
+        began = time.monotonic()
+        run.finish()
+        print("finish", round(time.monotonic() - began, 1), sorted(run.bill()["drops"]), flush=True)
+"""
+
+HANGS = {
+    "the process that seals": """
+        import rollbook.keeper.child as child
+        start = child.start_child
+        def stopped(command, words, log):
+            process = start(command, words, log)
+            os.kill(process.pid, signal.SIGSTOP)
+            return process
+        child.start_child = stopped
+        run = rollbook.init("p", "r", dir=folder, keeper=keeper, sinks=[])
+        for i in range(100): run.log({"a": 1.0}, env_step=i)
+        end(run)
+    """,
+    "a place that accepts and never answers": """
+        import socket
+        silent = socket.create_server(("127.0.0.1", 0))
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"): os.environ[name] = "x"
+        os.environ["AWS_REGION"] = "us-east-1"
+        os.environ["AWS_ENDPOINT_URL"] = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        os.environ["AWS_ALLOW_HTTP"] = "true"
+        run = rollbook.init("p", "r", dir=folder, keeper=keeper, sinks=[])
+        from rollbook.ground import addresses
+        addresses.begin(str(run.folder), "s3://bucket/prefix", home=True)
+        run.log({"a": 1.0})
+        end(run)
+    """,
+    "a sink that never returns": """
+        class Hangs:
+            accepts = frozenset({float})
+            def open(self, run): ...
+            def write(self, rows): threading.Event().wait()
+            def close(self): ...
+        run = rollbook.init("p", "r", dir=folder, keeper=keeper, sinks=[Hangs()])
+        run.log({"a": 1.0})
+        end(run)
+    """,
+    "a health rule that never returns": """
+        import rollbook.health.silent as silent
+        silent.Silent.look = lambda self, rows, now: threading.Event().wait()
+        run = rollbook.init("p", "r", dir=folder, keeper=keeper, sinks=[])
+        run.log({"a": 1.0})
+        end(run)
+    """,
+    "the reading of rows for the health rules": """
+        import rollbook.keeper.rules as rules
+        rules._RuleBook.__init__ = lambda self, owner, looker: threading.Event().wait()
+        run = rollbook.init("p", "r", dir=folder, keeper=keeper, sinks=[])
+        run.log({"a": 1.0})
+        end(run)
+    """,
+    "the run's own thread": """
+        run = rollbook.init("p", "r", dir=folder, keeper=keeper, sinks=[])
+        if deadline: run._parts.ticker.join = lambda seconds: time.sleep(float(deadline))
+        run._parts.ticker._settle = lambda: threading.current_thread() is run._parts.ticker and threading.Event().wait()
+        run.log({"a": 1.0})
+        time.sleep(1.5)
+        end(run)
+    """,
+    "the keeper": """
+        run = rollbook.init("p", "r", dir=folder, keeper=keeper, sinks=[])
+        run.log({"a": 1.0})
+        if keeper == "process":
+            from rollbook.ground.files import read_json
+            from rollbook.keeper.own_files import state_path
+            while not (pid := read_json(state_path(str(run.folder))).get("pid")): time.sleep(0.01)
+            os.kill(pid, signal.SIGSTOP)
+        elif keeper == "thread":
+            run._parts.keeper_thread.step = lambda: threading.Event().wait()
+        end(run)
+        if keeper == "process": os.kill(pid, signal.SIGKILL)
+    """,
+}
+
+
+@pytest.mark.parametrize("deadline", ["0.5", pytest.param("", marks=pytest.mark.long)])
+@pytest.mark.parametrize("keeper", ["process", "thread", "inline"])
+@pytest.mark.parametrize("hangs", HANGS)
+def test_finish_and_the_end_of_the_program_come_back_whatever_stands_still(
+    hangs: str, keeper: str, deadline: str, tmp_path: Path
+) -> None:
+    code = textwrap.dedent(COMMON) + textwrap.dedent(HANGS[hangs])
+    program = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path), keeper, deadline],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        # A keeper that is nobody else's, with children of its own: the common server that forks them would be stopped.
+        env={k: v for k, v in os.environ.items() if k != sealing_forks.VARIABLE}
+        | {"XDG_CACHE_HOME": str(tmp_path), "TMPDIR": str(tmp_path), "PYTHONPATH": ""},
+    )
+    try:
+        printed, _none = program.communicate(timeout=PATIENCE)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(program.pid, signal.SIGKILL)
+    assert program.returncode == 0, printed
+    seconds = float(next(line for line in printed.splitlines() if line.startswith("finish ")).split()[1])
+    assert deadline or seconds <= SECONDS

@@ -1,0 +1,39 @@
+"""The run's own thread follows the keeper's syncs."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+import rollbook
+from rollbook.run import ticker as room
+from waiting import PATIENCE
+
+
+def test_a_round_comes_after_a_sync_that_is_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sync makes every page clean: a round before it would leave all pages of the next second to `log`."""
+    monkeypatch.setattr(room, "_MOST_LOOKS", 10**9)
+    looked = threading.Event()
+    with rollbook.init("p", dir=tmp_path, sinks=[], keeper="inline") as run:
+        ticker = run._parts.ticker
+        assert ticker is not None
+        ticker.stop()
+        ticker._stop_event.clear()
+        ticker._await_sync()  # no sync was foretold: it comes at once
+        durable = Path(run.folder, "data", "keeper", "durable.json")
+        durable.write_text("{}")
+        pause = ticker._until_synced()
+        assert 0.4 < pause <= 1.6
+
+        look = ticker._synced_at
+        monkeypatch.setattr(ticker, "_synced_at", lambda: (looked.set(), look())[1])
+        waiting = threading.Thread(target=ticker._await_sync)
+        waiting.start()
+        assert looked.wait(PATIENCE)
+        assert waiting.is_alive()
+        os.utime(durable, (2e9, 2e9))
+        waiting.join(PATIENCE)
+        assert not waiting.is_alive()

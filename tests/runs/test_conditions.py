@@ -1,0 +1,72 @@
+"""Conditions on runs cost what their length says, which is bounded."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from rollbook.book.expressions import LONGEST, MOST_COLUMNS, MOST_TERMS, condition
+from rollbook.errors import BadInput
+from rollbook.runs.conditions import holds
+
+ROWS = [{"name": f"run {n}", "path": f"p/{n}", "config": {"lr": n / 10}, "tags": ["a"]} for n in range(10)]
+
+SHAPES = [
+    "a", "a.", "a ", " ", "a has ", "has ", "config.a", "config ", "config[ ", "config['a']", "config[\"a\"] [", "is ",
+    "is not ", "= ", "= null ", "group ", "group by ", "group  ", "None ", "'", "''", "' '", '"', "'\"", "a 'b' ", "[",
+    "(", "not ", "a has 'b' and ", "last(", "last('", 'max("a") ',
+]  # fmt: skip
+
+SPELL = f"""
+import resource
+resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
+from rollbook.book.expressions import _spelled
+from rollbook.server.matching import metrics_in
+for shape in {SHAPES!r}:
+    text = shape * (150_000 // len(shape))
+    _spelled(text), _spelled(text + "!"), metrics_in(text)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the system limits no processor time")
+def test_a_condition_is_read_in_time_proportional_to_its_length() -> None:
+    """Seven times the longest one, in every shape: quadratic work would take minutes for a single one of them."""
+    assert subprocess.run([sys.executable, "-c", SPELL], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a" * 100_000,
+        " or ".join(f"name == 'x{n}'" for n in range(3_000)),
+        f"name in ({', '.join(repr(str(n)) for n in range(20_000))})",
+        f"seed in ({', '.join('1' for _ in range(MOST_TERMS))})",
+        " and ".join(f"config.a{n} > 1" for n in range(MOST_COLUMNS + 1)),
+        "(" * 9_000 + "seed = 1" + ")" * 9_000,
+        "not " * 4_000 + "true",
+        "seed = " + "-" * 15_000 + "1",
+        "seed = 1" + " + 1" * 3_000,
+        "[" * 9_000 + "]" * 9_000 + " = []",
+        "case when true then " * 400 + "true" + " end" * 400,
+    ],
+    ids=lambda text: text[:20],
+)
+def test_too_long_a_condition_is_refused_in_few_words(text: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        condition(text)
+    assert len(str(refused.value)) < 1_000
+
+
+def test_a_long_word_that_is_no_field_is_refused_in_few_words() -> None:
+    with pytest.raises(BadInput, match="has a field") as refused:
+        holds("a" * LONGEST, ROWS)
+    assert len(str(refused.value)) < 1_000
+
+
+def test_a_condition_of_a_thousand_terms_is_answered() -> None:
+    names = " or ".join(f"name == 'run {n}'" for n in range(800))
+    assert len(names) < LONGEST
+    assert holds(names, ROWS) == [True] * 10
+    assert holds("tags has 'a' and config['lr'] < 0.5", ROWS) == [True] * 5 + [False] * 5

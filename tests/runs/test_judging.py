@@ -1,0 +1,298 @@
+"""Which group is better: direction of a score, repeated seeds, plans that stay what they were, mixed environments."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rollbook
+from rollbook import compare
+from rollbook.errors import BadInput, UnknownOption
+from rollbook.ground.aliases import SCORES
+from rollbook.runs.groups import plan_path
+
+LOWER = (
+    "test/regret",
+    "update/loss/policy",
+    "LossPi",
+    "train/cost",
+    "eval/td_error",
+    "time/seconds",
+    "constraint_violations",
+)
+NEUTRAL = ("anything", "eval/score", "rollout/ep_rew_mean")
+
+
+def entries(groups: dict[str, Any], **more: Any) -> list[compare.Entry]:
+    return [
+        compare.Entry(label, f"{label} {seed}", seed, "", float(score), **more)
+        for label, scores in groups.items()
+        for seed, score in enumerate(scores)
+    ]
+
+
+def judged(groups: dict[str, Any], metric: str = "test/return", **more: Any) -> compare.Comparison:
+    return compare.compare(entries(groups), metric=metric, by="config.algo", how="last", **more)
+
+
+def apart(n: int = 14) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(4)
+    return {"low": rng.normal(1, 0.5, n), "high": rng.normal(5, 0.5, n)}
+
+
+@pytest.mark.parametrize("planned", [False, True])
+@pytest.mark.parametrize("metric", [*SCORES, *LOWER, *NEUTRAL])
+def test_negating_every_score_swaps_the_verdict_and_a_named_direction_swaps_it_back(metric: str, planned: bool) -> None:
+    groups = apart()
+    negated = {label: -scores for label, scores in groups.items()}
+    usual = "low" if metric in LOWER else "high"
+    other = "high" if metric in LOWER else "low"
+    asked: dict[str, Any] = {"metric": metric, "planned": planned}
+    plain, flipped = judged(groups, **asked).pairs[0], judged(negated, **asked).pairs[0]
+    assert (plain.better, flipped.better) == (usual, other)
+    assert plain.sentence().startswith(f"{usual} is better than {other}: ")
+    assert ("lower is better" in plain.sentence()) == (metric in LOWER)
+    for direction, better in (("higher", "high"), ("lower", "low")):
+        comparison = judged(groups, direction=direction, **asked)
+        assert comparison.pairs[0].better == better
+        (best,) = (label for label in groups if label == better)
+        chances = {pair.a: pair.improvement for pair in comparison.pairs}
+        assert chances["low"] == (1.0 if best == "low" else 0.0)
+    if planned:
+        (verdict,) = (judged(groups, **asked).plan_data() or {})["verdicts"]
+        assert verdict["better"] == usual
+
+
+def test_a_direction_that_does_not_exist_is_an_error() -> None:
+    with pytest.raises(UnknownOption, match="higher"):
+        judged(apart(), direction="up")
+
+
+def test_scores_on_a_common_scale_are_better_where_they_are_higher() -> None:
+    on_scale = judged(apart(), metric="test/regret", normalise={"": (10.0, 0.0)})
+    assert on_scale.pairs[0].better == "low", "0 regret is worth 1"
+
+
+@pytest.mark.parametrize("statistic", ["iqm", "mean", "median"])
+@pytest.mark.parametrize("planned", [False, True])
+def test_every_number_of_a_comparison_is_of_one_statistic(statistic: str, planned: bool) -> None:
+    rng = np.random.default_rng(0)
+    groups = {"a": rng.normal(10, 0.1, 12), "b": rng.normal(8, 0.1, 12)}
+    groups["a"][0] = 200.0
+    if planned and statistic == "median":
+        with pytest.raises(BadInput, match="a plan judges the mean"):
+            judged(groups, statistic=statistic, planned=planned)
+        return
+    comparison = judged(groups, statistic=statistic, planned=planned)
+    a, b = (group.interval.estimate for group in comparison.groups if group.interval is not None)
+    (pair,) = comparison.pairs
+    assert pair.difference == pytest.approx(a - b)
+    if pair.verdict is not None:
+        assert pair.verdict.difference == pytest.approx(a - b)
+    assert comparison.statistic in comparison.table()[0]
+
+
+@pytest.mark.parametrize("arms", [2, 3, 5, 8])
+def test_the_evidence_that_decides_grows_with_the_pairs_and_a_picture_names_all_of_them(arms: int) -> None:
+    rng = np.random.default_rng(1)
+    groups = {f"arm {n}": rng.normal(3 * (n > 0), 1, 9) for n in range(arms)}
+    comparison = judged(groups)
+    pairs = arms * (arms - 1) // 2
+    assert {pair.decides for pair in comparison.pairs} == {20.0 * pairs}
+    for pair in comparison.pairs:
+        assert (pair.better is not None) == (pair.evidence is not None and pair.evidence >= 20 * pairs)
+        assert f"{20 * pairs:g} " in pair.sentence()
+    words = " ".join(comparison._bars().remarks)
+    for pair in comparison.pairs:
+        assert pair.a in words or "pairs" in words
+    undecided = sum(pair.better is None for pair in comparison.pairs)
+    assert undecided <= 3 or f"{undecided} of {pairs} pairs" in words
+    assert "plan=" not in words, "a figure gives no advice about options"
+
+
+def test_evidence_is_fair_for_arms_of_any_shape_that_win_as_often_as_they_lose() -> None:
+    rng = np.random.default_rng(2)
+    wrong = {"skew": 0, "failing": 0}
+    for _ in range(400):
+        steady = rng.normal(0, 0.01, 40)
+        skewed = np.where(rng.random(40) < 0.5, 0.1, -5.0)  # wins by little as often as it loses by much
+        failing = np.where(rng.random(40) < 0.3, -9.0, np.where(rng.random(40) < 0.2 / 0.7, -1.0, 1.0))
+        for name, other in (("skew", skewed), ("failing", failing)):
+            wrong[name] += bool((rollbook.stats.e_process(other, steady) >= 20).any())
+    assert max(wrong.values()) <= 30, "at most 5 % and what chance adds"
+
+
+def run(root: Path, algo: str, seed: int | None, value: float, project: str = "study", **config: Any) -> str:
+    asked = {"algo": algo, **config}
+    with rollbook.init(project, algo, dir=root, seed=seed, config=asked, sinks=[], keeper="inline") as opened:
+        opened.log_many({"test/return": np.array([0.0, value])}, env_step=[0, 100])
+    return opened.folder
+
+
+def test_the_same_seed_run_again_counts_once_and_the_sentence_says_so(tmp_path: Path) -> None:
+    for _ in range(2):
+        for seed in range(3):
+            run(tmp_path, "a", seed, 10.0 + seed)
+            run(tmp_path, "b", seed, 5.0 + seed)
+    comparison = rollbook.open(tmp_path).compare("test/return", by="config.algo", score="last")
+    assert [row["n"] for row in comparison.table()] == [3, 3]
+    assert comparison.pairs[0].better is None
+    said = " ".join(comparison.sentences())
+    assert "a: 3 runs" in said
+    assert "same configuration, seed and code; each such seed counts once" in said
+
+
+def test_a_seed_that_failed_and_was_run_again_counts_with_the_run_that_finished(tmp_path: Path) -> None:
+    for seed in range(5):
+        run(tmp_path, "a", seed, 10.0 + seed)
+        run(tmp_path, "b", seed, 5.0 + seed)
+    path = Path(run(tmp_path, "a", 7, 3.0)) / "run.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "status": "crashed"}))
+    run(tmp_path, "a", 7, 17.0)
+    (a, _) = rollbook.open(tmp_path).compare("test/return", by="config.algo", score="last", floor=0.0).groups
+    assert sorted(a.seeds_R) == [10, 11, 12, 13, 14, 17]
+
+
+@pytest.mark.parametrize("seeds", [[None] * 3, [1, 2, 3]])
+def test_runs_without_a_seed_or_of_another_seed_or_configuration_are_runs_of_their_own(
+    tmp_path: Path, seeds: list[int | None]
+) -> None:
+    for n, seed in enumerate(seeds):
+        run(tmp_path, "a", seed, 10.0 + n)
+        run(tmp_path, "b", 1, 10.0 + n, lr=0.1 * n)
+    comparison = rollbook.open(tmp_path).compare("test/return", by="config.algo", score="last")
+    assert [row["n"] for row in comparison.table()] == [3, 3]
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("planned")
+    for seed in range(6):
+        run(root, "a", seed, 10.0 + seed / 7)
+        run(root, "b", seed, 9.9 + seed / 5)
+    rollbook.open(root).compare("test/return", by="config.algo", plan="p", floor=0.0, delta=0.01)
+    return root
+
+
+@pytest.mark.parametrize(
+    ("other", "fits"),
+    [
+        ({}, True), ({"floor": 0.0}, True), ({"floor": 9.0}, False), ({"delta": 0.01}, True), ({"delta": 50.0}, False),
+        ({"direction": "higher"}, True), ({"direction": "lower"}, False), ({"statistic": "mean"}, True),
+        ({"statistic": "iqm"}, False), ({"score": "last"}, False),
+    ],
+)  # fmt: skip
+def test_what_a_plan_was_made_with_cannot_be_changed_after_its_first_look(
+    planned: Path, other: dict[str, Any], fits: bool
+) -> None:
+    runs, kept = rollbook.open(planned), Path(plan_path(str(planned), "p"))
+    before = kept.read_text()
+    if fits:
+        comparison = runs.compare("test/return", by="config.algo", plan="p", **other)
+        assert comparison.study is not None
+        assert (comparison.study.plan.floor, comparison.study.plan.delta) == (0.0, 0.01)
+    else:
+        with pytest.raises(BadInput, match="plan"):
+            runs.compare("test/return", by="config.algo", plan="p", **other)
+    assert kept.read_text() == before
+
+
+def test_a_plan_keeps_the_runs_that_were_looked_at(planned: Path) -> None:
+    runs = rollbook.open(planned)
+    run(planned, "a", 6, 10.0)
+    run(planned, "b", 6, 10.0)
+    others = rollbook.open(planned).where("seed > 0")
+    with pytest.raises(BadInput, match="had a score at the last look"):
+        others.compare("test/return", by="config.algo", plan="p")
+    more = rollbook.open(planned).compare("test/return", by="config.algo", plan="p")
+    assert more.study is not None
+    assert [look.n for look in more.study.looks] == [6, 7]
+    assert len(runs) == 12
+
+
+def test_a_plan_of_an_earlier_version_is_read_and_remembers_its_runs_from_now_on(planned: Path) -> None:
+    rollbook.open(planned).compare("test/return", by="config.algo", plan="old", floor=0.0)
+    path = Path(plan_path(str(planned), "old"))
+    kept = json.loads(path.read_text())
+    del kept["seeds"], kept["study"]["plan"]["lower_is_better"]
+    for look in kept["study"]["looks"]:
+        del look["holds"]
+    path.write_text(json.dumps(kept))
+    again = rollbook.open(planned).compare("test/return", by="config.algo", plan="old")
+    assert again.study is not None
+    assert again.study.plan.floor == 0.0
+    assert set(json.loads(path.read_text())["seeds"]) == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("where", "by", "task", "said"),
+    [
+        ({"a": ["cart"], "b": ["pole"]}, "config.algo", None, "a in cart and b in pole"),
+        ({"a": ["cart"], "b": ["cart", "pole"]}, "config.algo", None, "differ in their environment"),
+        ({"a": ["cart", "pole"], "b": ["cart", "pole"]}, "config.algo", None, "2 environments"),
+        ({"a": ["cart"], "b": ["cart"]}, "config.algo", None, ""),
+        ({"a": ["cart", "pole"], "b": ["cart", "pole"]}, "config.algo", "config.env", ""),
+        ({"a": ["cart"], "b": ["pole"]}, "config.env", None, ""),
+    ],
+)
+def test_environments_that_go_along_with_the_groups_are_named(
+    tmp_path: Path, where: dict[str, list[str]], by: str, task: str | None, said: str
+) -> None:
+    for algo, environments in where.items():
+        for n, env in enumerate(environments):
+            run(tmp_path, algo, n, 1.0, env=env)
+    notes = rollbook.open(tmp_path).compare("test/return", by=by, task=task).notes
+    careful = [note for note in notes if "Careful" in note]
+    assert bool(careful) == bool(said)
+    if said:
+        assert said in careful[0]
+        assert "--task config.env" in careful[0]
+
+
+def test_projects_that_go_along_with_the_groups_are_named(tmp_path: Path) -> None:
+    run(tmp_path, "a", 0, 1.0, project="one")
+    run(tmp_path, "b", 0, 1.0, project="two")
+    notes = rollbook.open(tmp_path).compare("test/return", by="config.algo").notes
+    assert any("differ in their project" in note for note in notes)
+
+
+def test_a_run_that_ends_in_nan_is_named(tmp_path: Path) -> None:
+    folder = run(tmp_path, "a", 0, 1.0)
+    run(tmp_path, "a", 1, float("nan"))
+    run(tmp_path, "b", 0, 1.0)
+    comparison = rollbook.open(tmp_path).compare("test/return", by="config.algo", score="last")
+    assert any("ends with a row that is NaN or infinite" in note and "a: 1 run" in note for note in comparison.notes)
+    assert folder
+
+
+def test_groups_of_equal_scores_are_not_ahead_of_each_other() -> None:
+    (pair,) = judged({"1": [3.0] * 6, "2": [3.0] * 6}).pairs
+    assert "Their IQMs are equal; evidence 1 of the 20 that decide" in pair.sentence()
+    assert "ahead" not in pair.sentence()
+
+
+def test_curves_count_the_same_seed_run_again_once(tmp_path: Path) -> None:
+    for value in (10.0, 12.0):
+        for seed in range(5):
+            run(tmp_path, "a", seed, value + seed)
+    curves = rollbook.open(tmp_path).curves("test/return", by="config.algo")
+    (group,) = curves.groups
+    assert group.n_P.tolist() == [5, 5]
+    assert group.legend() == "a: IQM of 5 seeds, 95 % at each point (at worst 80 %)"
+    assert group.band.centre_P[-1] == pytest.approx(13.0)
+    assert "a: 5 runs repeat earlier ones of the same configuration, seed and code" in " ".join(curves.sentences())
+    assert curves.reached(11.0).n == (5,)
+
+
+@pytest.mark.parametrize(("key", "share"), [("test/return", 1.0), ("test/regret", 0.0)])
+def test_a_score_is_reached_from_the_side_that_is_worse(key: str, share: float) -> None:
+    lines = {str(seed): compare.Line(np.arange(3.0), np.array([5.0, 8.0, 24.4375])) for seed in range(5)}
+    curves = compare.curves({"a": lines}, key=key, axis="x")
+    assert curves.reached(20.0).share_GP[0, -1] == 1.0
+    assert curves.reached(4.0).share_GP[0, -1] == share
+    assert curves.reached().level in (24.0, 5.0), "a round level that is reached"
+    assert curves.reached(20.0, "lower").share_GP[0, 0] == 1.0

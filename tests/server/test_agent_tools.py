@@ -1,0 +1,172 @@
+"""What an agent gets to know of runs: strict JSON of a bounded length, page by page, and nothing outside the folder."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rollbook
+from rollbook.errors import RollbookError
+from rollbook.server.agent_tools import AgentTools
+
+HOSTILE = "x" * 50_000 + "\x1b[2J\ud800"
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project of two algorithms with three seeds each, and a run with texts longer than any answer."""
+    root = tmp_path_factory.mktemp("agents") / "runs"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("ROLLBOOK_RUN_ID", raising=False)
+        for algo in ("ppo", "dqn"):
+            for seed in range(3):
+                with rollbook.init("cartpole", f"{algo}-{seed}", dir=root, sinks=[], keeper="inline", seed=seed,
+                                   config={"algo": algo, "lr": 0.1}) as run:  # fmt: skip
+                    for step in range(200):
+                        peak = 1000.0 if step == 77 else 0.0
+                        run.log({"test/return": seed + step + peak + 50 * (algo == "ppo")}, env_step=step)
+                    run.log_episode(return_=3.0, length=3, env_step=10)
+                    row = {"rule": "kl", "level": "warn", "message": algo, "evidence": "{}", "source": "", "key": ""}
+                    run.record("alerts", row, env_step=5)
+        with rollbook.init("odd", HOSTILE[:80], dir=root, sinks=[], keeper="inline", notes=HOSTILE,
+                           config={"text": HOSTILE, "nested": {"a": [HOSTILE] * 50}}) as run:  # fmt: skip
+            for n in range(60):
+                run.log({f"key{n}/{HOSTILE[:100]}": float("nan")}, env_step=n)
+            run.log_samples([HOSTILE] * 30, reward=[float("inf")] * 30)
+            run.log_text("said", HOSTILE[:-1], env_step=1)
+    return root
+
+
+BUDGET = 2_000
+CALLS: dict[str, list[dict[str, Any]]] = {
+    "probe": [{}, {"of": "cartpole"}, {"of": "odd"}],
+    "runs": [{}, {"where": "config.algo = 'ppo'", "columns": ["config.algo"], "metrics": ["test/return=max"]}],
+    "series": [
+        {"run": "ppo-1", "key": "test/return", "points": 100},
+        {"run": "ppo-1", "key": "test/return", "x": "time"},
+    ],
+    "around": [{"run": "dqn-2", "clock": "env_step", "at": 77}, {"run": "odd", "clock": "env_step", "at": 3}],
+    "compare": [{"metric": "test/return", "by": "config.algo", "where": "project = 'cartpole'"}],
+    "alerts": [{}, {"run": "cartpole", "since": 0.0}],
+    "samples": [{"run": "odd"}, {"run": "odd", "unique": True}],
+    "sql": [
+        {"run": "ppo-0", "query": 'select env_step, "test/return" from metrics order by 1'},
+        {"run": "odd", "query": "select repeat('x', 100000) as a, 'nan'::double as b from range(5)"},
+    ],
+    "wait": [{"run": "ppo-0", "until": 'last("test/return") > 10'}, {"run": "odd", "until": 'max("nothing") > 10'}],
+}
+ASKED = [(name, arguments) for name, several in CALLS.items() for arguments in several]
+
+
+def strict(text: str) -> Any:
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{word} is no JSON")
+
+    text.encode()  # raises at half of a surrogate pair
+    return json.loads(text, parse_constant=refuse)
+
+
+def pages(tool: Callable[..., str], **arguments: Any) -> Iterator[dict[str, Any]]:
+    answer = strict(tool(**arguments))
+    yield answer
+    while answer["next"]:
+        answer = strict(tool(**arguments, cursor=answer["next"]))
+        yield answer
+
+
+def test_every_tool_is_asked() -> None:
+    names = [tool.__name__ for tool in AgentTools("runs").tools()]
+    assert sorted(names) == sorted(CALLS)
+    assert len(names) <= 9
+    assert all(tool.__doc__ for tool in AgentTools("runs").tools())
+
+
+@pytest.mark.parametrize(("name", "arguments"), ASKED, ids=[f"{name} {n}" for n, (name, _) in enumerate(ASKED)])
+def test_pages_within_the_budget_make_up_the_whole_answer(name: str, arguments: dict[str, Any], root: Path) -> None:
+    small, large = (getattr(AgentTools(root, budget), name) for budget in (BUDGET, 40_000_000))
+    first = strict(large(**arguments))
+    assert first["next"] is None
+    rows = []
+    for answer in pages(small, **arguments):
+        assert len(json.dumps(answer)) <= BUDGET
+        assert answer["of"] == first["of"] == len(first["rows"])
+        assert answer["rows"] or not first["rows"], "each page goes on"
+        rows += answer["rows"]
+    assert len(rows) == first["of"]
+    if "odd" not in arguments.values() and name != "probe":
+        assert rows == first["rows"]
+
+
+def test_a_peak_of_one_row_is_in_a_series_of_few_points(root: Path) -> None:
+    answer = strict(AgentTools(root).series("ppo-1", "test/return", points=5))
+    assert len(answer["rows"]) <= 5
+    assert max(row[3] for row in answer["rows"]) == 77 + 1000 + 1 + 50
+    assert sum(row[4] for row in answer["rows"]) == 200
+
+
+def test_a_comparison_has_the_pair_its_verdict_and_the_seeds_that_it_takes(root: Path) -> None:
+    rows = strict(AgentTools(root).compare("test/return", "config.algo", where="project = 'cartpole'"))["rows"]
+    (pair,) = (row for row in rows if "pair" in row)
+    assert sorted(pair["pair"]) == ["dqn", "ppo"]
+    assert pair["seeds_needed"] is None, "of three seeds nothing can be said"
+    assert any("sentence" in row for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("probe", {"of": "cartpol"}), ("probe", {"of": "/"}), ("probe", {"of": "../.."}), ("runs", {"where": "x ="}),
+        ("runs", {"where": "(select 1) = 1"}), ("runs", {"cursor": "-1"}), ("runs", {"cursor": "²"}),
+        ("series", {"run": "ppo-1", "key": "nothing"}), ("series", {"run": "ppo-1", "key": "test/return", "points": 0}),
+        ("around", {"run": "ppo-1", "clock": "rows", "at": 1}), ("samples", {"run": "odd", "limit": 10**9}),
+        ("sql", {"run": "ppo-1", "query": "select * from read_text('/etc/hostname')"}),
+        ("sql", {"run": "ppo-1", "query": "drop table metrics"}),
+        ("wait", {"run": "ppo-1", "until": "statsu = 1"}),
+        ("wait", {"run": "ppo-1", "until": "seed = 9", "timeout": 1e9}),
+        ("wait", {"run": "ppo-1", "until": "read_text('/etc/hostname') = ''"}),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_answered_is_an_error_in_words(name: str, arguments: dict[str, Any], root: Path) -> None:
+    with pytest.raises(RollbookError):
+        getattr(AgentTools(root), name)(**arguments)
+
+
+def test_a_run_outside_the_folder_is_not_seen(root: Path) -> None:
+    for run in (str(root / "odd"), "ppo-1", "cartpole/ppo-1"):
+        with pytest.raises(RollbookError):
+            AgentTools(root / "odd").probe(run)
+
+
+def test_asking_changes_no_file(root: Path) -> None:
+    def files() -> dict[str, tuple[int, int]]:
+        return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in root.rglob("*") if path.is_file()}
+
+    before = files()
+    for name, arguments in ASKED:
+        getattr(AgentTools(root), name)(**arguments)
+    assert files() == before
+
+
+def test_an_agent_asks_over_the_standard_streams(root: Path) -> None:
+    mcp = pytest.importorskip("mcp", reason="the extra rollbook[mcp]")
+    import asyncio
+
+    async def asked() -> tuple[list[str], Any, Any]:
+        command = mcp.StdioServerParameters(command=sys.executable, args=["-m", "rollbook", "mcp", "--dir", str(root)])
+        async with mcp.stdio_client(command) as (read, write), mcp.ClientSession(read, write) as session:
+            await session.initialize()
+            names = [tool.name for tool in (await session.list_tools()).tools]
+            good = await session.call_tool("runs", {"where": "config.algo = 'ppo'"})
+            bad = await session.call_tool("probe", {"of": "cartpol"})
+            return names, good, bad
+
+    names, good, bad = asyncio.run(asked())
+    assert sorted(names) == sorted(CALLS)
+    assert strict(good.content[0].text)["of"] == 3
+    assert bad.is_error
+    assert "cartpole/ppo-1" in bad.content[0].text, "it names what there is"

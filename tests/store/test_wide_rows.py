@@ -1,0 +1,202 @@
+"""A question costs what it returns, also of tables of few rows that take many bytes."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import rollbook
+from cases import some_of
+from rollbook.book.book import Book
+from rollbook.book.scan import MANY_BYTES, MANY_ROWS
+
+ROWS, WIDTH = 5_000, 9_000
+
+ASK = """
+import resource, sys
+import duckdb, pyarrow.dataset
+from rollbook.adapters.trl import completions
+from rollbook.book.book import Book
+
+def read():
+    with open("/proc/self/io") as file:
+        return int(file.readline().split()[1])
+
+book = Book(sys.argv[1])
+book.sql("select 1 as a").fetchall()
+had, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, read()
+eval(sys.argv[2])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - had, (read() - began) // 1024)
+"""
+
+QUESTIONS = [
+    ("book.sql('select avg(reward) from samples').fetchall()", 60, 1),
+    ("book.samples(limit=5)", 80, 14),
+    ("book.samples('reward > 3000', 'reward desc', 5)", 80, 14),
+    ("book.at(env_step=3000)", 140, 24),  # the ends of two groups of rows in each of two tables
+    ("book.sql('select avg(n) from shared').fetchall()", 60, 1),
+    ("completions(book, limit=5)", 110, 40),  # goes through all rows, and keeps few
+    ("book.row_count('samples')", 30, 1),
+    ("book.samples(order_by='reward desc', limit=5)", 80, 14),
+    ("book.sql('select count(*), max(env_step) from text').fetchall()", 60, 1),
+    ("book.sql('select avg(n), max(length(prompt)) from shared').fetchall()", 60, 1),
+]
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with 45 MB of samples and of texts in 5,000 rows each, and 160 MB that 20,000 rows share."""
+    noise = random.Random(0)
+    text = noise.randbytes(4_000).hex()
+    with rollbook.init("p", "r", dir=tmp_path_factory.mktemp("wide"), sinks=[], rules=[], keeper="inline") as run:
+        for start in range(0, ROWS, 500):
+            items = [noise.randbytes(WIDTH // 2).hex() for _ in range(500)]
+            numbers = [float(start + n) for n in range(500)]
+            run.log_samples(items, ids=[f"id{start + n}" for n in range(500)], reward=numbers, env_step=start)
+            run.record("text", {"key": ["k"] * 500, "text": items}, n=500, env_step=start)
+            shared = {"prompt": [text] * 2_000, "n": list(range(start, start + 2_000))}
+            run.record("shared", shared, n=2_000, env_step=start)
+    return Path(run.folder)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/io"), reason="the system does not count what a process reads")
+@pytest.mark.parametrize(("question", "grows_mb", "reads_mb"), some_of(QUESTIONS, 6))
+def test_a_question_about_wide_rows_costs_what_it_returns(
+    wide: Path, question: str, grows_mb: int, reads_mb: int
+) -> None:
+    done = subprocess.run([sys.executable, "-c", ASK, str(wide), question], capture_output=True, text=True, check=True)
+    grew, read = map(int, done.stdout.split())
+    assert grew < grows_mb << 10, f"{grew >> 10} MB more memory"
+    assert read < reads_mb << 10, f"{read >> 10} MB read"
+
+
+LIVE = """
+import os, random, sys
+import rollbook
+noise = random.Random(0)
+run = rollbook.init("p", "r", dir=sys.argv[1], sinks=[], rules=[], keeper="inline")
+for start in range(0, 16_000, 500):
+    items = [noise.randbytes(4_000).hex() for _ in range(500)]
+    numbers = [float(start + n) for n in range(500)]
+    run.log_samples(items, ids=[f"id{start + n}" for n in range(500)], reward=numbers, env_step=start)
+print(run.folder, flush=True)
+os._exit(0)
+"""
+
+LIVE_QUESTIONS = [
+    ("book.sql('select avg(reward) from samples').fetchall()", 180, 300),
+    ("book.samples('reward > 3000', 'reward desc', 5)", 180, 300),
+    ("book.row_count('samples')", 110, 170),
+    ("book.at(env_step=3000)", 110, 450),
+]
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run whose 128 MB of samples lie in its journal."""
+    folder = tmp_path_factory.mktemp("live")
+    done = subprocess.run([sys.executable, "-c", LIVE, str(folder)], capture_output=True, text=True, check=True)
+    return Path(done.stdout.strip().splitlines()[-1])
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/io"), reason="the system does not count what a process reads")
+@pytest.mark.parametrize(("question", "grows_mb", "reads_mb"), LIVE_QUESTIONS)
+def test_a_question_about_wide_live_rows_holds_a_few_files_of_them_at_a_time(
+    live: Path, question: str, grows_mb: int, reads_mb: int
+) -> None:
+    done = subprocess.run([sys.executable, "-c", ASK, str(live), question], capture_output=True, text=True, check=True)
+    grew, read = map(int, done.stdout.split())
+    assert grew < grows_mb << 10, f"{grew >> 10} MB more memory"
+    assert read < reads_mb << 10, f"{read >> 10} MB read"
+
+
+def test_live_rows_come_alike_whether_they_are_kept_or_read_again(live: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def asked() -> list[object]:
+        book = Book(live)
+        answers: list[object] = []
+        for _ in range(2):  # the second time, nothing has changed
+            answers += [
+                book.samples(limit=7).drop_columns(["item"]).to_pylist(),
+                book.samples("reward > 4000", "reward desc", 9)["sample_id"].to_pylist(),
+                book.sql("select count(*), sum(reward), min(env_step), max(time) from samples").fetchall(),
+                book.sql("select count(*) from samples a join samples b using (sample_id)").fetchall(),
+                book.at(env_step=3_000)["samples"].drop_columns(["item"]).to_pylist(),
+                book.row_count("samples"),
+            ]
+        return answers
+
+    streamed = asked()
+    monkeypatch.setattr("rollbook.book.scan.MANY_BYTES", MANY_BYTES << 20)
+    monkeypatch.setattr("rollbook.book.live._MOST_KEPT_FRAMES", 1 << 30)
+    assert asked() == streamed
+
+
+def test_frames_that_come_between_two_looks_are_seen_whether_the_others_are_kept_or_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rollbook.book.live._MOST_KEPT_FRAMES", 4_000)
+    with rollbook.init("p", "r", dir=tmp_path, sinks=[], rules=[], keeper="inline") as run:
+        book = Book(run.folder)
+        for step in range(8):
+            run.record("wide", {"word": ["x" * 1_000]}, n=1, env_step=step)
+            run.record("slim", {"word": ["y"]}, n=1, env_step=step)
+            asked = ["wide"] if step % 2 else ["wide", "slim"]
+            for table in asked:
+                assert book.table(table)["env_step"].to_pylist() == list(range(step + 1))
+
+
+def test_rows_come_alike_from_both_sides_of_the_limit_in_bytes(wide: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def asked() -> list[object]:
+        book = Book(wide)
+        whole = book.samples(limit=7)
+        return [
+            whole.drop_columns(["item"]).to_pylist(),
+            book.samples("reward > 4000", "reward desc", 9)["sample_id"].to_pylist(),
+            book.samples(limit=2_000)["sample_id"].to_pylist(),
+            book.sql("select count(*), sum(n) from shared").fetchall(),
+            [book.at(env_step=3_000)[name].num_rows for name in ("samples", "text", "shared")],
+        ]
+
+    assert ROWS < MANY_ROWS
+    scanned = asked()
+    monkeypatch.setattr("rollbook.book.scan.MANY_BYTES", MANY_BYTES << 20)
+    monkeypatch.setattr("rollbook.book.nearest._MANY_BYTES", MANY_BYTES << 20)
+    assert asked() == scanned
+
+
+SUMS = """
+import resource, sys
+from rollbook.book.book import Book
+
+book = Book(sys.argv[1])
+book.problems(deep=False)
+had = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+assert book.sql("select count(*) from mine").fetchall() == [(20_000,)] and book.row_count("mine") == 20_000
+assert book.problems() == []
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - had)
+"""
+
+
+def test_a_small_file_that_unfolds_to_gigabytes_is_counted_and_checked_in_little_memory(tmp_path: Path) -> None:
+    with rollbook.init("p", "r", dir=tmp_path, sinks=[], rules=[], keeper="inline") as run:
+        for step in range(20):
+            run.record("mine", {"text": ["x"]}, n=1, env_step=step)
+    (part,) = Path(run.folder).glob("data/mine/*.parquet")
+    about = pq.ParquetFile(part).metadata.metadata[b"rollbook"].decode()
+    rows = pq.read_table(part).slice(0, 1).take(pa.array([0] * 20_000))
+    text = pa.array(["y" * 200_000]).dictionary_encode().take(pa.array([0] * 20_000))
+    rows = rows.set_column(rows.column_names.index("text"), "text", text).replace_schema_metadata(None)
+    with pq.ParquetWriter(part, rows.schema, compression="zstd", store_schema=False) as writer:
+        writer.write_table(rows)
+        writer.add_key_value_metadata({"rollbook": about})
+    assert part.stat().st_size < 100_000
+    done = subprocess.run([sys.executable, "-c", SUMS, str(run.folder)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 150 << 10
