@@ -437,7 +437,7 @@ class _Window:
     def _take(self, *, thorough: bool) -> None:
         self._blocks, self._frames = [], []
         for segment in self.writer.segments.get(self.lane, {}).values():
-            seen = segment.seen
+            seen = None if thorough else segment.seen  # rows may have come since: who counted too few looks anew
             if seen is not None and seen.count and (seen.lowest_seq > self.up_to or seen.last_seq <= self.after):
                 continue
             try:
