@@ -38,8 +38,7 @@ test-page: $(VENV)/.has-page page  ## the page in a real browser; its types and 
 	@$(BIN)/python scripts/page_browser.py
 	$(BIN)/python scripts/build_page.py --npm "run check" --npm "test"
 	$(BIN)/python -m rollbook.server.openapi | $(BIN)/python scripts/build_page.py --npm "run api -- --check"
-	$(BIN)/python -m pytest -n 2 tests/server/test_contract.py
-	$(BIN)/python -m pytest -n 2 -m page tests/page $(ARGS)
+	$(BIN)/python -m pytest -n 2 -m "not frameworks and not long" tests/server/test_contract.py tests/page $(ARGS)
 
 # Side by side: tests wait now and then, for processes and for clocks, and types can be checked meanwhile.
 test: $(VENV)/.has-dev  ## everything that must hold here: style, types, layering, tests (minutes, no gigabytes)

@@ -15,6 +15,7 @@ from pathlib import Path
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 SUMMARY = re.compile(r"^[= ]*((?:\d+ [a-z]+, )*\d+ [a-z]+) in [\d.:hms ()]+[= ]*$")
 COUNT = re.compile(r"(\d+) ([a-z]+)")
+AGAIN = re.compile(r"^passed the second time: (\d+)$")
 FAILED = frozenset({"failed", "error", "errors"})
 
 
@@ -27,6 +28,9 @@ def counts(text: str) -> dict[str, int]:
             key = "failed" if word in FAILED else word
             if key in total:
                 total[key] += int(number)
+        if again := AGAIN.match(line):  # counted as failed once and as passed once
+            total["failed"] -= int(again.group(1))
+            total["passed the second time"] = total.get("passed the second time", 0) + int(again.group(1))
     return total
 
 
