@@ -4,7 +4,7 @@
     python scripts/again.py [OPTIONS OF PYTEST]      exit status 0 if all of them pass now
 
 The last line then counts them for `count_tests.py`, each is named, and each is a fault to be mended: in the test, or in
-what it tests. Tests of kills and crashes get no second chance: what they lose once they have lost. Nor do many at a time.
+what it tests. Kills and crashes get no second chance: what they lose once they have lost. Nor do many tests at a time.
 """
 
 from __future__ import annotations
