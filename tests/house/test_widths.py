@@ -1,0 +1,131 @@
+"""How wide the face of each room is: the names that other rooms import; `python tests/house/test_widths.py` prints them.
+
+A name counts once, however many rooms import it; of a module that is imported whole, the attributes count that are
+used. Imports for the type checker alone are counted apart, and count, too.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+SRC = Path(__file__).parents[2] / "src" / "rollbook"
+
+WIDEST = {
+    "": 2, "_version": 1, "adapters": 1, "book": 41, "capture": 35, "cli": 1, "compare": 15, "demo": 2, "errors": 31,
+    "formats": 7, "ground": 138, "ground.values": 42, "health": 6, "journal": 48, "keeper": 13, "plots": 20,
+    "protocols": 12, "remote": 19, "run": 13, "runs": 16, "server": 9, "sinks": 19, "stats": 24, "storage": 80,
+}  # fmt: skip
+"""The most names that other rooms may import from each. Who makes a face narrower, makes the number smaller."""
+
+MOST_ARROWS = 114
+"""Between two rooms there is an arrow if a module of the one imports something of the other."""
+
+TO_THE_GROUND = {"ground", "ground.values", "errors", "protocols", "_version"}
+MOST_ARROWS_BETWEEN_WINGS = 61
+"""The same without those that point to the ground."""
+
+
+def room_of(module: str) -> str:
+    """`rollbook.book.live` -> `book`; `ground.values` is a room of its own; "" is the face of the package."""
+    parts = module.split(".")[1:]
+    return ".".join(parts[: 2 if parts[:2] == ["ground", "values"] else 1])
+
+
+def modules() -> dict[str, Path]:
+    """All modules of the package by their full name."""
+    named = {}
+    for file in SRC.rglob("*.py"):
+        parts = file.relative_to(SRC.parent).with_suffix("").parts
+        named[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
+    return named
+
+
+class Widths:
+    """Which names the rooms import from each other.
+
+    Attributes:
+      names: for each room the (module, name) that other rooms import when they run.
+      typed: the same for those that only the type checker imports.
+      arrows: (from, to) for all pairs of rooms.
+    """
+
+    def __init__(self) -> None:
+        self._modules = modules()
+        self.names: dict[str, set[tuple[str, str]]] = defaultdict(set)
+        self.typed: dict[str, set[tuple[str, str]]] = defaultdict(set)
+        self.arrows: set[tuple[str, str]] = set()
+        for module, file in self._modules.items():
+            tree = ast.parse(file.read_text(encoding="utf-8"))
+            for target, name, typed in self._imports(tree, tree, typed=False):
+                self._count(room_of(module), target, name, typed=typed)
+        for room, names in self.typed.items():
+            names -= self.names[room]
+
+    def _count(self, importer: str, module: str, name: str, *, typed: bool) -> None:
+        room = room_of(module)
+        if room.partition(".")[0] != importer.partition(".")[0]:
+            (self.typed if typed else self.names)[room].add((module, name))
+            if importer and room:
+                self.arrows.add((importer.partition(".")[0], room.partition(".")[0]))
+
+    def _imports(self, tree: ast.AST, node: ast.AST, *, typed: bool) -> Iterator[tuple[str, str, bool]]:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "rollbook":
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                if whole not in self._modules:
+                    yield node.module or "", alias.name, typed
+                else:
+                    for attribute in _attributes(tree, alias.asname or alias.name):
+                        yield whole, attribute, typed
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.split(".")[0] == "rollbook":
+                    yield alias.name, "", typed
+        for child in ast.iter_child_nodes(node):
+            checked = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" and child in node.body
+            yield from self._imports(tree, child, typed=typed or checked)
+
+    def table(self) -> str:
+        """A line for each room: its names, those for the type checker alone, the modules they stand in."""
+        lines = [f"{'room':14} {'names':>5} {'typed':>5} {'modules':>7} {'most':>5}"]
+        for room in sorted(WIDEST):
+            both = self.names[room] | self.typed[room]
+            lines.append(
+                f"{room or 'rollbook':14} {len(self.names[room]):5} {len(self.typed[room]):5} "
+                f"{len({module for module, _ in both}):7} {WIDEST[room]:5}"
+            )
+        between = {arrow for arrow in self.arrows if arrow[1] not in TO_THE_GROUND}
+        lines.append(f"{len(self.arrows)} arrows, {len(between)} of them to no ground")
+        return "\n".join(lines)
+
+
+def _attributes(tree: ast.AST, local: str) -> set[str]:
+    """Which attributes of the module called `local` here are used; "" if it is handed on as a whole."""
+    used = {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == local
+    }
+    return used or {""}
+
+
+def test_no_face_grows_and_every_room_has_its_number() -> None:
+    widths = Widths()
+    print(widths.table())
+    rooms = {room_of(module) for module in modules()} - {"__main__"}
+    assert rooms == set(WIDEST)
+    wide = {room: len(widths.names[room] | widths.typed[room]) for room in rooms}
+    assert {room: n for room, n in wide.items() if n > WIDEST[room]} == {}, "import less, or move what is used there"
+
+
+def test_no_room_comes_to_know_one_more() -> None:
+    arrows = Widths().arrows
+    assert len(arrows) <= MOST_ARROWS, sorted(arrows)
+    assert len([arrow for arrow in arrows if arrow[1] not in TO_THE_GROUND]) <= MOST_ARROWS_BETWEEN_WINGS
+
+
+if __name__ == "__main__":
+    print(Widths().table())
