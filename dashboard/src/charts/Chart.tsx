@@ -60,7 +60,11 @@ export function Chart(props: ChartProps) {
         // The chart under the pointer says its values at once, the others ten times a second: texts cost layout.
         last = x;
         if (hovered) write(reads.current, now.current, x);
-        else later ??= setTimeout(() => { later = undefined; write(reads.current, now.current, last); }, OTHERS);
+        else
+          later ??= setTimeout(() => {
+            later = undefined;
+            write(reads.current, now.current, last);
+          }, OTHERS);
       },
     });
     plot.current = made;
@@ -87,7 +91,11 @@ export function Chart(props: ChartProps) {
       const view = hub.current();
       const sign = event.key === "ArrowLeft" ? -1 : 1;
       if (event.shiftKey) hub.pan(sign * 0.2, plot.current);
-      else if (view) hub.point(Math.max(view.x0, Math.min(view.x1, (hub.cursor.peek() ?? view.x0) + (sign * (view.x1 - view.x0)) / 100)), plot.current);
+      else if (view)
+        hub.point(
+          Math.max(view.x0, Math.min(view.x1, (hub.cursor.peek() ?? view.x0) + (sign * (view.x1 - view.x0)) / 100)),
+          plot.current,
+        );
     } else return;
     event.preventDefault();
     event.stopPropagation();
@@ -101,13 +109,16 @@ export function Chart(props: ChartProps) {
           {props.soft !== undefined && <span class="soft"> {props.soft}</span>}
         </span>
         <span class="read" ref={reads} aria-hidden="true">
-          {lines.filter((line) => line.ghost !== true).slice(0, READS).map((line) => (
-            <span key={line.id} class={`s${line.color}`}>
-              <i />
-              {props.named === true && <em>{line.name}</em>}
-              <b />
-            </span>
-          ))}
+          {lines
+            .filter((line) => line.ghost !== true)
+            .slice(0, READS)
+            .map((line) => (
+              <span key={line.id} class={`s${line.color}`}>
+                <i />
+                {props.named === true && <em>{line.name}</em>}
+                <b />
+              </span>
+            ))}
         </span>
         {props.tools !== undefined && <span class="tools">{props.tools}</span>}
       </figcaption>
@@ -145,5 +156,6 @@ function sentence({ title, scope = "", xName, lines }: ChartProps): string {
   const each = curves.slice(0, 6).map((line) => {
     return `${line.name} ends at ${value(lastOf(line))}`;
   });
-  return `${scope}${title} over ${xName}, ${curves.length} ${curves.length === 1 ? "curve" : "curves"}. ${each.join("; ")}`;
+  const many = `${curves.length} ${curves.length === 1 ? "curve" : "curves"}`;
+  return `${scope}${title} over ${xName}, ${many}. ${each.join("; ")}`;
 }

@@ -56,11 +56,34 @@ export function HeatRows({ title, lines, hub }: { title: string; lines: readonly
         <span class="title">
           {title} <span class="soft">blue low, orange high, each row by its own range</span>
         </span>
-        <span class="read">{cursor !== null && shown.slice(0, 8).map((line) => <span key={line.id}>{line.name} <b>{value(valueAt(line, cursor)?.value)}</b></span>)}</span>
+        <span class="read">
+          {cursor !== null &&
+            shown.slice(0, 8).map((line) => (
+              <span key={line.id}>
+                {line.name} <b>{value(valueAt(line, cursor)?.value)}</b>
+              </span>
+            ))}
+        </span>
       </figcaption>
-      <div ref={root} class="plotarea heatrows" role="img" tabIndex={0} aria-label={`${title}: ${lines.length} rows of colours over steps`} style={{ height: `${shown.length * ROW + AXIS}px` }} onPointerMove={move} onPointerLeave={() => hub.point(null, null)}>
+      <div
+        ref={root}
+        class="plotarea heatrows"
+        role="img"
+        tabIndex={0}
+        aria-label={`${title}: ${lines.length} rows of colours over steps`}
+        style={{ height: `${shown.length * ROW + AXIS}px` }}
+        onPointerMove={move}
+        onPointerLeave={() => hub.point(null, null)}
+      >
         <canvas ref={canvas} />
-        {cursor !== null && view && width > 0 && <div class="cursorline" style={{ transform: `translateX(${Math.round(LEFT + ((cursor - view.x0) / (view.x1 - view.x0 || 1)) * width)}px)` }} />}
+        {cursor !== null && view && width > 0 && (
+          <div
+            class="cursorline"
+            style={{
+              transform: `translateX(${Math.round(LEFT + ((cursor - view.x0) / (view.x1 - view.x0 || 1)) * width)}px)`,
+            }}
+          />
+        )}
       </div>
     </figure>
   );
@@ -79,7 +102,14 @@ function tokenColor(within: HTMLElement, token: string): string {
   return color;
 }
 
-function paintRow(pen: CanvasRenderingContext2D, line: Line, view: { x0: number; x1: number }, colors: readonly string[], top: number, width: number): void {
+function paintRow(
+  pen: CanvasRenderingContext2D,
+  line: Line,
+  view: { x0: number; x1: number },
+  colors: readonly string[],
+  top: number,
+  width: number,
+): void {
   let [low, high] = [Infinity, -Infinity];
   for (const v of line.y) if (Number.isFinite(v)) [low, high] = [Math.min(low, v), Math.max(high, v)];
   const half = (high - low) / 2 || 1;
@@ -90,6 +120,11 @@ function paintRow(pen: CanvasRenderingContext2D, line: Line, view: { x0: number;
     if (x < view.x0 || x > view.x1 || !Number.isFinite(v)) continue;
     const share = (v - low - half) / half;
     pen.fillStyle = colors[Math.max(0, Math.min(5, Math.floor((share + 1) * 3)))] as string;
-    pen.fillRect(LEFT + (x - view.x0) * k, top, Math.min(Math.max(1, k) + 0.5, LEFT + width - (LEFT + (x - view.x0) * k)), ROW - 1);
+    pen.fillRect(
+      LEFT + (x - view.x0) * k,
+      top,
+      Math.min(Math.max(1, k) + 0.5, LEFT + width - (LEFT + (x - view.x0) * k)),
+      ROW - 1,
+    );
   }
 }

@@ -74,14 +74,31 @@ export function Scatter(props: ScatterProps) {
       return;
     }
     const scale = project(frame.current.axes, frame.current.box);
-    const [xs, ys] = [[scale.x(from.x), scale.x(place.x)].sort((a, b) => a - b), [scale.y(from.y), scale.y(place.y)].sort((a, b) => a - b)] as [number[], number[]];
+    const [xs, ys] = [
+      [scale.x(from.x), scale.x(place.x)].sort((a, b) => a - b),
+      [scale.y(from.y), scale.y(place.y)].sort((a, b) => a - b),
+    ] as [number[], number[]];
     props.onBox?.({ x0: xs[0] as number, x1: xs[1] as number, y0: ys[0] as number, y1: ys[1] as number });
   };
   return (
     <div
-      ref={root} class="plotarea scatter" role="img" aria-label={props.label} tabIndex={0} style={{ height: `${props.height ?? 170}px` }}
-      onPointerDown={(event) => { if (event.pointerType !== "touch") (event.currentTarget as HTMLElement).setPointerCapture(event.pointerId); start.current = at(event); }}
-      onPointerMove={move} onPointerUp={up} onPointerCancel={() => { start.current = null; }} onPointerLeave={() => props.onHover?.(null)} onDblClick={() => props.onBox?.(null)}
+      ref={root}
+      class="plotarea scatter"
+      role="img"
+      aria-label={props.label}
+      tabIndex={0}
+      style={{ height: `${props.height ?? 170}px` }}
+      onPointerDown={(event) => {
+        if (event.pointerType !== "touch") (event.currentTarget as HTMLElement).setPointerCapture(event.pointerId);
+        start.current = at(event);
+      }}
+      onPointerMove={move}
+      onPointerUp={up}
+      onPointerCancel={() => {
+        start.current = null;
+      }}
+      onPointerLeave={() => props.onHover?.(null)}
+      onDblClick={() => props.onBox?.(null)}
     >
       <canvas ref={canvas} />
       <div ref={zone} class="zone" hidden />
@@ -97,7 +114,13 @@ function extent(values: Float64Array): [number, number] {
   return [low - room, high + room];
 }
 
-function paint(canvas: HTMLCanvasElement, width: number, height: number, props: ScatterProps, look: ReturnType<typeof palette>): Frame {
+function paint(
+  canvas: HTMLCanvasElement,
+  width: number,
+  height: number,
+  props: ScatterProps,
+  look: ReturnType<typeof palette>,
+): Frame {
   const [x0, x1] = extent(props.x);
   const [y0, y1] = extent(props.y);
   const axes: Axes = { x0, x1, y0, y1, xLog: false, yLog: false, xKind: props.xKind ?? "number" };

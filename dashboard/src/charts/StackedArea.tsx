@@ -17,9 +17,22 @@ export interface Layer {
 }
 
 const HEIGHT = 190;
-const at = (layer: Layer, i: number): number => (typeof layer.y[i] === "number" && Number.isFinite(layer.y[i]) ? (layer.y[i] as number) : 0);
+const at = (layer: Layer, i: number): number =>
+  typeof layer.y[i] === "number" && Number.isFinite(layer.y[i]) ? (layer.y[i] as number) : 0;
 
-export function StackedArea({ label, x, layers, share, xKind }: { label: string; x: readonly number[]; layers: readonly Layer[]; share: boolean; xKind: AxisKind }) {
+export function StackedArea({
+  label,
+  x,
+  layers,
+  share,
+  xKind,
+}: {
+  label: string;
+  x: readonly number[];
+  layers: readonly Layer[];
+  share: boolean;
+  xKind: AxisKind;
+}) {
   const root = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const [hover, setHover] = useState<number | null>(null);
@@ -50,7 +63,9 @@ export function StackedArea({ label, x, layers, share, xKind }: { label: string;
       x.forEach((v, i) => pen.lineTo(scale.px(v), scale.py(tops[i] as number)));
       pen.lineWidth = 1;
       pen.stroke();
-      tops.forEach((v, i) => { base[i] = v; });
+      tops.forEach((v, i) => {
+        base[i] = v;
+      });
     }
     if (hover !== null) {
       pen.fillStyle = look.ink2;
@@ -70,11 +85,31 @@ export function StackedArea({ label, x, layers, share, xKind }: { label: string;
   };
   return (
     <>
-      <div ref={root} class="plotarea" role="img" tabIndex={0} aria-label={label} style={{ height: `${HEIGHT}px` }} onPointerMove={move} onPointerLeave={() => setHover(null)}>
+      <div
+        ref={root}
+        class="plotarea"
+        role="img"
+        tabIndex={0}
+        aria-label={label}
+        style={{ height: `${HEIGHT}px` }}
+        onPointerMove={move}
+        onPointerLeave={() => setHover(null)}
+      >
         <canvas ref={canvas} />
       </div>
       <p class="legend reads" aria-hidden="true">
-        {hover === null ? "\u00a0" : [<span key="x">{place(x[hover] as number, xKind)}</span>, ...layers.map((layer) => <span key={layer.name}><i class={`dot s${layer.color}`} />{layer.name} {share ? percent(at(layer, hover) / ((sums[hover] as number) || 1)) : seconds(at(layer, hover))}</span>)]}
+        {hover === null
+          ? "\u00a0"
+          : [
+              <span key="x">{place(x[hover] as number, xKind)}</span>,
+              ...layers.map((layer) => (
+                <span key={layer.name}>
+                  <i class={`dot s${layer.color}`} />
+                  {layer.name}{" "}
+                  {share ? percent(at(layer, hover) / ((sums[hover] as number) || 1)) : seconds(at(layer, hover))}
+                </span>
+              )),
+            ]}
       </p>
     </>
   );

@@ -17,7 +17,19 @@ export function place(x: number, kind: AxisKind): string {
   return Number.isInteger(x) || Math.abs(x) >= 1000 ? count(x) : value(x, 4);
 }
 
-export function Tip({ hub, lines, xName, xKind, plot }: { hub: Hub; lines: readonly Line[]; xName: string; xKind: AxisKind; plot: RefObject<Plot | null> }) {
+export function Tip({
+  hub,
+  lines,
+  xName,
+  xKind,
+  plot,
+}: {
+  hub: Hub;
+  lines: readonly Line[];
+  xName: string;
+  xKind: AxisKind;
+  plot: RefObject<Plot | null>;
+}) {
   const x = useComputed(() => hub.cursor.value);
   const at = x.value;
   const view = hub.current();

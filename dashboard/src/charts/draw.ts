@@ -3,7 +3,16 @@
 import { cuts } from "../data/range.ts";
 import { short, value } from "../data/numbers.ts";
 import * as ticks from "../data/ticks.ts";
-import { project, type Axes, type AxisKind, type Box, type Line, type Mark, type Palette, type Projection } from "./model.ts";
+import {
+  project,
+  type Axes,
+  type AxisKind,
+  type Box,
+  type Line,
+  type Mark,
+  type Palette,
+  type Projection,
+} from "./model.ts";
 import type { Pen } from "./pen.ts";
 
 const TICK = 10;
@@ -88,7 +97,14 @@ export function drawXTexts(pen: Pen, axes: Axes, box: Box, look: Palette): void 
 }
 
 /** All curves, then what happened: bands below, then raw lines, then the lines one reads, then marks. */
-export function drawLines(pen: Pen, lines: readonly Line[], marks: readonly Mark[], axes: Axes, box: Box, look: Palette): void {
+export function drawLines(
+  pen: Pen,
+  lines: readonly Line[],
+  marks: readonly Mark[],
+  axes: Axes,
+  box: Box,
+  look: Palette,
+): void {
   const at = project(axes, box);
   pen.save();
   pen.beginPath();
@@ -129,7 +145,8 @@ function drawBand(pen: Pen, line: Line, at: Projection, axes: Axes, look: Palett
   pen.fillStyle = pen.strokeStyle = color(line, look);
   pen.lineWidth = 1;
   const apart = (at.px(x[last] as number) - at.px(x[first] as number)) / Math.max(1, last - first);
-  const dense = line.envelope === true && apart <= 1; // then strokes alone fill the band, as dark, for a fifth of the work
+  // Then strokes alone fill the band, as dark, for a fifth of the work.
+  const dense = line.envelope === true && apart <= 1;
   let start = first;
   while (start <= last) {
     while (start <= last && !Number.isFinite(low[start] as number)) start++;
@@ -167,7 +184,8 @@ function drawBand(pen: Pen, line: Line, at: Projection, axes: Axes, look: Palett
 function drawCurve(pen: Pen, line: Line, at: Projection, axes: Axes, look: Palette): void {
   const [first, last] = window(line.x, axes.x0, axes.x1);
   const width = at.px(axes.x1) - at.px(axes.x0);
-  pen.lineJoin = (last - first) * 2 > width ? "bevel" : "round"; // where points lie dense nobody sees it, and it is half the work
+  // Where points lie dense nobody sees it, and it is half the work.
+  pen.lineJoin = (last - first) * 2 > width ? "bevel" : "round";
   pen.strokeStyle = pen.fillStyle = color(line, look);
   if (line.ghost === true) {
     pen.setLineDash([3, 3]);
@@ -189,7 +207,15 @@ function drawCurve(pen: Pen, line: Line, at: Projection, axes: Axes, look: Palet
   if ((last - first + 1) * 9 < width) dots(pen, line.x, line.y, first, last, at, axes.yLog);
 }
 
-function stroke(pen: Pen, x: Float64Array, y: Float32Array, first: number, last: number, at: Projection, log: boolean): void {
+function stroke(
+  pen: Pen,
+  x: Float64Array,
+  y: Float32Array,
+  first: number,
+  last: number,
+  at: Projection,
+  log: boolean,
+): void {
   let down = false;
   let alone = -1;
   pen.beginPath();
@@ -220,7 +246,15 @@ function tick(pen: Pen, px: number, py: number): void {
   pen.lineTo(px + 1, py);
 }
 
-function dots(pen: Pen, x: Float64Array, y: Float32Array, first: number, last: number, at: Projection, log: boolean): void {
+function dots(
+  pen: Pen,
+  x: Float64Array,
+  y: Float32Array,
+  first: number,
+  last: number,
+  at: Projection,
+  log: boolean,
+): void {
   pen.beginPath();
   for (let i = first; i <= last; i++) {
     const v = y[i] as number;

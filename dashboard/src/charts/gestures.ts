@@ -82,7 +82,10 @@ export function hold(plot: Held): () => void {
       }
     }
     const view = start?.pans === true ? null : hub.current(); // what lies under a hand that pans stays what it is
-    hub.point(view && share >= -0.01 && share <= 1.01 ? hub.between(view, Math.max(0, Math.min(1, share))) : null, plot);
+    hub.point(
+      view && share >= -0.01 && share <= 1.01 ? hub.between(view, Math.max(0, Math.min(1, share))) : null,
+      plot,
+    );
   };
 
   const up = (event: PointerEvent): void => {
@@ -140,11 +143,20 @@ export function hold(plot: Held): () => void {
   const wheel = (event: WheelEvent): void => {
     if (!event.ctrlKey) return;
     event.preventDefault();
-    hub.zoom(Math.exp(Math.max(-60, Math.min(60, event.deltaY)) * 0.006), Math.max(0, Math.min(1, plot.share(event.clientX))), plot);
+    hub.zoom(
+      Math.exp(Math.max(-60, Math.min(60, event.deltaY)) * 0.006),
+      Math.max(0, Math.min(1, plot.share(event.clientX))),
+      plot,
+    );
   };
 
   const listeners: [string, (event: never) => void, AddEventListenerOptions?][] = [
-    ["pointerdown", down], ["pointermove", move], ["pointerup", up], ["pointercancel", cancel], ["pointerleave", leave], ["dblclick", whole],
+    ["pointerdown", down],
+    ["pointermove", move],
+    ["pointerup", up],
+    ["pointercancel", cancel],
+    ["pointerleave", leave],
+    ["dblclick", whole],
     ["wheel", wheel, { passive: false }],
   ];
   for (const [name, on, options] of listeners) root.addEventListener(name, on as EventListener, options);

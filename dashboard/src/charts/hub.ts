@@ -133,7 +133,9 @@ export class Hub {
     // costs more than a frame has. The others follow in every second one: eyes are on the chart in the hand.
     const fresh = this.frames % ANEW === 0;
     const all = this.frames % OTHERS === 0 || this.moved === null;
-    for (const follower of this.followers) if (follower.visible() && (all || follower === this.moved)) follower.show(this.now, fresh && follower === this.moved);
+    for (const follower of this.followers)
+      if (follower.visible() && (all || follower === this.moved))
+        follower.show(this.now, fresh && follower === this.moved);
   }
 
   private settle(): void {

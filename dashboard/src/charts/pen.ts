@@ -2,8 +2,20 @@
 
 export type Pen = Pick<
   CanvasRenderingContext2D,
-  | "beginPath" | "moveTo" | "lineTo" | "closePath" | "rect" | "arc" | "fill" | "stroke" | "fillText" | "setLineDash"
-  | "save" | "restore" | "clip" | "fillRect"
+  | "beginPath"
+  | "moveTo"
+  | "lineTo"
+  | "closePath"
+  | "rect"
+  | "arc"
+  | "fill"
+  | "stroke"
+  | "fillText"
+  | "setLineDash"
+  | "save"
+  | "restore"
+  | "clip"
+  | "fillRect"
 > & {
   fillStyle: string | CanvasGradient | CanvasPattern;
   strokeStyle: string | CanvasGradient | CanvasPattern;
@@ -17,7 +29,9 @@ export type Pen = Pick<
 };
 
 const escape = (text: string): string =>
-  text.replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`).replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/g, "\ufffd");
+  text
+    .replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`)
+    .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/g, "\ufffd");
 const round = (n: number): string => (Math.round(n * 100) / 100).toString();
 
 /** Writes the strokes as SVG; every text is escaped. */
@@ -37,7 +51,11 @@ export class SvgPen implements Pen {
   private readonly groups: number[] = [0];
   private clips = 0;
 
-  constructor(private readonly width: number, private readonly height: number, private readonly title: string) {}
+  constructor(
+    private readonly width: number,
+    private readonly height: number,
+    private readonly title: string,
+  ) {}
 
   beginPath(): void {
     this.path = [];
@@ -61,12 +79,16 @@ export class SvgPen implements Pen {
     this.out.push(`<path d="${this.path.join("")}" fill="${escape(String(this.fillStyle))}"${this.alpha()}/>`);
   }
   fillRect(x: number, y: number, w: number, h: number): void {
-    this.out.push(`<rect x="${round(x)}" y="${round(y)}" width="${round(w)}" height="${round(h)}" fill="${escape(String(this.fillStyle))}"${this.alpha()}/>`);
+    this.out.push(
+      `<rect x="${round(x)}" y="${round(y)}" width="${round(w)}" height="${round(h)}" ` +
+        `fill="${escape(String(this.fillStyle))}"${this.alpha()}/>`,
+    );
   }
   stroke(): void {
     const dash = this.dash.length > 0 ? ` stroke-dasharray="${this.dash.join(" ")}"` : "";
     this.out.push(
-      `<path d="${this.path.join("")}" fill="none" stroke="${escape(String(this.strokeStyle))}" stroke-width="${this.lineWidth}" ` +
+      `<path d="${this.path.join("")}" fill="none" stroke="${escape(String(this.strokeStyle))}" ` +
+        `stroke-width="${this.lineWidth}" ` +
         `stroke-linejoin="${this.lineJoin}" stroke-linecap="${this.lineCap}"${dash}${this.alpha()}/>`,
     );
   }
@@ -75,8 +97,10 @@ export class SvgPen implements Pen {
     const [, weight = "", size = "10px", family = "sans-serif"] = /^(?:(\d+) )?([\d.]+px) (.*)$/.exec(this.font) ?? [];
     const drop = this.textBaseline === "middle" ? "0.35em" : this.textBaseline === "top" ? "0.8em" : "0";
     this.out.push(
-      `<text x="${round(x)}" y="${round(y)}" dy="${drop}" text-anchor="${anchor}" font-size="${size}" font-family="${escape(family)}"` +
-        `${weight === "" ? "" : ` font-weight="${weight}"`} fill="${escape(String(this.fillStyle))}"${this.alpha()}>${escape(text)}</text>`,
+      `<text x="${round(x)}" y="${round(y)}" dy="${drop}" text-anchor="${anchor}" ` +
+        `font-size="${size}" font-family="${escape(family)}"` +
+        `${weight === "" ? "" : ` font-weight="${weight}"`} fill="${escape(String(this.fillStyle))}"` +
+        `${this.alpha()}>${escape(text)}</text>`,
     );
   }
   setLineDash(dash: Iterable<number>): void {
@@ -97,8 +121,10 @@ export class SvgPen implements Pen {
   /** The whole file, on `ground`. */
   file(ground: string): string {
     return (
-      `<svg xmlns="http://www.w3.org/2000/svg" width="${this.width}" height="${this.height}" viewBox="0 0 ${this.width} ${this.height}">` +
-      `<title>${escape(this.title)}</title><rect width="100%" height="100%" fill="${ground}"/>${this.out.join("")}</svg>\n`
+      `<svg xmlns="http://www.w3.org/2000/svg" width="${this.width}" height="${this.height}" ` +
+      `viewBox="0 0 ${this.width} ${this.height}">` +
+      `<title>${escape(this.title)}</title><rect width="100%" height="100%" fill="${ground}"/>` +
+      `${this.out.join("")}</svg>\n`
     );
   }
 

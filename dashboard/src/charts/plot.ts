@@ -1,4 +1,4 @@
-/** One chart on the screen: three canvases (frame; texts under x; curves), a cursor, and the hands on it. Knows arrays, not runs. */
+/** One chart on the screen: three canvases (frame; texts under x; curves), a cursor, and the hands on it. */
 
 import { apart, yRange, type Range } from "../data/range.ts";
 import { valueAt } from "../data/lines.ts";
@@ -33,7 +33,16 @@ export class Plot implements Held {
   private readonly curves = document.createElement("canvas");
   private readonly line = document.createElement("div");
   private readonly dots: HTMLElement[] = [];
-  private data: PlotData = { lines: [], marks: [], span: null, xLog: false, yLog: false, robust: true, xKind: "number", ends: false };
+  private data: PlotData = {
+    lines: [],
+    marks: [],
+    span: null,
+    xLog: false,
+    yLog: false,
+    robust: true,
+    xKind: "number",
+    ends: false,
+  };
   private drawn: View | null = null;
   private size = { width: 0, height: 0 };
   private box: Box = { left: 36, top: 8, right: 0, bottom: 0 };
@@ -61,11 +70,21 @@ export class Plot implements Held {
     root.append(this.frame, this.texts, this.clip, this.line);
     const sizes = new ResizeObserver(() => this.resize());
     sizes.observe(root);
-    const sees = new IntersectionObserver((entries) => this.see(entries.at(-1)?.isIntersecting ?? true), { rootMargin: "120px" });
+    const sees = new IntersectionObserver((entries) => this.see(entries.at(-1)?.isIntersecting ?? true), {
+      rootMargin: "120px",
+    });
     sees.observe(root);
-    const sights = new IntersectionObserver((entries) => { this.inSight = entries.at(-1)?.isIntersecting ?? true; });
+    const sights = new IntersectionObserver((entries) => {
+      this.inSight = entries.at(-1)?.isIntersecting ?? true;
+    });
     sights.observe(root);
-    this.drop.push(() => sizes.disconnect(), () => sees.disconnect(), () => sights.disconnect(), hub.add(this), hold(this));
+    this.drop.push(
+      () => sizes.disconnect(),
+      () => sees.disconnect(),
+      () => sights.disconnect(),
+      hub.add(this),
+      hold(this),
+    );
   }
 
   destroy(): void {
@@ -98,7 +117,11 @@ export class Plot implements Held {
     const view = this.hub.current() ?? this.data.span;
     if (view) this.show(view, true);
     else if (this.drawn) this.blank();
-    else this.emptied ??= setTimeout(() => { if (!this.drawn && this.size.width > 0) this.blank(); this.emptied = undefined; }, EMPTY_AFTER);
+    else
+      this.emptied ??= setTimeout(() => {
+        if (!this.drawn && this.size.width > 0) this.blank();
+        this.emptied = undefined;
+      }, EMPTY_AFTER);
   }
 
   show(view: View, exact: boolean): void {
@@ -153,7 +176,9 @@ export class Plot implements Held {
 
   /** What is drawn at rest, for another paper; null while there is nothing. */
   picture(): { axes: Axes; lines: readonly Line[]; marks: readonly Mark[]; look: Palette } | null {
-    return this.drawn && { axes: this.axes(this.drawn), lines: this.data.lines, marks: this.data.marks, look: this.look };
+    return (
+      this.drawn && { axes: this.axes(this.drawn), lines: this.data.lines, marks: this.data.marks, look: this.look }
+    );
   }
 
   private see(now: boolean): void {
@@ -173,7 +198,12 @@ export class Plot implements Held {
     const groups = this.data.lines.filter((line) => line.seeds && line.seeds.of > 1).length;
     const strips = Math.min(6, groups) * 4;
     const ends = this.data.ends && this.size.width > 500 && this.data.lines.length > 1 ? 92 : 8;
-    this.box = { left: 38, top: 8 + strips, right: Math.max(60, this.size.width - ends), bottom: Math.max(30, this.size.height - AXIS) };
+    this.box = {
+      left: 38,
+      top: 8 + strips,
+      right: Math.max(60, this.size.width - ends),
+      bottom: Math.max(30, this.size.height - AXIS),
+    };
   }
 
   private exact(view: View): void {
@@ -205,7 +235,7 @@ export class Plot implements Held {
     this.root.dataset["drawn"] = [x0, x1, y0, y1, left, right, top, bottom].join(" ");
   }
 
-  /** The picture of the last exact drawing, stretched: painted, since to move a canvas has the browser order its layers anew. */
+  /** The last exact drawing, stretched: painted, since to move a canvas has the browser order its layers anew. */
   private stretch(view: View): void {
     const old = this.drawn as View;
     const box = { left: 0, right: this.box.right - this.box.left, top: 0, bottom: 1 };
@@ -252,13 +282,23 @@ export class Plot implements Held {
       .map((end) => ({ name: end.line.name, color: end.line.color, py: at.py(end.y) }))
       .sort((a, b) => a.py - b.py);
     const shown = ends.slice(0, 12);
-    const places = apart(shown.map((end) => end.py), 12, this.box.top, this.box.bottom);
+    const places = apart(
+      shown.map((end) => end.py),
+      12,
+      this.box.top,
+      this.box.bottom,
+    );
     pen.font = `600 10.5px ${this.look.font}`;
     pen.textAlign = "left";
     pen.textBaseline = "middle";
     for (const [i, end] of shown.entries()) {
       pen.fillStyle = this.look.series[end.color] ?? this.look.ink;
-      pen.fillText(end.name.length > 18 ? `…${end.name.slice(-17)}` : end.name, this.box.right + 5, places[i] as number, 86);
+      pen.fillText(
+        end.name.length > 18 ? `…${end.name.slice(-17)}` : end.name,
+        this.box.right + 5,
+        places[i] as number,
+        86,
+      );
     }
   }
 
@@ -272,7 +312,9 @@ export class Plot implements Held {
       if (!hit || !at || !Number.isFinite(hit.value) || line.ghost === true) continue;
       const py = at.py(hit.value);
       if (py < this.box.top - 2 || py > this.box.bottom + 2) continue;
-      const dot = (this.dots[used] ??= this.root.appendChild(Object.assign(document.createElement("i"), { className: "spot" })));
+      const dot = (this.dots[used] ??= this.root.appendChild(
+        Object.assign(document.createElement("i"), { className: "spot" }),
+      ));
       dot.hidden = false;
       dot.style.color = this.look.series[line.color] ?? this.look.ink2;
       dot.style.transform = `translate(${px}px, ${py}px)`;
@@ -284,6 +326,7 @@ export class Plot implements Held {
 
 function lastIn(line: Line, x1: number): number {
   const y = line.smooth ?? line.y;
-  for (let i = line.x.length - 1; i >= 0; i--) if ((line.x[i] as number) <= x1 && Number.isFinite(y[i] as number)) return y[i] as number;
+  for (let i = line.x.length - 1; i >= 0; i--)
+    if ((line.x[i] as number) <= x1 && Number.isFinite(y[i] as number)) return y[i] as number;
   return NaN;
 }

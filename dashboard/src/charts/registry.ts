@@ -1,4 +1,4 @@
-/** How a key can be drawn: a component that takes `ChartProps`, and one line here. The first is what nobody has to choose. */
+/** How a key can be drawn: a component that takes `ChartProps`, and one line here. The first is the default. */
 
 import type { ComponentType } from "preact";
 import { Chart, type ChartProps } from "./Chart.tsx";
@@ -16,4 +16,5 @@ export const CHARTS: Record<string, ChartKind> = {
   ends: { name: "last values", soft: "side by side", Draw: Ends },
 };
 
-export const kindNamed = (name: string): ChartKind => (Object.hasOwn(CHARTS, name) ? CHARTS[name] : CHARTS["curves"]) as ChartKind;
+export const kindNamed = (name: string): ChartKind =>
+  (Object.hasOwn(CHARTS, name) ? CHARTS[name] : CHARTS["curves"]) as ChartKind;

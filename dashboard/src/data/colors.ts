@@ -32,7 +32,10 @@ export interface Owner {
 export class Colors {
   private readonly own: Map<string, number>;
 
-  constructor(stored: Iterable<readonly [string, number]> = [], private readonly store: (all: [string, number][]) => void = () => undefined) {
+  constructor(
+    stored: Iterable<readonly [string, number]> = [],
+    private readonly store: (all: [string, number][]) => void = () => undefined,
+  ) {
     this.own = new Map(stored);
   }
 
@@ -47,7 +50,10 @@ export class Colors {
 
   /** Its colour; a new one, unlike those of `others`, where it has none. */
   given(owner: Owner, others: readonly Drawn[]): number {
-    const color = this.own.get(owner.id) ?? (owner.runs.length === 1 && owner.runs[0] === owner.id ? undefined : this.of(owner)) ?? nextColor(others);
+    const color =
+      this.own.get(owner.id) ??
+      (owner.runs.length === 1 && owner.runs[0] === owner.id ? undefined : this.of(owner)) ??
+      nextColor(others);
     this.keep(owner, color);
     return color;
   }

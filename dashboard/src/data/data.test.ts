@@ -9,7 +9,10 @@ import { apart, cuts, yRange } from "./range.ts";
 import { smooth } from "./smooth.ts";
 import * as ticks from "./ticks.ts";
 
-const line = (y: number[], x = y.map((_, i) => i)): { x: Float64Array; y: Float32Array } => ({ x: Float64Array.from(x), y: Float32Array.from(y) });
+const line = (y: number[], x = y.map((_, i) => i)): { x: Float64Array; y: Float32Array } => ({
+  x: Float64Array.from(x),
+  y: Float32Array.from(y),
+});
 
 /** A frame as the server writes it. */
 function frame(entries: unknown, payload: Uint8Array, last = true): Uint8Array {
@@ -112,13 +115,17 @@ describe("frames", () => {
     for (const size of [1, 7, 64, whole.length]) {
       const reader = new FrameReader<{ key: string }>();
       const seen: string[] = [];
-      for (let i = 0; i < whole.length; i += size) for (const got of reader.push(whole.slice(i, i + size))) seen.push(got.entries[0]?.key ?? "", String(doubles(got.payload, place)[2]));
+      for (let i = 0; i < whole.length; i += size)
+        for (const got of reader.push(whole.slice(i, i + size)))
+          seen.push(got.entries[0]?.key ?? "", String(doubles(got.payload, place)[2]));
       expect(seen).toEqual(["a", "3", "b", "3"]);
       expect(reader.unfinished).toBe(false);
     }
   });
   test("of another format are refused", () => {
-    expect(() => new FrameReader().push(new TextEncoder().encode("<!doctype html>                  "))).toThrow("not in rollbook's frames");
+    expect(() => new FrameReader().push(new TextEncoder().encode("<!doctype html>                  "))).toThrow(
+      "not in rollbook's frames",
+    );
   });
   test("scaled arrays come back at their values", () => {
     const small = new Uint8Array(Uint16Array.of(0, 1, 65535, 0).buffer);
@@ -135,7 +142,10 @@ describe("keys", () => {
     expect(telling([info("a/return_std"), info("b/x")])).toBe("b/x");
     expect(telling([])).toBeNull();
     expect(telling([info("eval/reward", 1), info("train/return", 10)])).toBe("train/return");
-    expect(tellingFew([info("test/return"), info("test/return_best"), info("train/return")], 2)).toEqual(["test/return", "train/return"]);
+    expect(tellingFew([info("test/return"), info("test/return_best"), info("train/return")], 2)).toEqual([
+      "test/return",
+      "train/return",
+    ]);
   });
   test("sections put the machine last, and search takes a regular expression or plain text", () => {
     const all = [info("host/cpu"), info("update/kl"), info("test/return")];
@@ -159,7 +169,9 @@ describe("colours", () => {
 
   test("a group keeps its colour when its id changes, and what is stored is read again", () => {
     let all: [string, number][] = [];
-    const colors = new Colors([], (now) => { all = now; });
+    const colors = new Colors([], (now) => {
+      all = now;
+    });
     expect(colors.given({ id: "g1", runs: ["a", "b"] }, [{ id: "x", color: 1 }])).toBe(2);
     const later = new Colors(all);
     expect(later.given({ id: "g2", runs: ["b", "c"] }, [])).toBe(2);
@@ -194,7 +206,12 @@ test("a line ends at its last value that is one, up to where one looks, with the
   const run = { ...line([1, 2, NaN, 4, NaN]), id: "a", name: "a", color: 1, envelope: true };
   expect(endOf(run, Infinity)).toEqual({ x: 3, value: 4, low: 4, high: 4 });
   expect(endOf(run, 2)).toEqual({ x: 1, value: 2, low: 2, high: 2 });
-  const group = { ...run, envelope: false, low: Float32Array.from([0, 1, 2, 3, NaN]), high: Float32Array.from([2, 3, 4, NaN, NaN]) };
+  const group = {
+    ...run,
+    envelope: false,
+    low: Float32Array.from([0, 1, 2, 3, NaN]),
+    high: Float32Array.from([2, 3, 4, NaN, NaN]),
+  };
   expect(endOf(group, Infinity)).toEqual({ x: 3, value: 4, low: 3, high: 4 });
   expect(endOf({ ...run, y: Float32Array.from([NaN, NaN, NaN, NaN, NaN]) }, Infinity)).toBeNull();
 });

@@ -65,12 +65,18 @@ type Raw = Float64Array | Float32Array | Uint32Array | Int32Array | Uint16Array 
 
 function raw(payload: ArrayBuffer, place: ArrayPlace): Raw {
   switch (place.t) {
-    case "f8": return new Float64Array(payload, place.o, place.n);
-    case "f4": return new Float32Array(payload, place.o, place.n);
-    case "u4": return new Uint32Array(payload, place.o, place.n);
-    case "i4": return new Int32Array(payload, place.o, place.n);
-    case "u2": return new Uint16Array(payload, place.o, place.n);
-    case "u1": return new Uint8Array(payload, place.o, place.n);
+    case "f8":
+      return new Float64Array(payload, place.o, place.n);
+    case "f4":
+      return new Float32Array(payload, place.o, place.n);
+    case "u4":
+      return new Uint32Array(payload, place.o, place.n);
+    case "i4":
+      return new Int32Array(payload, place.o, place.n);
+    case "u2":
+      return new Uint16Array(payload, place.o, place.n);
+    case "u1":
+      return new Uint8Array(payload, place.o, place.n);
   }
 }
 
@@ -112,7 +118,8 @@ export class FrameReader<Entry> {
     let at = 0;
     while (all.length - at >= HEAD) {
       const head = new DataView(all.buffer, at, HEAD);
-      if (head.getUint32(0, true) !== MAGIC) throw new Error("The answer is not in rollbook's frames. Is the page as new as the server? Reload it.");
+      if (head.getUint32(0, true) !== MAGIC)
+        throw new Error("The answer is not in rollbook's frames. Is the page as new as the server? Reload it.");
       const size = head.getUint32(4, true);
       const payload = head.getUint32(8, true);
       const end = at + HEAD + size + payload;

@@ -20,9 +20,17 @@ function ranked<K extends { key: string; runs: number }>(keys: readonly K[]): K[
   const most = keys.reduce((n, { runs }) => Math.max(n, runs), 0);
   const rank = ({ key, runs }: K): number => {
     const at = TELLING.findIndex((telling) => telling.test(key));
-    return (at < 0 ? TELLING.length : at) + (SPREAD.test(key) ? 10 : 0) + (LATE.includes(key.split("/")[0] as string) ? 30 : 0) + (runs < most * 0.4 ? 20 : 0);
+    return (
+      (at < 0 ? TELLING.length : at) +
+      (SPREAD.test(key) ? 10 : 0) +
+      (LATE.includes(key.split("/")[0] as string) ? 30 : 0) +
+      (runs < most * 0.4 ? 20 : 0)
+    );
   };
-  return keys.map((one) => ({ one, rank: rank(one) })).sort((a, b) => a.rank - b.rank || b.one.runs - a.one.runs).map(({ one }) => one);
+  return keys
+    .map((one) => ({ one, rank: rank(one) }))
+    .sort((a, b) => a.rank - b.rank || b.one.runs - a.one.runs)
+    .map(({ one }) => one);
 }
 
 /** The key that shows how training goes, of those that many runs have; null when there is none at all. */
@@ -63,8 +71,6 @@ export interface Section {
   of: number;
 }
 
-
-
 /** Keys by scope: what training is about first, the machine last. */
 export function sections(keys: readonly KeyInfo[], search: RegExp | null): Section[] {
   const all = new Map<string, Section>();
@@ -79,7 +85,10 @@ export function sections(keys: readonly KeyInfo[], search: RegExp | null): Secti
   return [...all.values()]
     .filter((section) => section.keys.length > 0)
     .sort((a, b) => late(a.scope) - late(b.scope) || rank(a) - rank(b) || a.scope.localeCompare(b.scope))
-    .map((section) => ({ ...section, keys: section.keys.sort((a, b) => a.key.localeCompare(b.key, "en", { numeric: true })) }));
+    .map((section) => ({
+      ...section,
+      keys: section.keys.sort((a, b) => a.key.localeCompare(b.key, "en", { numeric: true })),
+    }));
 }
 
 function rank(section: Section): number {

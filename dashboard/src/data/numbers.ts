@@ -1,4 +1,4 @@
-/** How numbers, times and sizes are written on the page: true minus, thin space for thousands, the figures that matter. */
+/** How numbers, times and sizes are written: true minus, thin space for thousands, the figures that matter. */
 
 const THIN = "\u2009";
 const MINUS = "\u2212";
@@ -16,7 +16,15 @@ export function value(x: number | null | undefined, figures = 3): string {
   const size = Math.abs(x);
   const sign = x < 0 ? MINUS : "";
   if (Number.isInteger(x) && size < 1e15) return sign + grouped(size.toString());
-  if (size >= 1e9 || size < 1e-4) return sign + size.toExponential(Math.max(0, figures - 1)).replace(/\.?0+e/, "e").replace("e+", "e").replace("e-", `e${MINUS}`);
+  if (size >= 1e9 || size < 1e-4)
+    return (
+      sign +
+      size
+        .toExponential(Math.max(0, figures - 1))
+        .replace(/\.?0+e/, "e")
+        .replace("e+", "e")
+        .replace("e-", `e${MINUS}`)
+    );
   if (size >= 1000) return sign + grouped(size.toFixed(0));
   const digits = Math.max(0, figures - 1 - Math.floor(Math.log10(size)));
   return sign + size.toFixed(Math.min(8, digits));

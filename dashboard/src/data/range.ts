@@ -21,10 +21,16 @@ const SAMPLE = 4000;
  * With `robust`, a tail is left out when it is longer than the middle 96 % of the values: what is left out must be
  * marked by the caller (`cuts`). NaN and infinities never count.
  */
-export function yRange(lines: readonly Extent[], x0: number, x1: number, options: { robust: boolean; log: boolean }): Range | null {
+export function yRange(
+  lines: readonly Extent[],
+  x0: number,
+  x1: number,
+  options: { robust: boolean; log: boolean },
+): Range | null {
   const total = lines.reduce((n, line) => n + line.x.length, 0);
   const every = Math.max(1, Math.floor(total / SAMPLE));
-  const values = new Float64Array(2 * (Math.ceil(total / every) + lines.length)); // typed: sorted as numbers, without asking
+  // Typed: sorted as numbers, without asking.
+  const values = new Float64Array(2 * (Math.ceil(total / every) + lines.length));
   let known = 0;
   let low = Infinity;
   let high = -Infinity;
@@ -117,6 +123,7 @@ export function cuts(line: Extent, range: Range, x0: number, x1: number, near: n
 export function apart(places: readonly number[], gap: number, top: number, bottom: number): number[] {
   const out = places.map((place) => Math.max(top, Math.min(bottom, place)));
   for (let i = 1; i < out.length; i++) out[i] = Math.max(out[i] as number, (out[i - 1] as number) + gap);
-  for (let i = out.length - 1, end = Math.max(bottom, top + gap * (out.length - 1)); i >= 0; i--, end -= gap) out[i] = Math.min(out[i] as number, end);
+  for (let i = out.length - 1, end = Math.max(bottom, top + gap * (out.length - 1)); i >= 0; i--, end -= gap)
+    out[i] = Math.min(out[i] as number, end);
   return out;
 }

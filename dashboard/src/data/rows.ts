@@ -42,15 +42,53 @@ export function rowOf(sent: SentRow): Row {
   const counts = sent.counts ?? {};
   const cells = sent.cells ?? {};
   if (sent.kind === "section") {
-    return { kind: "section", id, name, runs: sent.run_count ?? runs.length, live: counts["running"] ?? 0, total: sent.values as { [clock: string]: number } };
+    return {
+      kind: "section",
+      id,
+      name,
+      runs: sent.run_count ?? runs.length,
+      live: counts["running"] ?? 0,
+      total: sent.values as { [clock: string]: number },
+    };
   }
   if (sent.kind === "group") {
-    return { kind: "group", id, name, runs, status: counts, values: sent.values ?? {}, cells: cells as GroupRow["cells"], open: sent.open ?? false, done: sent.done ?? null, section: sent.section ?? "", damaged: sent.damaged ?? "" };
+    return {
+      kind: "group",
+      id,
+      name,
+      runs,
+      status: counts,
+      values: sent.values ?? {},
+      cells: cells as GroupRow["cells"],
+      open: sent.open ?? false,
+      done: sent.done ?? null,
+      section: sent.section ?? "",
+      damaged: sent.damaged ?? "",
+    };
   }
   return {
-    kind: "run", run: sent.run ?? id, id, name, cells, project: sent.project ?? "", seed: sent.seed ?? null, group: sent.group ?? null, status: sent.status ?? "",
-    created: sent.created ?? 0, ended: sent.ended ?? null, updated: sent.updated ?? 0, host: sent.host ?? "", tags: sent.tags ?? [], notes: sent.notes ?? "",
-    archived: sent.archived ?? false, attempts: sent.attempts ?? 1, x: sent.x ?? "", at: sent.at ?? null, total: sent.total ?? null,
-    member_of: sent.member_of ?? null, alerts: sent.alerts ?? 0, damaged: sent.damaged ?? "",
+    kind: "run",
+    run: sent.run ?? id,
+    id,
+    name,
+    cells,
+    project: sent.project ?? "",
+    seed: sent.seed ?? null,
+    group: sent.group ?? null,
+    status: sent.status ?? "",
+    created: sent.created ?? 0,
+    ended: sent.ended ?? null,
+    updated: sent.updated ?? 0,
+    host: sent.host ?? "",
+    tags: sent.tags ?? [],
+    notes: sent.notes ?? "",
+    archived: sent.archived ?? false,
+    attempts: sent.attempts ?? 1,
+    x: sent.x ?? "",
+    at: sent.at ?? null,
+    total: sent.total ?? null,
+    member_of: sent.member_of ?? null,
+    alerts: sent.alerts ?? 0,
+    damaged: sent.damaged ?? "",
   };
 }

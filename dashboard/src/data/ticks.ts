@@ -1,6 +1,8 @@
 /** Where an axis gets its ticks: round numbers, decades on a log scale, whole units of time. */
 
-const TIME_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800];
+const TIME_STEPS = [
+  1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800,
+];
 
 /** Round ticks inside [low, high], at most about `count` of them. */
 export function linear(low: number, high: number, count: number): number[] {

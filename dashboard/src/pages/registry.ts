@@ -15,13 +15,48 @@ export interface Page {
 
 export const PAGES: Record<PageId, Page> = {
   runs: { name: "Runs", question: "How is training going?", icon: "runs", load: () => Promise.resolve(Runs) },
-  compare: { name: "Compare", question: "Which is better, and is that certain?", icon: "compare", load: () => import("./compare/Compare.tsx").then((m) => m.Compare) },
-  episodes: { name: "Episodes", question: "What does the agent do?", icon: "episodes", load: () => import("./episodes/Episodes.tsx").then((m) => m.Episodes) },
-  samples: { name: "Samples", question: "What does it learn from?", icon: "samples", load: () => import("./samples/Samples.tsx").then((m) => m.Samples) },
-  timings: { name: "Timings", question: "Where does the time go?", icon: "timings", load: () => import("./timings/Timings.tsx").then((m) => m.Timings) },
-  health: { name: "Health", question: "Is something wrong?", icon: "health", load: () => import("./health/Health.tsx").then((m) => m.Health) },
-  run: { name: "Run", question: "What is it, and how was it started?", icon: null, load: () => import("./run/Run.tsx").then((m) => m.Run) },
-  sql: { name: "SQL", question: "What else do the tables say?", icon: null, load: () => import("./sql/Sql.tsx").then((m) => m.Sql) },
+  compare: {
+    name: "Compare",
+    question: "Which is better, and is that certain?",
+    icon: "compare",
+    load: () => import("./compare/Compare.tsx").then((m) => m.Compare),
+  },
+  episodes: {
+    name: "Episodes",
+    question: "What does the agent do?",
+    icon: "episodes",
+    load: () => import("./episodes/Episodes.tsx").then((m) => m.Episodes),
+  },
+  samples: {
+    name: "Samples",
+    question: "What does it learn from?",
+    icon: "samples",
+    load: () => import("./samples/Samples.tsx").then((m) => m.Samples),
+  },
+  timings: {
+    name: "Timings",
+    question: "Where does the time go?",
+    icon: "timings",
+    load: () => import("./timings/Timings.tsx").then((m) => m.Timings),
+  },
+  health: {
+    name: "Health",
+    question: "Is something wrong?",
+    icon: "health",
+    load: () => import("./health/Health.tsx").then((m) => m.Health),
+  },
+  run: {
+    name: "Run",
+    question: "What is it, and how was it started?",
+    icon: null,
+    load: () => import("./run/Run.tsx").then((m) => m.Run),
+  },
+  sql: {
+    name: "SQL",
+    question: "What else do the tables say?",
+    icon: null,
+    load: () => import("./sql/Sql.tsx").then((m) => m.Sql),
+  },
 };
 
 export const isPage = (name: string): name is PageId => Object.hasOwn(PAGES, name);

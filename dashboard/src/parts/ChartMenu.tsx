@@ -16,9 +16,31 @@ export function ChartMenu({ name, plot, desk }: { name: string; plot: RefObject<
         const csv = source.csvAddress(runs(), [name], desk.axis.peek());
         return (
           <>
-            {plot.current && <Choice onChoose={() => { if (plot.current) savePng(plot.current, name); close(); }}>Picture (PNG)</Choice>}
-            {plot.current && <Choice onChoose={() => { if (plot.current) saveSvg(plot.current, name); close(); }}>Drawing for a paper (SVG)</Choice>}
-            {csv !== "" && <a class="choice" href={csv} download onClick={close}>Raw rows (CSV)</a>}
+            {plot.current && (
+              <Choice
+                onChoose={() => {
+                  if (plot.current) savePng(plot.current, name);
+                  close();
+                }}
+              >
+                Picture (PNG)
+              </Choice>
+            )}
+            {plot.current && (
+              <Choice
+                onChoose={() => {
+                  if (plot.current) saveSvg(plot.current, name);
+                  close();
+                }}
+              >
+                Drawing for a paper (SVG)
+              </Choice>
+            )}
+            {csv !== "" && (
+              <a class="choice" href={csv} download onClick={close}>
+                Raw rows (CSV)
+              </a>
+            )}
           </>
         );
       }}

@@ -6,13 +6,18 @@ export function CopyLink() {
   const [said, setSaid] = useState("");
   const copy = (): void => {
     const done = navigator.clipboard?.writeText(location.href) ?? Promise.reject(new Error("no clipboard"));
-    done.then(() => setSaid("copied"), () => setSaid("copy it from the address bar"));
+    done.then(
+      () => setSaid("copied"),
+      () => setSaid("copy it from the address bar"),
+    );
     setTimeout(() => setSaid(""), 2500);
   };
   return (
     <button class="btn" type="button" onClick={copy} aria-label="Copy a link to this view">
       <Icon name="link" />
-      <span role="status" class={said === "" ? "sr" : ""}>{said}</span>
+      <span role="status" class={said === "" ? "sr" : ""}>
+        {said}
+      </span>
     </button>
   );
 }

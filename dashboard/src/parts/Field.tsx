@@ -2,7 +2,19 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { Icon } from "./Icon.tsx";
 
 /** A line to type in. `onSay` hears it a moment after the last letter, and at once on Enter. */
-export function Field({ value, onSay, label, placeholder, mono, kbd, id, bad, grow, wait = 200, hide }: {
+export function Field({
+  value,
+  onSay,
+  label,
+  placeholder,
+  mono,
+  kbd,
+  id,
+  bad,
+  grow,
+  wait = 200,
+  hide,
+}: {
   value: string;
   onSay: (text: string) => void;
   label: string;
@@ -29,8 +41,16 @@ export function Field({ value, onSay, label, placeholder, mono, kbd, id, bad, gr
     <label class={`field${grow ? " grow" : ""}${bad ? " wrong" : ""}${hide ? " hide-s" : ""}`}>
       <Icon name="search" />
       <input
-        ref={input} id={id} type="search" class={mono ? "mono" : undefined} value={text} placeholder={placeholder} aria-label={label} aria-invalid={bad ?? false}
-        spellcheck={false} autocomplete="off"
+        ref={input}
+        id={id}
+        type="search"
+        class={mono ? "mono" : undefined}
+        value={text}
+        placeholder={placeholder}
+        aria-label={label}
+        aria-invalid={bad ?? false}
+        spellcheck={false}
+        autocomplete="off"
         onInput={(event) => say(event.currentTarget.value, false)}
         onKeyDown={(event) => {
           if (event.key === "Enter") say(text, true);

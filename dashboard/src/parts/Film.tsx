@@ -2,7 +2,14 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { Media } from "../api/names.ts";
 
 /** A picture or film out of a run, at `second` where the page says so. What is not there any more says so. */
-export function Film({ media, second, onSecond, playing, rate = 1, bare = false }: {
+export function Film({
+  media,
+  second,
+  onSecond,
+  playing,
+  rate = 1,
+  bare = false,
+}: {
   media: Media;
   second?: number;
   onSecond?: (second: number, of: number) => void;
@@ -27,11 +34,23 @@ export function Film({ media, second, onSecond, playing, rate = 1, bare = false 
   if (!media.there || media.url === null) return <p class="film gone">The file {media.path} is not there any more.</p>;
   const name = `${media.key}${media.episode_id === null ? "" : `, episode ${media.episode_id}`}`;
   // Without ffmpeg films are written as GIF, which no <video> plays.
-  if (media.kind !== "video" || /\.(gif|png)$/i.test(media.url)) return <img class="film" src={media.url} alt={name} loading="lazy" />;
+  if (media.kind !== "video" || /\.(gif|png)$/i.test(media.url))
+    return <img class="film" src={media.url} alt={name} loading="lazy" />;
   return (
     <video
-      ref={video} class="film" src={media.url} muted playsInline tabIndex={0} controls={!bare && inHand} preload="metadata" aria-label={`Film of ${name}`}
-      onPointerEnter={() => setInHand(true)} onPointerLeave={() => setInHand(false)} onFocus={() => setInHand(true)} onBlur={() => setInHand(false)}
+      ref={video}
+      class="film"
+      src={media.url}
+      muted
+      playsInline
+      tabIndex={0}
+      controls={!bare && inHand}
+      preload="metadata"
+      aria-label={`Film of ${name}`}
+      onPointerEnter={() => setInHand(true)}
+      onPointerLeave={() => setInHand(false)}
+      onFocus={() => setInHand(true)}
+      onBlur={() => setInHand(false)}
       onTimeUpdate={(event) => onSecond?.(event.currentTarget.currentTime, event.currentTarget.duration)}
       onLoadedMetadata={(event) => onSecond?.(event.currentTarget.currentTime, event.currentTarget.duration)}
     />

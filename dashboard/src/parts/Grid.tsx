@@ -42,14 +42,18 @@ export function Grid<Row>(props: GridProps<Row>) {
   const scroller = useRef<HTMLDivElement>(null);
   const [seen, setSeen] = useState({ first: 0, last: 40 });
   const [rowHeight, setRowHeight] = useState(props.height ?? 28);
-  const name = (i: number): string | number => { const row = props.row(i); return row === undefined || props.id === undefined ? i : props.id(row); };
+  const name = (i: number): string | number => {
+    const row = props.row(i);
+    return row === undefined || props.id === undefined ? i : props.id(row);
+  };
   const measure = (): void => {
     const box = scroller.current;
     if (!box) return;
     const tall = props.height ?? (Number.parseFloat(getComputedStyle(box).getPropertyValue("--row")) || 28);
     setRowHeight(tall);
     const inner = box.scrollHeight > box.clientHeight + 1 || box.clientHeight > 0;
-    const offset = box.clientHeight < innerHeight && inner ? box.scrollTop : Math.max(0, -box.getBoundingClientRect().top);
+    const offset =
+      box.clientHeight < innerHeight && inner ? box.scrollTop : Math.max(0, -box.getBoundingClientRect().top);
     const room = Math.min(box.clientHeight, innerHeight);
     const first = Math.max(0, Math.floor(offset / tall) - EXTRA);
     const last = Math.min(Math.max(0, props.total - 1), Math.ceil((offset + room) / tall) + EXTRA);
@@ -70,10 +74,15 @@ export function Grid<Row>(props: GridProps<Row>) {
     if (!box || props.active === undefined || props.active < 0) return;
     const top = props.active * rowHeight;
     if (top < box.scrollTop) box.scrollTop = top;
-    else if (top + rowHeight * 2 > box.scrollTop + box.clientHeight) box.scrollTop = top + rowHeight * 2 - box.clientHeight;
-  }, [props.active !== undefined && props.active >= 0 ? name(props.active) : ""]); // when another row is active, not when the same one stands elsewhere
+    else if (top + rowHeight * 2 > box.scrollTop + box.clientHeight)
+      box.scrollTop = top + rowHeight * 2 - box.clientHeight;
+    // When another row is active, not when the same one stands elsewhere.
+  }, [props.active !== undefined && props.active >= 0 ? name(props.active) : ""]);
   const tracks = props.columns.map((column) => column.width).join(" ");
-  const narrow = props.columns.filter((column) => column.wide !== true).map((column) => column.width.replace(/minmax\(\d+px/, "minmax(84px")).join(" ");
+  const narrow = props.columns
+    .filter((column) => column.wide !== true)
+    .map((column) => column.width.replace(/minmax\(\d+px/, "minmax(84px"))
+    .join(" ");
   const rows = [];
   const used = new Set<string | number>();
   for (let i = seen.first; i <= Math.min(seen.last, props.total - 1); i++) {
@@ -83,14 +92,26 @@ export function Grid<Row>(props: GridProps<Row>) {
   }
   return (
     <div
-      ref={scroller} class={`scroll grid ${props.class ?? ""}`} role="table" aria-label={props.label} aria-rowcount={props.total + 1} tabIndex={0}
-      onScroll={measure} onPointerEnter={() => props.onHover?.(true)} onPointerLeave={() => props.onHover?.(false)}
+      ref={scroller}
+      class={`scroll grid ${props.class ?? ""}`}
+      role="table"
+      aria-label={props.label}
+      aria-rowcount={props.total + 1}
+      tabIndex={0}
+      onScroll={measure}
+      onPointerEnter={() => props.onHover?.(true)}
+      onPointerLeave={() => props.onHover?.(false)}
       style={{ "--tracks": tracks, "--narrow": narrow }}
     >
       <div role="rowgroup" class="grid-head">
         <div role="row" class="grid-row">
           {props.columns.map((column) => (
-            <div key={column.id} role="columnheader" class={`${column.number ? "num" : ""}${column.wide ? " hide-s" : ""}`} aria-sort={column.sorted}>
+            <div
+              key={column.id}
+              role="columnheader"
+              class={`${column.number ? "num" : ""}${column.wide ? " hide-s" : ""}`}
+              aria-sort={column.sorted}
+            >
               {column.sort ? (
                 <button type="button" onClick={column.sort}>
                   {column.head}
@@ -126,7 +147,16 @@ function Line<Row>({ index, top, ...props }: GridProps<Row> & { index: number; t
     );
   }
   return (
-    <div role="row" class={kind} aria-rowindex={index + 2} style={style} onClick={props.onOpen && ((event) => !(event.target as HTMLElement).closest("button, a, input") && props.onOpen?.(row, index))}>
+    <div
+      role="row"
+      class={kind}
+      aria-rowindex={index + 2}
+      style={style}
+      onClick={
+        props.onOpen &&
+        ((event) => !(event.target as HTMLElement).closest("button, a, input") && props.onOpen?.(row, index))
+      }
+    >
       {props.columns.map((column) => (
         <div key={column.id} role="cell" class={`${column.number ? "num" : ""}${column.wide ? " hide-s" : ""}`}>
           {column.cell(row)}

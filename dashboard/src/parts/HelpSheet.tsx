@@ -17,7 +17,9 @@ const MOUSE: [string, string][] = [
 ];
 
 const opened = signal(0);
-export const showHelp = (): void => { opened.value += 1; };
+export const showHelp = (): void => {
+  opened.value += 1;
+};
 
 export function HelpSheet() {
   const dialog = useRef<HTMLDialogElement>(null);
@@ -26,10 +28,13 @@ export function HelpSheet() {
     if (times > 0 && dialog.current?.open === false) dialog.current.showModal();
   }, [times]);
   const seen = new Set<string>();
-  const keys = [...hands.value].reverse().filter((hand) => {
-    const name = hand.shown ?? hand.keys.join(" ");
-    return !seen.has(name) && seen.add(name);
-  }).reverse();
+  const keys = [...hands.value]
+    .reverse()
+    .filter((hand) => {
+      const name = hand.shown ?? hand.keys.join(" ");
+      return !seen.has(name) && seen.add(name);
+    })
+    .reverse();
   return (
     <dialog ref={dialog} aria-labelledby="help-head">
       <h2 id="help-head">Keyboard and mouse</h2>

@@ -34,7 +34,12 @@ function OnDesk({ desk, name, big, soft, tools }: KeyChartProps & { desk: Desk }
   const near = useSignal(false);
   const state = feed.of(name);
   useEffect(() => {
-    const sees = new IntersectionObserver((entries) => { near.value = entries.at(-1)?.isIntersecting ?? false; }, { rootMargin: "200px" });
+    const sees = new IntersectionObserver(
+      (entries) => {
+        near.value = entries.at(-1)?.isIntersecting ?? false;
+      },
+      { rootMargin: "200px" },
+    );
     if (holder.current) sees.observe(holder.current);
     return () => sees.disconnect();
   }, []);
@@ -48,7 +53,9 @@ function OnDesk({ desk, name, big, soft, tools }: KeyChartProps & { desk: Desk }
   const shownMarks = useComputed(() => {
     if (marks.value.size === 0) return NO_MARKS;
     const shown = new Set(lines.value.map((line) => line.id));
-    const here = entities.value.filter((entity) => shown.has(entity.id) || entity.runs.some((member) => shown.has(member.run)));
+    const here = entities.value.filter(
+      (entity) => shown.has(entity.id) || entity.runs.some((member) => shown.has(member.run)),
+    );
     return here.flatMap((entity) => entity.runs.flatMap((member) => marks.value.get(member.run) ?? []));
   });
   const { scope, name: short } = split(name);
@@ -58,19 +65,42 @@ function OnDesk({ desk, name, big, soft, tools }: KeyChartProps & { desk: Desk }
   const { Draw } = kindNamed(draw);
   const note =
     errors.length > 0 ? (
-      <div class="chartnote">{errors.slice(0, 2).map(({ name: who, error }) => <Failure key={who} error={error} again={() => feed.again()} />)}</div>
+      <div class="chartnote">
+        {errors.slice(0, 2).map(({ name: who, error }) => (
+          <Failure key={who} error={error} again={() => feed.again()} />
+        ))}
+      </div>
     ) : lines.value.length === 0 && !waiting ? (
       <p class="chartnote soft">none of the drawn runs has rows here</p>
     ) : null;
   return (
     <div ref={holder} class={`slot${big === true ? " big" : ""}`} data-key={name}>
       <Draw
-        hub={hub} title={short} scope={scope} soft={preliminary ? "finer band on its way" : soft} lines={lines.value} marks={shownMarks.value} span={span} xLog={xLog} yLog={yLog} robust={robust}
-        xKind={kindOf(desk.axis.value)} xName={desk.axisName.value} big={big ?? false} note={note}
+        hub={hub}
+        title={short}
+        scope={scope}
+        soft={preliminary ? "finer band on its way" : soft}
+        lines={lines.value}
+        marks={shownMarks.value}
+        span={span}
+        xLog={xLog}
+        yLog={yLog}
+        robust={robust}
+        xKind={kindOf(desk.axis.value)}
+        xName={desk.axisName.value}
+        big={big ?? false}
+        note={note}
         onForesee={(line: Line, x: number) => desk.foresee?.(line, x, name)}
         onPick={(line: Line, x: number) => desk.pick?.(line, x, name)}
-        onPlot={(made) => { plot.current = made; }}
-        tools={<>{tools}<ChartMenu name={name} plot={plot} desk={desk} /></>}
+        onPlot={(made) => {
+          plot.current = made;
+        }}
+        tools={
+          <>
+            {tools}
+            <ChartMenu name={name} plot={plot} desk={desk} />
+          </>
+        }
       />
     </div>
   );

@@ -12,10 +12,25 @@ export function Live() {
   const running = liveRuns.value ?? hello.value?.live ?? 0;
   if (!source.live) {
     const made = hello.value?.static?.made;
-    return <span class="live off" role="status"><span>a copy{made === undefined ? "" : ` of ${clock(made)}`}</span></span>;
+    return (
+      <span class="live off" role="status">
+        <span>a copy{made === undefined ? "" : ` of ${clock(made)}`}</span>
+      </span>
+    );
   }
-  if (state === "closed") return <span class="live off" role="status"><i /><span>offline</span></span>;
-  return <span class="live" role="status"><i /><span>live{running > 0 ? `, ${running} running` : ""}</span></span>;
+  if (state === "closed")
+    return (
+      <span class="live off" role="status">
+        <i />
+        <span>offline</span>
+      </span>
+    );
+  return (
+    <span class="live" role="status">
+      <i />
+      <span>live{running > 0 ? `, ${running} running` : ""}</span>
+    </span>
+  );
 }
 
 /** The line under the head while the server does not answer: what one sees is of when, and the next try. */
@@ -37,11 +52,14 @@ export function Disconnected() {
           <b>This page needs its token. Open the address that rollbook ui printed.</b>
         ) : (
           <>
-            <b>The server does not answer.</b> Trying again {left > 0 ? `in ${left} s` : "now"}. What you see is as of {clock(heard)}; training does not depend on it.
+            <b>The server does not answer.</b> Trying again {left > 0 ? `in ${left} s` : "now"}. The page is as of{" "}
+            {clock(heard)}; training does not depend on it.
           </>
         )}
       </span>
-      <button class="btn" type="button" onClick={tryNow}>Try now</button>
+      <button class="btn" type="button" onClick={tryNow}>
+        Try now
+      </button>
     </div>
   );
 }
@@ -61,15 +79,25 @@ const STAYS = 12_000;
 export function Passing() {
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;
-    const stops = [watch("runs"), hear("status", (push) => {
-      const name = `${push.project}/${push.name}${push.seed === null ? "" : `, seed ${push.seed}`}`;
-      if (push.was === null) newborn.value = { run: push.run, text: name };
-      if (push.was === null || push.was === push.status) return;
-      const bad = push.status === "crashed" || push.status === "stale";
-      passing.value = { run: push.run, bad, text: `${name}: ${push.status}${push.why === null ? "" : `, ${push.why}`}.${bad && push.resume_line !== null ? ` Go on with: ${push.resume_line}` : ""}` };
-      clearTimeout(timer);
-      timer = setTimeout(() => { passing.value = null; }, STAYS);
-    })];
+    const stops = [
+      watch("runs"),
+      hear("status", (push) => {
+        const name = `${push.project}/${push.name}${push.seed === null ? "" : `, seed ${push.seed}`}`;
+        if (push.was === null) newborn.value = { run: push.run, text: name };
+        if (push.was === null || push.was === push.status) return;
+        const bad = push.status === "crashed" || push.status === "stale";
+        const goOn = bad && push.resume_line !== null ? ` Go on with: ${push.resume_line}` : "";
+        passing.value = {
+          run: push.run,
+          bad,
+          text: `${name}: ${push.status}${push.why === null ? "" : `, ${push.why}`}.${goOn}`,
+        };
+        clearTimeout(timer);
+        timer = setTimeout(() => {
+          passing.value = null;
+        }, STAYS);
+      }),
+    ];
     return () => stops.forEach((stop) => stop());
   }, []);
   const now = passing.value;
@@ -77,8 +105,17 @@ export function Passing() {
   return (
     <div class={`banner${now.bad ? "" : " calm"}`} role="status">
       <Icon name={now.bad ? "info" : "check"} />
-      <a class="grow" href={`#/run/${encodeURIComponent(now.run)}`}>{now.text}</a>
-      <button class="btn bare icon" type="button" aria-label="Close" onClick={() => { passing.value = null; }}>
+      <a class="grow" href={`#/run/${encodeURIComponent(now.run)}`}>
+        {now.text}
+      </a>
+      <button
+        class="btn bare icon"
+        type="button"
+        aria-label="Close"
+        onClick={() => {
+          passing.value = null;
+        }}
+      >
         <Icon name="close" />
       </button>
     </div>

@@ -31,15 +31,24 @@ export function Menu({ what, label, name, kbd, class: kind = "btn", id, plain = 
       if (!panel.current) return;
       const size = panel.current.getBoundingClientRect();
       style.left = `${Math.max(8, Math.min(at.left, innerWidth - size.width - 8))}px`;
-      style.top = `${at.bottom + 4 + size.height > innerHeight ? Math.max(8, at.top - size.height - 4) : at.bottom + 4}px`;
+      const below = at.bottom + 4 + size.height <= innerHeight;
+      style.top = `${below ? at.bottom + 4 : Math.max(8, at.top - size.height - 4)}px`;
       style.visibility = "visible";
-      (panel.current.querySelector<HTMLElement>("input[type=search]") ?? panel.current.querySelector<HTMLElement>("[aria-checked=true]") ?? panel.current.querySelector<HTMLElement>("input, button, a"))?.focus();
+      (
+        panel.current.querySelector<HTMLElement>("input[type=search]") ??
+        panel.current.querySelector<HTMLElement>("[aria-checked=true]") ??
+        panel.current.querySelector<HTMLElement>("input, button, a")
+      )?.focus();
     });
   };
   const move = (event: KeyboardEvent): void => {
     if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
     const items = [...(panel.current?.querySelectorAll<HTMLElement>("button, a, input") ?? [])];
-    const next = items[(items.indexOf(document.activeElement as HTMLElement) + (event.key === "ArrowDown" ? 1 : -1) + items.length) % items.length];
+    const next =
+      items[
+        (items.indexOf(document.activeElement as HTMLElement) + (event.key === "ArrowDown" ? 1 : -1) + items.length) %
+          items.length
+      ];
     event.preventDefault();
     next?.focus();
   };
@@ -49,14 +58,34 @@ export function Menu({ what, label, name, kbd, class: kind = "btn", id, plain = 
   };
   return (
     <>
-      <button ref={button} id={id} class={kind} type="button" popovertarget={own} aria-haspopup="true" aria-expanded={open} aria-label={name}>
+      <button
+        ref={button}
+        id={id}
+        class={kind}
+        type="button"
+        popovertarget={own}
+        aria-haspopup="true"
+        aria-expanded={open}
+        aria-label={name}
+      >
         {what !== undefined && <span class="what">{what}</span>}
         {label}
         {!plain && <Icon name="down" />}
         {kbd !== undefined && <kbd>{kbd}</kbd>}
       </button>
-      <div ref={panel} id={own} popover="auto" class="menu" onToggle={place as (event: Event) => void} onKeyDown={move}
-        onBeforeToggle={((event: ToggleEvent) => { if (event.newState === "open" && panel.current) panel.current.style.visibility = "hidden"; }) as (event: Event) => void}>
+      <div
+        ref={panel}
+        id={own}
+        popover="auto"
+        class="menu"
+        onToggle={place as (event: Event) => void}
+        onKeyDown={move}
+        onBeforeToggle={
+          ((event: ToggleEvent) => {
+            if (event.newState === "open" && panel.current) panel.current.style.visibility = "hidden";
+          }) as (event: Event) => void
+        }
+      >
         {open && children(close)}
       </div>
     </>
@@ -64,9 +93,25 @@ export function Menu({ what, label, name, kbd, class: kind = "btn", id, plain = 
 }
 
 /** One thing to choose inside a menu. */
-export function Choice({ chosen, onChoose, children, soft }: { chosen?: boolean; onChoose: () => void; children: ComponentChildren; soft?: ComponentChildren }) {
+export function Choice({
+  chosen,
+  onChoose,
+  children,
+  soft,
+}: {
+  chosen?: boolean;
+  onChoose: () => void;
+  children: ComponentChildren;
+  soft?: ComponentChildren;
+}) {
   return (
-    <button type="button" class="choice" aria-checked={chosen ?? false} role={chosen === undefined ? undefined : "menuitemradio"} onClick={onChoose}>
+    <button
+      type="button"
+      class="choice"
+      aria-checked={chosen ?? false}
+      role={chosen === undefined ? undefined : "menuitemradio"}
+      onClick={onChoose}
+    >
       <span>{children}</span>
       {soft !== undefined && <span class="soft">{soft}</span>}
       {chosen === true && <Icon name="check" />}

@@ -7,7 +7,14 @@ export interface MiniColumn {
 }
 
 /** A short table whose rows are all there. */
-export function MiniTable<Row>({ label, columns, rows, cell, rowClass, onOpen }: {
+export function MiniTable<Row>({
+  label,
+  columns,
+  rows,
+  cell,
+  rowClass,
+  onOpen,
+}: {
   label: string;
   columns: MiniColumn[];
   rows: readonly Row[];
@@ -21,7 +28,9 @@ export function MiniTable<Row>({ label, columns, rows, cell, rowClass, onOpen }:
         <thead>
           <tr>
             {columns.map(({ id, head, number }) => (
-              <th key={id} scope="col" class={number ? "num" : undefined}>{head}</th>
+              <th key={id} scope="col" class={number ? "num" : undefined}>
+                {head}
+              </th>
             ))}
           </tr>
         </thead>
@@ -29,7 +38,9 @@ export function MiniTable<Row>({ label, columns, rows, cell, rowClass, onOpen }:
           {rows.map((row, i) => (
             <tr key={i} class={rowClass?.(row)} onClick={onOpen && (() => onOpen(row))}>
               {columns.map(({ id, number }) => (
-                <td key={id} class={number ? "num" : undefined}>{cell(row, id)}</td>
+                <td key={id} class={number ? "num" : undefined}>
+                  {cell(row, id)}
+                </td>
               ))}
             </tr>
           ))}

@@ -9,19 +9,30 @@ import { source } from "../state/here.ts";
 import { Choice, Menu } from "./Menu.tsx";
 import { Status } from "./Status.tsx";
 
-export const fullName = (run: { name: string; seed: number | null }): string => (run.seed === null ? run.name : `${run.name}, seed ${run.seed}`);
+export const fullName = (run: { name: string; seed: number | null }): string =>
+  run.seed === null ? run.name : `${run.name}, seed ${run.seed}`;
 
 export function RunPicker({ detail }: { detail: RunDetail | null }) {
   const last = detail?.attempts.at(-1);
   const total = Object.entries(detail?.total ?? {})[0];
   return (
     <>
-      <Menu label={<><i class="dot s1" /><b>{detail ? fullName(detail) : "…"}</b></>} name={`Run: ${detail ? fullName(detail) : ""}`}>
+      <Menu
+        label={
+          <>
+            <i class="dot s1" />
+            <b>{detail ? fullName(detail) : "…"}</b>
+          </>
+        }
+        name={`Run: ${detail ? fullName(detail) : ""}`}
+      >
         {(close) => <List close={close} now={detail?.run ?? ""} />}
       </Menu>
       {detail && (
         <>
-          <span class="hide-s"><Status status={detail.status} /></span>
+          <span class="hide-s">
+            <Status status={detail.status} />
+          </span>
           <span class="soft hide-s">
             {detail.project}
             {total && ` · to ${plain(total[1])} ${total[0]}`}
@@ -35,18 +46,37 @@ export function RunPicker({ detail }: { detail: RunDetail | null }) {
 
 function List({ close, now }: { close: () => void; now: string }) {
   const [search, setSearch] = useState("");
-  const answer = useAnswer(`runs ${search}`, (signal) => source.runs({ limit: 100, columns: [], sections: false, ...(search === "" ? {} : { search }) }, signal));
+  const answer = useAnswer(`runs ${search}`, (signal) =>
+    source.runs({ limit: 100, columns: [], sections: false, ...(search === "" ? {} : { search }) }, signal),
+  );
   return (
     <div class="picker">
       <label class="field">
-        <input type="search" placeholder="find a run" aria-label="Find a run" value={search} onInput={(event) => setSearch(event.currentTarget.value)} />
+        <input
+          type="search"
+          placeholder="find a run"
+          aria-label="Find a run"
+          value={search}
+          onInput={(event) => setSearch(event.currentTarget.value)}
+        />
       </label>
       <div class="choices" tabIndex={0} aria-label="Runs">
-        {answer.value?.rows.map((row) => row.kind === "run" && (
-          <Choice key={row.run} chosen={row.run === now} soft={`${row.project} · ${row.status}`} onChoose={() => { say({ run: row.run, episode: "", row: "" }, true); close(); }}>
-            {fullName(row)}
-          </Choice>
-        ))}
+        {answer.value?.rows.map(
+          (row) =>
+            row.kind === "run" && (
+              <Choice
+                key={row.run}
+                chosen={row.run === now}
+                soft={`${row.project} · ${row.status}`}
+                onChoose={() => {
+                  say({ run: row.run, episode: "", row: "" }, true);
+                  close();
+                }}
+              >
+                {fullName(row)}
+              </Choice>
+            ),
+        )}
       </div>
     </div>
   );

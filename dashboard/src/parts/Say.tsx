@@ -6,7 +6,17 @@ import type { Refusal } from "../state/source.ts";
 import { Icon } from "./Icon.tsx";
 
 /** An empty place says what would stand there and the line that fills it. */
-export function Empty({ title, code, children, after }: { title: string; code?: string; children?: ComponentChildren; after?: ComponentChildren }) {
+export function Empty({
+  title,
+  code,
+  children,
+  after,
+}: {
+  title: string;
+  code?: string;
+  children?: ComponentChildren;
+  after?: ComponentChildren;
+}) {
   return (
     <div class="empty">
       <b>{title}</b>
@@ -60,8 +70,12 @@ export function Later({ what }: { what: string }) {
   );
 }
 
-/** One of value, error, wait, in that order of what can be shown. That the server is away stands in the banner, once. */
-export function Answered<T>({ of, what, children }: {
+/** One of value, error, wait, in that order of what can be shown. That the server is away stands in the banner. */
+export function Answered<T>({
+  of,
+  what,
+  children,
+}: {
   of: { value: T | null; error: Refusal | null; slow: boolean; again: () => void };
   what: string;
   children: (value: T) => ComponentChildren;
@@ -70,7 +84,13 @@ export function Answered<T>({ of, what, children }: {
   return (
     <>
       {of.error && !away && <Failure error={of.error} again={of.again} />}
-      {of.value !== null ? children(of.value) : away ? <Later what={what} /> : of.slow && !of.error ? <Waiting what={what} /> : null}
+      {of.value !== null ? (
+        children(of.value)
+      ) : away ? (
+        <Later what={what} />
+      ) : of.slow && !of.error ? (
+        <Waiting what={what} />
+      ) : null}
     </>
   );
 }

@@ -19,7 +19,9 @@ import { Disconnected, Live, Passing } from "./Live.tsx";
 import { Failure, isInBanner, Later } from "./Say.tsx";
 
 const page = computed<PageId>(() => (isPage(address.value.page) ? address.value.page : "runs"));
-const loaded: Signal<{ id: PageId; view: ComponentType } | null> = signal(page.peek() === "runs" ? { id: "runs", view: Runs } : null);
+const loaded: Signal<{ id: PageId; view: ComponentType } | null> = signal(
+  page.peek() === "runs" ? { id: "runs", view: Runs } : null,
+);
 const failed: Signal<Refusal | null> = signal(null);
 const alerts = signal(0);
 /** How long one may be away from a page before its alerts are counted again. */
@@ -35,7 +37,9 @@ function open(id: PageId): void {
       failed.value = null;
       document.title = `${PAGES[id].name} · rollbook`;
     },
-    (error: unknown) => { failed.value = refusal(error); },
+    (error: unknown) => {
+      failed.value = refusal(error);
+    },
   );
 }
 
@@ -44,11 +48,17 @@ function startSlowly(): () => void {
   const count = (): void => {
     if (Date.now() - last < ALERTS_EVERY) return;
     last = Date.now();
-    source.alerts().then((answer) => { alerts.value = answer.total; }, () => undefined);
+    source.alerts().then(
+      (answer) => {
+        alerts.value = answer.total;
+      },
+      () => undefined,
+    );
   };
   const stops = [watch("runs")];
   const first = setTimeout(() => {
-    for (const one of Object.values(PAGES)) void one.load().catch(() => undefined); // so that they open at once, also while the server is away
+    // So that they open at once, also while the server is away.
+    for (const one of Object.values(PAGES)) void one.load().catch(() => undefined);
     count();
     stops.push(hear("runs", count));
   }, SLOWLY_AFTER);
@@ -65,7 +75,14 @@ export function Shell() {
   useEffect(() => open(id), [id, reborn.value]);
   useEffect(() => startSlowly(), []);
   useEffect(() => {
-    source.hello().then((said) => { hello.value = said; }, (error: unknown) => { if (!hello.peek()) failed.value = refusal(error); });
+    source.hello().then(
+      (said) => {
+        hello.value = said;
+      },
+      (error: unknown) => {
+        if (!hello.peek()) failed.value = refusal(error);
+      },
+    );
   }, [reborn.value]);
   useHands(() => [
     { keys: ["/"], what: "search runs and keys", act: () => document.getElementById("search")?.focus() },
@@ -76,7 +93,14 @@ export function Shell() {
   const View = loaded.value?.id === id ? loaded.value.view : null;
   return (
     <>
-      <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); document.getElementById("main")?.querySelector<HTMLElement>("[tabindex], a, button, input")?.focus(); }}>
+      <a
+        class="skip"
+        href="#main"
+        onClick={(event) => {
+          event.preventDefault();
+          document.getElementById("main")?.querySelector<HTMLElement>("[tabindex], a, button, input")?.focus();
+        }}
+      >
         To the content
       </a>
       <div class="app">
@@ -84,19 +108,39 @@ export function Shell() {
           <a class="brand" href={addressOf("runs")}>
             <svg viewBox="0 0 20 20" aria-hidden="true">
               <rect x="1" y="2" width="18" height="16" rx="3.5" fill="currentColor" />
-              <path d="M5 13.2l3-4.4 2.6 2.2L15 6" fill="none" stroke="var(--panel)" stroke-width="1.9" stroke-linecap="round" stroke-linejoin="round" />
+              <path
+                d="M5 13.2l3-4.4 2.6 2.2L15 6"
+                fill="none"
+                stroke="var(--panel)"
+                stroke-width="1.9"
+                stroke-linecap="round"
+                stroke-linejoin="round"
+              />
             </svg>
             <span>rollbook</span>
           </a>
-          <span class="place mono soft" title={hello.value?.roots.join("\n")}>{hello.value?.title ?? ""}</span>
+          <span class="place mono soft" title={hello.value?.roots.join("\n")}>
+            {hello.value?.title ?? ""}
+          </span>
           <nav class="tabs" aria-label="Pages">
-            {Object.entries(PAGES).filter(([, one]) => one.icon !== null).map(([name, one]) => (
-              <a key={name} href={addressOf(name)} title={one.question} aria-current={name === id || (name === "runs" && id === "run") ? "page" : undefined}>
-                {one.icon && <Icon name={one.icon} />}
-                <span>{one.name}</span>
-                {name === "health" && alerts.value > 0 && <span class="count" aria-label={`${alerts.value} alerts`}>{alerts.value > 99 ? "99+" : alerts.value}</span>}
-              </a>
-            ))}
+            {Object.entries(PAGES)
+              .filter(([, one]) => one.icon !== null)
+              .map(([name, one]) => (
+                <a
+                  key={name}
+                  href={addressOf(name)}
+                  title={one.question}
+                  aria-current={name === id || (name === "runs" && id === "run") ? "page" : undefined}
+                >
+                  {one.icon && <Icon name={one.icon} />}
+                  <span>{one.name}</span>
+                  {name === "health" && alerts.value > 0 && (
+                    <span class="count" aria-label={`${alerts.value} alerts`}>
+                      {alerts.value > 99 ? "99+" : alerts.value}
+                    </span>
+                  )}
+                </a>
+              ))}
           </nav>
           <span class="grow" />
           <Search />
@@ -110,8 +154,26 @@ export function Shell() {
         </header>
         <Disconnected />
         <Passing />
-        {failed.value && !away && <div class="pad"><Failure error={failed.value} again={() => { failed.value = null; open(id); }} /></div>}
-        {View ? <OpenPage.Provider value={{ id, name: PAGES[id].name, question: PAGES[id].question }}><View /></OpenPage.Provider> : <main id="main" aria-busy="true">{away && <Later what="the page" />}</main>}
+        {failed.value && !away && (
+          <div class="pad">
+            <Failure
+              error={failed.value}
+              again={() => {
+                failed.value = null;
+                open(id);
+              }}
+            />
+          </div>
+        )}
+        {View ? (
+          <OpenPage.Provider value={{ id, name: PAGES[id].name, question: PAGES[id].question }}>
+            <View />
+          </OpenPage.Provider>
+        ) : (
+          <main id="main" aria-busy="true">
+            {away && <Later what="the page" />}
+          </main>
+        )}
       </div>
       <HelpSheet />
     </>
@@ -124,8 +186,17 @@ function Search() {
   const words = address.value.words;
   return (
     <span class="search hide-s">
-      <Field id="search" label="Search runs and keys" placeholder="Search runs and keys" kbd="/" value={onRuns ? (words.get("q") ?? "") : ""}
-        onSay={(q) => { if (onRuns) say({ q }); else if (q !== "") location.hash = addressOf("runs", { q }); }} />
+      <Field
+        id="search"
+        label="Search runs and keys"
+        placeholder="Search runs and keys"
+        kbd="/"
+        value={onRuns ? (words.get("q") ?? "") : ""}
+        onSay={(q) => {
+          if (onRuns) say({ q });
+          else if (q !== "") location.hash = addressOf("runs", { q });
+        }}
+      />
     </span>
   );
 }

@@ -25,8 +25,12 @@ function decode(text: string): string {
 
 /** Written so that a person can read it: only what must be escaped is. */
 export function write({ page, rest, words }: Address): string {
-  const soft = (text: string): string => encodeURIComponent(text).replace(/%2F/g, "/").replace(/%2C/g, ",").replace(/%3A/g, ":").replace(/%20/g, "+");
-  const query = [...words].filter(([, v]) => v !== "").map(([name, v]) => `${name}=${soft(v)}`).join("&");
+  const soft = (text: string): string =>
+    encodeURIComponent(text).replace(/%2F/g, "/").replace(/%2C/g, ",").replace(/%3A/g, ":").replace(/%20/g, "+");
+  const query = [...words]
+    .filter(([, v]) => v !== "")
+    .map(([name, v]) => `${name}=${soft(v)}`)
+    .join("&");
   return `#/${[page, ...rest.map(encodeURIComponent)].join("/")}${query === "" ? "" : `?${query}`}`;
 }
 
@@ -103,8 +107,14 @@ export function word(name: string, fallback = ""): ReadonlySignal<string> {
 
 /** A list in the address, its items separated by `~`. */
 export function list(name: string): ReadonlySignal<string[]> {
-  return computed(() => (address.value.words.get(name) ?? "").split("~").filter((item) => item !== "").map(open));
+  return computed(() =>
+    (address.value.words.get(name) ?? "")
+      .split("~")
+      .filter((item) => item !== "")
+      .map(open),
+  );
 }
 
-export const joined = (items: readonly string[]): string => items.map((item) => item.replace(/%/g, "%25").replace(/~/g, "%7E")).join("~");
+export const joined = (items: readonly string[]): string =>
+  items.map((item) => item.replace(/%/g, "%25").replace(/~/g, "%7E")).join("~");
 const open = (item: string): string => item.replace(/%7E/g, "~").replace(/%25/g, "%");

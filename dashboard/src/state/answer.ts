@@ -18,8 +18,16 @@ export interface Answer<T> {
  * Asks whenever `question` changes (null: do not ask). The last value stays until the new one is there, unless `keep`
  * is false.
  */
-export function useAnswer<T>(question: string | null, ask: (signal: AbortSignal) => Promise<T>, keep = true): Answer<T> {
-  const [state, setState] = useState<{ question: string | null; value: T | null; error: Refusal | null }>({ question: null, value: null, error: null });
+export function useAnswer<T>(
+  question: string | null,
+  ask: (signal: AbortSignal) => Promise<T>,
+  keep = true,
+): Answer<T> {
+  const [state, setState] = useState<{ question: string | null; value: T | null; error: Refusal | null }>({
+    question: null,
+    value: null,
+    error: null,
+  });
   const [slow, setSlow] = useState(false);
   const [round, setRound] = useState(0);
   const asking = useRef(ask);
@@ -29,13 +37,18 @@ export function useAnswer<T>(question: string | null, ask: (signal: AbortSignal)
     if (question === null) return;
     const stop = new AbortController();
     const timer = setTimeout(() => setSlow(true), 200);
-    asking.current(stop.signal).then(
-      (value) => !stop.signal.aborted && setState({ question, value, error: null }),
-      (error: unknown) => !stop.signal.aborted && setState((old) => ({ question, value: keep ? old.value : null, error: refusal(error) })),
-    ).finally(() => {
-      clearTimeout(timer);
-      if (!stop.signal.aborted) setSlow(false);
-    });
+    asking
+      .current(stop.signal)
+      .then(
+        (value) => !stop.signal.aborted && setState({ question, value, error: null }),
+        (error: unknown) =>
+          !stop.signal.aborted &&
+          setState((old) => ({ question, value: keep ? old.value : null, error: refusal(error) })),
+      )
+      .finally(() => {
+        clearTimeout(timer);
+        if (!stop.signal.aborted) setSlow(false);
+      });
     return () => {
       clearTimeout(timer);
       stop.abort();

@@ -7,7 +7,12 @@ const STORED = "rollbook.colors";
 function stored(): [string, number][] {
   try {
     const all: unknown = JSON.parse(localStorage.getItem(STORED) ?? "[]");
-    return Array.isArray(all) ? all.filter((one): one is [string, number] => Array.isArray(one) && typeof one[0] === "string" && typeof one[1] === "number") : [];
+    return Array.isArray(all)
+      ? all.filter(
+          (one): one is [string, number] =>
+            Array.isArray(one) && typeof one[0] === "string" && typeof one[1] === "number",
+        )
+      : [];
   } catch {
     return [];
   }

@@ -11,7 +11,9 @@ type SeriesIndex = { [key: string]: { default?: string; time?: string } };
 type CurveIndex = { [group: string]: { [key: string]: string } };
 
 const notHere = (what: string): Promise<never> =>
-  Promise.reject(new Refusal(`${what} needs the live page; this is a copy.`, "static", "Open the live page: rollbook ui"));
+  Promise.reject(
+    new Refusal(`${what} needs the live page; this is a copy.`, "static", "Open the live page: rollbook ui"),
+  );
 
 export class Copy implements Source {
   readonly live = false;
@@ -20,24 +22,41 @@ export class Copy implements Source {
   hello = () => this.json<api.Hello>("hello.json");
   runs: Source["runs"] = async (query) => {
     const grouped = query.group_by != null && query.group_by.length > 0;
-    const sent = await this.json<Omit<api.RunsAnswer, "rows"> & { rows: SentRow[] }>(grouped ? "groups.json" : "runs.json");
+    const sent = await this.json<Omit<api.RunsAnswer, "rows"> & { rows: SentRow[] }>(
+      grouped ? "groups.json" : "runs.json",
+    );
     const all = { ...sent, rows: sent.rows.map(rowOf) };
-    const words = (query.search ?? "").toLowerCase().split(/\s+/).filter((word) => word !== "");
+    const words = (query.search ?? "")
+      .toLowerCase()
+      .split(/\s+/)
+      .filter((word) => word !== "");
     const open = new Set(query.open ?? []);
     const fits = (row: api.Row): boolean => {
-      if (row.kind !== "run") return row.kind === "section" || words.every((word) => row.name.toLowerCase().includes(word));
+      if (row.kind !== "run")
+        return row.kind === "section" || words.every((word) => row.name.toLowerCase().includes(word));
       if (row.member_of !== null && grouped && !open.has(row.member_of)) return false;
       const text = [row.name, row.project, row.id, row.notes, ...row.tags].join(" ").toLowerCase();
       return words.every((word) => text.includes(word));
     };
     const rows = all.rows.filter(fits).map((row) => (row.kind === "group" ? { ...row, open: open.has(row.id) } : row));
-    return { ...all, rows: rows.slice(query.offset ?? 0, (query.offset ?? 0) + (query.limit ?? 200)), rows_total: rows.length, offset: query.offset ?? 0 };
+    return {
+      ...all,
+      rows: rows.slice(query.offset ?? 0, (query.offset ?? 0) + (query.limit ?? 200)),
+      rows_total: rows.length,
+      offset: query.offset ?? 0,
+    };
   };
   columns = () => this.json<api.ColumnsAnswer>("columns.json");
   keys: Source["keys"] = async (runs) => {
     if (runs.length === 1) return this.json(`keys/${part(runs[0] as string)}.json`);
-    const [all, ...held] = await Promise.all([this.json<api.KeysAnswer>("keys.json"), ...runs.map((run) => this.json<SeriesIndex>(`series/${part(run)}/index.json`))]);
-    const counted = all.keys.map((one) => ({ ...one, runs: held.filter((index) => Object.hasOwn(index, one.key)).length }));
+    const [all, ...held] = await Promise.all([
+      this.json<api.KeysAnswer>("keys.json"),
+      ...runs.map((run) => this.json<SeriesIndex>(`series/${part(run)}/index.json`)),
+    ]);
+    const counted = all.keys.map((one) => ({
+      ...one,
+      runs: held.filter((index) => Object.hasOwn(index, one.key)).length,
+    }));
     return { ...all, keys: counted.filter((one) => one.runs > 0) };
   };
   run: Source["run"] = (run) => this.of(run, "run");
@@ -68,18 +87,29 @@ export class Copy implements Source {
   step: Source["step"] = () => notHere("The next row");
   episodes: Source["episodes"] = async (run, query) => {
     const all = await this.of<api.EpisodesAnswer>(run, "episodes");
-    return { ...all, offset: query.offset ?? 0, rows: all.rows.slice(query.offset ?? 0, (query.offset ?? 0) + (query.limit ?? 200)) };
+    return {
+      ...all,
+      offset: query.offset ?? 0,
+      rows: all.rows.slice(query.offset ?? 0, (query.offset ?? 0) + (query.limit ?? 200)),
+    };
   };
-  scatter: Source["scatter"] = async (run) => this.one<ScatterEntry>(`runs/${part(run)}/scatter.bin`, "The scatter of episodes");
+  scatter: Source["scatter"] = async (run) =>
+    this.one<ScatterEntry>(`runs/${part(run)}/scatter.bin`, "The scatter of episodes");
   episodeIds: Source["episodeIds"] = async (run, rows) => {
     const all = await this.of<string[]>(run, "ids");
     return { ids: rows.map((row) => all[row] ?? "") };
   };
-  episode: Source["episode"] = (run, episode) => this.json(`runs/${part(run)}/episodes/${part(episode)}.json`, "An episode without film and steps");
-  traces: Source["traces"] = (run, episode) => this.one<TraceEntry>(`runs/${part(run)}/episodes/${part(episode)}/traces.bin`, "This trace");
+  episode: Source["episode"] = (run, episode) =>
+    this.json(`runs/${part(run)}/episodes/${part(episode)}.json`, "An episode without film and steps");
+  traces: Source["traces"] = (run, episode) =>
+    this.one<TraceEntry>(`runs/${part(run)}/episodes/${part(episode)}/traces.bin`, "This trace");
   samples: Source["samples"] = async (run, query) => {
     const all = await this.of<api.SamplesAnswer>(run, "samples");
-    return { ...all, offset: query.offset ?? 0, rows: all.rows.slice(query.offset ?? 0, (query.offset ?? 0) + (query.limit ?? 200)) };
+    return {
+      ...all,
+      offset: query.offset ?? 0,
+      rows: all.rows.slice(query.offset ?? 0, (query.offset ?? 0) + (query.limit ?? 200)),
+    };
   };
   sample: Source["sample"] = async (run, id) => {
     const row = (await this.of<api.SamplesAnswer>(run, "samples")).rows.find((one) => one.id === id);
@@ -90,7 +120,10 @@ export class Copy implements Source {
   novelty = () => notHere("Novelty");
   unused = () => notHere("What was not trained on");
   timings: Source["timings"] = (run) => this.of(run, "timings");
-  timeline: Source["timeline"] = async (run, since) => (since === null ? timelineOf(await this.of<Parameters<typeof timelineOf>[0]>(run, "timeline")) : notHere("Another part of the timeline"));
+  timeline: Source["timeline"] = async (run, since) =>
+    since === null
+      ? timelineOf(await this.of<Parameters<typeof timelineOf>[0]>(run, "timeline"))
+      : notHere("Another part of the timeline");
   cost: Source["cost"] = (run) => this.of(run, "cost");
   compare: Source["compare"] = (query) => this.compared<api.CompareAnswer>(query.groups, query.key);
   diff: Source["diff"] = (groups) => this.compared<api.DiffAnswer>(groups, null);
@@ -135,7 +168,9 @@ export class Copy implements Source {
   private json<T>(path: string, what = "This"): Promise<T> {
     const known = this.known.get(path);
     if (known) return known as Promise<T>;
-    const asked = fetch(`data/${path}`).then((response) => (response.ok ? (response.json() as Promise<T>) : notHere(what)));
+    const asked = fetch(`data/${path}`).then((response) =>
+      response.ok ? (response.json() as Promise<T>) : notHere(what),
+    );
     this.known.set(path, asked);
     return asked;
   }

@@ -32,7 +32,8 @@ export interface Desk {
 
 export const DeskContext = createContext<Desk | null>(null);
 
-export const kindOf = (axis: string): AxisKind => (axis === "time" ? "wall" : axis === "relative" ? "duration" : "number");
+export const kindOf = (axis: string): AxisKind =>
+  axis === "time" ? "wall" : axis === "relative" ? "duration" : "number";
 
 /** The run and the entity that a line shows; of a group its first run. */
 export function runOf(entities: readonly Entity[], line: Line): { entity: Entity; run: string } | null {
@@ -47,10 +48,27 @@ const PLAIN: Look = { smoothing: 0, xLog: false, yLog: false, robust: true, draw
 let made = 0;
 
 /** A desk for one run, on a page about it. */
-export function deskOf(run: string, name: string, axis: string, axisName: string, more: Partial<Desk> = {}, color = colorOfRun(run)): Desk {
+export function deskOf(
+  run: string,
+  name: string,
+  axis: string,
+  axisName: string,
+  more: Partial<Desk> = {},
+  color = colorOfRun(run),
+): Desk {
   const entities = [{ id: run, name, color, runs: [{ run, name }] }];
   const feed = new Feed();
   feed.choose({ entities, x: axis, statistic: "each", ghosts: true });
   made += 1;
-  return { id: made, hub: new Hub(), feed, entities: signal(entities), axis: signal(axis), axisName: signal(axisName), marks: signal(new Map()), look: signal(PLAIN), ...more };
+  return {
+    id: made,
+    hub: new Hub(),
+    feed,
+    entities: signal(entities),
+    axis: signal(axis),
+    axisName: signal(axisName),
+    marks: signal(new Map()),
+    look: signal(PLAIN),
+    ...more,
+  };
 }

@@ -59,7 +59,15 @@ interface KeyStore {
   fresh: boolean;
 }
 
-const NOTHING: KeyState = { lines: [], rows: 0, span: null, errors: [], waiting: true, sentences: [], preliminary: false };
+const NOTHING: KeyState = {
+  lines: [],
+  rows: 0,
+  span: null,
+  errors: [],
+  waiting: true,
+  sentences: [],
+  preliminary: false,
+};
 const REST = 8; // of news: after an answer at least so many times as long as it took
 const BUDGET = 40_000; // points of one answer, over all its series
 
@@ -124,7 +132,7 @@ export class Feed {
     this.restart();
   }
 
-  /** A run has new rows: what is on the screen of it is asked for again, once a second, or less often where that is dear. */
+  /** A run has new rows: what is on the screen of it is asked for again, once a second, or less often. */
   touch(run: string): void {
     if (!this.spec.entities.some((entity) => entity.runs.some((member) => member.run === run))) return;
     this.news.add(run);
@@ -138,7 +146,9 @@ export class Feed {
       const { signal: alive } = this.stop;
       const began = performance.now();
       const asked = [this.ask(keys, entities, null, alive), this.view && this.ask(keys, entities, this.view, alive)];
-      void Promise.all(asked).then(() => { this.patience = Math.min(10_000, Math.max(1000, REST * (performance.now() - began))); });
+      void Promise.all(asked).then(() => {
+        this.patience = Math.min(10_000, Math.max(1000, REST * (performance.now() - began)));
+      });
     }, this.patience);
   }
 
@@ -151,7 +161,16 @@ export class Feed {
   private store(key: string): KeyStore {
     let store = this.keys.get(key);
     if (!store) {
-      store = { state: signal(NOTHING), overview: new Map(), detail: null, errors: new Map(), sentences: new Map(), rough: new Set(), asked: "", fresh: false };
+      store = {
+        state: signal(NOTHING),
+        overview: new Map(),
+        detail: null,
+        errors: new Map(),
+        sentences: new Map(),
+        rough: new Set(),
+        asked: "",
+        fresh: false,
+      };
       this.keys.set(key, store);
     }
     return store;
@@ -178,7 +197,9 @@ export class Feed {
       if (first.length > 0) void this.ask(first, entities, null, alive);
       const { view } = this;
       if (!view) return;
-      const fine = keys.filter((key) => this.needsDetail(this.store(key), view) && this.store(key).asked !== name(view));
+      const fine = keys.filter(
+        (key) => this.needsDetail(this.store(key), view) && this.store(key).asked !== name(view),
+      );
       for (const key of fine) if (!first.includes(key)) this.store(key).asked = name(view);
       if (fine.length > 0) void this.ask(fine, entities, view, alive);
     }, 8);
@@ -195,7 +216,13 @@ export class Feed {
     const { id, color, dash } = entity;
     if (entity.runs.length === 1) return [{ id, name: entity.name, color, dash, run: entity.runs[0]?.run ?? "" }];
     if (this.spec.statistic !== "each") return [{ id, name: entity.name, color, dash, run: null }];
-    return entity.runs.map((member) => ({ id: member.run, name: `${entity.name}, ${member.name}`, color, dash, run: member.run }));
+    return entity.runs.map((member) => ({
+      id: member.run,
+      name: `${entity.name}, ${member.name}`,
+      color,
+      dash,
+      run: member.run,
+    }));
   }
 
   private async ask(keys: string[], entities: Entity[], view: View | null, alive: AbortSignal): Promise<void> {
@@ -219,28 +246,50 @@ export class Feed {
         touched.add(store);
       }
       for (const store of touched) {
-        if (!view && isAll && store.rough.size === 0) store.fresh = true; // said together with its lines, so that they are drawn once
+        // Said together with its lines, so that they are drawn once.
+        if (!view && isAll && store.rough.size === 0) store.fresh = true;
         this.publish(store);
       }
     };
     try {
       await Promise.all([
-        single.length > 0 && source.series(
-          { runs: single.map((look) => look.run as string), keys, x: x === "" ? null : x, points: padded ? points * 2 : points, ghosts, ...range },
-          (frame) => !alive.aborted && take<SeriesEntry>(frame, (store, entry) => {
-            const look = single.find((one) => one.run === entry.run);
-            if (look) this.putRun(store, entry, frame.payload, look, padded);
-          }),
-          alive,
-        ),
-        groups.length > 0 && source.curves(
-          { groups: groups.map(({ entity }) => ({ name: entity.id, runs: entity.runs.map((member) => member.run) })), keys, x: x === "" ? null : x, points: Math.min(points, 200), statistic: statistic === "each" ? "iqm" : statistic, refine: true, ...range },
-          (frame) => !alive.aborted && take<CurveEntry>(frame, (store, entry) => {
-            const look = groups.find((one) => one.id === entry.group);
-            if (look) this.putGroup(store, entry, frame.payload, look, padded);
-          }),
-          alive,
-        ),
+        single.length > 0 &&
+          source.series(
+            {
+              runs: single.map((look) => look.run as string),
+              keys,
+              x: x === "" ? null : x,
+              points: padded ? points * 2 : points,
+              ghosts,
+              ...range,
+            },
+            (frame) =>
+              !alive.aborted &&
+              take<SeriesEntry>(frame, (store, entry) => {
+                const look = single.find((one) => one.run === entry.run);
+                if (look) this.putRun(store, entry, frame.payload, look, padded);
+              }),
+            alive,
+          ),
+        groups.length > 0 &&
+          source.curves(
+            {
+              groups: groups.map(({ entity }) => ({ name: entity.id, runs: entity.runs.map((member) => member.run) })),
+              keys,
+              x: x === "" ? null : x,
+              points: Math.min(points, 200),
+              statistic: statistic === "each" ? "iqm" : statistic,
+              refine: true,
+              ...range,
+            },
+            (frame) =>
+              !alive.aborted &&
+              take<CurveEntry>(frame, (store, entry) => {
+                const look = groups.find((one) => one.id === entry.group);
+                if (look) this.putGroup(store, entry, frame.payload, look, padded);
+              }),
+            alive,
+          ),
       ]);
       if (alive.aborted) return;
       this.took.value = { ms: performance.now() - started, bytes, charts: keys.length };
@@ -250,7 +299,8 @@ export class Feed {
       for (const key of keys) {
         const store = this.store(key);
         store.asked = "";
-        if (why.code !== "offline" || store.overview.size === 0) store.errors.set("", why); // that the server is away stands in the banner
+        // That the server is away stands in the banner.
+        if (why.code !== "offline" || store.overview.size === 0) store.errors.set("", why);
       }
       if (why.code === "offline") return;
     }
@@ -263,7 +313,8 @@ export class Feed {
 
   private target(store: KeyStore, padded: View | null): Map<string, Part> {
     if (!padded) return store.overview;
-    if (!store.detail || store.detail.view.x0 !== padded.x0 || store.detail.view.x1 !== padded.x1) store.detail = { view: padded, parts: new Map() };
+    if (!store.detail || store.detail.view.x0 !== padded.x0 || store.detail.view.x1 !== padded.x1)
+      store.detail = { view: padded, parts: new Map() };
     return store.detail.parts;
   }
 
@@ -283,11 +334,26 @@ export class Feed {
       parts.delete(id);
       return;
     }
-    const line = runLine(entry, payload, { ...look, id, name: entry.ghost === undefined ? look.name : `${look.name}, attempt ${entry.ghost}, abandoned` });
-    parts.set(id, { line, rows: entry.rows, span: entry.span && { x0: entry.span[0], x1: entry.span[1] }, whole: entry.kind === "raw" && !entry.more });
+    const line = runLine(entry, payload, {
+      ...look,
+      id,
+      name: entry.ghost === undefined ? look.name : `${look.name}, attempt ${entry.ghost}, abandoned`,
+    });
+    parts.set(id, {
+      line,
+      rows: entry.rows,
+      span: entry.span && { x0: entry.span[0], x1: entry.span[1] },
+      whole: entry.kind === "raw" && !entry.more,
+    });
   }
 
-  private putGroup(store: KeyStore, entry: CurveEntry, payload: ArrayBuffer, look: LineLook, padded: View | null): void {
+  private putGroup(
+    store: KeyStore,
+    entry: CurveEntry,
+    payload: ArrayBuffer,
+    look: LineLook,
+    padded: View | null,
+  ): void {
     store.errors.delete("");
     const parts = this.target(store, padded);
     this.note(store, look.name, entry.error, padded);
@@ -314,25 +380,46 @@ export class Feed {
         for (const [id, whole] of store.overview) {
           if (id.split("~")[0] !== look.id) continue;
           const part = detail?.get(id) ?? whole;
-          lines.push(part.line.color === look.color && part.line.dash === look.dash ? part.line : { ...part.line, color: look.color, dash: look.dash });
+          lines.push(
+            part.line.color === look.color && part.line.dash === look.dash
+              ? part.line
+              : { ...part.line, color: look.color, dash: look.dash },
+          );
           rows = Math.max(rows, whole.rows);
-          if (whole.span) span = span ? { x0: Math.min(span.x0, whole.span.x0), x1: Math.max(span.x1, whole.span.x1) } : whole.span;
+          if (whole.span)
+            span = span ? { x0: Math.min(span.x0, whole.span.x0), x1: Math.max(span.x1, whole.span.x1) } : whole.span;
         }
       }
     }
     const errors = [...store.errors].map(([who, error]) => ({ name: who, error }));
     const sentences = [...new Set(store.sentences.values())];
     const before = store.state.peek();
-    const next: KeyState = { lines: same(before.lines, lines) ? before.lines : lines, rows, span, errors, waiting: !store.fresh, sentences, preliminary: store.rough.size > 0 };
+    const next: KeyState = {
+      lines: same(before.lines, lines) ? before.lines : lines,
+      rows,
+      span,
+      errors,
+      waiting: !store.fresh,
+      sentences,
+      preliminary: store.rough.size > 0,
+    };
     if (before.span && span && before.span.x0 === span.x0 && before.span.x1 === span.x1) next.span = before.span;
-    const changed = next.lines !== before.lines || next.span !== before.span || next.rows !== before.rows || next.waiting !== before.waiting || next.preliminary !== before.preliminary;
-    if (changed || errors.length + before.errors.length > 0 || !same(before.sentences, sentences)) store.state.value = next;
+    const changed =
+      next.lines !== before.lines ||
+      next.span !== before.span ||
+      next.rows !== before.rows ||
+      next.waiting !== before.waiting ||
+      next.preliminary !== before.preliminary;
+    if (changed || errors.length + before.errors.length > 0 || !same(before.sentences, sentences))
+      store.state.value = next;
   }
 }
 
 const width = (view: View): number => view.x1 - view.x0;
 const covers = (a: View, b: View): boolean => a.x0 <= b.x0 + width(b) * 1e-6 && a.x1 >= b.x1 - width(b) * 1e-6;
-const same = <T>(a: readonly T[], b: readonly T[]): boolean => a.length === b.length && a.every((one, i) => one === b[i]);
+const same = <T>(a: readonly T[], b: readonly T[]): boolean =>
+  a.length === b.length && a.every((one, i) => one === b[i]);
 const name = (view: View): string => `${view.x0}_${view.x1}`;
 
-const refusalOf = (error: ErrorBody): Refusal => new Refusal(error.message, error.code, error.hint ?? null, error.at ?? null);
+const refusalOf = (error: ErrorBody): Refusal =>
+  new Refusal(error.message, error.code, error.hint ?? null, error.at ?? null);

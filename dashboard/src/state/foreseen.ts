@@ -1,4 +1,4 @@
-/** Asks what happened at a point when a finger comes down on it: whether it is a click or a double click is known later. */
+/** Asks what happened at a point when a finger comes down on it; a click or a double click, that is known later. */
 
 import type { Cause } from "../api/names.ts";
 import { source } from "./here.ts";

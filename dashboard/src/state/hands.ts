@@ -29,17 +29,20 @@ export function useHands(make: () => readonly Hand[]): void {
   now.current = make;
   useEffect(() => {
     const first = make();
-    const stable = first.map((hand, i): Hand => ({
-      ...hand,
-      act: (event) => now.current()[i]?.act(event),
-      when: () => now.current()[i]?.when?.() ?? true,
-    }));
+    const stable = first.map(
+      (hand, i): Hand => ({
+        ...hand,
+        act: (event) => now.current()[i]?.act(event),
+        when: () => now.current()[i]?.when?.() ?? true,
+      }),
+    );
     return addHands(stable);
   }, []);
 }
 
 const types = (target: EventTarget | null): boolean =>
-  target instanceof HTMLElement && (target.isContentEditable || target.matches("input:not([type=checkbox],[type=range]), textarea, select"));
+  target instanceof HTMLElement &&
+  (target.isContentEditable || target.matches("input:not([type=checkbox],[type=range]), textarea, select"));
 
 export function listen(): void {
   addEventListener("keydown", (event) => {

@@ -6,9 +6,26 @@ import { source } from "./here.ts";
 export type Push =
   | { type: "hello"; time: number; server: string }
   | { type: "runs"; version: string; live: number; total: number; changed: string[] | null }
-  | { type: "status"; run: string; name: string; project: string; seed: number | null; status: string; was: string | null; time: number; why: string | null; resume_line: string | null }
+  | {
+      type: "status";
+      run: string;
+      name: string;
+      project: string;
+      seed: number | null;
+      status: string;
+      was: string | null;
+      time: number;
+      why: string | null;
+      resume_line: string | null;
+    }
   | { type: "run"; run: string; time: number; rows_seen: number; tables: string[] | null }
-  | { type: "log"; run: string; name: string; lines: { offset: number; text: string; time: number | null }[]; end: number }
+  | {
+      type: "log";
+      run: string;
+      name: string;
+      lines: { offset: number; text: string; time: number | null }[];
+      end: number;
+    }
   | { type: "boards" }
   | { type: "error"; error: { code: string; message: string; hint: string | null } }
   | { type: "pong"; n: number };
@@ -90,7 +107,12 @@ export function start(): void {
       connection.value = { ...connection.peek(), state: "open", heard: Date.now() / 1000, needsToken: false };
       tell();
     } else if (data.type === "closed") {
-      connection.value = { ...connection.peek(), state: "closed", again: Date.now() + (data.again ?? 1) * 1000, needsToken: data.code === 4401 };
+      connection.value = {
+        ...connection.peek(),
+        state: "closed",
+        again: Date.now() + (data.again ?? 1) * 1000,
+        needsToken: data.code === 4401,
+      };
     }
   };
   port.start();

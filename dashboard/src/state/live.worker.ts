@@ -4,7 +4,11 @@ interface Tab {
   port: MessagePort;
   topics: string[];
 }
-type FromTab = { type: "watch"; topics: string[] } | { type: "here"; name: string | null; socket: string } | { type: "bye" } | { type: "now" };
+type FromTab =
+  | { type: "watch"; topics: string[] }
+  | { type: "here"; name: string | null; socket: string }
+  | { type: "bye" }
+  | { type: "now" };
 
 const scope = globalThis as unknown as { onconnect: ((event: MessageEvent) => void) | null; navigator: Navigator };
 const tabs = new Set<Tab>();

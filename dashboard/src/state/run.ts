@@ -34,7 +34,15 @@ export function useRun(table: string | null = null): { run: string | null; detai
   }, [said, first]);
   const run = said !== "" ? said : first !== "" ? first : null;
   const detail = useAnswer(run, () => source.run(run as string));
-  useEffect(() => (run === null ? undefined : hear("status", (push) => { if (push.run === run) detail.again(); })), [run]);
+  useEffect(
+    () =>
+      run === null
+        ? undefined
+        : hear("status", (push) => {
+            if (push.run === run) detail.again();
+          }),
+    [run],
+  );
   return { run, detail, none: newest.value !== null && said === "" && first === "" };
 }
 
@@ -47,8 +55,14 @@ export function useNews(run: string | null, tables: readonly string[] | null, ev
     const stops = [
       watch(`run:${run}`),
       hear("run", (push) => {
-        const fits = push.run === run && (tables === null || push.tables === null || push.tables.some((table) => tables.includes(table)));
-        if (fits) timer ??= setTimeout(() => { timer = undefined; setNews((n) => n + 1); }, every);
+        const fits =
+          push.run === run &&
+          (tables === null || push.tables === null || push.tables.some((table) => tables.includes(table)));
+        if (fits)
+          timer ??= setTimeout(() => {
+            timer = undefined;
+            setNews((n) => n + 1);
+          }, every);
       }),
     ];
     return () => {

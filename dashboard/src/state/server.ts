@@ -9,7 +9,9 @@ import { Refusal, type ScatterEntry, type Source, type Stream, type TraceEntry }
 type Params = Record<string, string | number | null | undefined>;
 
 function address(path: string, params: Params = {}): string {
-  const words = Object.entries(params).filter((pair): pair is [string, string | number] => pair[1] !== null && pair[1] !== undefined);
+  const words = Object.entries(params).filter(
+    (pair): pair is [string, string | number] => pair[1] !== null && pair[1] !== undefined,
+  );
   const query = new URLSearchParams(words.map(([name, v]): [string, string] => [name, String(v)])).toString();
   return `api/${path}${query === "" ? "" : `?${query}`}`;
 }
@@ -21,7 +23,11 @@ async function answer(response: Response): Promise<Response> {
   const body = (await response.json().catch(() => null)) as { error?: api.ErrorBody } | null;
   const error = body?.error;
   if (error) throw new Refusal(error.message, error.code, error.hint ?? null, error.at ?? null);
-  throw new Refusal(`The server answered ${response.status} to ${new URL(response.url).pathname}.`, "failed", "Its terminal says more.");
+  throw new Refusal(
+    `The server answered ${response.status} to ${new URL(response.url).pathname}.`,
+    "failed",
+    "Its terminal says more.",
+  );
 }
 
 async function get<T>(path: string, params?: Params, signal?: AbortSignal): Promise<T> {
@@ -29,12 +35,22 @@ async function get<T>(path: string, params?: Params, signal?: AbortSignal): Prom
   return (await response.json()) as T;
 }
 
-async function send<T>(method: string, path: string, body: unknown, extra: { signal?: AbortSignal | undefined; headers?: Record<string, string> } = {}): Promise<T> {
+async function send<T>(
+  method: string,
+  path: string,
+  body: unknown,
+  extra: { signal?: AbortSignal | undefined; headers?: Record<string, string> } = {},
+): Promise<T> {
   const response = await answer(await post(method, path, body, extra));
   return (response.status === 204 ? undefined : await response.json()) as T;
 }
 
-function post(method: string, path: string, body: unknown, extra: { signal?: AbortSignal | undefined; headers?: Record<string, string> }): Promise<Response> {
+function post(
+  method: string,
+  path: string,
+  body: unknown,
+  extra: { signal?: AbortSignal | undefined; headers?: Record<string, string> },
+): Promise<Response> {
   return fetch(address(path), {
     method,
     headers: { "Content-Type": "application/json", ...extra.headers },
@@ -51,7 +67,8 @@ async function stream<Entry>(response: Response, on: Stream<Entry>): Promise<voi
     if (done) break;
     for (const frame of frames.push(value)) on(frame);
   }
-  if (frames.unfinished) throw new Refusal("The answer was cut off.", "offline", "It is asked for again when the server answers.");
+  if (frames.unfinished)
+    throw new Refusal("The answer was cut off.", "offline", "It is asked for again when the server answers.");
 }
 
 async function single<Entry>(path: string, params: Params): Promise<Frame<Entry>> {
@@ -85,11 +102,15 @@ export class Server implements Source {
   step: Source["step"] = (run, x, at, key, by) => get(`runs/${part(run)}/step`, { x, at, key, by });
   episodes: Source["episodes"] = (run, query) => send("POST", `runs/${part(run)}/episodes`, query);
   scatter: Source["scatter"] = (run, x, y) => single<ScatterEntry>(`runs/${part(run)}/scatter`, { x, y });
-  episodeIds: Source["episodeIds"] = (run, rows) => get(`runs/${part(run)}/episode-ids?${rows.map((row) => `rows=${row}`).join("&")}`);
+  episodeIds: Source["episodeIds"] = (run, rows) =>
+    get(`runs/${part(run)}/episode-ids?${rows.map((row) => `rows=${row}`).join("&")}`);
   episode: Source["episode"] = (run, episode) => get(`runs/${part(run)}/episodes/${part(episode)}`);
   traces: Source["traces"] = (run, episode, names) => {
     const query = names.map((name) => `names=${part(name)}`).join("&");
-    return single<TraceEntry>(`runs/${part(run)}/episodes/${part(episode)}/traces${query === "" ? "" : `?${query}`}`, {});
+    return single<TraceEntry>(
+      `runs/${part(run)}/episodes/${part(episode)}/traces${query === "" ? "" : `?${query}`}`,
+      {},
+    );
   };
   samples: Source["samples"] = (run, query, signal) => send("POST", `runs/${part(run)}/samples`, query, { signal });
   sample: Source["sample"] = (run, id) => get(`runs/${part(run)}/sample`, { id });
@@ -98,7 +119,8 @@ export class Server implements Source {
   novelty: Source["novelty"] = (run) => get(`runs/${part(run)}/novelty`);
   unused: Source["unused"] = (run, at) => get(`runs/${part(run)}/unused`, { at });
   timings: Source["timings"] = (run, x) => get(`runs/${part(run)}/timings`, { x });
-  timeline: Source["timeline"] = async (run, since, until, pixels, signal) => timelineOf(await get(`runs/${part(run)}/timeline`, { since, until, pixels }, signal));
+  timeline: Source["timeline"] = async (run, since, until, pixels, signal) =>
+    timelineOf(await get(`runs/${part(run)}/timeline`, { since, until, pixels }, signal));
   cost: Source["cost"] = (run) => get(`runs/${part(run)}/cost`);
   compare: Source["compare"] = (query) => send("POST", "compare", query);
   diff: Source["diff"] = (groups) => send("POST", "diff", { groups });
@@ -117,7 +139,11 @@ export class Server implements Source {
   sql: Source["sql"] = (query) => send("POST", "sql", query);
   fileAddress = (run: string, path: string) => `files/${part(run)}/${path.split("/").map(part).join("/")}`;
   csvAddress = (runs: string[], keys: string[], x: string | null) => {
-    const words = [...runs.map((run) => ["run", run]), ...keys.map((key) => ["key", key]), ...(x === null ? [] : [["x", x]])];
+    const words = [
+      ...runs.map((run) => ["run", run]),
+      ...keys.map((key) => ["key", key]),
+      ...(x === null ? [] : [["x", x]]),
+    ];
     return `api/export.csv?${new URLSearchParams(words).toString()}`;
   };
 

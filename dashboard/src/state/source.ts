@@ -47,14 +47,24 @@ export interface Source {
   novelty(run: string): Promise<api.Novelty>;
   unused(run: string, at: number | null): Promise<api.Unused>;
   timings(run: string, x: string | null): Promise<api.Timings>;
-  timeline(run: string, since: number | null, until: number | null, pixels: number, signal?: AbortSignal): Promise<api.Timeline>;
+  timeline(
+    run: string,
+    since: number | null,
+    until: number | null,
+    pixels: number,
+    signal?: AbortSignal,
+  ): Promise<api.Timeline>;
   cost(run: string): Promise<api.Cost>;
   compare(query: api.CompareQuery): Promise<api.CompareAnswer>;
   diff(groups: api.GroupOf[]): Promise<api.DiffAnswer>;
   health(run: string): Promise<api.Health>;
   alerts(): Promise<api.AlertsAnswer>;
   logs(run: string): Promise<api.LogsAnswer>;
-  log(run: string, name: string, where: { from?: number; before?: number; near?: number; search?: string; lines?: number }): Promise<api.LogAnswer>;
+  log(
+    run: string,
+    name: string,
+    where: { from?: number; before?: number; near?: number; search?: string; lines?: number },
+  ): Promise<api.LogAnswer>;
   files(run: string): Promise<api.FilesAnswer>;
   media(run: string): Promise<api.MediaAnswer>;
   text(run: string): Promise<api.TextAnswer>;
@@ -85,6 +95,11 @@ export class Refusal extends Error {
 /** Anything thrown, as a refusal that can be shown. */
 export function refusal(error: unknown): Refusal {
   if (error instanceof Refusal) return error;
-  if (error instanceof TypeError) return new Refusal("The server does not answer.", "offline", "Training does not depend on it. Start it again: rollbook ui");
+  if (error instanceof TypeError)
+    return new Refusal(
+      "The server does not answer.",
+      "offline",
+      "Training does not depend on it. Start it again: rollbook ui",
+    );
   return new Refusal(error instanceof Error ? error.message : String(error), "failed");
 }

@@ -37,7 +37,10 @@ async function step(point: Point, by: 1 | -1): Promise<void> {
 
 function giveBack(before: HTMLElement | null, key: string, frames = 30): void {
   requestAnimationFrame(() => {
-    const chart = before?.isConnected && before !== document.body ? before : document.querySelector<HTMLElement>(`[data-key="${CSS.escape(key)}"] .plotarea`);
+    const chart =
+      before?.isConnected && before !== document.body
+        ? before
+        : document.querySelector<HTMLElement>(`[data-key="${CSS.escape(key)}"] .plotarea`);
     if (chart) chart.focus({ preventScroll: true });
     else if (frames > 0) giveBack(before, key, frames - 1);
   });
@@ -57,9 +60,31 @@ export function Cause() {
     return causeOf(point as Point, window.value);
   });
   useHands(() => [
-    { keys: ["ArrowLeft"], shown: "←", what: "previous row", act: () => { if (point) void step(point, -1); } },
-    { keys: ["ArrowRight"], shown: "→", what: "next row", act: () => { if (point) void step(point, 1); } },
-    { keys: ["e"], what: "open its episode", act: () => { const id = episodeOf(answer.value); if (point && id !== null) go(`#/episodes?run=${encodeURIComponent(point.run)}&episode=${encodeURIComponent(id)}`); } },
+    {
+      keys: ["ArrowLeft"],
+      shown: "←",
+      what: "previous row",
+      act: () => {
+        if (point) void step(point, -1);
+      },
+    },
+    {
+      keys: ["ArrowRight"],
+      shown: "→",
+      what: "next row",
+      act: () => {
+        if (point) void step(point, 1);
+      },
+    },
+    {
+      keys: ["e"],
+      what: "open its episode",
+      act: () => {
+        const id = episodeOf(answer.value);
+        if (point && id !== null)
+          go(`#/episodes?run=${encodeURIComponent(point.run)}&episode=${encodeURIComponent(id)}`);
+      },
+    },
     { keys: ["Escape"], shown: "Esc", what: "close the drawer", act: () => sayCause(null) },
   ]);
   if (!point) return null;
@@ -70,14 +95,31 @@ export function Cause() {
       <aside class="drawer" id="cause" tabIndex={-1} aria-label="What happened there">
         <div class="scroll" tabIndex={0} role="region" aria-label="What happened near this point">
           <Head point={point} found={found} />
-          {answer.error && <div class="pad"><Failure error={answer.error} again={answer.again} /></div>}
+          {answer.error && (
+            <div class="pad">
+              <Failure error={answer.error} again={answer.again} />
+            </div>
+          )}
           {!found && answer.slow && <Waiting what="what happened there" />}
-          {found && PANELS.map(({ id, show, Panel }) => (show(found) ? <Panel key={id} found={found} widen={() => { window.value = found.window * 4; }} /> : null))}
+          {found &&
+            PANELS.map(({ id, show, Panel }) =>
+              show(found) ? (
+                <Panel
+                  key={id}
+                  found={found}
+                  widen={() => {
+                    window.value = found.window * 4;
+                  }}
+                />
+              ) : null,
+            )}
         </div>
         <div class="foot">
           {found && <span>read in {seconds(found.took_ms / 1000)}</span>}
           <span class="grow" />
-          <span class="hide-s"><kbd>←</kbd> <kbd>→</kbd> rows <kbd>e</kbd> episode <kbd>Esc</kbd> close</span>
+          <span class="hide-s">
+            <kbd>←</kbd> <kbd>→</kbd> rows <kbd>e</kbd> episode <kbd>Esc</kbd> close
+          </span>
         </div>
       </aside>
     </>
@@ -91,7 +133,8 @@ export const episodeOf = (found: Found | null): string | null => {
 };
 
 /** The colour in which a run is drawn, alone or in its group. */
-const colorIn = (run: string): number => entities.value.find((entity) => entity.runs.some((member) => member.run === run))?.color ?? colorOfRun(run);
+const colorIn = (run: string): number =>
+  entities.value.find((entity) => entity.runs.some((member) => member.run === run))?.color ?? colorOfRun(run);
 
 function Head({ point, found }: { point: Point; found: Found | null }) {
   const color = colorIn(point.run);
@@ -103,28 +146,53 @@ function Head({ point, found }: { point: Point; found: Found | null }) {
           {found ? found.x : point.x} {place(point.at, kindOf(point.x))}
         </h2>
         <span class="grow" />
-        <button class="btn icon" type="button" aria-label="Previous row" onClick={() => void step(point, -1)}><Icon name="left" /></button>
-        <button class="btn icon" type="button" aria-label="Next row" onClick={() => void step(point, 1)}><Icon name="right" /></button>
-        <button class="btn bare icon" type="button" aria-label="Close" onClick={() => sayCause(null)}><Icon name="close" /></button>
+        <button class="btn icon" type="button" aria-label="Previous row" onClick={() => void step(point, -1)}>
+          <Icon name="left" />
+        </button>
+        <button class="btn icon" type="button" aria-label="Next row" onClick={() => void step(point, 1)}>
+          <Icon name="right" />
+        </button>
+        <button class="btn bare icon" type="button" aria-label="Close" onClick={() => sayCause(null)}>
+          <Icon name="close" />
+        </button>
       </div>
       {found && (
         <p>
           <i class={`dot s${color}`} />{" "}
           {members.length > 1 ? (
-            <select aria-label="Which run of the group" value={point.run} onChange={(event) => sayCause({ ...point, run: event.currentTarget.value }, false)}>
-              {members.map((member) => <option key={member.run} value={member.run}>{member.run === point.run && found.seed !== null ? `${found.name}, seed ${found.seed}` : member.name}</option>)}
+            <select
+              aria-label="Which run of the group"
+              value={point.run}
+              onChange={(event) => sayCause({ ...point, run: event.currentTarget.value }, false)}
+            >
+              {members.map((member) => (
+                <option key={member.run} value={member.run}>
+                  {member.run === point.run && found.seed !== null ? `${found.name}, seed ${found.seed}` : member.name}
+                </option>
+              ))}
             </select>
           ) : (
-            <b>{found.name}{found.seed === null ? "" : `, seed ${found.seed}`}</b>
+            <b>
+              {found.name}
+              {found.seed === null ? "" : `, seed ${found.seed}`}
+            </b>
           )}{" "}
-          <Status status={found.status} text={found.attempt === null ? found.status : `attempt ${found.attempt}`} /> <span class="soft">{clock(found.time)}</span>{" "}
-          <span class="soft">{Object.entries(found.clocks).filter(([name]) => name !== found.x).slice(0, 3).map(([name, n]) => `· ${name} ${count(n)} `)}</span>
+          <Status status={found.status} text={found.attempt ? `attempt ${found.attempt}` : found.status} />{" "}
+          <span class="soft">{clock(found.time)}</span>{" "}
+          <span class="soft">
+            {Object.entries(found.clocks)
+              .filter(([name]) => name !== found.x)
+              .slice(0, 3)
+              .map(([name, n]) => `· ${name} ${count(n)} `)}
+          </span>
         </p>
       )}
       {found?.value && (
         <p>
           <code>{found.value.key}</code> <b class="big">{value(Number(found.value.value))}</b>
-          {typeof found.value.before === "number" && <span class="soft"> was {value(found.value.before)} the row before</span>}
+          {typeof found.value.before === "number" && (
+            <span class="soft"> was {value(found.value.before)} the row before</span>
+          )}
         </p>
       )}
     </section>
@@ -135,18 +203,34 @@ function Head({ point, found }: { point: Point; found: Found | null }) {
 function Moment({ point, found }: { point: Point; found: Found | null }) {
   const color = colorIn(point.run);
   const name = found ? `${found.name}${found.seed === null ? "" : `, seed ${found.seed}`}` : point.run;
-  const desk = useMemo(() => deskOf(point.run, name, point.x, axisName.peek() === "" ? point.x : axisName.peek(), {
-    marks,
-    look: signal({ smoothing: smoothing.peek(), xLog: false, yLog: false, robust: false, draw: "curves" }),
-    pick: (line, x, key) => { if (runOf(desk.entities.peek(), line)) sayCause({ ...point, key, at: x }, false); },
-  }, color), [point.run, point.x, name, color]);
+  const desk = useMemo(
+    () =>
+      deskOf(
+        point.run,
+        name,
+        point.x,
+        axisName.peek() === "" ? point.x : axisName.peek(),
+        {
+          marks,
+          look: signal({ smoothing: smoothing.peek(), xLog: false, yLog: false, robust: false, draw: "curves" }),
+          pick: (line, x, key) => {
+            if (runOf(desk.entities.peek(), line)) sayCause({ ...point, key, at: x }, false);
+          },
+        },
+        color,
+      ),
+    [point.run, point.x, name, color],
+  );
   const near = found?.window ?? 0;
   const span = desk.feed.of(point.key).value.span;
   useEffect(() => {
     if (near <= 0) return;
     const half = Math.max(near * AROUND, kindOf(point.x) === "wall" ? 0 : Math.abs(point.at) * LEAST);
     const from = point.at - half;
-    desk.hub.view.value = { x0: Math.max(span?.x0 ?? (point.at >= 0 ? 0 : from), from), x1: Math.min(span?.x1 ?? Infinity, point.at + half) };
+    desk.hub.view.value = {
+      x0: Math.max(span?.x0 ?? (point.at >= 0 ? 0 : from), from),
+      x1: Math.min(span?.x1 ?? Infinity, point.at + half),
+    };
     desk.hub.refresh();
     desk.hub.point(point.at, null);
   }, [desk, point.at, near, span?.x0, span?.x1]);
@@ -157,17 +241,34 @@ function Moment({ point, found }: { point: Point; found: Found | null }) {
       <div class="scroll" tabIndex={0} role="region" aria-label="Charts near the point">
         <DeskContext.Provider value={desk}>
           <section class="section">
-            <h2>The point <span class="soft">double-click for the whole run</span></h2>
+            <h2>
+              The point <span class="soft">double-click for the whole run</span>
+            </h2>
             <div class="charts">
-              <div class="wide"><KeyChart key={point.key} name={point.key} soft="every row" /></div>
+              <div class="wide">
+                <KeyChart key={point.key} name={point.key} soft="every row" />
+              </div>
             </div>
           </section>
           {unusual.length > 0 && (
             <section class="section">
-              <h2>Same moment <span class="soft">keys that left their usual range here come first</span></h2>
+              <h2>
+                Same moment <span class="soft">keys that left their usual range here come first</span>
+              </h2>
               <div class="charts">
                 {unusual.slice(0, 24).map((one) => (
-                  <KeyChart key={one.key} name={one.key} soft={<span class={`tag${Number(one.times) >= 3 ? " warn" : ""}`} title={`usually ${value(Number(one.low))} to ${value(Number(one.high))}`}>{value(Number(one.times), 2)} ×</span>} />
+                  <KeyChart
+                    key={one.key}
+                    name={one.key}
+                    soft={
+                      <span
+                        class={`tag${Number(one.times) >= 3 ? " warn" : ""}`}
+                        title={`usually ${value(Number(one.low))} to ${value(Number(one.high))}`}
+                      >
+                        {value(Number(one.times), 2)} ×
+                      </span>
+                    }
+                  />
                 ))}
               </div>
             </section>
@@ -175,7 +276,11 @@ function Moment({ point, found }: { point: Point; found: Found | null }) {
         </DeskContext.Provider>
       </div>
       <div class="foot">
-        {found && unusual.length > 0 && <span>sorted by how far each key left its range: {Math.min(24, unusual.length)} of {unusual.length} keys shown</span>}
+        {found && unusual.length > 0 && (
+          <span>
+            sorted by how far each key left its range: {Math.min(24, unusual.length)} of {unusual.length} keys shown
+          </span>
+        )}
       </div>
     </section>
   );

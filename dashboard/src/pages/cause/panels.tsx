@@ -19,13 +19,18 @@ export const PANELS: { id: string; show: (found: Cause) => boolean; Panel: Compo
   { id: "episodes", show: () => true, Panel: Episodes },
   { id: "films", show: (found) => found.films.length > 0, Panel: Films },
   { id: "samples", show: (found) => found.samples.rows.length > 0, Panel: Samples },
-  { id: "checkpoint", show: (found) => found.checkpoint.before !== null || found.checkpoint.after !== null, Panel: Checkpoints },
+  {
+    id: "checkpoint",
+    show: (found) => found.checkpoint.before !== null || found.checkpoint.after !== null,
+    Panel: Checkpoints,
+  },
   { id: "timings", show: (found) => (found.timings?.stages.length ?? 0) > 0, Panel: Timings },
   { id: "text", show: (found) => found.text.length > 0, Panel: Texts },
   { id: "log", show: (found) => found.log.length > 0, Panel: Log },
 ];
 
-const of = (page: string, found: Cause, words: Record<string, string> = {}): string => `#/${page}?${new URLSearchParams({ run: found.run, ...words }).toString()}`;
+const of = (page: string, found: Cause, words: Record<string, string> = {}): string =>
+  `#/${page}?${new URLSearchParams({ run: found.run, ...words }).toString()}`;
 
 function Alerts({ found }: PanelProps) {
   return (
@@ -37,30 +42,79 @@ function Alerts({ found }: PanelProps) {
   );
 }
 
-const HIDDEN = ["episode_id", "terminated", "truncated", "outcome", "time", "attempt", "film", "traces", "writer", "lane", "seq", "index", "scope", "at", "seed", "options"];
+const HIDDEN = [
+  "episode_id",
+  "terminated",
+  "truncated",
+  "outcome",
+  "time",
+  "attempt",
+  "film",
+  "traces",
+  "writer",
+  "lane",
+  "seq",
+  "index",
+  "scope",
+  "at",
+  "seed",
+  "options",
+];
 const LIKED = ["env_step", "length", "return"];
 const liked = (name: string): number => (LIKED.includes(name) ? LIKED.indexOf(name) : LIKED.length);
 
 function Episodes({ found, widen }: PanelProps) {
   const { rows, columns, total_in_window: total, nearest } = found.episodes;
-  const shown = columns.map(({ name }) => name).filter((name) => !HIDDEN.includes(name)).sort((a, b) => liked(a) - liked(b)).slice(0, 4);
+  const shown = columns
+    .map(({ name }) => name)
+    .filter((name) => !HIDDEN.includes(name))
+    .sort((a, b) => liked(a) - liked(b))
+    .slice(0, 4);
   return (
     <section>
       <h3>
-        Episodes <span class="soft">{total > 0 ? `${count(total)} ended within ${count(found.window)} of ${found.x}` : ""}</span>
+        Episodes{" "}
+        <span class="soft">{total > 0 ? `${count(total)} ended within ${count(found.window)} of ${found.x}` : ""}</span>
         <a href={of("episodes", found)}>all</a>
       </h3>
       {rows.length > 0 ? (
-        <MiniTable label="Episodes near the point" columns={[{ id: "episode_id", head: "episode" }, ...shown.map((id) => ({ id, head: id, number: true })), { id: "end", head: "end" }]} rows={rows}
-          cell={(row, id) => id === "episode_id" ? <a class="mono" href={of("episodes", found, { episode: String(row[id]) })}>{short(String(row[id]))}</a> : id === "end" ? ending(row) : typeof row[id] === "number" ? value(row[id]) : plain(row[id])} />
+        <MiniTable
+          label="Episodes near the point"
+          columns={[
+            { id: "episode_id", head: "episode" },
+            ...shown.map((id) => ({ id, head: id, number: true })),
+            { id: "end", head: "end" },
+          ]}
+          rows={rows}
+          cell={(row, id) =>
+            id === "episode_id" ? (
+              <a class="mono" href={of("episodes", found, { episode: String(row[id]) })}>
+                {short(String(row[id]))}
+              </a>
+            ) : id === "end" ? (
+              ending(row)
+            ) : typeof row[id] === "number" ? (
+              value(row[id])
+            ) : (
+              plain(row[id])
+            )
+          }
+        />
       ) : nearest ? (
         <p>
-          No episode ended within {count(found.window)} of {found.x}. The nearest ended {count(Math.abs(Number(nearest.away)))} {Number(nearest.away) < 0 ? "earlier" : "later"}.{" "}
-          <a class="btn" href={of("episodes", found, { episode: nearest.id })}>Show it</a>{" "}
-          <button class="btn" type="button" onClick={widen}>Look {count(found.window * 4)} around</button>
+          No episode ended within {count(found.window)} of {found.x}. The nearest ended{" "}
+          {count(Math.abs(Number(nearest.away)))} {Number(nearest.away) < 0 ? "earlier" : "later"}.{" "}
+          <a class="btn" href={of("episodes", found, { episode: nearest.id })}>
+            Show it
+          </a>{" "}
+          <button class="btn" type="button" onClick={widen}>
+            Look {count(found.window * 4)} around
+          </button>
         </p>
       ) : (
-        <p class="soft">No episodes were recorded. <code>env = rollbook.capture.gym.RecordEpisodes(env, run)</code></p>
+        <p class="soft">
+          No episodes were recorded. <code>env = rollbook.capture.gym.RecordEpisodes(env, run)</code>
+        </p>
       )}
     </section>
   );
@@ -71,7 +125,9 @@ const short = (id: string): string => (id.length > 18 ? `…${id.slice(-14)}` : 
 function Films({ found }: PanelProps) {
   return (
     <section>
-      <h3>Film <span class="soft">{found.films.length === 1 ? "" : `${found.films.length} near this point`}</span></h3>
+      <h3>
+        Film <span class="soft">{found.films.length === 1 ? "" : `${found.films.length} near this point`}</span>
+      </h3>
       <div class="films">
         {found.films.slice(0, 3).map((media) => (
           <Film key={media.id} media={media} />
@@ -89,33 +145,54 @@ function Samples({ found }: PanelProps) {
         Samples <span class="soft">{count(found.samples.total_in_window)} near this step</span>
         <a href={of("samples", found)}>all</a>
       </h3>
-      <MiniTable label="Samples near the point" columns={columns.map(({ name, type }) => ({ id: name, head: name, number: type === "number" || type === "integer" }))} rows={found.samples.rows.slice(0, 5)} cell={(row, id) => said(row[id])} />
+      <MiniTable
+        label="Samples near the point"
+        columns={columns.map(({ name, type }) => ({
+          id: name,
+          head: name,
+          number: type === "number" || type === "integer",
+        }))}
+        rows={found.samples.rows.slice(0, 5)}
+        cell={(row, id) => said(row[id])}
+      />
     </section>
   );
 }
 
 function said(cell: Obj[string] | undefined): string {
   if (typeof cell === "number") return value(cell);
-  if (cell !== null && typeof cell === "object" && !Array.isArray(cell) && typeof cell["text"] === "string") return `${cell["text"]}…`;
+  if (cell !== null && typeof cell === "object" && !Array.isArray(cell) && typeof cell["text"] === "string")
+    return `${cell["text"]}…`;
   return plain(cell);
 }
 
 function Checkpoints({ found }: PanelProps) {
-  const line = (row: Obj | null) => row && (
-    <>
-      <b class="mono">{plain(row["checkpoint_id"] ?? row["id"])}</b>
-      {typeof row[found.x] === "number" && ` at ${count(row[found.x] as number)}`}
-      {typeof row["score"] === "number" && `, score ${value(row["score"])}`}
-      {row["is_best"] === true && ", best"}
-      {typeof row["bytes"] === "number" && `, ${bytes(row["bytes"])}`}
-    </>
-  );
+  const line = (row: Obj | null) =>
+    row && (
+      <>
+        <b class="mono">{plain(row["checkpoint_id"] ?? row["id"])}</b>
+        {typeof row[found.x] === "number" && ` at ${count(row[found.x] as number)}`}
+        {typeof row["score"] === "number" && `, score ${value(row["score"])}`}
+        {row["is_best"] === true && ", best"}
+        {typeof row["bytes"] === "number" && `, ${bytes(row["bytes"])}`}
+      </>
+    );
   return (
     <section>
       <h3>Checkpoints</h3>
       <dl class="facts">
-        {found.checkpoint.before && <><dt>before</dt><dd>{line(found.checkpoint.before)}</dd></>}
-        {found.checkpoint.after && <><dt>after</dt><dd>{line(found.checkpoint.after)}</dd></>}
+        {found.checkpoint.before && (
+          <>
+            <dt>before</dt>
+            <dd>{line(found.checkpoint.before)}</dd>
+          </>
+        )}
+        {found.checkpoint.after && (
+          <>
+            <dt>after</dt>
+            <dd>{line(found.checkpoint.after)}</dd>
+          </>
+        )}
       </dl>
     </section>
   );
@@ -127,13 +204,29 @@ function Timings({ found }: PanelProps) {
   return (
     <section>
       <h3>
-        Timings <span class="soft">{seconds(Number(total))} near here{typeof median === "number" ? `, median ${seconds(median)}` : ""}</span>
+        Timings{" "}
+        <span class="soft">
+          {seconds(Number(total))} near here{typeof median === "number" ? `, median ${seconds(median)}` : ""}
+        </span>
         <a href={of("timings", found)}>timeline</a>
       </h3>
-      <div class="stack" role="img" aria-label={stages.map((stage) => `${stage.name} ${percent(stage.share)}`).join(", ")}>
-        {stages.slice(0, 10).map((stage, i) => <i key={stage.name} class={`s${i + 1}`} style={{ width: `${stage.share * 100}%` }} />)}
+      <div
+        class="stack"
+        role="img"
+        aria-label={stages.map((stage) => `${stage.name} ${percent(stage.share)}`).join(", ")}
+      >
+        {stages.slice(0, 10).map((stage, i) => (
+          <i key={stage.name} class={`s${i + 1}`} style={{ width: `${stage.share * 100}%` }} />
+        ))}
       </div>
-      <p class="legend">{stages.slice(0, 6).map((stage, i) => <span key={stage.name}><i class={`dot s${i + 1}`} />{stage.name} {percent(stage.share)}</span>)}</p>
+      <p class="legend">
+        {stages.slice(0, 6).map((stage, i) => (
+          <span key={stage.name}>
+            <i class={`dot s${i + 1}`} />
+            {stage.name} {percent(stage.share)}
+          </span>
+        ))}
+      </p>
     </section>
   );
 }
@@ -142,7 +235,15 @@ function Texts({ found }: PanelProps) {
   return (
     <section>
       <h3>Notes and texts</h3>
-      <div class="log">{found.text.map((row, i) => <div key={i} title={row.text}><time>{clock(row.time)}</time>{row.key === "note" ? "" : `${row.key}: `}{row.text}</div>)}</div>
+      <div class="log">
+        {found.text.map((row, i) => (
+          <div key={i} title={row.text}>
+            <time>{clock(row.time)}</time>
+            {row.key === "note" ? "" : `${row.key}: `}
+            {row.text}
+          </div>
+        ))}
+      </div>
     </section>
   );
 }
@@ -150,12 +251,27 @@ function Texts({ found }: PanelProps) {
 function Log({ found }: PanelProps) {
   const lines = found.log;
   const now = found.time ?? 0;
-  const nearest = lines.reduce((best, line, i) => (Math.abs(Number(line.time ?? 0) - now) < Math.abs(Number(lines[best]?.time ?? 0) - now) ? i : best), 0);
+  const nearest = lines.reduce(
+    (best, line, i) =>
+      Math.abs(Number(line.time ?? 0) - now) < Math.abs(Number(lines[best]?.time ?? 0) - now) ? i : best,
+    0,
+  );
   return (
     <section>
-      <h3>Log <a href={of("health", found)}>all</a></h3>
+      <h3>
+        Log <a href={of("health", found)}>all</a>
+      </h3>
       <div class="log">
-        {lines.map((line, i) => <div key={line.offset} class={`${i === nearest ? "here" : ""}${/warn|error|traceback/i.test(line.text) ? " warn" : ""}`} title={line.text}>{line.time !== null && <time>{clock(Number(line.time))}</time>}{line.text}</div>)}
+        {lines.map((line, i) => (
+          <div
+            key={line.offset}
+            class={`${i === nearest ? "here" : ""}${/warn|error|traceback/i.test(line.text) ? " warn" : ""}`}
+            title={line.text}
+          >
+            {line.time !== null && <time>{clock(Number(line.time))}</time>}
+            {line.text}
+          </div>
+        ))}
       </div>
     </section>
   );

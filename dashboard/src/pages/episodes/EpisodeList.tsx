@@ -31,8 +31,16 @@ function queryOf(axis: string): EpisodesQuery {
   const [x0, x1, y0, y1] = box.value.split("_").map(Number);
   return {
     sort: sort === "" ? [] : [{ column: sort.replace(/^-/, ""), descending: sort.startsWith("-") }],
-    ...(only.value === "film" ? { film: true } : only.value === "traces" ? { traces: true } : only.value === "" ? {} : { outcome: [only.value as "cut" | "terminated" | "truncated"] }),
-    ...(x0 !== undefined && x1 !== undefined && y0 !== undefined && y1 !== undefined ? { box: { x: axis, x0, x1, y: "return", y0, y1 } } : {}),
+    ...(only.value === "film"
+      ? { film: true }
+      : only.value === "traces"
+        ? { traces: true }
+        : only.value === ""
+          ? {}
+          : { outcome: [only.value as "cut" | "terminated" | "truncated"] }),
+    ...(x0 !== undefined && x1 !== undefined && y0 !== undefined && y1 !== undefined
+      ? { box: { x: axis, x0, x1, y: "return", y0, y1 } }
+      : {}),
   };
 }
 
@@ -55,12 +63,24 @@ export function EpisodeList({ run, axis, episode }: { run: string; axis: string;
     if (!entry || !scatter.value) return null;
     const { payload } = scatter.value;
     const outcome = counts(payload, entry.arrays.outcome);
-    return { x: doubles(payload, entry.arrays.x), y: doubles(payload, entry.arrays.y), row: counts(payload, entry.arrays.row), colors: Uint8Array.from(outcome, (o) => COLORS[o] ?? 1), of: entry.of, thinned: entry.thinned };
+    return {
+      x: doubles(payload, entry.arrays.x),
+      y: doubles(payload, entry.arrays.y),
+      row: counts(payload, entry.arrays.row),
+      colors: Uint8Array.from(outcome, (o) => COLORS[o] ?? 1),
+      of: entry.of,
+      thinned: entry.thinned,
+    };
   }, [scatter.value]);
   const open = (id: string): void => say({ episode: id }, episode === "");
   const pick = (index: number): void => {
     if (!points) return;
-    void source.episodeIds(run, [points.row[index] as number]).then(({ ids }) => { if (ids[0] !== undefined) open(ids[0]); }, () => undefined);
+    void source.episodeIds(run, [points.row[index] as number]).then(
+      ({ ids }) => {
+        if (ids[0] !== undefined) open(ids[0]);
+      },
+      () => undefined,
+    );
   };
   const move = (by: number): void => {
     const next = Math.max(0, Math.min(rows.total.value - 1, active.value + by));
@@ -73,17 +93,54 @@ export function EpisodeList({ run, axis, episode }: { run: string; axis: string;
     { keys: ["k", "["], shown: "k [", what: "previous episode in the table", act: () => move(-1) },
   ]);
   const columns = useMemo<Column<Obj>[]>(() => {
-    const column = (id: string, head: string, width: string, cell: (row: Obj) => string | preact.JSX.Element): Column<Obj> => {
+    const column = (
+      id: string,
+      head: string,
+      width: string,
+      cell: (row: Obj) => string | preact.JSX.Element,
+    ): Column<Obj> => {
       const sorted = order.value === id ? "ascending" : order.value === `-${id}` ? "descending" : undefined;
-      return { id, head, width, number: id !== "outcome" && id !== "episode_id", cell, sorted, sort: () => say({ sort: sorted === "descending" ? id : `-${id}` }) };
+      return {
+        id,
+        head,
+        width,
+        number: id !== "outcome" && id !== "episode_id",
+        cell,
+        sorted,
+        sort: () => say({ sort: sorted === "descending" ? id : `-${id}` }),
+      };
     };
     return [
-      { id: "episode_id", head: "episode", width: "minmax(58px,1fr)", cell: (row) => <button class="link mono" type="button" onClick={() => open(String(row["episode_id"]))} title={String(row["episode_id"])}>{tail(String(row["episode_id"]))}</button> },
+      {
+        id: "episode_id",
+        head: "episode",
+        width: "minmax(58px,1fr)",
+        cell: (row) => (
+          <button
+            class="link mono"
+            type="button"
+            onClick={() => open(String(row["episode_id"]))}
+            title={String(row["episode_id"])}
+          >
+            {tail(String(row["episode_id"]))}
+          </button>
+        ),
+      },
       column(axis, axis, "66px", (row) => (typeof row[axis] === "number" ? short(row[axis]) : plain(row[axis]))),
       column("length", "length", "56px", (row) => plain(row["length"])),
       column("return", "return", "66px", (row) => <b>{value(Number(row["return"]))}</b>),
       column("outcome", "end", "78px", (row) => <span class="soft">{ending(row)}</span>),
-      { id: "has", head: <span class="sr">has</span>, width: "50px", cell: (row) => (row["film"] === true ? <span class="tag">film</span> : row["traces"] === true ? <span class="tag">steps</span> : null) },
+      {
+        id: "has",
+        head: <span class="sr">has</span>,
+        width: "50px",
+        cell: (row) =>
+          row["film"] === true ? (
+            <span class="tag">film</span>
+          ) : row["traces"] === true ? (
+            <span class="tag">steps</span>
+          ) : null,
+      },
     ];
   }, [axis, order.value, episode]);
   const answer = rows.answer.value;
@@ -95,19 +152,76 @@ export function EpisodeList({ run, axis, episode }: { run: string; axis: string;
         <span class="grow" />
         <span class="seg" role="group" aria-label="Which episodes">
           {FILTERS.map((name) => (
-            <button key={name} type="button" aria-pressed={(only.value || "all") === name} onClick={() => say({ only: name === "all" ? "" : name })}>{name === "traces" ? "steps" : name}</button>
+            <button
+              key={name}
+              type="button"
+              aria-pressed={(only.value || "all") === name}
+              onClick={() => say({ only: name === "all" ? "" : name })}
+            >
+              {name === "traces" ? "steps" : name}
+            </button>
           ))}
         </span>
       </div>
-      {scatter.error && <div class="pad"><Failure error={scatter.error} again={scatter.again} /></div>}
-      {points && (
-        <Scatter label={`Return of ${count(points.of)} episodes over ${axis}${points.thinned ? ", thinned; extremes kept" : ""}`} x={points.x} y={points.y} colors={points.colors} xKind={kindOf(axis)} onPick={pick}
-          onBox={(b) => say({ box: b ? [b.x0, b.x1, b.y0, b.y1].map((v) => Number(v.toPrecision(8))).join("_") : "" })} height={170} />
+      {scatter.error && (
+        <div class="pad">
+          <Failure error={scatter.error} again={scatter.again} />
+        </div>
       )}
-      <p class="legend pad0"><span><i class="dot s1" />terminated</span><span><i class="dot s2" />truncated</span><span><i class="dot s4" />cut</span>{box.value !== "" && <button class="link" type="button" onClick={() => say({ box: "" })}>all again</button>}</p>
-      {rows.error.value && <div class="pad"><Failure error={rows.error.value} again={() => void rows.again()} /></div>}
-      <Grid label="Table of episodes" columns={columns} total={rows.total.value} row={(i) => rows.row(i)} onSeen={see(rows)} active={active.value} rowClass={(row) => (row["episode_id"] === episode ? "chosen" : "")} onOpen={(row, i) => { active.value = i; open(String(row["episode_id"])); }} />
-      <div class="foot"><span>drag in the scatter to filter the table</span><span class="grow" /><kbd>j</kbd> <kbd>k</kbd></div>
+      {points && (
+        <Scatter
+          label={`Return of ${count(points.of)} episodes over ${axis}${points.thinned ? ", thinned" : ""}`}
+          x={points.x}
+          y={points.y}
+          colors={points.colors}
+          xKind={kindOf(axis)}
+          onPick={pick}
+          onBox={(b) => say({ box: b ? [b.x0, b.x1, b.y0, b.y1].map((v) => Number(v.toPrecision(8))).join("_") : "" })}
+          height={170}
+        />
+      )}
+      <p class="legend pad0">
+        <span>
+          <i class="dot s1" />
+          terminated
+        </span>
+        <span>
+          <i class="dot s2" />
+          truncated
+        </span>
+        <span>
+          <i class="dot s4" />
+          cut
+        </span>
+        {box.value !== "" && (
+          <button class="link" type="button" onClick={() => say({ box: "" })}>
+            all again
+          </button>
+        )}
+      </p>
+      {rows.error.value && (
+        <div class="pad">
+          <Failure error={rows.error.value} again={() => void rows.again()} />
+        </div>
+      )}
+      <Grid
+        label="Table of episodes"
+        columns={columns}
+        total={rows.total.value}
+        row={(i) => rows.row(i)}
+        onSeen={see(rows)}
+        active={active.value}
+        rowClass={(row) => (row["episode_id"] === episode ? "chosen" : "")}
+        onOpen={(row, i) => {
+          active.value = i;
+          open(String(row["episode_id"]));
+        }}
+      />
+      <div class="foot">
+        <span>drag in the scatter to filter the table</span>
+        <span class="grow" />
+        <kbd>j</kbd> <kbd>k</kbd>
+      </div>
     </section>
   );
 }

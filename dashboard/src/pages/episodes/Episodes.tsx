@@ -22,18 +22,34 @@ export function Episodes() {
         <span class="grow" />
         <CopyLink />
       </Context>
-      {detail.error && <div class="pad"><Failure error={detail.error} again={detail.again} /></div>}
-      {none && <main id="main"><Empty title="No runs yet" code="rollbook demo"><p>Episodes stand here once a run records them.</p></Empty></main>}
+      {detail.error && (
+        <div class="pad">
+          <Failure error={detail.error} again={detail.again} />
+        </div>
+      )}
+      {none && (
+        <main id="main">
+          <Empty title="No runs yet" code="rollbook demo">
+            <p>Episodes stand here once a run records them.</p>
+          </Empty>
+        </main>
+      )}
       {run !== null && detail.value && (
         <main id="main" class={has ? "split eps" : ""}>
           {has ? (
             <>
               <EpisodeList key={run} run={run} axis={detail.value.x} episode={episode.value} />
-              <OneEpisode key={`${run} ${episode.value} ${first.value}`} run={run} episode={episode.value !== "" ? episode.value : only.value === "" ? "last" : first.value} />
+              <OneEpisode
+                key={`${run} ${episode.value} ${first.value}`}
+                run={run}
+                episode={episode.value !== "" ? episode.value : only.value === "" ? "last" : first.value}
+              />
             </>
           ) : (
             <Empty title="No episodes were recorded" code="env = rollbook.capture.gym.RecordEpisodes(env, run)">
-              <p>Wrap the environment once; returns, lengths and traces follow, films where the environment can render:</p>
+              <p>
+                Wrap the environment once; returns, lengths and traces follow, films where the environment can render:
+              </p>
             </Empty>
           )}
         </main>

@@ -17,13 +17,32 @@ import { ending } from "./ending.ts";
 import { Traces } from "./Traces.tsx";
 
 const SPEEDS = [0.25, 1, 4];
-const KNOWN = ["episode_id", "return", "length", "terminated", "truncated", "outcome", "film", "traces", "time", "attempt", "writer", "lane", "seq", "index", "scope", "at"];
+const KNOWN = [
+  "episode_id",
+  "return",
+  "length",
+  "terminated",
+  "truncated",
+  "outcome",
+  "film",
+  "traces",
+  "time",
+  "attempt",
+  "writer",
+  "lane",
+  "seq",
+  "index",
+  "scope",
+  "at",
+];
 
 export function OneEpisode({ run, episode }: { run: string; episode: string }) {
   const answer = useAnswer(`${run} ${episode}`, () => source.episode(run, episode));
   return (
     <section class="pane" aria-label="One episode">
-      <Answered of={answer} what="the episode">{(found) => <Shown run={run} found={found} />}</Answered>
+      <Answered of={answer} what="the episode">
+        {(found) => <Shown run={run} found={found} />}
+      </Answered>
     </section>
   );
 }
@@ -44,7 +63,14 @@ function Shown({ run, found }: { run: string; found: EpisodeDetail }) {
     hub.point(Math.max(0, Math.min(length - 1, Math.round((hub.cursor.peek() ?? 0) + by))), null);
   };
   useHands(() => [
-    { keys: [" "], shown: "Space", what: "play the film, or stop it", act: () => { playing.value = !playing.value; } },
+    {
+      keys: [" "],
+      shown: "Space",
+      what: "play the film, or stop it",
+      act: () => {
+        playing.value = !playing.value;
+      },
+    },
     { keys: [","], what: "one step back", act: () => step(-1) },
     { keys: ["."], what: "one step on", act: () => step(1) },
   ]);
@@ -53,44 +79,117 @@ function Shown({ run, found }: { run: string; found: EpisodeDetail }) {
   return (
     <>
       <div class="bar">
-        <h2>Episode <span class="mono">{id}</span></h2>
-        {rank && rank.of > 1 && <span class={`tag${rank.lower / rank.of < 0.05 ? " bad" : rank.lower / rank.of > 0.95 ? " good" : ""}`}>return {value(Number(row["return"]))}, better than {Math.round((100 * rank.lower) / rank.of)} % of {count(rank.of)}</span>}
+        <h2>
+          Episode <span class="mono">{id}</span>
+        </h2>
+        {rank && rank.of > 1 && (
+          <span class={`tag${rank.lower / rank.of < 0.05 ? " bad" : rank.lower / rank.of > 0.95 ? " good" : ""}`}>
+            return {value(Number(row["return"]))}, better than {Math.round((100 * rank.lower) / rank.of)} % of{" "}
+            {count(rank.of)}
+          </span>
+        )}
         <span class="tag">{ending(row)}</span>
         <span class="grow" />
-        <button class="btn" type="button" disabled={found.previous === null} onClick={() => say({ episode: found.previous ?? "" })}><Icon name="left" />Earlier</button>
-        <button class="btn" type="button" disabled={found.next === null} onClick={() => say({ episode: found.next ?? "" })}>Later<Icon name="right" /></button>
+        <button
+          class="btn"
+          type="button"
+          disabled={found.previous === null}
+          onClick={() => say({ episode: found.previous ?? "" })}
+        >
+          <Icon name="left" />
+          Earlier
+        </button>
+        <button
+          class="btn"
+          type="button"
+          disabled={found.next === null}
+          onClick={() => say({ episode: found.next ?? "" })}
+        >
+          Later
+          <Icon name="right" />
+        </button>
       </div>
       <div class="scroll" tabIndex={0} role="region" aria-label="Film and traces">
         <div class={film ? "film-top" : "film-top alone"}>
           {film && (
-            <Film media={film} bare {...(second === undefined ? {} : { second })} playing={playing.value} rate={rate.value}
+            <Film
+              media={film}
+              bare
+              {...(second === undefined ? {} : { second })}
+              playing={playing.value}
+              rate={rate.value}
               onSecond={(at, of) => {
                 duration.value = of;
                 if (playing.peek() && of > 0) hub.point((at / of) * length, null);
                 if (playing.peek() && at >= of) playing.value = false;
-              }} />
+              }}
+            />
           )}
           <div>
             {film?.kind === "video" && (
               <div class="row">
-                <button class="btn" type="button" onClick={() => { playing.value = !playing.value; }} aria-pressed={playing.value}><Icon name={playing.value ? "pause" : "play"} />{playing.value ? "Stop" : "Play"}</button>
-                <button class="btn icon" type="button" aria-label="One step back" onClick={() => step(-1)}><Icon name="left" /></button>
-                <button class="btn icon" type="button" aria-label="One step on" onClick={() => step(1)}><Icon name="right" /></button>
-                <span class="seg" role="group" aria-label="Speed">{SPEEDS.map((speed) => <button key={speed} type="button" aria-pressed={rate.value === speed} onClick={() => { rate.value = speed; }}>{speed === 0.25 ? "¼" : speed}×</button>)}</span>
+                <button
+                  class="btn"
+                  type="button"
+                  onClick={() => {
+                    playing.value = !playing.value;
+                  }}
+                  aria-pressed={playing.value}
+                >
+                  <Icon name={playing.value ? "pause" : "play"} />
+                  {playing.value ? "Stop" : "Play"}
+                </button>
+                <button class="btn icon" type="button" aria-label="One step back" onClick={() => step(-1)}>
+                  <Icon name="left" />
+                </button>
+                <button class="btn icon" type="button" aria-label="One step on" onClick={() => step(1)}>
+                  <Icon name="right" />
+                </button>
+                <span class="seg" role="group" aria-label="Speed">
+                  {SPEEDS.map((speed) => (
+                    <button
+                      key={speed}
+                      type="button"
+                      aria-pressed={rate.value === speed}
+                      onClick={() => {
+                        rate.value = speed;
+                      }}
+                    >
+                      {speed === 0.25 ? "¼" : speed}×
+                    </button>
+                  ))}
+                </span>
                 <span class="grow" />
-                <span>step <b>{cursor === null ? "–" : count(cursor)}</b> of {count(length)}</span>
+                <span>
+                  step <b>{cursor === null ? "–" : count(cursor)}</b> of {count(length)}
+                </span>
               </div>
             )}
             <Facts found={found} length={length} />
-            {found.alerts.map((alert) => <AlertLine key={alert.id} alert={alert} href={`#/health?run=${encodeURIComponent(run)}`} />)}
-            {found.replay_line !== null && <pre class="line" tabIndex={0}>{found.replay_line}</pre>}
+            {found.alerts.map((alert) => (
+              <AlertLine key={alert.id} alert={alert} href={`#/health?run=${encodeURIComponent(run)}`} />
+            ))}
+            {found.replay_line !== null && (
+              <pre class="line" tabIndex={0}>
+                {found.replay_line}
+              </pre>
+            )}
           </div>
         </div>
-        {found.media.length > 1 && <div class="films pad">{found.media.slice(1, 9).map((media) => <Film key={media.id} media={media} />)}</div>}
+        {found.media.length > 1 && (
+          <div class="films pad">
+            {found.media.slice(1, 9).map((media) => (
+              <Film key={media.id} media={media} />
+            ))}
+          </div>
+        )}
         {found.traces.length > 0 ? (
           <Traces run={run} episode={id} found={found} hub={hub} />
         ) : (
-          <Empty title="The steps of this episode were not kept" code={'env = RecordEpisodes(env, run, steps="every 20, best, worst")'}>
+          <Empty
+            title="The steps of this episode were not kept"
+            code={'env = RecordEpisodes(env, run, steps="every 20, best, worst")'}
+          >
             <p>Its return and length are; to keep every step of some episodes:</p>
           </Empty>
         )}
@@ -98,7 +197,14 @@ function Shown({ run, found }: { run: string; found: EpisodeDetail }) {
       <div class="foot">
         {film && found.traces.length > 0 && <span>hover a trace to move the film</span>}
         <span class="grow" />
-        <span class="hide-s">{film?.kind === "video" && <><kbd>Space</kbd> play <kbd>,</kbd> <kbd>.</kbd> step </>}<kbd>[</kbd> <kbd>]</kbd> episode</span>
+        <span class="hide-s">
+          {film?.kind === "video" && (
+            <>
+              <kbd>Space</kbd> play <kbd>,</kbd> <kbd>.</kbd> step{" "}
+            </>
+          )}
+          <kbd>[</kbd> <kbd>]</kbd> episode
+        </span>
       </div>
     </>
   );
@@ -106,15 +212,42 @@ function Shown({ run, found }: { run: string; found: EpisodeDetail }) {
 
 function Facts({ found, length }: { found: EpisodeDetail; length: number }) {
   const { row, rewards, checkpoint } = found;
-  const more = Object.entries(row).filter(([name, v]) => !KNOWN.includes(name) && v !== null && v !== "" && !(name in found.clocks)).slice(0, 10);
+  const more = Object.entries(row)
+    .filter(([name, v]) => !KNOWN.includes(name) && v !== null && v !== "" && !(name in found.clocks))
+    .slice(0, 10);
   const sum = (r: Obj): string => `${value(Number(r["sum"]))}`;
   return (
     <dl class="facts two">
-      <dt>return</dt><dd><b>{value(Number(row["return"]))}</b></dd>
-      <dt>length</dt><dd>{count(length)}, {ending(row)}</dd>
-      {rewards.filter((r) => r["component"] !== null && r["component"] !== "").slice(0, 6).map((r) => <Fact key={String(r["component"])} name={String(r["component"])} text={sum(r)} />)}
-      {Object.entries(found.clocks).slice(0, 4).map(([name, n]) => <Fact key={name} name={name} text={found.start_clocks?.[name] !== undefined && found.start_clocks[name] !== n ? `${count(found.start_clocks[name] as number)} – ${count(n)}` : count(n)} />)}
-      {more.map(([name, v]) => <Fact key={name} name={name} text={typeof v === "number" ? value(v) : plain(v)} />)}
+      <dt>return</dt>
+      <dd>
+        <b>{value(Number(row["return"]))}</b>
+      </dd>
+      <dt>length</dt>
+      <dd>
+        {count(length)}, {ending(row)}
+      </dd>
+      {rewards
+        .filter((r) => r["component"] !== null && r["component"] !== "")
+        .slice(0, 6)
+        .map((r) => (
+          <Fact key={String(r["component"])} name={String(r["component"])} text={sum(r)} />
+        ))}
+      {Object.entries(found.clocks)
+        .slice(0, 4)
+        .map(([name, n]) => (
+          <Fact
+            key={name}
+            name={name}
+            text={
+              found.start_clocks?.[name] !== undefined && found.start_clocks[name] !== n
+                ? `${count(found.start_clocks[name] as number)} – ${count(n)}`
+                : count(n)
+            }
+          />
+        ))}
+      {more.map(([name, v]) => (
+        <Fact key={name} name={name} text={typeof v === "number" ? value(v) : plain(v)} />
+      ))}
       {checkpoint && <Fact name="checkpoint" text={plain(checkpoint["checkpoint_id"] ?? checkpoint["id"])} />}
     </dl>
   );

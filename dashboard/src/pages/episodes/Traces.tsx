@@ -11,7 +11,13 @@ import { Answered } from "../../parts/Say.tsx";
 import { useAnswer } from "../../state/answer.ts";
 import { source } from "../../state/here.ts";
 
-const TITLES: Record<string, string> = { reward: "reward", value: "value", action: "actions", observation: "observation", info: "running data" };
+const TITLES: Record<string, string> = {
+  reward: "reward",
+  value: "value",
+  action: "actions",
+  observation: "observation",
+  info: "running data",
+};
 const ORDER = ["reward", "value", "action", "info", "observation"];
 const HEAT_FROM = 4; // from so many numbers on a row of colours says more than a knot of lines
 
@@ -34,7 +40,15 @@ export function Traces({ run, episode, found, hub }: { run: string; episode: str
         const lines = kinds.get(group) ?? [];
         kinds.set(group, lines);
         const short = column.replace(/^(reward_component|running|info\/data|info)\//, "");
-        if (!lines.some((line) => line.id === column)) lines.push({ id: column, name: short, color: (lines.length % 10) + 1, x: t, y: Float32Array.from(doubles(frame.payload, place)), envelope: false });
+        if (!lines.some((line) => line.id === column))
+          lines.push({
+            id: column,
+            name: short,
+            color: (lines.length % 10) + 1,
+            x: t,
+            y: Float32Array.from(doubles(frame.payload, place)),
+            envelope: false,
+          });
       }
     }
     return ORDER.flatMap((kind) => (kinds.has(kind) ? [{ kind, lines: kinds.get(kind) ?? [] }] : []));
@@ -47,7 +61,24 @@ export function Traces({ run, episode, found, hub }: { run: string; episode: str
             (kind === "action" || kind === "observation") && lines.length >= HEAT_FROM ? (
               <HeatRows key={kind} title={TITLES[kind] ?? kind} lines={lines} hub={hub} />
             ) : (
-              <Chart key={kind} bare named={lines.length > 1} hub={hub} title={TITLES[kind] ?? kind} soft={lines.length === 1 ? (lines[0]?.name === TITLES[kind] ? "" : lines[0]?.name) : `${lines.length} traces`} lines={lines} span={spanOf(lines)} robust={false} xName="step" />
+              <Chart
+                key={kind}
+                bare
+                named={lines.length > 1}
+                hub={hub}
+                title={TITLES[kind] ?? kind}
+                soft={
+                  lines.length === 1
+                    ? lines[0]?.name === TITLES[kind]
+                      ? ""
+                      : lines[0]?.name
+                    : `${lines.length} traces`
+                }
+                lines={lines}
+                span={spanOf(lines)}
+                robust={false}
+                xName="step"
+              />
             ),
           )}
         </div>

@@ -1,12 +1,9 @@
 /** One run: what it is, how it was started, its attempts, configuration, pictures and files. */
 
-import { useState } from "preact/hooks";
-import type { Cell, RunDetail } from "../../api/names.ts";
+import type { RunDetail } from "../../api/names.ts";
 import { clock, count, plain, seconds } from "../../data/numbers.ts";
-import { pattern } from "../../data/keys.ts";
 import { Context } from "../../parts/Context.tsx";
 import { CopyLink } from "../../parts/CopyLink.tsx";
-import { Film } from "../../parts/Film.tsx";
 import { MiniTable } from "../../parts/MiniTable.tsx";
 import { fullName } from "../../parts/RunPicker.tsx";
 import { Answered } from "../../parts/Say.tsx";
@@ -17,6 +14,7 @@ import { colorOfRun } from "../../state/colors.ts";
 import { hello, source } from "../../state/here.ts";
 import { useNews } from "../../state/run.ts";
 import { Files } from "../health/Files.tsx";
+import { Config, Fact, json, Packages, Pictures } from "./cards.tsx";
 import { RunCharts } from "./RunCharts.tsx";
 import { Words } from "../../parts/Words.tsx";
 
@@ -33,8 +31,14 @@ export function Run() {
       <Context title={detail ? fullName(detail) : "Run"}>
         {detail && <Status status={detail.status} />}
         <span class="grow" />
-        {PAGES.map((page) => <a key={page} class="btn hide-s" href={`#/${page}?run=${here}`}>{page === "sql" ? "SQL" : page}</a>)}
-        <a class="btn main" href={`#/runs?g=none&show=${here}.${colorOfRun(run)}`}>Curves</a>
+        {PAGES.map((page) => (
+          <a key={page} class="btn hide-s" href={`#/${page}?run=${here}`}>
+            {page === "sql" ? "SQL" : page}
+          </a>
+        ))}
+        <a class="btn main" href={`#/runs?g=none&show=${here}.${colorOfRun(run)}`}>
+          Curves
+        </a>
         <CopyLink />
       </Context>
       <main id="main" class="page scroll" tabIndex={0} aria-label="The run">
@@ -58,23 +62,63 @@ export function Run() {
   );
 }
 
-const json = (cell: Cell): string => (cell !== null && typeof cell === "object" ? JSON.stringify(cell) : plain(cell));
-
 function About({ detail, answer }: { detail: RunDetail; answer: Answer<RunDetail> }) {
   const facts: [string, string][] = [
-    ["project", detail.project], ["id", detail.id], ["begun", `${clock(detail.created)} on ${detail.host}`],
-    ["took", seconds((detail.ended ?? detail.updated ?? 0) - (detail.created ?? 0))], ["to go", Object.entries(detail.total ?? {}).map(([name, n]) => `${plain(n)} ${name}`).join(", ") || "–"],
-    ["command", detail.command.join(" ")], ["git", Object.entries(detail.git ?? {}).map(([name, v]) => `${name} ${json(v)}`).join(", ") || "–"],
-    ["python", detail.python || "–"], ["folder", detail.path], ["tables", Object.entries(detail.tables).map(([name, n]) => `${name} ${count(n)}`).join(", ")],
+    ["project", detail.project],
+    ["id", detail.id],
+    ["begun", `${clock(detail.created)} on ${detail.host}`],
+    ["took", seconds((detail.ended ?? detail.updated ?? 0) - (detail.created ?? 0))],
+    [
+      "to go",
+      Object.entries(detail.total ?? {})
+        .map(([name, n]) => `${plain(n)} ${name}`)
+        .join(", ") || "–",
+    ],
+    ["command", detail.command.join(" ")],
+    [
+      "git",
+      Object.entries(detail.git ?? {})
+        .map(([name, v]) => `${name} ${json(v)}`)
+        .join(", ") || "–",
+    ],
+    ["python", detail.python || "–"],
+    ["folder", detail.path],
+    [
+      "tables",
+      Object.entries(detail.tables)
+        .map(([name, n]) => `${name} ${count(n)}`)
+        .join(", "),
+    ],
   ];
   return (
     <section class="card c6">
-      <header><h2>What it is</h2>{detail.why !== null && <span class="tag bad">{detail.why}</span>}</header>
+      <header>
+        <h2>What it is</h2>
+        {detail.why !== null && <span class="tag bad">{detail.why}</span>}
+      </header>
       <div class="in">
-        <dl class="facts">{facts.map(([name, text]) => <Fact key={name} name={name} text={text} />)}{Object.entries(detail.summary).slice(0, 12).map(([name, v]) => <Fact key={`summary ${name}`} name={name} text={json(v)} />)}</dl>
-        {detail.status !== "running" && detail.status !== "finished" && detail.resume_line !== "" && <pre class="line" tabIndex={0}>{detail.resume_line}</pre>}
+        <dl class="facts">
+          {facts.map(([name, text]) => (
+            <Fact key={name} name={name} text={text} />
+          ))}
+          {Object.entries(detail.summary)
+            .slice(0, 12)
+            .map(([name, v]) => (
+              <Fact key={`summary ${name}`} name={name} text={json(v)} />
+            ))}
+        </dl>
+        {detail.status !== "running" && detail.status !== "finished" && detail.resume_line !== "" && (
+          <pre class="line" tabIndex={0}>
+            {detail.resume_line}
+          </pre>
+        )}
       </div>
-      {hello.value?.writable !== false && source.live && <Words row={detail} edit={(query) => void source.edit({ runs: [detail.run], ...query }).then(answer.again, () => undefined)} />}
+      {hello.value?.writable !== false && source.live && (
+        <Words
+          row={detail}
+          edit={(query) => void source.edit({ runs: [detail.run], ...query }).then(answer.again, () => undefined)}
+        />
+      )}
     </section>
   );
 }
@@ -84,12 +128,24 @@ function Damage({ detail: { problems, path } }: { detail: RunDetail }) {
   if (problems.length === 0) return null;
   return (
     <section class="card c12">
-      <header><h2>Not everything can be read</h2><span class="tag bad">{count(problems.length)} {problems.length === 1 ? "problem" : "problems"}</span></header>
+      <header>
+        <h2>Not everything can be read</h2>
+        <span class="tag bad">
+          {count(problems.length)} {problems.length === 1 ? "problem" : "problems"}
+        </span>
+      </header>
       <div class="in damage">
-        {problems.slice(0, 8).map((problem) => <p key={problem} class="wraps">{problem}</p>)}
+        {problems.slice(0, 8).map((problem) => (
+          <p key={problem} class="wraps">
+            {problem}
+          </p>
+        ))}
         {problems.length > 8 && <p class="soft">and {count(problems.length - 8)} more</p>}
         <p class="soft">What can be read is shown. This tells all of it, and saves what can be saved:</p>
-        <pre class="line" tabIndex={0}>rollbook verify {path}{"\n"}rollbook repair {path}</pre>
+        <pre class="line" tabIndex={0}>
+          rollbook verify {path}
+          {"\n"}rollbook repair {path}
+        </pre>
       </div>
     </section>
   );
@@ -101,78 +157,66 @@ function Failure({ detail: { failure } }: { detail: RunDetail }) {
   const text = [failure.stderr, failure.traceback].filter((part) => part !== "").join("\n");
   return (
     <section class="card c12">
-      <header><h2>How it ended</h2><span class="tag bad">{failure.type}</span></header>
+      <header>
+        <h2>How it ended</h2>
+        <span class="tag bad">{failure.type}</span>
+      </header>
       <div class="in damage">
         {failure.message !== "" && <p class="wraps">{failure.message}</p>}
-        {text !== "" && <pre class="line" tabIndex={0}>{text}</pre>}
+        {text !== "" && (
+          <pre class="line" tabIndex={0}>
+            {text}
+          </pre>
+        )}
       </div>
     </section>
   );
 }
 
-const Fact = ({ name, text }: { name: string; text: string }) => (
-  <>
-    <dt>{name}</dt>
-    <dd class="wraps">{text}</dd>
-  </>
-);
-
 const SHOWN = 12;
 
 function Attempts({ detail }: { detail: RunDetail }) {
-  const columns = [{ id: "n", head: "attempt", number: true }, { id: "status", head: "status" }, { id: "started", head: "begun" }, { id: "took", head: "took", number: true }, { id: "from", head: "from" }, { id: "changes", head: "configuration" }];
+  const columns = [
+    { id: "n", head: "attempt", number: true },
+    { id: "status", head: "status" },
+    { id: "started", head: "begun" },
+    { id: "took", head: "took", number: true },
+    { id: "from", head: "from" },
+    { id: "changes", head: "configuration" },
+  ];
   return (
     <section class="card c6">
-      <header><h2>{detail.attempts.length === 1 ? "One attempt" : `${detail.attempts.length} attempts`}</h2><span class="soft">{detail.attempts.length > 1 ? "abandoned stretches are ghosts in the charts" : ""}</span></header>
-      <MiniTable label="Attempts" columns={columns} rows={detail.attempts} rowClass={(row) => (row.effective ? "" : "off")}
+      <header>
+        <h2>{detail.attempts.length === 1 ? "One attempt" : `${detail.attempts.length} attempts`}</h2>
+        <span class="soft">{detail.attempts.length > 1 ? "abandoned stretches are ghosts in the charts" : ""}</span>
+      </header>
+      <MiniTable
+        label="Attempts"
+        columns={columns}
+        rows={detail.attempts}
+        rowClass={(row) => (row.effective ? "" : "off")}
         cell={(row, id) => {
           if (id === "n") return row.n;
           if (id === "status") return <Status status={row.status} />;
           if (id === "started") return clock(row.started);
           if (id === "took") return row.ended === null || row.started === null ? "–" : seconds(row.ended - row.started);
           if (id === "from") return row.checkpoint === null ? "–" : <span class="mono">{row.checkpoint}</span>;
-          return row.n === 1 || row.config_changes.length === 0 ? <span class="soft">{row.n === 1 ? "as begun" : "as before"}</span> : <span class="full">{row.config_changes.slice(0, SHOWN).map((one) => <span key={one.path} class="tag mono">{one.path}: {json(one.before)} → {json(one.after)}</span>)}{row.config_changes.length > SHOWN && <span class="soft"> and {row.config_changes.length - SHOWN} more</span>}</span>;
-        }} />
-    </section>
-  );
-}
-
-/** Nested configuration as dotted paths. */
-function flat(config: { [key: string]: Cell }, before = ""): [string, Cell][] {
-  return Object.entries(config).flatMap(([name, v]): [string, Cell][] =>
-    v !== null && typeof v === "object" && !Array.isArray(v) && Object.keys(v).length > 0 ? flat(v, `${before}${name}.`) : [[before + name, v]]);
-}
-
-function Config({ detail }: { detail: RunDetail }) {
-  const [text, setText] = useState("");
-  const search = pattern(text);
-  const rows = flat(detail.config).filter(([path]) => search === null || search.test(path));
-  return (
-    <section class="card c6">
-      <header><h2>Configuration</h2><span class="soft">{count(rows.length)} values</span><span class="grow" /><label class="field"><input type="search" placeholder="find" aria-label="Find in the configuration" value={text} onInput={(event) => setText(event.currentTarget.value)} /></label></header>
-      <div class="in limited" tabIndex={0} role="region" aria-label="Configuration"><dl class="facts mono">{rows.slice(0, 500).map(([path, v]) => <Fact key={path} name={path} text={json(v)} />)}</dl></div>
-    </section>
-  );
-}
-
-function Packages({ detail }: { detail: RunDetail }) {
-  const all = Object.entries(detail.packages ?? {});
-  return (
-    <section class="card c6">
-      <header><h2>Packages</h2><span class="soft">{count(all.length)}</span></header>
-      <div class="in limited" tabIndex={0} role="region" aria-label="Packages"><dl class="facts mono">{all.slice(0, 500).map(([name, version]) => <Fact key={name} name={name} text={String(version)} />)}</dl></div>
-    </section>
-  );
-}
-
-function Pictures({ run }: { run: string }) {
-  const answer = useAnswer(`${run} media`, () => source.media(run));
-  const media = answer.value?.media ?? [];
-  if (media.length === 0) return null;
-  return (
-    <section class="card c12">
-      <header><h2>Pictures and films</h2><span class="soft">{count(answer.value?.total ?? 0)}</span></header>
-      <div class="in films">{media.slice(0, 24).map((one) => <figure key={one.id}><Film media={one} /><figcaption class="soft small">{one.key}</figcaption></figure>)}</div>
+          return row.n === 1 || row.config_changes.length === 0 ? (
+            <span class="soft">{row.n === 1 ? "as begun" : "as before"}</span>
+          ) : (
+            <span class="full">
+              {row.config_changes.slice(0, SHOWN).map((one) => (
+                <span key={one.path} class="tag mono">
+                  {one.path}: {json(one.before)} → {json(one.after)}
+                </span>
+              ))}
+              {row.config_changes.length > SHOWN && (
+                <span class="soft"> and {row.config_changes.length - SHOWN} more</span>
+              )}
+            </span>
+          );
+        }}
+      />
     </section>
   );
 }

@@ -13,11 +13,23 @@ import { useEffect } from "preact/hooks";
 /** The few curves that say most about one run. */
 export function RunCharts({ run, detail }: { run: string; detail: RunDetail }) {
   const keys = useAnswer(`${run} keys`, () => source.keys([run]));
-  const desk = useMemo(() => deskOf(run, detail.name, detail.x, detail.x, {
-    pick: (_, x, key) => go(`#/runs?g=none&show=${encodeURIComponent(run)}.${colorOfRun(run)}&cause=${encodeURIComponent(`${run},${detail.x},${x},${key}`)}`),
-  }), [run, detail.x]);
+  const desk = useMemo(
+    () =>
+      deskOf(run, detail.name, detail.x, detail.x, {
+        pick: (_, x, key) =>
+          go(
+            `#/runs?g=none&show=${encodeURIComponent(run)}.${colorOfRun(run)}` +
+              `&cause=${encodeURIComponent(`${run},${detail.x},${x},${key}`)}`,
+          ),
+      }),
+    [run, detail.x],
+  );
   useEffect(() => {
-    const stops = [watch(`run:${run}`), hear("run", (push) => desk.feed.touch(push.run)), desk.hub.view.subscribe((view) => desk.feed.zoom(view))];
+    const stops = [
+      watch(`run:${run}`),
+      hear("run", (push) => desk.feed.touch(push.run)),
+      desk.hub.view.subscribe((view) => desk.feed.zoom(view)),
+    ];
     return () => stops.forEach((stop) => stop());
   }, [desk]);
   const few = tellingFew(keys.value?.keys ?? [], 4);
@@ -25,7 +37,11 @@ export function RunCharts({ run, detail }: { run: string; detail: RunDetail }) {
   return (
     <section class="c12">
       <DeskContext.Provider value={desk}>
-        <div class="charts fit">{few.map((key) => <KeyChart key={key} name={key} />)}</div>
+        <div class="charts fit">
+          {few.map((key) => (
+            <KeyChart key={key} name={key} />
+          ))}
+        </div>
       </DeskContext.Provider>
     </section>
   );

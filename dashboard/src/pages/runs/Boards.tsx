@@ -12,7 +12,13 @@ import * as view from "./view.ts";
 
 export function Boards() {
   return (
-    <Menu id="pick-board" what="Board" kbd="b" class="btn hide-s" label={<b>{view.board.value === "" ? "none" : view.board.value}</b>}>
+    <Menu
+      id="pick-board"
+      what="Board"
+      kbd="b"
+      class="btn hide-s"
+      label={<b>{view.board.value === "" ? "none" : view.board.value}</b>}
+    >
       {(close) => <Panel close={close} />}
     </Menu>
   );
@@ -22,16 +28,30 @@ function Panel({ close }: { close: () => void }) {
   const [boards, setBoards] = useState<Board[] | null>(null);
   const [error, setError] = useState<Refusal | null>(null);
   const [name, setName] = useState(view.board.value);
-  const read = (): void => void source.boards().then((answer) => setBoards(answer.boards), (why: unknown) => setError(refusal(why)));
+  const read = (): void =>
+    void source.boards().then(
+      (answer) => setBoards(answer.boards),
+      (why: unknown) => setError(refusal(why)),
+    );
   useState(read);
   const save = (event: Event): void => {
     event.preventDefault();
     const words = address.peek().words;
-    const state = Object.fromEntries(view.BOARD_WORDS.map((word): [string, string] => [word, words.get(word) ?? ""]).filter(([, v]) => v !== ""));
-    source.saveBoard({ name, state }).then(() => { say({ board: name }); close(); }, (why: unknown) => setError(refusal(why)));
+    const state = Object.fromEntries(
+      view.BOARD_WORDS.map((word): [string, string] => [word, words.get(word) ?? ""]).filter(([, v]) => v !== ""),
+    );
+    source.saveBoard({ name, state }).then(
+      () => {
+        say({ board: name });
+        close();
+      },
+      (why: unknown) => setError(refusal(why)),
+    );
   };
   const show = (board: Board): void => {
-    const words = Object.fromEntries(view.BOARD_WORDS.map((word): [string, string] => [word, String(board.state[word] ?? "")]));
+    const words = Object.fromEntries(
+      view.BOARD_WORDS.map((word): [string, string] => [word, String(board.state[word] ?? "")]),
+    );
     say({ ...words, board: board.name }, true);
     close();
   };
@@ -40,8 +60,15 @@ function Panel({ close }: { close: () => void }) {
       {error && <Failure error={error} />}
       {(boards ?? []).map((board) => (
         <div class="pair" key={board.name}>
-          <Choice chosen={board.name === view.board.value} onChoose={() => show(board)}>{board.name}</Choice>
-          <button class="btn bare icon" type="button" aria-label={`Remove the board ${board.name}`} onClick={() => void source.removeBoard(board.name).then(read, (why: unknown) => setError(refusal(why)))}>
+          <Choice chosen={board.name === view.board.value} onChoose={() => show(board)}>
+            {board.name}
+          </Choice>
+          <button
+            class="btn bare icon"
+            type="button"
+            aria-label={`Remove the board ${board.name}`}
+            onClick={() => void source.removeBoard(board.name).then(read, (why: unknown) => setError(refusal(why)))}
+          >
             <Icon name="close" />
           </button>
         </div>
@@ -49,8 +76,12 @@ function Panel({ close }: { close: () => void }) {
       {boards?.length === 0 && <p class="soft pad">A board keeps this view under a name, beside the runs.</p>}
       {source.live && (
         <form class="words" onSubmit={save}>
-          <label>name <input required value={name} onInput={(event) => setName(event.currentTarget.value)} /></label>
-          <button class="btn" type="submit">Save this view</button>
+          <label>
+            name <input required value={name} onInput={(event) => setName(event.currentTarget.value)} />
+          </label>
+          <button class="btn" type="submit">
+            Save this view
+          </button>
         </form>
       )}
     </div>

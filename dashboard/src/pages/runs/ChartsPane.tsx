@@ -22,14 +22,27 @@ export function ChartsPane() {
   useHands(() => [
     { keys: ["+", "="], shown: "+", what: "zoom in", act: () => hub.zoom(0.7, 0.5, null) },
     { keys: ["-"], what: "zoom out", act: () => hub.zoom(1 / 0.7, 0.5, null) },
-    { keys: ["0"], what: "whole range", act: () => { hub.view.value = null; hub.jump(null); } },
+    {
+      keys: ["0"],
+      what: "whole range",
+      act: () => {
+        hub.view.value = null;
+        hub.jump(null);
+      },
+    },
     { keys: ["shift ArrowLeft"], shown: "⇧ ←", what: "pan left", act: () => hub.pan(-0.2, null) },
     { keys: ["shift ArrowRight"], shown: "⇧ →", what: "pan right", act: () => hub.pan(0.2, null) },
     { keys: ["x"], what: "pick the x-axis", act: () => document.getElementById("pick-x")?.click() },
     { keys: ["y"], what: "log scale, range", act: () => document.getElementById("pick-y")?.click() },
     { keys: ["s"], what: "smoothing", act: () => document.getElementById("pick-s")?.click() },
     { keys: ["f"], what: "one chart full width", act: () => say({ full: view.focused.value === "" ? hovered() : "" }) },
-    { keys: ["Escape"], shown: "Esc", what: "one step back", act: () => say({ full: "" }), when: () => view.focused.value !== "" },
+    {
+      keys: ["Escape"],
+      shown: "Esc",
+      what: "one step back",
+      act: () => say({ full: "" }),
+      when: () => view.focused.value !== "",
+    },
   ]);
   const took = feed.took.value;
   return (
@@ -37,7 +50,15 @@ export function ChartsPane() {
       <div class="bar">
         <Controls />
         <span class="grow" />
-        <Field hide id="find-key" mono value={view.keyFilter.value} label="Filter keys by regular expression" placeholder="keys, e.g. loss|kl" onSay={(k) => say({ k })} />
+        <Field
+          hide
+          id="find-key"
+          mono
+          value={view.keyFilter.value}
+          label="Filter keys by regular expression"
+          placeholder="keys, e.g. loss|kl"
+          onSay={(k) => say({ k })}
+        />
       </div>
       <div class="scroll" tabIndex={0} role="region" aria-label="Charts">
         <DeskContext.Provider value={desk}>
@@ -45,11 +66,14 @@ export function ChartsPane() {
         </DeskContext.Provider>
       </div>
       <div class="foot">
-        <span class="hide-s hide-m">drag to zoom · shift-drag to pan · double-click for all · click a point for its cause</span>
+        <span class="hide-s hide-m">
+          drag to zoom · shift-drag to pan · double-click for all · click a point for its cause
+        </span>
         <span class="grow" />
         {took.charts > 0 && (
           <span>
-            {took.charts} {took.charts === 1 ? "chart" : "charts"}, {bytes(took.bytes)}, read in {seconds(took.ms / 1000)}
+            {took.charts} {took.charts === 1 ? "chart" : "charts"}, {bytes(took.bytes)}, read in{" "}
+            {seconds(took.ms / 1000)}
           </span>
         )}
       </div>
@@ -57,17 +81,37 @@ export function ChartsPane() {
   );
 }
 
-const hovered = (): string => document.querySelector<HTMLElement>(".chart.here")?.closest<HTMLElement>("[data-key]")?.dataset["key"] ?? heroes.peek()[0] ?? "";
+const hovered = (): string =>
+  document.querySelector<HTMLElement>(".chart.here")?.closest<HTMLElement>("[data-key]")?.dataset["key"] ??
+  heroes.peek()[0] ??
+  "";
 
 function Body() {
-  if (keysError.value && keys.value === null && !isInBanner(keysError.value)) return <div class="pad"><Failure error={keysError.value} /></div>;
-  if (entities.value.length === 0) return table.answer.value === null ? <Waiting what="runs" /> : table.total.value === 0 ? null : <Empty title="No run is drawn"><p>Press the square before a run, or Space on its row, to draw its curves here.</p></Empty>;
+  if (keysError.value && keys.value === null && !isInBanner(keysError.value))
+    return (
+      <div class="pad">
+        <Failure error={keysError.value} />
+      </div>
+    );
+  if (entities.value.length === 0)
+    return table.answer.value === null ? (
+      <Waiting what="runs" />
+    ) : table.total.value === 0 ? null : (
+      <Empty title="No run is drawn">
+        <p>Press the square before a run, or Space on its row, to draw its curves here.</p>
+      </Empty>
+    );
   if (keys.value === null) return null;
   if (view.focused.value !== "") {
     return (
       <div class="section full">
         <div class="charts one">
-          <KeyChart key={view.focused.value} name={view.focused.value} big tools={<Tools name={view.focused.value} />} />
+          <KeyChart
+            key={view.focused.value}
+            name={view.focused.value}
+            big
+            tools={<Tools name={view.focused.value} />}
+          />
         </div>
       </div>
     );
@@ -90,7 +134,10 @@ function Body() {
       {!searching && heroes.value.length > 0 && (
         <section class="section">
           <h2>
-            Pinned <span class="soft">{entities.value.some((entity) => entity.runs.length > 1) ? "strip on top: seeds behind each point" : ""}</span>
+            Pinned{" "}
+            <span class="soft">
+              {entities.value.some((entity) => entity.runs.length > 1) ? "strip on top: seeds behind each point" : ""}
+            </span>
           </h2>
           <div class="charts">
             {heroes.value.map((key, i) => (
@@ -100,22 +147,43 @@ function Body() {
         </section>
       )}
       {sections.map((section) => (
-        <ScopeSection key={section.scope} {...section} shut={!searching && view.closedSections.value.includes(section.scope || "/")} />
+        <ScopeSection
+          key={section.scope}
+          {...section}
+          shut={!searching && view.closedSections.value.includes(section.scope || "/")}
+        />
       ))}
     </>
   );
 }
 
-function ScopeSection({ scope, keys: infos, of, shut }: { scope: string; keys: { key: string }[]; of: number; shut: boolean }) {
+function ScopeSection({
+  scope,
+  keys: infos,
+  of,
+  shut,
+}: {
+  scope: string;
+  keys: { key: string }[];
+  of: number;
+  shut: boolean;
+}) {
   const limit = useSignal(FIRST);
   return (
     <section class="section">
       <h2>
-        <button class="fold" type="button" aria-expanded={!shut} onClick={() => say({ shut: view.toggled(view.closedSections.value, scope || "/") })}>
+        <button
+          class="fold"
+          type="button"
+          aria-expanded={!shut}
+          onClick={() => say({ shut: view.toggled(view.closedSections.value, scope || "/") })}
+        >
           <Icon name={shut ? "right" : "down"} />
           {scope === "" ? "without scope" : scope}
         </button>
-        <span class="soft">{infos.length === of ? `${of} ${of === 1 ? "key" : "keys"}` : `${infos.length} of ${of} keys`}</span>
+        <span class="soft">
+          {infos.length === of ? `${of} ${of === 1 ? "key" : "keys"}` : `${infos.length} of ${of} keys`}
+        </span>
       </h2>
       {!shut && (
         <div class="charts">
@@ -125,7 +193,13 @@ function ScopeSection({ scope, keys: infos, of, shut }: { scope: string; keys: {
         </div>
       )}
       {!shut && infos.length > limit.value && (
-        <button class="btn" type="button" onClick={() => { limit.value += 100; }}>
+        <button
+          class="btn"
+          type="button"
+          onClick={() => {
+            limit.value += 100;
+          }}
+        >
           Show {Math.min(100, infos.length - limit.value)} more of {infos.length}
         </button>
       )}
@@ -137,10 +211,23 @@ function Tools({ name }: { name: string }) {
   const pinned = heroes.value.includes(name);
   return (
     <>
-      <button class="btn bare icon" type="button" aria-label={`${pinned ? "Unpin" : "Pin"} ${name}`} aria-pressed={pinned} title="pin to the top" onClick={() => say({ pin: view.toggled(heroes.value, name) })}>
+      <button
+        class="btn bare icon"
+        type="button"
+        aria-label={`${pinned ? "Unpin" : "Pin"} ${name}`}
+        aria-pressed={pinned}
+        title="pin to the top"
+        onClick={() => say({ pin: view.toggled(heroes.value, name) })}
+      >
         <Icon name="pin" />
       </button>
-      <button class="btn bare icon" type="button" aria-label={`${view.focused.value === name ? "Shrink" : "Enlarge"} ${name}`} title="full width (f)" onClick={() => say({ full: view.focused.value === name ? "" : name })}>
+      <button
+        class="btn bare icon"
+        type="button"
+        aria-label={`${view.focused.value === name ? "Shrink" : "Enlarge"} ${name}`}
+        title="full width (f)"
+        onClick={() => say({ full: view.focused.value === name ? "" : name })}
+      >
         <Icon name="expand" />
       </button>
     </>

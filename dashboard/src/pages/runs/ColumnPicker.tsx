@@ -16,11 +16,24 @@ export function ColumnPicker() {
         return (
           <div class="picker">
             <label class="field">
-              <input type="search" placeholder="find a column" aria-label="Find a column" value={text} onInput={(event) => setText(event.currentTarget.value)} />
+              <input
+                type="search"
+                placeholder="find a column"
+                aria-label="Find a column"
+                value={text}
+                onInput={(event) => setText(event.currentTarget.value)}
+              />
             </label>
             <div class="choices" tabIndex={0} aria-label="Columns">
               {all.slice(0, 200).map(({ column, label, soft }) => (
-                <Choice key={column} chosen={now.includes(column)} soft={soft} onChoose={() => say({ cols: joined(now.includes(column) ? now.filter((c) => c !== column) : [...now, column]) })}>
+                <Choice
+                  key={column}
+                  chosen={now.includes(column)}
+                  soft={soft}
+                  onChoose={() =>
+                    say({ cols: joined(now.includes(column) ? now.filter((c) => c !== column) : [...now, column]) })
+                  }
+                >
                   {label}
                 </Choice>
               ))}

@@ -15,26 +15,63 @@ export function Controls() {
         {(close) => (
           <>
             {Object.entries(view.STATISTICS).map(([id, label]) => (
-              <Choice key={id} chosen={view.statistic.value === id} onChoose={() => { say({ as: id === "iqm" ? "" : id }); close(); }}>
+              <Choice
+                key={id}
+                chosen={view.statistic.value === id}
+                onChoose={() => {
+                  say({ as: id === "iqm" ? "" : id });
+                  close();
+                }}
+              >
                 {label}
               </Choice>
             ))}
             <hr />
-            <Choice chosen={view.ghosts.value} onChoose={() => say({ ghosts: view.ghosts.value ? "0" : "" })}>abandoned attempts</Choice>
-            <Choice chosen={view.marksShown.value} onChoose={() => say({ marks: view.marksShown.value ? "0" : "" })}>checkpoints, alerts, notes</Choice>
+            <Choice chosen={view.ghosts.value} onChoose={() => say({ ghosts: view.ghosts.value ? "0" : "" })}>
+              abandoned attempts
+            </Choice>
+            <Choice chosen={view.marksShown.value} onChoose={() => say({ marks: view.marksShown.value ? "0" : "" })}>
+              checkpoints, alerts, notes
+            </Choice>
           </>
         )}
       </Menu>
       <Smoothing />
-      <Menu id="pick-y" what="y" class="btn hide-s" label={<b>{view.draw.value === "curves" ? "" : `${kindNamed(view.draw.value).name}, `}{view.yLog.value ? "log, " : ""}{view.withOutliers.value ? "all values" : "without outliers"}</b>}>
+      <Menu
+        id="pick-y"
+        what="y"
+        class="btn hide-s"
+        label={
+          <b>
+            {view.draw.value === "curves" ? "" : `${kindNamed(view.draw.value).name}, `}
+            {view.yLog.value ? "log, " : ""}
+            {view.withOutliers.value ? "all values" : "without outliers"}
+          </b>
+        }
+      >
         {() => (
           <>
             {Object.entries(CHARTS).map(([id, kind]) => (
-              <Choice key={id} chosen={kindNamed(view.draw.value) === kind} soft={kind.soft} onChoose={() => say({ draw: id === "curves" ? "" : id })}>{kind.name}</Choice>
+              <Choice
+                key={id}
+                chosen={kindNamed(view.draw.value) === kind}
+                soft={kind.soft}
+                onChoose={() => say({ draw: id === "curves" ? "" : id })}
+              >
+                {kind.name}
+              </Choice>
             ))}
             <hr />
-            <Choice chosen={!view.withOutliers.value} soft="what is cut is marked" onChoose={() => say({ all: view.withOutliers.value ? "" : "1" })}>without outliers</Choice>
-            <Choice chosen={view.yLog.value} onChoose={() => say({ ylog: view.yLog.value ? "" : "1" })}>log scale</Choice>
+            <Choice
+              chosen={!view.withOutliers.value}
+              soft="what is cut is marked"
+              onChoose={() => say({ all: view.withOutliers.value ? "" : "1" })}
+            >
+              without outliers
+            </Choice>
+            <Choice chosen={view.yLog.value} onChoose={() => say({ ylog: view.yLog.value ? "" : "1" })}>
+              log scale
+            </Choice>
           </>
         )}
       </Menu>
@@ -49,19 +86,46 @@ function XAxis() {
     say({ x: x === keys.value?.default_x ? "" : x, z: "" });
   };
   return (
-    <Menu id="pick-x" what="x" kbd="x" label={<b>{axisName.value === "" ? "…" : axisName.value}{view.xLog.value ? ", log" : ""}</b>}>
+    <Menu
+      id="pick-x"
+      what="x"
+      kbd="x"
+      label={
+        <b>
+          {axisName.value === "" ? "…" : axisName.value}
+          {view.xLog.value ? ", log" : ""}
+        </b>
+      }
+    >
       {(close) => (
         <div class="choices" tabIndex={0} aria-label="x-axis">
           {all.map((one) => (
-            <Choice key={one.x} chosen={one.x === axis.value} soft={one.kind === "clock" ? "clock" : ""} onChoose={() => { choose(one.x); close(); }}>
+            <Choice
+              key={one.x}
+              chosen={one.x === axis.value}
+              soft={one.kind === "clock" ? "clock" : ""}
+              onChoose={() => {
+                choose(one.x);
+                close();
+              }}
+            >
               {one.label}
             </Choice>
           ))}
           <hr />
-          <Choice chosen={view.xLog.value} onChoose={() => say({ xlog: view.xLog.value ? "" : "1" })}>log scale</Choice>
+          <Choice chosen={view.xLog.value} onChoose={() => say({ xlog: view.xLog.value ? "" : "1" })}>
+            log scale
+          </Choice>
           <hr />
           {(keys.value?.keys ?? []).slice(0, 300).map(({ key }) => (
-            <Choice key={key} chosen={key === axis.value} onChoose={() => { choose(key); close(); }}>
+            <Choice
+              key={key}
+              chosen={key === axis.value}
+              onChoose={() => {
+                choose(key);
+                close();
+              }}
+            >
               <span class="mono">{key}</span>
             </Choice>
           ))}
@@ -79,11 +143,43 @@ function Smoothing() {
     say({ s: next <= 0 ? "" : String(Math.min(0.99, next)) });
   };
   return (
-    <Menu id="pick-s" what="smoothing" kbd="s" plain label={<b>{view.smoothing.value === 0 ? "off" : view.smoothing.value.toFixed(2)}</b>}>
+    <Menu
+      id="pick-s"
+      what="smoothing"
+      kbd="s"
+      plain
+      label={<b>{view.smoothing.value === 0 ? "off" : view.smoothing.value.toFixed(2)}</b>}
+    >
       {() => (
-        <div class="pad smooth" onPointerDown={(event) => { drag.current = { x: event.clientX, from: view.smoothing.peek() }; }} onPointerMove={(event) => { if (drag.current && event.buttons === 1 && !(event.target as HTMLElement).matches("input")) put(drag.current.from + (event.clientX - drag.current.x) / 200); }}>
-          <input type="range" min="0" max="0.99" step="0.01" value={view.smoothing.value} aria-label="Smoothing" onInput={(event) => put(Number(event.currentTarget.value))} />
-          <input class="mono" type="number" min="0" max="0.99" step="0.05" value={view.smoothing.value} aria-label="Smoothing, from 0 to 0.99" onChange={(event) => put(Number(event.currentTarget.value))} />
+        <div
+          class="pad smooth"
+          onPointerDown={(event) => {
+            drag.current = { x: event.clientX, from: view.smoothing.peek() };
+          }}
+          onPointerMove={(event) => {
+            if (drag.current && event.buttons === 1 && !(event.target as HTMLElement).matches("input"))
+              put(drag.current.from + (event.clientX - drag.current.x) / 200);
+          }}
+        >
+          <input
+            type="range"
+            min="0"
+            max="0.99"
+            step="0.01"
+            value={view.smoothing.value}
+            aria-label="Smoothing"
+            onInput={(event) => put(Number(event.currentTarget.value))}
+          />
+          <input
+            class="mono"
+            type="number"
+            min="0"
+            max="0.99"
+            step="0.05"
+            value={view.smoothing.value}
+            aria-label="Smoothing, from 0 to 0.99"
+            onChange={(event) => put(Number(event.currentTarget.value))}
+          />
           <p class="soft">The raw line stays underneath.</p>
         </div>
       )}

@@ -43,11 +43,30 @@ function Panel({ row, close }: { row: Exclude<Row, { kind: "section" }>; close: 
       {error && <Failure error={error} />}
       <div class="swatches" role="group" aria-label="Colour">
         {Array.from({ length: COLORS }, (_, i) => (
-          <button key={i} type="button" class={`swatch s${i + 1}`} aria-label={`Colour ${i + 1}`} aria-pressed={colorOf.value.get(id) === i + 1}
-            onClick={() => view.sayDrawn(drawn.value.some((one) => one.id === id) ? drawn.value.map((one) => (one.id === id ? { id, color: i + 1 } : one)) : [...drawn.value, { id, color: i + 1 }])} />
+          <button
+            key={i}
+            type="button"
+            class={`swatch s${i + 1}`}
+            aria-label={`Colour ${i + 1}`}
+            aria-pressed={colorOf.value.get(id) === i + 1}
+            onClick={() =>
+              view.sayDrawn(
+                drawn.value.some((one) => one.id === id)
+                  ? drawn.value.map((one) => (one.id === id ? { id, color: i + 1 } : one))
+                  : [...drawn.value, { id, color: i + 1 }],
+              )
+            }
+          />
         ))}
       </div>
-      <Choice onChoose={() => { say({ top: view.toggled(view.pinnedRuns.value, id) }); close(); }}>{pinned ? "Unpin" : "Pin to the top"}</Choice>
+      <Choice
+        onChoose={() => {
+          say({ top: view.toggled(view.pinnedRuns.value, id) });
+          close();
+        }}
+      >
+        {pinned ? "Unpin" : "Pin to the top"}
+      </Choice>
       {row.kind === "run" && (
         <a class="choice" href={`#/run/${encodeURIComponent(row.run)}`}>
           Open the run
@@ -56,8 +75,14 @@ function Panel({ row, close }: { row: Exclude<Row, { kind: "section" }>; close: 
       {hello.value?.writable !== false && source.live && (
         <>
           {row.kind === "run" && <Words row={row} edit={edit} />}
-          {row.kind === "run" && <Choice onChoose={() => edit({ set: { archived: !row.archived } })}>{row.archived ? "Bring back from the archive" : "Archive"}</Choice>}
-          {row.kind === "group" && <Choice onChoose={() => edit({ set: { archived: true } })}>Archive its {runs.length} runs</Choice>}
+          {row.kind === "run" && (
+            <Choice onChoose={() => edit({ set: { archived: !row.archived } })}>
+              {row.archived ? "Bring back from the archive" : "Archive"}
+            </Choice>
+          )}
+          {row.kind === "group" && (
+            <Choice onChoose={() => edit({ set: { archived: true } })}>Archive its {runs.length} runs</Choice>
+          )}
         </>
       )}
     </div>

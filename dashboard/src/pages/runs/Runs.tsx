@@ -1,4 +1,4 @@
-/** How is training going? The table of runs and their charts, side by side; the cause of a point in a drawer over them. */
+/** How is training going? The table of runs and their charts; the cause of a point in the place of the table. */
 
 import { signal, type Signal } from "@preact/signals";
 import type { ComponentType } from "preact";
@@ -20,23 +20,47 @@ const drawer: Signal<ComponentType | null> = signal(null);
 const AFTER = 1_500; // ms: the drawer's code comes behind the first charts, before somebody clicks on one
 
 const fetchDrawer = (): void => {
-  if (drawer.peek() === null) void import("../cause/Cause.tsx").then((made) => { drawer.value = made.Cause; }, () => undefined);
+  if (drawer.peek() === null)
+    void import("../cause/Cause.tsx").then(
+      (made) => {
+        drawer.value = made.Cause;
+      },
+      () => undefined,
+    );
 };
 
 /** A run that began while one looks at others: it is announced here, and drawn when that is asked for. */
 function Newborn() {
   const now = newborn.value;
-  if (now === null || view.cause.value !== null || entities.value.some((entity) => entity.runs.some(({ run }) => run === now.run))) return null;
+  if (
+    now === null ||
+    view.cause.value !== null ||
+    entities.value.some((entity) => entity.runs.some(({ run }) => run === now.run))
+  )
+    return null;
   return (
     <span class="newborn" role="status">
-      <b>{now.text}</b> started <button class="link" type="button" onClick={() => show(now.run)}>show</button>
-      <button class="btn bare icon" type="button" aria-label="Close" onClick={() => { newborn.value = null; }}><Icon name="close" /></button>
+      <b>{now.text}</b> started{" "}
+      <button class="link" type="button" onClick={() => show(now.run)}>
+        show
+      </button>
+      <button
+        class="btn bare icon"
+        type="button"
+        aria-label="Close"
+        onClick={() => {
+          newborn.value = null;
+        }}
+      >
+        <Icon name="close" />
+      </button>
     </span>
   );
 }
 
 export function Runs() {
-  useLayoutEffect(() => { // what is asked for here need not wait for the first paint
+  useLayoutEffect(() => {
+    // what is asked for here need not wait for the first paint
     const stop = startTable();
     void learnColumns().catch(() => undefined);
     return stop;

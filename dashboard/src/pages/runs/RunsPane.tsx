@@ -6,7 +6,6 @@ import type { Row } from "../../api/names.ts";
 import { count } from "../../data/numbers.ts";
 import { Field } from "../../parts/Field.tsx";
 import { Grid, type Column } from "../../parts/Grid.tsx";
-import { Icon } from "../../parts/Icon.tsx";
 import { Menu } from "../../parts/Menu.tsx";
 import { Empty, Failure, isInBanner } from "../../parts/Say.tsx";
 import { addressOf, go, joined, say } from "../../state/address.ts";
@@ -15,7 +14,8 @@ import { hello } from "../../state/here.ts";
 import { ColumnPicker } from "./ColumnPicker.tsx";
 import { chosen, column, sayColumns } from "./columns.tsx";
 import { RowMenu } from "./RowMenu.tsx";
-import { drawn, entities, orderWaits, pinnedRows, pointerInside, rowAt, rowId, runName, table, toggleDrawn, colorOf } from "./table.ts";
+import { Name, open, rowClass, sectionRow } from "./rows.tsx";
+import { drawn, entities, orderWaits, pinnedRows, pointerInside, rowAt, rowId, table, toggleDrawn } from "./table.ts";
 import * as view from "./view.ts";
 
 export function RunsPane() {
@@ -23,11 +23,23 @@ export function RunsPane() {
   const activeRow = useSignal("");
   const ids = chosen();
   const asked = table.answer.value !== null || table.error.value !== null;
-  useEffect(() => { if (asked) sayColumns(ids); }, [ids.join("~"), asked]); // a question for cells does not break off the first one
+  useEffect(() => {
+    if (asked) sayColumns(ids);
+  }, [ids.join("~"), asked]); // a question for cells does not break off the first one
   void table.changed.value;
   const grouped = view.grouping.value !== "none";
   const columns = useMemo<Column<Row>[]>(
-    () => [{ id: "name", head: "run", width: "minmax(144px, 1fr)", cell: (row) => <Name row={row} /> }, ...ids.map(column), { id: "menu", head: <span class="sr">actions</span>, width: "30px", cell: (row) => <RowMenu row={row} />, wide: true }],
+    () => [
+      { id: "name", head: "run", width: "minmax(144px, 1fr)", cell: (row) => <Name row={row} /> },
+      ...ids.map(column),
+      {
+        id: "menu",
+        head: <span class="sr">actions</span>,
+        width: "30px",
+        cell: (row) => <RowMenu row={row} />,
+        wide: true,
+      },
+    ],
     [ids.join("~"), view.sort.value, drawn.value, grouped, table.changed.value],
   );
   const total = table.total.value + pinnedRows.value.length;
@@ -38,11 +50,19 @@ export function RunsPane() {
       activeRow.value = row === undefined ? "" : rowId(row);
     });
   };
-  useEffect(() => { // rows that came before it move the row, not the choice
+  useEffect(() => {
+    // rows that came before it move the row, not the choice
     const id = activeRow.peek();
-    const at = (i: number): boolean => { const row = rowAt(i); return row !== undefined && rowId(row) === id; };
+    const at = (i: number): boolean => {
+      const row = rowAt(i);
+      return row !== undefined && rowId(row) === id;
+    };
     if (id === "" || at(active.peek())) return;
-    for (let i = 0; i < total; i++) if (at(i)) { active.value = i; return; }
+    for (let i = 0; i < total; i++)
+      if (at(i)) {
+        active.value = i;
+        return;
+      }
   }, [table.changed.value, total]);
   const move = (by: number): void => {
     let next = active.value + by;
@@ -53,38 +73,111 @@ export function RunsPane() {
   useHands(() => [
     { keys: ["j"], what: "next run", act: () => move(1) },
     { keys: ["k"], what: "previous run", act: () => move(-1) },
-    { keys: [" "], shown: "Space", what: "show or hide its curves", act: () => { const row = here(); if (row) toggleDrawn(rowId(row)); }, when: () => here() !== undefined },
-    { keys: ["Enter"], what: "open the run", act: () => { const row = here(); if (row) open(row); }, when: () => here() !== undefined },
+    {
+      keys: [" "],
+      shown: "Space",
+      what: "show or hide its curves",
+      act: () => {
+        const row = here();
+        if (row) toggleDrawn(rowId(row));
+      },
+      when: () => here() !== undefined,
+    },
+    {
+      keys: ["Enter"],
+      what: "open the run",
+      act: () => {
+        const row = here();
+        if (row) open(row);
+      },
+      when: () => here() !== undefined,
+    },
     { keys: ["g"], what: "group seeds, or show each", act: () => say({ g: grouped ? "none" : "", open: "" }) },
     { keys: ["c"], what: "compare the chosen", act: () => go(compareAddress()) },
-    { keys: ["Escape"], shown: "Esc", what: "one step back", act: () => say({ f: "", q: "" }), when: () => view.filter.value !== "" || view.search.value !== "" },
+    {
+      keys: ["Escape"],
+      shown: "Esc",
+      what: "one step back",
+      act: () => say({ f: "", q: "" }),
+      when: () => view.filter.value !== "" || view.search.value !== "",
+    },
   ]);
   const chosenCount = useComputed(() => entities.value.length);
   return (
     <section class="pane" aria-label="Runs">
       <div class="bar">
-        <Field grow mono value={view.filter.value} label="Filter runs by expression" placeholder="status = 'running' and config.lr < 3e-4" bad={table.error.value?.code === "bad_input"} wait={400} onSay={(f) => say({ f, open: "" })} />
-        <button class="btn hide-s" type="button" aria-pressed={grouped} onClick={() => say({ g: grouped ? "none" : "", open: "" })}>
+        <Field
+          grow
+          mono
+          value={view.filter.value}
+          label="Filter runs by expression"
+          placeholder="status = 'running' and config.lr < 3e-4"
+          bad={table.error.value?.code === "bad_input"}
+          wait={400}
+          onSay={(f) => say({ f, open: "" })}
+        />
+        <button
+          class="btn hide-s"
+          type="button"
+          aria-pressed={grouped}
+          onClick={() => say({ g: grouped ? "none" : "", open: "" })}
+        >
           {grouped ? "Grouped" : "Group"} <kbd>g</kbd>
         </button>
         <ColumnPicker />
-        <a class={`btn${chosenCount.value > 1 ? " main" : ""}`} href={compareAddress()} aria-label={`Compare ${chosenCount.value}, what is drawn`}>
+        <a
+          class={`btn${chosenCount.value > 1 ? " main" : ""}`}
+          href={compareAddress()}
+          aria-label={`Compare ${chosenCount.value}, what is drawn`}
+        >
           Compare {chosenCount.value}
         </a>
-        <a class="btn phone-only" href="#charts" onClick={(event) => { event.preventDefault(); document.getElementById("charts")?.scrollIntoView(); }}>
+        <a
+          class="btn phone-only"
+          href="#charts"
+          onClick={(event) => {
+            event.preventDefault();
+            document.getElementById("charts")?.scrollIntoView();
+          }}
+        >
           Charts ↓
         </a>
       </div>
-      {table.error.value && !isInBanner(table.error.value) && <div class="pad"><Failure error={table.error.value} again={() => void table.again()} /></div>}
+      {table.error.value && !isInBanner(table.error.value) && (
+        <div class="pad">
+          <Failure error={table.error.value} again={() => void table.again()} />
+        </div>
+      )}
       {total === 0 && table.answer.value !== null ? (
         <NoRuns />
       ) : (
-        <Grid label="Table of runs" columns={columns} total={total} row={rowAt} onSeen={see} active={active.value} rowClass={rowClass} whole={sectionRow}
-          onHover={(inside) => { pointerInside.value = inside; }} onOpen={(row, index) => { activate(index); if (row.kind !== "section") toggleDrawn(rowId(row)); }} class="runs" id={gridId} />
+        <Grid
+          label="Table of runs"
+          columns={columns}
+          total={total}
+          row={rowAt}
+          onSeen={see}
+          active={active.value}
+          rowClass={rowClass}
+          whole={sectionRow}
+          onHover={(inside) => {
+            pointerInside.value = inside;
+          }}
+          onOpen={(row, index) => {
+            activate(index);
+            if (row.kind !== "section") toggleDrawn(rowId(row));
+          }}
+          class="runs"
+          id={gridId}
+        />
       )}
       <div class="foot">
         <span>
-          <b>{count(table.answer.value?.matched ?? 0)}</b> {table.answer.value && table.answer.value.matched !== table.answer.value.runs ? `of ${count(table.answer.value.runs)} ` : ""}runs
+          <b>{count(table.answer.value?.matched ?? 0)}</b>{" "}
+          {table.answer.value && table.answer.value.matched !== table.answer.value.runs
+            ? `of ${count(table.answer.value.runs)} `
+            : ""}
+          runs
         </span>
         {(table.answer.value?.unreadable_total ?? 0) > 0 && <Unreadable />}
         {orderWaits.value && <span>new order waits until the pointer leaves</span>}
@@ -94,7 +187,9 @@ export function RunsPane() {
           </button>
         )}
         <span class="grow" />
-        <span class="hide-s"><kbd>j</kbd> <kbd>k</kbd> move <kbd>Space</kbd> show <kbd>Enter</kbd> open</span>
+        <span class="hide-s">
+          <kbd>j</kbd> <kbd>k</kbd> move <kbd>Space</kbd> show <kbd>Enter</kbd> open
+        </span>
       </div>
     </section>
   );
@@ -103,55 +198,11 @@ export function RunsPane() {
 const gridId = (row: Row): string => (row.kind === "section" ? `section ${row.name}` : rowId(row));
 const see = (first: number, last: number): void => table.see(Math.max(0, first - pinnedRows.peek().length), last);
 
-export const compareAddress = (): string => addressOf("compare", { show: joined(drawn.value.map(({ id, color }) => `${id}.${color}`)) || "-", g: view.grouping.value === "auto" ? "" : view.grouping.value });
-
-function open(row: Row): void {
-  if (row.kind === "run") go(addressOf("run", { run: "" }).replace(/^#\/run[^?]*/, `#/run/${encodeURIComponent(row.run)}`));
-  else if (row.kind === "group") say({ open: view.toggled(view.opened.peek(), row.id) });
-}
-
-function rowClass(row: Row): string {
-  if (row.kind === "section") return "project";
-  const on = colorOf.peek().has(rowId(row));
-  const member = row.kind === "run" && row.member_of !== null && view.grouping.peek() !== "none";
-  const parent = member && row.kind === "run" && row.member_of !== null && colorOf.peek().has(row.member_of);
-  return `${row.kind === "group" ? "group" : member ? "seed" : ""}${on ? " shown" : parent ? "" : " off"}`;
-}
-
-const sectionRow = (row: Row) =>
-  row.kind === "section" ? (
-    <>
-      <b>{row.name}</b> {count(row.runs)} {row.runs === 1 ? "run" : "runs"}
-      {row.live > 0 && ` · ${row.live} running`}
-      {row.total && Object.entries(row.total).slice(0, 1).map(([clock, n]) => ` · total ${count(n)} ${clock}`)}
-    </>
-  ) : null;
-
-function Name({ row }: { row: Row }) {
-  if (row.kind === "section") return null;
-  const id = rowId(row);
-  const color = colorOf.value.get(id);
-  const name = row.kind === "run" ? (row.member_of !== null ? runName(row, true) : runName(row)) : row.name;
-  return (
-    <span class="name">
-      <button class="square" type="button" aria-pressed={color !== undefined} aria-label={`${color === undefined ? "Show" : "Hide"} the curves of ${name}`} onClick={() => toggleDrawn(id)}>
-        <i class={color === undefined ? "dot hidden" : `dot s${color}`} />
-      </button>
-      {row.kind === "group" && (
-        <button class="fold" type="button" aria-expanded={row.open} aria-label={`Runs of ${name}`} onClick={() => say({ open: view.toggled(view.opened.value, row.id) })}>
-          <Icon name={row.open ? "down" : "right"} />
-        </button>
-      )}
-      {row.kind === "run" ? (
-        <a class="runname" href={`#/run/${encodeURIComponent(row.run)}`} title={`${row.project}/${row.name} ${row.id}`}>{name}</a>
-      ) : (
-        <button class="runname link" type="button" title={name} onClick={() => open(row)}>{name}</button>
-      )}
-      {row.kind === "run" && row.archived && <span class="tag">archived</span>}
-      {row.damaged !== "" && (row.kind === "run" ? <a class="lost" href={`#/run/${encodeURIComponent(row.run)}`} title={row.damaged} aria-label={`Damaged: ${row.damaged}`}><Icon name="info" /></a> : <span class="lost" role="img" title={row.damaged} aria-label={row.damaged}><Icon name="info" /></span>)}
-    </span>
-  );
-}
+export const compareAddress = (): string =>
+  addressOf("compare", {
+    show: joined(drawn.value.map(({ id, color }) => `${id}.${color}`)) || "-",
+    g: view.grouping.value === "auto" ? "" : view.grouping.value,
+  });
 
 function NoRuns() {
   const answer = table.answer.value;
@@ -166,7 +217,15 @@ function NoRuns() {
     );
   }
   return (
-    <Empty title={`No runs in ${hello.value?.title ?? "this folder"} yet`} code={'run = rollbook.init("cartpole", "ppo")\nrun.log({"train/return": r}, env_step=step)\nrun.finish()'} after={<p>Or watch an example learn: <code>rollbook demo</code></p>}>
+    <Empty
+      title={`No runs in ${hello.value?.title ?? "this folder"} yet`}
+      code={'run = rollbook.init("cartpole", "ppo")\nrun.log({"train/return": r}, env_step=step)\nrun.finish()'}
+      after={
+        <p>
+          Or watch an example learn: <code>rollbook demo</code>
+        </p>
+      }
+    >
       <p>This page fills by itself when one starts. Three lines in your training script:</p>
     </Empty>
   );
@@ -177,7 +236,14 @@ function Unreadable() {
   const { unreadable = [], unreadable_total: all = 0 } = table.answer.value ?? {};
   return (
     <Menu plain class="link lost" label={`${count(all)} cannot be read`}>
-      {() => <div class="pad words unread">{unreadable.map((why) => <p key={why}>{why}</p>)}{all > unreadable.length && <p class="soft">and {count(all - unreadable.length)} more</p>}</div>}
+      {() => (
+        <div class="pad words unread">
+          {unreadable.map((why) => (
+            <p key={why}>{why}</p>
+          ))}
+          {all > unreadable.length && <p class="soft">and {count(all - unreadable.length)} more</p>}
+        </div>
+      )}
     </Menu>
   );
 }

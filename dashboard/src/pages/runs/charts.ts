@@ -39,12 +39,19 @@ export const marks = signal<Map<string, Mark[]>>(new Map());
 
 async function askMarks(runs: string[], x: string): Promise<void> {
   const answer = await source.marks(runs, x === "" ? null : x);
-  const colors = new Map(entities.peek().flatMap((entity) => entity.runs.map((member): [string, number] => [member.run, entity.color])));
+  const colors = new Map(
+    entities.peek().flatMap((entity) => entity.runs.map((member): [string, number] => [member.run, entity.color])),
+  );
   const next = new Map<string, Mark[]>();
   for (const mark of answer.marks) {
     if (mark.kind === "attempt" || typeof mark.x !== "number") continue;
     const list = next.get(mark.run) ?? [];
-    list.push({ kind: mark.kind, x: mark.x, text: mark.label === "" ? mark.text : mark.label, color: colors.get(mark.run) ?? 0 });
+    list.push({
+      kind: mark.kind,
+      x: mark.x,
+      text: mark.label === "" ? mark.text : mark.label,
+      color: colors.get(mark.run) ?? 0,
+    });
     next.set(mark.run, list);
   }
   marks.value = next;
@@ -63,8 +70,19 @@ async function askKeys(runs: string[]): Promise<void> {
 /** The desk of this page. */
 export const desk: Desk = {
   id: 0,
-  hub, feed, entities, axis, axisName, marks,
-  look: computed(() => ({ smoothing: view.smoothing.value, xLog: view.xLog.value, yLog: view.yLog.value, robust: !view.withOutliers.value, draw: view.draw.value })),
+  hub,
+  feed,
+  entities,
+  axis,
+  axisName,
+  marks,
+  look: computed(() => ({
+    smoothing: view.smoothing.value,
+    xLog: view.xLog.value,
+    yLog: view.yLog.value,
+    robust: !view.withOutliers.value,
+    draw: view.draw.value,
+  })),
   foresee: (line, x, key) => {
     const hit = runOf(entities.peek(), line);
     if (hit) foresee({ run: hit.run, x: axis.peek(), at: x, key });
@@ -80,7 +98,10 @@ const CHART = 180_000; // px of the window that a chart takes, and the table bes
 /** The keys whose charts will be on the screen first: asked for before there is a chart that could ask. */
 function firstSeen(): string[] {
   if (view.focused.peek() !== "") return [view.focused.peek()];
-  const shown = shownSections.peek().filter(({ scope }) => !view.closedSections.peek().includes(scope || "/")).flatMap((section) => section.keys.map(({ key }) => key));
+  const shown = shownSections
+    .peek()
+    .filter(({ scope }) => !view.closedSections.peek().includes(scope || "/"))
+    .flatMap((section) => section.keys.map(({ key }) => key));
   const all = view.keyFilter.peek() === "" ? [...heroes.peek(), ...shown] : shown;
   return [...new Set(all.slice(0, Math.max(2, Math.min(12, Math.round((innerWidth * innerHeight) / CHART)))))];
 }
@@ -100,19 +121,26 @@ export function startCharts(): () => void {
       known = now;
       const given = table.answer.peek()?.drawn;
       if (runs.length === 0) keys.value = keys.peek() ?? null;
-      else if (keys.peek() === null && given?.runs.join(" ") === runs.join(" ")) keys.value = given.keys; // they came with the table
+      else if (keys.peek() === null && given?.runs.join(" ") === runs.join(" "))
+        keys.value = given.keys; // they came with the table
       else void askKeys(runs);
       for (const stop of watched) stop();
       watched = runs.map((run) => watch(`run:${run}`));
     }),
     effect(() => {
       if (keys.value === null && entities.value.length > 0) return;
-      feed.choose({ entities: entities.value, x: axis.value, statistic: view.statistic.value, ghosts: view.ghosts.value });
+      feed.choose({
+        entities: entities.value,
+        x: axis.value,
+        statistic: view.statistic.value,
+        ghosts: view.ghosts.value,
+      });
       if (feed.took.peek().charts === 0) feed.expect(firstSeen());
     }),
     effect(() => {
       const runs = runsDrawn.value;
-      if (!view.marksShown.value || runs.length === 0 || runs.length > FEW || keys.value === null) marks.value = new Map();
+      if (!view.marksShown.value || runs.length === 0 || runs.length > FEW || keys.value === null)
+        marks.value = new Map();
       else void askMarks(runs, axis.value).catch(() => undefined);
     }),
     effect(() => {

@@ -17,7 +17,21 @@ export const known = signal<ColumnsAnswer | null>(null);
 /** The metric that shows how training goes: the small curve, and the first number. */
 export const heroKey = signal("");
 
-const FIXED = ["status", "progress", "created", "updated", "duration", "seed", "host", "tags", "notes", "attempts", "alerts", "group", "job_type"];
+const FIXED = [
+  "status",
+  "progress",
+  "created",
+  "updated",
+  "duration",
+  "seed",
+  "host",
+  "tags",
+  "notes",
+  "attempts",
+  "alerts",
+  "group",
+  "job_type",
+];
 
 const AGAIN = 500; // ms, while the server still reads what the runs hold; longer and longer
 const SELDOM = 10_000;
@@ -26,7 +40,8 @@ export async function learnColumns(after = AGAIN): Promise<void> {
   const answer = await source.columns();
   known.value = answer;
   heroKey.value = telling(answer.metrics) ?? "";
-  if (answer.pending > 0) setTimeout(() => void learnColumns(Math.min(SELDOM, after * 1.5)).catch(() => undefined), after);
+  if (answer.pending > 0)
+    setTimeout(() => void learnColumns(Math.min(SELDOM, after * 1.5)).catch(() => undefined), after);
 }
 
 /** Columns of the table, in order: those of the address, or a good choice. */
@@ -35,7 +50,9 @@ export function chosen(): string[] {
   if (said !== "") return said.split("~");
   const most = (known.value?.config ?? []).reduce((n, column) => Math.max(n, column.runs), 0);
   const config = (known.value?.config ?? [])
-    .filter((column) => column.varies && column.distinct > 1 && column.runs >= most * 0.4 && !/seed$/.test(column.column))
+    .filter(
+      (column) => column.varies && column.distinct > 1 && column.runs >= most * 0.4 && !/seed$/.test(column.column),
+    )
     .sort((a, b) => b.runs - a.runs || a.column.length - b.column.length);
   const metric = heroKey.value === "" ? [] : ["spark", `last:${heroKey.value}`];
   return ["status", ...metric, ...config.slice(0, 1).map((column) => column.column), "progress"];
@@ -61,17 +78,36 @@ export function sayColumns(columns: string[]): void {
   if (wanted.join("~") !== columnsWanted.peek().join("~")) columnsWanted.value = wanted;
 }
 
-const WIDTHS: Record<string, string> = { status: "80px", spark: "74px", progress: "56px", tags: "120px", notes: "160px", created: "128px", updated: "84px", duration: "84px", host: "96px" };
+const WIDTHS: Record<string, string> = {
+  status: "80px",
+  spark: "74px",
+  progress: "56px",
+  tags: "120px",
+  notes: "160px",
+  created: "128px",
+  updated: "84px",
+  duration: "84px",
+  host: "96px",
+};
 
 export function column(id: string): Column<Row> {
   const metric = /^(last|max|min):(.*)$/s.exec(id);
   const sorted = view.sort.value === id ? "ascending" : view.sort.value === `-${id}` ? "descending" : undefined;
-  const name = metric ? `${metric[1] === "last" ? "" : `${metric[1]} `}${metric[2]?.split("/").at(-1) ?? ""}` : id === "spark" ? heroKey.value : id === "progress" ? "done" : id.replace(/^config\./, "");
+  const name = metric
+    ? `${metric[1] === "last" ? "" : `${metric[1]} `}${metric[2]?.split("/").at(-1) ?? ""}`
+    : id === "spark"
+      ? heroKey.value
+      : id === "progress"
+        ? "done"
+        : id.replace(/^config\./, "");
   return {
     id,
     head: <span title={id}>{name}</span>,
     width: WIDTHS[id] ?? `${Math.max(metric ? 80 : 58, Math.min(80, 16 + 5.6 * name.length))}px`,
-    number: metric !== null || ["progress", "seed", "attempts", "alerts", "duration", "updated"].includes(id) || id.startsWith("config."),
+    number:
+      metric !== null ||
+      ["progress", "seed", "attempts", "alerts", "duration", "updated"].includes(id) ||
+      id.startsWith("config."),
     ...(id === "spark" ? {} : { sort: () => say({ sort: sorted === "descending" ? id : `-${id}` }) }),
     sorted,
     wide: !["status", "spark"].includes(id) && metric === null,
@@ -92,21 +128,32 @@ function runContent(id: string, cell: Cell | undefined, row: RunRow) {
   if (id === "created" || id === "ended") return clock(id === "created" ? row.created : row.ended);
   if (id === "updated") return ago(row.updated);
   if (id === "duration") return seconds((row.ended ?? Date.now() / 1000) - row.created);
-  if (id === "tags") return row.tags.map((tag) => <span class="tag" key={tag}>{tag}</span>);
+  if (id === "tags")
+    return row.tags.map((tag) => (
+      <span class="tag" key={tag}>
+        {tag}
+      </span>
+    ));
   if (id === "notes") return row.notes;
   if (id === "host") return row.host;
   if (id === "seed") return plain(row.seed);
   if (id === "attempts") return row.attempts;
   if (id === "alerts") return row.alerts > 0 ? <span class="tag warn">{row.alerts}</span> : "–";
   if (typeof cell === "number") return id.includes(":") ? value(cell) : plain(cell);
-  if (cell === "NaN" || cell === "Infinity" || cell === "-Infinity") return <span class="lost">{value(Number(cell))}</span>;
+  if (cell === "NaN" || cell === "Infinity" || cell === "-Infinity")
+    return <span class="lost">{value(Number(cell))}</span>;
   return plain(cell);
 }
 
 function GroupContent({ cell, metric }: { cell: Cell | GroupCell | undefined; metric: boolean }) {
   if (cell !== null && typeof cell === "object" && !Array.isArray(cell)) {
     const group = cell as GroupCell;
-    if (group.distinct !== undefined) return <span class="soft" title={(group.values ?? []).map(plain).join(", ")}>{group.distinct} values</span>;
+    if (group.distinct !== undefined)
+      return (
+        <span class="soft" title={(group.values ?? []).map(plain).join(", ")}>
+          {group.distinct} values
+        </span>
+      );
     const [centre, low, high] = [Number(group.centre), group.low, group.high];
     const half = typeof low === "number" && typeof high === "number" ? (high - low) / 2 : null;
     if (group.centre === null || group.centre === undefined) return <span class="soft">–</span>;
@@ -122,13 +169,17 @@ function GroupContent({ cell, metric }: { cell: Cell | GroupCell | undefined; me
 function Statuses({ counts }: { counts: { [status: string]: number } }) {
   return (
     <span class="statuses">
-      {["running", "finished", "killed", "crashed", "stale"].map((status) => (counts[status] ? <Status key={status} status={status} count={counts[status]} /> : null))}
+      {["running", "finished", "killed", "crashed", "stale"].map((status) =>
+        counts[status] ? <Status key={status} status={status} count={counts[status]} /> : null,
+      )}
     </span>
   );
 }
 
 function Spark({ row }: { row: GroupRow | RunRow }) {
-  const color = colorOf.value.get(rowId(row)) ?? (row.kind === "run" && row.member_of !== null ? (colorOf.value.get(row.member_of) ?? 0) : 0);
+  const color =
+    colorOf.value.get(rowId(row)) ??
+    (row.kind === "run" && row.member_of !== null ? (colorOf.value.get(row.member_of) ?? 0) : 0);
   const path = spark(row, heroKey.value);
   return (
     <svg class={`spark s${color}`} width={WIDTH} height={HEIGHT} viewBox={`0 0 ${WIDTH} ${HEIGHT}`} aria-hidden="true">
@@ -142,13 +193,28 @@ function Progress({ row }: { row: GroupRow | RunRow }) {
     const done = row.done ?? null;
     if (done === null) return <span class="soft">–</span>;
     const live = (row.status["running"] ?? 0) > 0;
-    return <span class={`prog ${live ? "on" : ""}`} role="img" aria-label={`${Math.round(done * 100)} % done`} title={`${Math.round(done * 100)} % of all its runs together`}><i style={{ width: `${done * 100}%` }} /></span>;
+    return (
+      <span
+        class={`prog ${live ? "on" : ""}`}
+        role="img"
+        aria-label={`${Math.round(done * 100)} % done`}
+        title={`${Math.round(done * 100)} % of all its runs together`}
+      >
+        <i style={{ width: `${done * 100}%` }} />
+      </span>
+    );
   }
-  const share = row.at !== null && row.total ? Math.max(0, Math.min(1, row.at / row.total)) : row.status === "finished" ? 1 : null;
+  const share =
+    row.at !== null && row.total ? Math.max(0, Math.min(1, row.at / row.total)) : row.status === "finished" ? 1 : null;
   if (share === null) return <span class="soft">{row.at === null ? "–" : plain(row.at)}</span>;
   const kind = row.status === "running" ? "on" : row.status === "crashed" ? "dead" : "";
   return (
-    <span class={`prog ${kind}`} role="img" aria-label={`${Math.round(share * 100)} % done`} title={`${plain(row.at)} of ${plain(row.total)} ${row.x}`}>
+    <span
+      class={`prog ${kind}`}
+      role="img"
+      aria-label={`${Math.round(share * 100)} % done`}
+      title={`${plain(row.at)} of ${plain(row.total)} ${row.x}`}
+    >
       <i style={{ width: `${share * 100}%` }} />
     </span>
   );

@@ -38,7 +38,8 @@ export function spark(row: Row, of: string): Signal<string> {
 export function forget(runs: readonly string[], rows: Iterable<Row>): void {
   const changed = new Set(runs);
   for (const row of rows) {
-    const hit = row.kind === "run" ? changed.has(row.run) : row.kind === "group" && row.runs.some((run) => changed.has(run));
+    const hit =
+      row.kind === "run" ? changed.has(row.run) : row.kind === "group" && row.runs.some((run) => changed.has(run));
     if (hit && paths.has(rowId(row))) waiting.set(rowId(row), row);
   }
   if (waiting.size > 0) timer ??= setTimeout(() => void ask(), 1000);
@@ -51,25 +52,35 @@ async function ask(): Promise<void> {
   waiting.clear();
   const of = key;
   if (of === "") return;
-  const runs = rows.flatMap((row) => (row.kind === "run" ? [row.run] : row.kind === "group" && row.runs.length === 1 ? [row.runs[0] as string] : []));
-  const alone = new Map(rows.flatMap((row): [string, string][] => (row.kind === "group" && row.runs.length === 1 ? [[row.runs[0] as string, row.id]] : [])));
-  const groups = rows.flatMap((row) => (row.kind === "group" && row.runs.length > 1 ? [{ name: row.id, runs: row.runs }] : []));
+  const runs = rows.flatMap((row) =>
+    row.kind === "run" ? [row.run] : row.kind === "group" && row.runs.length === 1 ? [row.runs[0] as string] : [],
+  );
+  const alone = new Map(
+    rows.flatMap((row): [string, string][] =>
+      row.kind === "group" && row.runs.length === 1 ? [[row.runs[0] as string, row.id]] : [],
+    ),
+  );
+  const groups = rows.flatMap((row) =>
+    row.kind === "group" && row.runs.length > 1 ? [{ name: row.id, runs: row.runs }] : [],
+  );
   const put = (id: string, payload: ArrayBuffer, x: ArrayPlace | undefined, y: ArrayPlace | undefined): void => {
     const path = paths.get(id);
     if (path && of === key && x && y) path.value = draw(doubles(payload, x), floats(payload, y));
   };
   await Promise.all([
-    runs.length > 0 && source.series({ runs, keys: [of], points: POINTS, fields: ["mean"] }, (frame) => {
-      for (const entry of frame.entries) {
-        if (entry.ghost !== undefined) continue;
-        put(entry.run, frame.payload, entry.arrays.x, entry.arrays.y ?? entry.arrays.mean);
-        const group = alone.get(entry.run);
-        if (group !== undefined) put(group, frame.payload, entry.arrays.x, entry.arrays.y ?? entry.arrays.mean);
-      }
-    }),
-    groups.length > 0 && source.curves({ groups, keys: [of], points: POINTS }, (frame) => {
-      for (const entry of frame.entries) put(entry.group, frame.payload, entry.arrays.x, entry.arrays.centre);
-    }),
+    runs.length > 0 &&
+      source.series({ runs, keys: [of], points: POINTS, fields: ["mean"] }, (frame) => {
+        for (const entry of frame.entries) {
+          if (entry.ghost !== undefined) continue;
+          put(entry.run, frame.payload, entry.arrays.x, entry.arrays.y ?? entry.arrays.mean);
+          const group = alone.get(entry.run);
+          if (group !== undefined) put(group, frame.payload, entry.arrays.x, entry.arrays.y ?? entry.arrays.mean);
+        }
+      }),
+    groups.length > 0 &&
+      source.curves({ groups, keys: [of], points: POINTS }, (frame) => {
+        for (const entry of frame.entries) put(entry.group, frame.payload, entry.arrays.x, entry.arrays.centre);
+      }),
   ]).catch(() => undefined); // a table without small curves is still a table; the charts say what is wrong
 }
 

@@ -51,13 +51,27 @@ const query = computed(() => ({
 const question = computed(() => JSON.stringify(query.value));
 
 /** What of the question decides which runs there are; order and cells do not. */
-const selects = computed(() => JSON.stringify([view.filter.value, view.search.value, view.grouping.value, view.archived.value]));
+const selects = computed(() =>
+  JSON.stringify([view.filter.value, view.search.value, view.grouping.value, view.archived.value]),
+);
 
 async function ask(offset: number, limit: number, signal: AbortSignal): Promise<TableAnswer> {
   const { filter, search, ...rest } = query.peek();
   const asked = selects.peek();
-  const first = table.answer.peek() === null ? { drawn: view.drawn.peek().map(({ id }) => id).filter((id) => id !== ""), draw_first: FIRST } : {};
-  const answer = await source.runs({ ...rest, ...first, offset, limit, ...(filter === "" ? {} : { filter }), ...(search === "" ? {} : { search }) }, signal);
+  const first =
+    table.answer.peek() === null
+      ? {
+          drawn: view.drawn
+            .peek()
+            .map(({ id }) => id)
+            .filter((id) => id !== ""),
+          draw_first: FIRST,
+        }
+      : {};
+  const answer = await source.runs(
+    { ...rest, ...first, offset, limit, ...(filter === "" ? {} : { filter }), ...(search === "" ? {} : { search }) },
+    signal,
+  );
   for (const row of answer.rows) known.set(rowId(row), row);
   if (!signal.aborted && asked === table.answer.peek()?.selects) follow(answer.rows);
   return { ...answer, runs: answer.total, total: answer.rows_total, selects: asked };
@@ -72,9 +86,11 @@ export function startTable(): () => void {
     effect(() => {
       const asked = table.answer.value?.selects ?? "";
       const rows = firstRows.value;
-      if (rows.length > 0 && (asked !== held.peek().selects || held.peek().rows.length === 0)) held.value = { selects: asked, rows };
+      if (rows.length > 0 && (asked !== held.peek().selects || held.peek().rows.length === 0))
+        held.value = { selects: asked, rows };
     }),
-    effect(() => { // a colour out of a link is that of its run from now on
+    effect(() => {
+      // a colour out of a link is that of its run from now on
       void table.changed.value;
       for (const { id, color } of view.drawn.value) if (known.has(id)) colors.keep(owner(id), color);
     }),
@@ -109,10 +125,12 @@ async function askPinned(ids: string[]): Promise<void> {
   const missing = ids.filter((id) => !known.has(id));
   if (missing.length > 0) {
     const filter = missing.map((id) => `id == '${id.replace(/[^\w~.-]/g, "")}'`).join(" or ");
-    await source.runs({ filter, columns: columnsWanted.peek(), limit: 50, sections: false, group_by: null, archived: true }).then(
-      (answer) => answer.rows.forEach((row) => known.set(rowId(row), row)),
-      () => undefined,
-    );
+    await source
+      .runs({ filter, columns: columnsWanted.peek(), limit: 50, sections: false, group_by: null, archived: true })
+      .then(
+        (answer) => answer.rows.forEach((row) => known.set(rowId(row), row)),
+        () => undefined,
+      );
   }
   pinned.value = ids.map((id) => known.get(id)).filter((row): row is Row => row !== undefined);
 }
@@ -161,7 +179,8 @@ const firstRows = computed(() => {
   const rows: Row[] = [];
   for (const row of table.known()) {
     if (row.kind === "section" && rows.length > 0) break;
-    if (row.kind === "section" || (row.kind === "run" && row.member_of !== null && view.grouping.value !== "none")) continue;
+    if (row.kind === "section" || (row.kind === "run" && row.member_of !== null && view.grouping.value !== "none"))
+      continue;
     rows.push(row);
     if (rows.length === FIRST) break;
   }
@@ -179,7 +198,11 @@ export const colorOf = computed(() => new Map(drawn.value.map(({ id, color }) =>
 
 export function toggleDrawn(id: string): void {
   const now = drawn.peek();
-  view.sayDrawn(now.some((one) => one.id === id) ? now.filter((one) => one.id !== id) : [...now, { id, color: colors.given(owner(id), now) }]);
+  view.sayDrawn(
+    now.some((one) => one.id === id)
+      ? now.filter((one) => one.id !== id)
+      : [...now, { id, color: colors.given(owner(id), now) }],
+  );
 }
 
 /** Draws a run beside what is drawn: its group, where the table has one. */
@@ -190,7 +213,10 @@ export function show(run: string): void {
 }
 
 function entity(row: GroupRow | RunRow, color: number, same: number): Entity {
-  const runs = row.kind === "run" ? [{ run: row.run, name: runName(row) }] : row.runs.map((run) => ({ run, name: memberName(run) }));
+  const runs =
+    row.kind === "run"
+      ? [{ run: row.run, name: runName(row) }]
+      : row.runs.map((run) => ({ run, name: memberName(run) }));
   return { id: rowId(row), name: row.kind === "run" ? runName(row) : row.name, color, runs, dash: dashOf(color, same) };
 }
 
@@ -199,7 +225,10 @@ function apart(all: Entity[]): Entity[] {
   const again = (names: string[]): Set<string> => new Set(names.filter((name, i) => names.indexOf(name) !== i));
   let twice = again(all.map((one) => one.name));
   if (twice.size === 0) return all;
-  const where = (one: Entity): string => { const row = known.get(one.id); return row === undefined || row.kind === "section" ? "" : row.kind === "run" ? row.project : row.section; };
+  const where = (one: Entity): string => {
+    const row = known.get(one.id);
+    return row === undefined || row.kind === "section" ? "" : row.kind === "run" ? row.project : row.section;
+  };
   const placed = all.map((one) => (twice.has(one.name) ? { ...one, name: `${where(one)}/${one.name}` } : one));
   twice = again(placed.map((one) => one.name));
   return placed.map((one) => (twice.has(one.name) ? { ...one, name: `${one.name} ${one.id}` } : one));
@@ -231,10 +260,16 @@ effect(() => {
   const missing = view.drawn.value.filter(({ id }) => id !== "" && !known.has(id) && !looked.has(id));
   if (missing.length === 0 || table.answer.value === null) return;
   for (const { id } of missing) looked.add(id);
-  void source.runs({ group_by: groups(view.grouping.peek()), limit: 1000, columns: [] }).then(async (answer) => {
-    for (const row of answer.rows) if (!known.has(rowId(row))) known.set(rowId(row), row);
-    await askPinned(missing.map(({ id }) => id));
-    pinned.value = view.pinnedRuns.peek().map((id) => known.get(id)).filter((row): row is Row => row !== undefined);
-    table.changed.value += 1;
-  }, () => undefined);
+  void source.runs({ group_by: groups(view.grouping.peek()), limit: 1000, columns: [] }).then(
+    async (answer) => {
+      for (const row of answer.rows) if (!known.has(rowId(row))) known.set(rowId(row), row);
+      await askPinned(missing.map(({ id }) => id));
+      pinned.value = view.pinnedRuns
+        .peek()
+        .map((id) => known.get(id))
+        .filter((row): row is Row => row !== undefined);
+      table.changed.value += 1;
+    },
+    () => undefined,
+  );
 });

@@ -5,7 +5,12 @@ import { joined, list, say, word } from "../../state/address.ts";
 import type { View } from "../../charts/hub.ts";
 
 export type Statistic = "iqm" | "mean" | "median" | "each";
-export const STATISTICS: Record<Statistic, string> = { iqm: "IQM, 95 %", mean: "mean, 95 %", median: "median, 95 %", each: "each run" };
+export const STATISTICS: Record<Statistic, string> = {
+  iqm: "IQM, 95 %",
+  mean: "mean, 95 %",
+  median: "median, 95 %",
+  each: "each run",
+};
 
 export const filter = word("f");
 export const search = word("q");
@@ -50,7 +55,9 @@ export const zoom = computed<View | null>(() => {
 });
 
 export function sayZoom(view: View | null): void {
-  const digits = view ? Math.max(3, Math.ceil(Math.log10(Math.max(Math.abs(view.x0), Math.abs(view.x1), 1) / (view.x1 - view.x0))) + 4) : 0;
+  const digits = view
+    ? Math.max(3, Math.ceil(Math.log10(Math.max(Math.abs(view.x0), Math.abs(view.x1), 1) / (view.x1 - view.x0))) + 4)
+    : 0;
   const text = (v: number): string => Number(v.toPrecision(Math.min(17, digits + 3))).toString();
   say({ z: view ? `${text(view.x0)}_${text(view.x1)}` : "" });
 }
@@ -76,4 +83,25 @@ export function toggled(items: readonly string[], item: string): string {
 }
 
 /** The words that a board keeps; where one stands (an open drawer, the search) is not part of it. */
-export const BOARD_WORDS = ["f", "g", "sort", "cols", "show", "top", "x", "as", "s", "xlog", "ylog", "all", "draw", "ghosts", "marks", "k", "pin", "shut", "full", "z"];
+export const BOARD_WORDS = [
+  "f",
+  "g",
+  "sort",
+  "cols",
+  "show",
+  "top",
+  "x",
+  "as",
+  "s",
+  "xlog",
+  "ylog",
+  "all",
+  "draw",
+  "ghosts",
+  "marks",
+  "k",
+  "pin",
+  "shut",
+  "full",
+  "z",
+];

@@ -19,10 +19,20 @@ export function Novelty({ run }: { run: string }) {
   const lines = useMemo<Line[]>(() => {
     const points = found?.points.filter((point) => typeof point.x === "number") ?? [];
     const x = Float64Array.from(points, (point) => Number(point.x));
-    const line = (id: string, color: number, y: (point: (typeof points)[number]) => number): Line => ({ id, name: id, color, x, y: Float32Array.from(points, y), envelope: false });
+    const line = (id: string, color: number, y: (point: (typeof points)[number]) => number): Line => ({
+      id,
+      name: id,
+      color,
+      x,
+      y: Float32Array.from(points, y),
+      envelope: false,
+    });
     return [line("new", 1, (point) => point.new), line("repeated", 2, (point) => point.repeated)];
   }, [found]);
-  const span = lines[0] && lines[0].x.length > 0 ? { x0: lines[0].x[0] as number, x1: lines[0].x[lines[0].x.length - 1] as number } : null;
+  const span =
+    lines[0] && lines[0].x.length > 0
+      ? { x0: lines[0].x[0] as number, x1: lines[0].x[lines[0].x.length - 1] as number }
+      : null;
   const total = found?.points.reduce((sum, point) => sum + point.rows, 0) ?? 0;
   const fresh = found?.points.reduce((sum, point) => sum + point.new, 0) ?? 0;
   return (
@@ -30,23 +40,63 @@ export function Novelty({ run }: { run: string }) {
       <div class="cols one">
         <Answered of={novelty} what="novelty">
           {(said) =>
-            said.points.length === 0 ? <Empty title="Nothing is known of new and repeated samples" /> : (
+            said.points.length === 0 ? (
+              <Empty title="Nothing is known of new and repeated samples" />
+            ) : (
               <section class="card">
                 <header>
-                  <h2>{total > 0 ? `${percent(fresh / total)} of ${count(total)} samples were new` : "New and repeated samples"}</h2>
+                  <h2>
+                    {total > 0
+                      ? `${percent(fresh / total)} of ${count(total)} samples were new`
+                      : "New and repeated samples"}
+                  </h2>
                   <span class="soft">the others had been seen before in this run</span>
                 </header>
-                <div class="in tall"><Chart bare hub={hub} title="samples" soft="a stretch of training each" lines={lines} span={span} robust={false} xKind={kindOf(said.x)} xName={said.x} /></div>
+                <div class="in tall">
+                  <Chart
+                    bare
+                    hub={hub}
+                    title="samples"
+                    soft="a stretch of training each"
+                    lines={lines}
+                    span={span}
+                    robust={false}
+                    xKind={kindOf(said.x)}
+                    xName={said.x}
+                  />
+                </div>
               </section>
             )
           }
         </Answered>
         {unused.value && unused.value.reasons.length > 0 && (
           <section class="card">
-            <header><h2>What was not trained on</h2><span class="soft">of {count(unused.value.groups)} groups</span></header>
+            <header>
+              <h2>What was not trained on</h2>
+              <span class="soft">of {count(unused.value.groups)} groups</span>
+            </header>
             <div class="in">
-              <div class="stack">{unused.value.reasons.map((reason, i) => <i key={reason.reason} class={`s${i + 1}`} style={{ width: `${(reason.groups / Math.max(1, unused.value?.groups ?? 1)) * 100}%` }} />)}</div>
-              <p class="legend">{unused.value.reasons.map((reason, i) => <button key={reason.reason} class="link" type="button" onClick={() => say({ tab: "", row: reason.ids[0] ?? "" })}><i class={`dot s${i + 1}`} /> {reason.reason} <b>{count(reason.groups)}</b></button>)}</p>
+              <div class="stack">
+                {unused.value.reasons.map((reason, i) => (
+                  <i
+                    key={reason.reason}
+                    class={`s${i + 1}`}
+                    style={{ width: `${(reason.groups / Math.max(1, unused.value?.groups ?? 1)) * 100}%` }}
+                  />
+                ))}
+              </div>
+              <p class="legend">
+                {unused.value.reasons.map((reason, i) => (
+                  <button
+                    key={reason.reason}
+                    class="link"
+                    type="button"
+                    onClick={() => say({ tab: "", row: reason.ids[0] ?? "" })}
+                  >
+                    <i class={`dot s${i + 1}`} /> {reason.reason} <b>{count(reason.groups)}</b>
+                  </button>
+                ))}
+              </p>
             </div>
           </section>
         )}

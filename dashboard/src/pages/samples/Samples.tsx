@@ -1,4 +1,4 @@
-/** What does it learn from? All samples of a run, searched on the server; one of them whole, with its group and history. */
+/** What does it learn from? All samples of a run, searched on the server; one of them with its group and history. */
 
 import { signal, useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
@@ -39,13 +39,28 @@ export function Samples() {
         <span class="grow" />
         {has ? (
           <span class="seg" role="group" aria-label="What to look at">
-            {[["", "Samples"], ["new", "Novelty"]].map(([id = "", name]) => <button key={id} type="button" aria-pressed={tab.value === id} onClick={() => say({ tab: id })}>{name}</button>)}
+            {[
+              ["", "Samples"],
+              ["new", "Novelty"],
+            ].map(([id = "", name]) => (
+              <button key={id} type="button" aria-pressed={tab.value === id} onClick={() => say({ tab: id })}>
+                {name}
+              </button>
+            ))}
           </span>
         ) : null}
         <CopyLink />
       </Context>
-      {detail.error && <div class="pad"><Failure error={detail.error} again={detail.again} /></div>}
-      {none && <main id="main"><Empty title="No runs yet" code="rollbook demo" /></main>}
+      {detail.error && (
+        <div class="pad">
+          <Failure error={detail.error} again={detail.again} />
+        </div>
+      )}
+      {none && (
+        <main id="main">
+          <Empty title="No runs yet" code="rollbook demo" />
+        </main>
+      )}
       {run !== null && detail.value && (
         <main id="main" class={has && tab.value === "" ? "split" : ""}>
           {!has ? (
@@ -77,24 +92,42 @@ function Chosen({ run }: { run: string }) {
 }
 
 const HIDDEN = ["sample_id", "time", "writer", "lane", "seq", "index", "attempt", "at", "first_seen", "hash"];
-const LIKED = ["train_iter", "env_step", "prompt", "completion", "text", "item", "reward", "return", "advantage", "is_new"];
+const LIKED = [
+  "train_iter",
+  "env_step",
+  "prompt",
+  "completion",
+  "text",
+  "item",
+  "reward",
+  "return",
+  "advantage",
+  "is_new",
+];
 
 /** A good first choice of columns: when, what, how good. */
 function usual(columns: readonly ColumnInfo[]): string[] {
   const names = columns.map(({ name }) => name).filter((name) => !HIDDEN.includes(name));
   const liked = LIKED.filter((name) => names.includes(name) && !(name === "item" && names.includes("completion")));
-  return [...liked, ...names.filter((name) => !liked.includes(name) && !(name === "item" && names.includes("completion")))].slice(0, 6);
+  return [
+    ...liked,
+    ...names.filter((name) => !liked.includes(name) && !(name === "item" && names.includes("completion"))),
+  ].slice(0, 6);
 }
 
 function List({ run }: { run: string }) {
   const active = useSignal(-1);
-  const rows = useMemo(() => new Windows<SampleCells, Answer>(async () => Promise.reject(new Error("not asked yet"))), []);
+  const rows = useMemo(
+    () => new Windows<SampleCells, Answer>(async () => Promise.reject(new Error("not asked yet"))),
+    [],
+  );
   const see = useMemo(() => (first: number, last: number) => rows.see(first, last), [rows]);
   const news = useNews(run, ["samples"], 5000);
   const query = {
     ...(search.value === "" ? {} : { search: search.value }),
     ...(where.value === "" ? {} : { where: where.value }),
-    sort: order.value === "" ? [] : [{ column: order.value.replace(/^-/, ""), descending: order.value.startsWith("-") }],
+    sort:
+      order.value === "" ? [] : [{ column: order.value.replace(/^-/, ""), descending: order.value.startsWith("-") }],
   };
   const question = JSON.stringify(query);
   useEffect(() => {
@@ -117,39 +150,106 @@ function List({ run }: { run: string }) {
     { keys: ["k"], what: "previous sample", act: () => move(-1) },
   ]);
   const names = shown.value.length > 0 ? shown.value : usual(answer?.columns ?? []);
-  const columns = useMemo<Column<SampleCells>[]>(() => names.map((name, place) => {
-    const type = answer?.columns.find((column) => column.name === name)?.type ?? "text";
-    const sorted = order.value === name ? "ascending" : order.value === `-${name}` ? "descending" : undefined;
-    return { id: name, head: name, width: width(name, type), wide: place > 3, number: type === "number" || type === "integer", sorted, sort: () => say({ sort: sorted === "descending" ? name : `-${name}` }), cell: ({ cells }) => cellText(cells[name]) };
-  }), [names.join("~"), order.value, answer?.columns.length]);
+  const columns = useMemo<Column<SampleCells>[]>(
+    () =>
+      names.map((name, place) => {
+        const type = answer?.columns.find((column) => column.name === name)?.type ?? "text";
+        const sorted = order.value === name ? "ascending" : order.value === `-${name}` ? "descending" : undefined;
+        return {
+          id: name,
+          head: name,
+          width: width(name, type),
+          wide: place > 3,
+          number: type === "number" || type === "integer",
+          sorted,
+          sort: () => say({ sort: sorted === "descending" ? name : `-${name}` }),
+          cell: ({ cells }) => cellText(cells[name]),
+        };
+      }),
+    [names.join("~"), order.value, answer?.columns.length],
+  );
   return (
     <section class="pane" aria-label="Samples">
       <div class="bar">
-        <Field grow value={search.value} label="Search in texts" placeholder="words in prompts and completions" onSay={(q) => say({ q })} wait={350} />
+        <Field
+          grow
+          value={search.value}
+          label="Search in texts"
+          placeholder="words in prompts and completions"
+          onSay={(q) => say({ q })}
+          wait={350}
+        />
         <Menu label="Columns" plain class="btn">
           {() => (
             <div class="choices" tabIndex={0} aria-label="Columns">
-              {answer?.columns.map(({ name, type }) => <Choice key={name} chosen={names.includes(name)} soft={type} onChoose={() => say({ cols: joined(names.includes(name) ? names.filter((n) => n !== name) : [...names, name]) })}>{name}</Choice>)}
+              {answer?.columns.map(({ name, type }) => (
+                <Choice
+                  key={name}
+                  chosen={names.includes(name)}
+                  soft={type}
+                  onChoose={() =>
+                    say({ cols: joined(names.includes(name) ? names.filter((n) => n !== name) : [...names, name]) })
+                  }
+                >
+                  {name}
+                </Choice>
+              ))}
             </div>
           )}
         </Menu>
       </div>
       <div class="bar">
-        <Field grow mono value={where.value} label="Condition" placeholder="reward < 0.5 and train_iter > 20" bad={rows.error.value?.code === "bad_input"} onSay={(text) => say({ where: text })} wait={500} />
+        <Field
+          grow
+          mono
+          value={where.value}
+          label="Condition"
+          placeholder="reward < 0.5 and train_iter > 20"
+          bad={rows.error.value?.code === "bad_input"}
+          onSay={(text) => say({ where: text })}
+          wait={500}
+        />
       </div>
-      {rows.error.value && <div class="pad"><Failure error={rows.error.value} again={() => void rows.again()} /></div>}
+      {rows.error.value && (
+        <div class="pad">
+          <Failure error={rows.error.value} again={() => void rows.again()} />
+        </div>
+      )}
       {!answer && !rows.error.value ? (
         <Waiting what="samples" />
       ) : answer && answer.total === 0 ? (
-        <Empty title={`None of ${count(answer.all)} samples fit`}><button class="btn" type="button" onClick={() => say({ q: "", where: "" })}>Show all</button></Empty>
+        <Empty title={`None of ${count(answer.all)} samples fit`}>
+          <button class="btn" type="button" onClick={() => say({ q: "", where: "" })}>
+            Show all
+          </button>
+        </Empty>
       ) : (
-        <Grid label="Table of samples" columns={columns} total={rows.total.value} row={(i) => rows.row(i)} onSeen={see} active={active.value} rowClass={({ id }) => (id === (row.value === "" ? first.value : row.value) ? "chosen" : "")} onOpen={({ id }, i) => { active.value = i; open(id); }} class="completions" />
+        <Grid
+          label="Table of samples"
+          columns={columns}
+          total={rows.total.value}
+          row={(i) => rows.row(i)}
+          onSeen={see}
+          active={active.value}
+          rowClass={({ id }) => (id === (row.value === "" ? first.value : row.value) ? "chosen" : "")}
+          onOpen={({ id }, i) => {
+            active.value = i;
+            open(id);
+          }}
+          class="completions"
+        />
       )}
       <div class="foot">
-        {answer && <span><b>{count(answer.total)}</b> of {count(answer.all)} samples</span>}
+        {answer && (
+          <span>
+            <b>{count(answer.total)}</b> of {count(answer.all)} samples
+          </span>
+        )}
         {answer && <span>answered in {seconds(answer.took_ms / 1000)}</span>}
         <span class="grow" />
-        <span class="hide-s"><kbd>j</kbd> <kbd>k</kbd> move</span>
+        <span class="hide-s">
+          <kbd>j</kbd> <kbd>k</kbd> move
+        </span>
       </div>
     </section>
   );

@@ -21,23 +21,41 @@ export function TokenView({ tokens }: { tokens: Tokens }) {
   const signed = finite.some((v) => v < 0) && finite.some((v) => v > 0);
   const middle = signed ? 0 : finite.reduce((sum, v) => sum + v, 0) / (finite.length || 1);
   const most = finite.reduce((m, v) => Math.max(m, Math.abs(v - middle)), 0);
+  const numberAt = (name: string): string => value(Number(tokens.columns[name]?.[at ?? -1] ?? Number.NaN));
   return (
     <section class="card">
       <header>
         <h2>Token by token</h2>
         <span class="soft">{tokens.text.length} tokens</span>
         <span class="grow" />
-        <span class="seg" role="group" aria-label="Coloured by">{names.map((name) => <button key={name} type="button" aria-pressed={name === by} onClick={() => setBy(name)}>{name}</button>)}</span>
+        <span class="seg" role="group" aria-label="Coloured by">
+          {names.map((name) => (
+            <button key={name} type="button" aria-pressed={name === by} onClick={() => setBy(name)}>
+              {name}
+            </button>
+          ))}
+        </span>
       </header>
       <div class="in">
         <p class="toks mono">
           {tokens.text.slice(0, 4000).map((text, i) => (
-            <span key={i} class={`tok${at === i ? " on" : ""}`} style={{ background: Number.isFinite(values[i]) ? heat((values[i] as number) - middle, most) : "transparent" }} onPointerEnter={() => setAt(i)}>
+            <span
+              key={i}
+              class={`tok${at === i ? " on" : ""}`}
+              style={{
+                background: Number.isFinite(values[i]) ? heat((values[i] as number) - middle, most) : "transparent",
+              }}
+              onPointerEnter={() => setAt(i)}
+            >
               {text.replace(/\n/g, "⏎\n")}
             </span>
           ))}
         </p>
-        <p class="soft">{at === null ? "hover a token for its numbers" : `token ${at}: ${names.map((name) => `${name} ${value(Number(tokens.columns[name]?.[at] ?? Number.NaN))}`).join("  ")}`}</p>
+        <p class="soft">
+          {at === null
+            ? "hover a token for its numbers"
+            : `token ${at}: ${names.map((name) => `${name} ${numberAt(name)}`).join("  ")}`}
+        </p>
       </div>
     </section>
   );

@@ -5,7 +5,14 @@ import { plain, value } from "../../data/numbers.ts";
 
 export function cellText(cell: Cell | undefined): string {
   if (typeof cell === "number") return Number.isInteger(cell) ? plain(cell) : value(cell);
-  if (cell !== null && typeof cell === "object" && !Array.isArray(cell) && typeof cell["text"] === "string" && typeof cell["length"] === "number") return `${cell["text"]}…`;
+  if (
+    cell !== null &&
+    typeof cell === "object" &&
+    !Array.isArray(cell) &&
+    typeof cell["text"] === "string" &&
+    typeof cell["length"] === "number"
+  )
+    return `${cell["text"]}…`;
   return plain(cell);
 }
 

@@ -33,7 +33,20 @@ export function Sql() {
   const answered = (text: string): void => {
     if (run === null) return;
     busy.value = true;
-    source.sql({ runs: [run], query: text, limit: 500 }).then((said) => { answer.value = said; error.value = null; }, (why: unknown) => { error.value = refusal(why); }).finally(() => { busy.value = false; });
+    source
+      .sql({ runs: [run], query: text, limit: 500 })
+      .then(
+        (said) => {
+          answer.value = said;
+          error.value = null;
+        },
+        (why: unknown) => {
+          error.value = refusal(why);
+        },
+      )
+      .finally(() => {
+        busy.value = false;
+      });
   };
   useEffect(() => answered(query.peek()), [run]);
   const found = answer.value;
@@ -48,17 +61,62 @@ export function Sql() {
       <main id="main" class="page scroll" tabIndex={0} aria-label="SQL">
         <div class="cols one">
           <form class="card" onSubmit={ask}>
-            <header><h2>Query</h2><span class="soft">{tables.map(([name, n]) => `${name} ${count(n)}`).join(" · ")}</span><span class="grow" /><button class="btn main" type="submit" disabled={busy.value}>Ask</button></header>
-            <textarea class="query mono" name="query" rows={5} aria-label="Query" spellcheck={false} defaultValue={query.value} onKeyDown={(event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) event.currentTarget.form?.requestSubmit(); }} />
+            <header>
+              <h2>Query</h2>
+              <span class="soft">{tables.map(([name, n]) => `${name} ${count(n)}`).join(" · ")}</span>
+              <span class="grow" />
+              <button class="btn main" type="submit" disabled={busy.value}>
+                Ask
+              </button>
+            </header>
+            <textarea
+              class="query mono"
+              name="query"
+              rows={5}
+              aria-label="Query"
+              spellcheck={false}
+              defaultValue={query.value}
+              onKeyDown={(event) => {
+                if (event.key === "Enter" && (event.ctrlKey || event.metaKey))
+                  event.currentTarget.form?.requestSubmit();
+              }}
+            />
           </form>
           {error.value && <Failure error={error.value} />}
           {found ? (
             <section class="card">
-              <header><h2>{count(found.rows.length)} rows{found.more ? " and more" : ""}</h2><span class="soft">in {seconds(found.took_ms / 1000)}</span></header>
-              <MiniTable label="Answer" columns={found.columns.map(({ name, type }, i) => ({ id: String(i), head: name, number: /int|float|double|number|decimal/i.test(type) }))} rows={found.rows} cell={(row, i) => { const cell = row[Number(i)]; if (found.columns[Number(i)]?.type === "time" && typeof cell === "number") return <span class="mono">{moment(cell)}</span>; return typeof cell === "number" && !Number.isInteger(cell) ? value(cell, 5) : plain(cell); }} />
+              <header>
+                <h2>
+                  {count(found.rows.length)} rows{found.more ? " and more" : ""}
+                </h2>
+                <span class="soft">in {seconds(found.took_ms / 1000)}</span>
+              </header>
+              <MiniTable
+                label="Answer"
+                columns={found.columns.map(({ name, type }, i) => ({
+                  id: String(i),
+                  head: name,
+                  number: /int|float|double|number|decimal/i.test(type),
+                }))}
+                rows={found.rows}
+                cell={(row, i) => {
+                  const cell = row[Number(i)];
+                  if (found.columns[Number(i)]?.type === "time" && typeof cell === "number")
+                    return <span class="mono">{moment(cell)}</span>;
+                  return typeof cell === "number" && !Number.isInteger(cell) ? value(cell, 5) : plain(cell);
+                }}
+              />
             </section>
           ) : (
-            !error.value && !busy.value && <Empty title="Ask the tables of this run" code={'select env_step, "train/return" from metrics where "train/return" is not null'}><p>Ctrl Enter asks. The query can only read.</p></Empty>
+            !error.value &&
+            !busy.value && (
+              <Empty
+                title="Ask the tables of this run"
+                code={'select env_step, "train/return" from metrics where "train/return" is not null'}
+              >
+                <p>Ctrl Enter asks. The query can only read.</p>
+              </Empty>
+            )
           )}
         </div>
       </main>

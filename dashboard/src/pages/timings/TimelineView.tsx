@@ -26,12 +26,22 @@ export function TimelineView({ run }: { run: string }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [since, until] = range.value.split("_").map(Number);
   const pixels = Math.max(300, Math.min(4000, (root.current?.clientWidth ?? 1200) - LEFT));
-  const answer = useAnswer(`${run} ${range.value}`, (signal) => source.timeline(run, since && Number.isFinite(since) ? since : null, until && Number.isFinite(until) ? until : null, pixels, signal));
+  const answer = useAnswer(`${run} ${range.value}`, (signal) =>
+    source.timeline(
+      run,
+      since && Number.isFinite(since) ? since : null,
+      until && Number.isFinite(until) ? until : null,
+      pixels,
+      signal,
+    ),
+  );
   const window = useSignal<{ since: number; until: number } | null>(null);
   const under = useSignal<Span | null>(null);
   const rest = useRef<ReturnType<typeof setTimeout>>(undefined);
   const found = answer.value;
-  useEffect(() => { if (found && !answer.old) window.value = { since: found.since, until: found.until }; }, [found, answer.old]);
+  useEffect(() => {
+    if (found && !answer.old) window.value = { since: found.since, until: found.until };
+  }, [found, answer.old]);
   const look = palette(ground.value);
   const shown = window.value ?? (found && { since: found.since, until: found.until });
   const rows = lanes(found?.spans ?? []);
@@ -47,14 +57,23 @@ export function TimelineView({ run }: { run: string }) {
     const start = Math.max(found.first, Math.min(next.since, found.last - width));
     window.value = { since: start, until: start + width };
     clearTimeout(rest.current);
-    rest.current = setTimeout(() => say({ at: width >= found.last - found.first ? "" : `${start.toFixed(6)}_${(start + width).toFixed(6)}` }), REST);
+    rest.current = setTimeout(
+      () => say({ at: width >= found.last - found.first ? "" : `${start.toFixed(6)}_${(start + width).toFixed(6)}` }),
+      REST,
+    );
   };
   const zoom = (factor: number, share: number): void => {
     if (!shown) return;
     const at = shown.since + (shown.until - shown.since) * share;
     go({ since: at - (at - shown.since) * factor, until: at + (shown.until - at) * factor });
   };
-  const pan = (share: number): void => { if (shown) go({ since: shown.since + share * (shown.until - shown.since), until: shown.until + share * (shown.until - shown.since) }); };
+  const pan = (share: number): void => {
+    if (shown)
+      go({
+        since: shown.since + share * (shown.until - shown.since),
+        until: shown.until + share * (shown.until - shown.since),
+      });
+  };
   useHands(() => [
     { keys: ["w"], what: "timeline: closer", act: () => zoom(0.6, 0.5) },
     { keys: ["s"], what: "timeline: further", act: () => zoom(1 / 0.6, 0.5) },
@@ -93,16 +112,54 @@ export function TimelineView({ run }: { run: string }) {
     <section class="card c12">
       <header>
         <h2>Timeline</h2>
-        <span class="soft">{shown && `${clock(shown.since)} – ${clock(shown.until)}, ${seconds(shown.until - shown.since)}`}</span>
+        <span class="soft">
+          {shown && `${clock(shown.since)} – ${clock(shown.until)}, ${seconds(shown.until - shown.since)}`}
+        </span>
         <span class="grow" />
-        <span class="soft">{now ? `${found?.names[now.name] ?? ""} ${seconds(now.end - now.start)}${now.merged > 1 ? `, ${now.merged} spans` : ""}` : ""}</span>
-        <span class="soft hide-s"><kbd>w</kbd> <kbd>s</kbd> zoom <kbd>a</kbd> <kbd>d</kbd> move</span>
-        <button class="btn" type="button" onClick={() => { window.value = null; say({ at: "" }); }}>Whole run</button>
+        <span class="soft">
+          {now
+            ? `${found?.names[now.name] ?? ""} ${seconds(now.end - now.start)}` +
+              (now.merged > 1 ? `, ${now.merged} spans` : "")
+            : ""}
+        </span>
+        <span class="soft hide-s">
+          <kbd>w</kbd> <kbd>s</kbd> zoom <kbd>a</kbd> <kbd>d</kbd> move
+        </span>
+        <button
+          class="btn"
+          type="button"
+          onClick={() => {
+            window.value = null;
+            say({ at: "" });
+          }}
+        >
+          Whole run
+        </button>
       </header>
-      {answer.error && <div class="pad"><Failure error={answer.error} again={answer.again} /></div>}
-      <div ref={root} class="plotarea timeline" role="img" tabIndex={0} aria-label={`Timeline of ${found?.spans.length ?? 0} spans`} style={{ height: `${height}px` }}
-        onPointerDown={(event) => { (event.currentTarget as HTMLElement).setPointerCapture(event.pointerId); if (shown) drag.current = { x: event.clientX, from: shown }; }}
-        onPointerMove={move} onPointerUp={() => { drag.current = null; }} onPointerLeave={() => { under.value = null; }}>
+      {answer.error && (
+        <div class="pad">
+          <Failure error={answer.error} again={answer.again} />
+        </div>
+      )}
+      <div
+        ref={root}
+        class="plotarea timeline"
+        role="img"
+        tabIndex={0}
+        aria-label={`Timeline of ${found?.spans.length ?? 0} spans`}
+        style={{ height: `${height}px` }}
+        onPointerDown={(event) => {
+          (event.currentTarget as HTMLElement).setPointerCapture(event.pointerId);
+          if (shown) drag.current = { x: event.clientX, from: shown };
+        }}
+        onPointerMove={move}
+        onPointerUp={() => {
+          drag.current = null;
+        }}
+        onPointerLeave={() => {
+          under.value = null;
+        }}
+      >
         <canvas ref={canvas} />
       </div>
     </section>
@@ -119,14 +176,26 @@ function lanes(spans: readonly Span[]): Row[] {
   const all = new Map<string, Row & { order: number }>();
   for (const span of spans) {
     const key = `${span.lane} ${span.depth}`;
-    const row = all.get(key) ?? { name: span.depth === 0 ? (span.lane === 0 ? "main" : `writer ${span.lane + 1}`) : "", spans: [], order: span.lane * 100 + span.depth };
+    const row = all.get(key) ?? {
+      name: span.depth === 0 ? (span.lane === 0 ? "main" : `writer ${span.lane + 1}`) : "",
+      spans: [],
+      order: span.lane * 100 + span.depth,
+    };
     row.spans.push(span);
     all.set(key, row);
   }
   return [...all.values()].sort((a, b) => a.order - b.order).slice(0, 40);
 }
 
-function paint(pen: CanvasRenderingContext2D, found: Timeline, rows: readonly Row[], shown: { since: number; until: number }, width: number, height: number, look: ReturnType<typeof palette>): void {
+function paint(
+  pen: CanvasRenderingContext2D,
+  found: Timeline,
+  rows: readonly Row[],
+  shown: { since: number; until: number },
+  width: number,
+  height: number,
+  look: ReturnType<typeof palette>,
+): void {
   const k = (width - LEFT - 8) / (shown.until - shown.since || 1);
   pen.font = `10px ${look.font}`;
   pen.textBaseline = "middle";
@@ -156,7 +225,11 @@ function paint(pen: CanvasRenderingContext2D, found: Timeline, rows: readonly Ro
       if (wide > 34) {
         pen.fillStyle = look.ink;
         const text = name.split("/").at(-1) ?? name;
-        pen.fillText(text.length * 5.5 > wide - 6 ? `${text.slice(0, Math.max(1, Math.floor((wide - 10) / 5.5)))}…` : text, left + 4, i * ROW + ROW / 2);
+        pen.fillText(
+          text.length * 5.5 > wide - 6 ? `${text.slice(0, Math.max(1, Math.floor((wide - 10) / 5.5)))}…` : text,
+          left + 4,
+          i * ROW + ROW / 2,
+        );
       }
     }
   });

@@ -1,0 +1,90 @@
+/** What a row of the runs table looks like, and what opening it does. */
+
+import type { Row } from "../../api/names.ts";
+import { count } from "../../data/numbers.ts";
+import { Icon } from "../../parts/Icon.tsx";
+import { addressOf, go, say } from "../../state/address.ts";
+import { colorOf, rowId, runName, toggleDrawn } from "./table.ts";
+import * as view from "./view.ts";
+
+export function open(row: Row): void {
+  if (row.kind === "run")
+    go(addressOf("run", { run: "" }).replace(/^#\/run[^?]*/, `#/run/${encodeURIComponent(row.run)}`));
+  else if (row.kind === "group") say({ open: view.toggled(view.opened.peek(), row.id) });
+}
+
+export function rowClass(row: Row): string {
+  if (row.kind === "section") return "project";
+  const on = colorOf.peek().has(rowId(row));
+  const member = row.kind === "run" && row.member_of !== null && view.grouping.peek() !== "none";
+  const parent = member && row.kind === "run" && row.member_of !== null && colorOf.peek().has(row.member_of);
+  return `${row.kind === "group" ? "group" : member ? "seed" : ""}${on ? " shown" : parent ? "" : " off"}`;
+}
+
+export const sectionRow = (row: Row) =>
+  row.kind === "section" ? (
+    <>
+      <b>{row.name}</b> {count(row.runs)} {row.runs === 1 ? "run" : "runs"}
+      {row.live > 0 && ` · ${row.live} running`}
+      {row.total &&
+        Object.entries(row.total)
+          .slice(0, 1)
+          .map(([clock, n]) => ` · total ${count(n)} ${clock}`)}
+    </>
+  ) : null;
+
+export function Name({ row }: { row: Row }) {
+  if (row.kind === "section") return null;
+  const id = rowId(row);
+  const color = colorOf.value.get(id);
+  const name = row.kind === "run" ? (row.member_of !== null ? runName(row, true) : runName(row)) : row.name;
+  return (
+    <span class="name">
+      <button
+        class="square"
+        type="button"
+        aria-pressed={color !== undefined}
+        aria-label={`${color === undefined ? "Show" : "Hide"} the curves of ${name}`}
+        onClick={() => toggleDrawn(id)}
+      >
+        <i class={color === undefined ? "dot hidden" : `dot s${color}`} />
+      </button>
+      {row.kind === "group" && (
+        <button
+          class="fold"
+          type="button"
+          aria-expanded={row.open}
+          aria-label={`Runs of ${name}`}
+          onClick={() => say({ open: view.toggled(view.opened.value, row.id) })}
+        >
+          <Icon name={row.open ? "down" : "right"} />
+        </button>
+      )}
+      {row.kind === "run" ? (
+        <a class="runname" href={`#/run/${encodeURIComponent(row.run)}`} title={`${row.project}/${row.name} ${row.id}`}>
+          {name}
+        </a>
+      ) : (
+        <button class="runname link" type="button" title={name} onClick={() => open(row)}>
+          {name}
+        </button>
+      )}
+      {row.kind === "run" && row.archived && <span class="tag">archived</span>}
+      {row.damaged !== "" &&
+        (row.kind === "run" ? (
+          <a
+            class="lost"
+            href={`#/run/${encodeURIComponent(row.run)}`}
+            title={row.damaged}
+            aria-label={`Damaged: ${row.damaged}`}
+          >
+            <Icon name="info" />
+          </a>
+        ) : (
+          <span class="lost" role="img" title={row.damaged} aria-label={row.damaged}>
+            <Icon name="info" />
+          </span>
+        ))}
+    </span>
+  );
+}
