@@ -2,7 +2,7 @@
 # Needs make and Python 3.11+. uv is used where it is found, pip otherwise.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo page test test-page test-lowest bench lint types layers pytest test-long frameworks test-frameworks clean
+.PHONY: help demo page test test-page test-lowest docs bench lint types layers pytest test-long frameworks test-frameworks clean
 
 # The first interpreter here that is new enough; say `make PYTHON=/path/to/python …` to choose another.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
@@ -75,6 +75,10 @@ test-lowest: .venvs/lowest/.has-lowest  ## the tests of what is stored, read and
 			pandas polars hypothesis psutil pytest pytest-timeout pytest-xdist
 	@touch $@
 
+docs: .venvs/docs/.has-docs  ## the site, into build/site: strict about links, with llms.txt
+	NO_MKDOCS_2_WARNING=1 .venvs/docs/bin/mkdocs build --quiet
+	@echo "The site lies in build/site; open build/site/index.html."
+
 bench: .venvs/bench/.has-bench  ## the table of numbers beside the peers, into benchmarks/RESULTS.md
 	.venvs/bench/bin/python -m benchmarks $(ARGS)
 
@@ -104,6 +108,11 @@ $(VENV)/.has-dev: pyproject.toml | $(BIN)/python
 $(VENV)/.has-page: pyproject.toml | $(VENV)/.has-dev
 	@echo "Installing what drives the browser into $(VENV) (once) …"
 	@$(call install,$(VENV)) -e '.[page]'
+	@touch $@
+
+.venvs/docs/.has-docs: pyproject.toml | $(BIN)/python
+	@test -x .venvs/docs/bin/python || $(BIN)/python -m venv .venvs/docs
+	@$(call install,.venvs/docs) -e '.[docs]'
 	@touch $@
 
 # torch first and by plain pip: on Linux PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu saves gigabytes of CUDA.

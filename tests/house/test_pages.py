@@ -5,18 +5,22 @@ from __future__ import annotations
 import ast
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from rollbook.cli.app import app
 from sealing_forks import python_path
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNNER = Path(__file__).with_name("run_page.py")
-OURS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
+OURS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *GUIDES]
 """Pages whose code needs nothing but rollbook; those of the adapters need their frameworks and are tested with them."""
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
@@ -51,6 +55,22 @@ def test_the_python_on_a_page_runs_and_runs_again_in_the_same_folder(page: Path,
         assert done.returncode == 0, f"{page.name}, the {time} time:\n{done.stderr}"
 
 
+@pytest.mark.parametrize("page", [*GUIDES, ROOT / "docs" / "start.md"], ids=lambda p: p.name)
+def test_the_commands_of_a_guide_run_after_its_python(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks marked `sh`; those marked `shell` open a page, install something, or need files of the reader's."""
+    blocks = re.findall(r"^```sh\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    if not blocks:
+        return
+    assert python(RUNNER, page, cwd=tmp_path).returncode == 0
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ROLLBOOK_DIR", raising=False)
+    for line in "".join(blocks).splitlines():
+        done = CliRunner().invoke(app, shlex.split(line)[1:])
+        assert done.exit_code == 0, f"{line}\n{done.output}"
+
+
 def test_the_quick_start_is_twenty_lines() -> None:
     first = re.search(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
     assert first is not None
@@ -62,3 +82,10 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)", page.read_text("utf-8")):
         if "://" not in target:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_every_page_is_on_the_site() -> None:
+    nav = (ROOT / "mkdocs.yml").read_text("utf-8").partition("\nnav:")[2]
+    for page in PAGES[1:]:
+        name = page.relative_to(ROOT / "docs").as_posix()
+        assert name.startswith("adapters/") or re.search(rf"(- |: ){re.escape(name)}$", nav, re.MULTILINE), name

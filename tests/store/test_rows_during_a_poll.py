@@ -72,7 +72,8 @@ def test_rows_logged_at_any_line_of_a_poll_are_given_once(tmp_path: Path, reads:
         for read in reader.columns(cursor, most_bytes=512, is_late=lambda: False):
             assert read.skipped == 0
             columns = Columns(read.pieces)
-            found.extend(sorted(int(value) for key in columns.keys() for value in columns.column(key).values))
+            values = [columns.column(key).values for key in sorted(columns.keys())]
+            found.extend(sorted(int(value) for some in values for value in some))
             cursor.update(read.cursor)
 
     lines = 0

@@ -1,0 +1,165 @@
+"""What `mkdocs` cannot make by itself for the site: pages that are generated, and llms.txt. A hook of mkdocs.yml.
+
+Generated are the reference of the Python names (by mkdocstrings, from signatures and docstrings), the help of every
+command, the pages of files outside docs/ (benchmarks, changelog, examples), and two files for language models:
+llms.txt, a list of the pages with what stands in them, and llms-full.txt, all of them.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files, InclusionLevel
+
+ROOT = Path(__file__).resolve().parents[1]
+CLASSES = {
+    "Run": "rollbook.run.run.Run",
+    "Scope": "rollbook.run.scope.Scope",
+    "Book": "rollbook.book.book.Book",
+    "RunSet": "rollbook.runs.run_set.RunSet",
+}
+FUNCTIONS = {
+    "init": "rollbook.run.session.init",
+    "attach": "rollbook.run.session.attach",
+    "open": "rollbook.formats.opening.open",
+    "RecordEpisodes": "rollbook.capture.gym.RecordEpisodes",
+    "record_envs": "rollbook.capture.gym.record_envs",
+    "siblings": "rollbook.capture.siblings.siblings",
+}
+OUTSIDE = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md",
+    "benchmarks/RESULTS.md": "benchmarks.md",
+}
+"""File of the project -> its page on the site."""
+
+LINK = re.compile(r"(!?\[[^\]]*\]\()([^)#\s]+)(#[^)\s]*)?\)")
+
+
+def on_config(config: Any) -> Any:
+    """All pages of docs/adapters come under Frameworks."""
+    adapters = sorted(path.name for path in (ROOT / "docs/adapters").glob("*.md") if path.name != "index.md")
+    for entry in config.nav:
+        if "Frameworks" in entry:
+            entry["Frameworks"] = ["adapters/index.md", *(f"adapters/{name}" for name in adapters)]
+    return config
+
+
+def on_files(files: Files, *, config: Any) -> Files:
+    """Add the pages that are generated."""
+    pages = {
+        "reference/python.md": _python_page(),
+        "reference/commands.md": _commands_page(),
+        **{page: _outside(name, page) for name, page in OUTSIDE.items() if page != "index.md"},
+        **{f"examples/{path.stem}.md": _example(path) for path in sorted((ROOT / "examples").glob("*.py"))},
+    }
+    for uri, text in pages.items():
+        level = InclusionLevel.NOT_IN_NAV if uri.startswith("examples/") else InclusionLevel.INCLUDED
+        files.append(File.generated(config, uri, content=text, inclusion=level))
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> str:
+    """Links out of docs/ lead to the generated pages."""
+    return _relinked(markdown, "docs/" + page.file.src_uri, page.file.src_uri)
+
+
+def on_post_build(*, config: Any) -> None:
+    """Write llms.txt and llms-full.txt beside the pages."""
+    lines, whole = [f"# {config.site_name}", "", f"> {config.site_description}", ""], []
+    for section in config.nav:
+        for title, content in section.items():
+            lines.append(f"## {title}")
+            for entry in [content] if isinstance(content, str) else content:
+                path = entry if isinstance(entry, str) else next(iter(entry.values()))
+                source = ROOT / "docs" / path
+                if source.exists():
+                    text = source.read_text(encoding="utf-8")
+                elif path in OUTSIDE.values():
+                    text = (ROOT / next(k for k, v in OUTSIDE.items() if v == path)).read_text(encoding="utf-8")
+                else:
+                    text = _commands_page() if "commands" in path else ""
+                if text:
+                    name, about = _title_and_first_sentence(text)
+                    lines.append(f"- [{name}]({posixpath.splitext(path)[0]}.html): {about}")
+                    whole.append(text.strip())
+            lines.append("")
+    site = Path(config.site_dir)
+    (site / "llms.txt").write_text("\n".join(lines), encoding="utf-8")
+    (site / "llms-full.txt").write_text("\n\n---\n\n".join(whole) + "\n", encoding="utf-8")
+
+
+def _python_page() -> str:
+    parts = [
+        "# Python, in full",
+        "",
+        "Every public name, from its signature and docstring. [The overview](../api.md) is shorter.",
+        "",
+    ]
+    for target in FUNCTIONS.values():
+        parts += [f"::: {target}", ""]
+    for target in CLASSES.values():
+        parts += [f"::: {target}", ""]
+    return "\n".join(parts)
+
+
+def _commands_page() -> str:
+    import click
+
+    from rollbook.cli.app import app
+
+    context = click.Context(app, info_name="rollbook", terminal_width=100, max_content_width=100)
+    parts = [
+        "# Commands, in full",
+        "",
+        "What `--help` of each command says. [The overview](../cli.md) has more examples.",
+        "",
+    ]
+    for name in app.list_commands(context):
+        command = app.get_command(context, name)
+        assert command is not None
+        inner = click.Context(command, info_name=name, parent=context, terminal_width=100, max_content_width=100)
+        parts += [f"## rollbook {name}", "", "```text", command.get_help(inner).strip(), "```", ""]
+    return "\n".join(parts)
+
+
+def _outside(name: str, page: str) -> str:
+    return _relinked((ROOT / name).read_text(encoding="utf-8"), name, page)
+
+
+def _example(path: Path) -> str:
+    return f"# {path.name}\n\n```python\n{path.read_text(encoding='utf-8')}```\n"
+
+
+def _relinked(markdown: str, source: str, page: str) -> str:
+    """Links of the file `source` of the project, for the page `page` of the site."""
+
+    def new(link: re.Match[str]) -> str:
+        start, target, anchor = link.group(1), link.group(2), link.group(3) or ""
+        if "://" in target or target.startswith("mailto:"):
+            return link.group(0)
+        there = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
+        if there in OUTSIDE:
+            there = OUTSIDE[there]
+        elif there.startswith("examples/") and there.endswith(".py"):
+            there = f"{there[:-3]}.md"
+        elif there.startswith("docs/"):
+            there = there[5:]
+        elif (ROOT / there).exists():
+            return f"`{there}`"  # a file that has no page
+        return f"{start}{posixpath.relpath(there, posixpath.dirname(page) or '.')}{anchor})"
+
+    return LINK.sub(new, markdown)
+
+
+def _title_and_first_sentence(text: str) -> tuple[str, str]:
+    title = re.search(r"^# (.+)$", text, re.MULTILINE)
+    body = text[title.end() :] if title else text
+    paragraphs = [p for p in re.split(r"\n[ \t]*\n", body) if p.strip()]
+    paragraph = next((p for p in paragraphs if not re.match(r"\n*(`|\||#|<|-| {4})", p)), "")
+    words = re.sub(r"\]\([^)]*\)", "]", " ".join(paragraph.split())).replace("[", "").replace("]", "")
+    return (title.group(1) if title else ""), re.split(r"(?<=[.:?])\s", words, maxsplit=1)[0]
