@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from rollbook.ground.clocks import STANDARD
+from rollbook.ground.liveness import is_alive
 from rollbook.health import DEFAULT
-from rollbook.journal.liveness import is_alive
 from rollbook.journal.writer import Writer
 from rollbook.keeper.launch import launch
 from rollbook.keeper.own_files import read_json, state_path

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import rollbook
-from rollbook.journal.liveness import HOST_VARIABLE
+from rollbook.ground.liveness import HOST_VARIABLE
 from waiting import PATIENCE
 
 

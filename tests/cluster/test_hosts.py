@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import rollbook
-from rollbook.journal import liveness
-from rollbook.journal.liveness import HOST_VARIABLE, identity, is_alive, same_place
+from rollbook.ground import liveness
+from rollbook.ground.liveness import HOST_VARIABLE, identity, is_alive, same_place
 from rollbook.journal.writers import list_writers
 from rollbook.keeper.own_files import place_name
 

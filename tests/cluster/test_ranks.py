@@ -11,7 +11,7 @@ import pytest
 
 import rollbook
 from rollbook.book.book import Book
-from rollbook.journal.liveness import HOST_VARIABLE
+from rollbook.ground.liveness import HOST_VARIABLE
 from waiting import PATIENCE
 
 RANK = """

@@ -23,7 +23,7 @@ from rollbook.book.book import Book  # noqa: E402
 from rollbook.book.repair.joining import join  # noqa: E402
 from rollbook.ground.addresses import backlog  # noqa: E402
 from rollbook.ground.files import read_json  # noqa: E402
-from rollbook.journal.liveness import HOST_VARIABLE, is_alive  # noqa: E402
+from rollbook.ground.liveness import HOST_VARIABLE, is_alive  # noqa: E402
 from rollbook.run.ray import Address, address  # noqa: E402
 from waiting import until  # noqa: E402
 

@@ -16,7 +16,7 @@ import pytest
 import rollbook
 from rollbook.ground.clocks import STANDARD
 from rollbook.ground.files import read_json
-from rollbook.journal.liveness import is_alive
+from rollbook.ground.liveness import is_alive
 from rollbook.journal.writer import Writer
 from rollbook.keeper.main import Keeper
 from rollbook.keeper.own_files import state_path

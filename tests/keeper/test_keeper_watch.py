@@ -18,7 +18,7 @@ import rollbook
 from rollbook.errors import RollbookWarning
 from rollbook.ground.addresses import backlog, begin
 from rollbook.ground.files import read_json, write_json
-from rollbook.journal.liveness import is_alive
+from rollbook.ground.liveness import is_alive
 from rollbook.keeper.keeper_watch import KeeperWatch
 from rollbook.keeper.main import Keeper
 from rollbook.keeper.own_files import Lock, state_path

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rollbook.journal.liveness import is_alive
+from rollbook.ground.liveness import is_alive
 from rollbook.keeper.launch import launch
 from rollbook.keeper.own_files import Lock
 from waiting import PATIENCE, pause, until

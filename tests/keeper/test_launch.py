@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rollbook.journal.liveness import is_alive
+from rollbook.ground.liveness import is_alive
 from rollbook.keeper import launch as launching
 from rollbook.keeper.launch import launch, wait_done
 from rollbook.keeper.own_files import Lock

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from rollbook.ground import files
+from rollbook.ground.liveness import identity
 from rollbook.ground.manifest import ManifestLock
-from rollbook.journal.liveness import identity
 from rollbook.keeper import main
 from rollbook.keeper.dead_writers import mark_crashed
 from rollbook.keeper.main import Keeper
@@ -262,7 +262,7 @@ def test_a_file_system_without_locks_goes_by_the_name_in_the_file(
     path = run.folder / "data" / "keeper" / f"lock-{place_name()}"
     sleeper = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
     try:
-        from rollbook.journal.liveness import start_time
+        from rollbook.ground.liveness import start_time
 
         path.write_text(json.dumps({**identity(), "pid": sleeper.pid, "start_time": start_time(sleeper.pid)}))
         assert Lock(str(run.folder)).taken() is True

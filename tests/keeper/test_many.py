@@ -15,7 +15,7 @@ import pytest
 
 from rollbook.ground.addresses import begin
 from rollbook.ground.files import read_json
-from rollbook.journal.liveness import is_alive
+from rollbook.ground.liveness import is_alive
 from rollbook.keeper import child as child_module
 from rollbook.keeper import many_runs
 from rollbook.keeper import shared_keeper_files as household_module

@@ -222,7 +222,7 @@ def test_a_large_folder_is_listed_from_the_cache_without_reading_runs(
 
 
 def test_a_run_whose_process_vanished_is_crashed_and_one_elsewhere_stale(root: Path) -> None:
-    from rollbook.journal import liveness
+    from rollbook.ground import liveness
 
     for name, change in (("dead", {"pid": 2**22 + 1}), ("far", {"boot_id": "other", "host": "elsewhere"})):
         folder = make(root, "p", name, name, status="running", attempts=[{"n": 1, "writer": "w"}])

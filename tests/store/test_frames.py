@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rollbook.errors import Damaged
-from rollbook.journal.frames import RawArray, decode, encode
+from rollbook.ground.raw_array import RawArray
+from rollbook.journal.frames import decode, encode
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | st.text() | st.binary(),

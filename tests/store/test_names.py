@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import rollbook
 from rollbook.book.book import Book
 from rollbook.ground.clocks import STANDARD
-from rollbook.storage.layout import RESERVED, value_name
+from rollbook.ground.run_files import RESERVED, value_name
 from rollbook.storage.sealing.folder import seal
 
 ODD = st.one_of(

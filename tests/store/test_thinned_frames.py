@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rollbook
-from rollbook.journal.frames import RawArray
+from rollbook.ground.raw_array import RawArray
 from rollbook.journal.reader import JournalReader, newest_rows
 from rollbook.journal.rows import thinned
 

@@ -12,9 +12,9 @@ from rollbook.book.metrics import IDENTITY, chosen, identity, pivot
 from rollbook.book.pieces import Piece, Pieces
 from rollbook.book.read_context import Timelines
 from rollbook.ground.array_types import NDArray
-from rollbook.storage.columns import from_numpy, take_table, to_numpy
+from rollbook.ground.arrow import from_numpy, take_table, to_numpy
+from rollbook.ground.run_files import value_name
 from rollbook.storage.history import Attempts, History
-from rollbook.storage.layout import value_name
 
 __all__ = ["OtherHosts", "Placed", "chosen_rows", "in_order", "place", "timelines"]
 

@@ -14,7 +14,7 @@ from rollbook.book.select import resolve_keys, select_metrics
 from rollbook.book.series import Buckets, Series, raw_series, reduce_points, reduced_rows, stretches
 from rollbook.errors import AmbiguousKey, UnknownKey
 from rollbook.ground.array_types import NDArray
-from rollbook.storage.columns import to_numpy
+from rollbook.ground.arrow import to_numpy
 
 __all__ = ["batch"]
 

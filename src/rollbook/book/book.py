@@ -47,11 +47,12 @@ from rollbook.book.sql import Database, one_condition, one_order, unique_samples
 from rollbook.book.summary import summary_of
 from rollbook.book.tables import binned, count_rows, read_metrics_rows, read_table
 from rollbook.errors import BadInput, UnknownKey, did_you_mean, suggesting
+from rollbook.ground import run_files as layout
+from rollbook.ground.arrow import arrays, in_microseconds, in_utc, take_table, to_numpy
 from rollbook.ground.tables import FORWARDED, TABLES
 from rollbook.journal.reader import JournalReader
 from rollbook.protocols import Row
-from rollbook.storage import layout, source, status
-from rollbook.storage.columns import arrays, in_microseconds, in_utc, take_table, to_numpy
+from rollbook.storage import source, status
 from rollbook.storage.history import Attempts, CheckpointRow, History
 
 T = TypeVar("T")

@@ -17,8 +17,8 @@ from rollbook.book.select import resolve_keys, select_metrics
 from rollbook.book.series import Buckets, Series, first_whole, raw_series, reduce_points, starts_between, stretch_edges
 from rollbook.errors import Damaged
 from rollbook.ground.array_types import NDArray
+from rollbook.ground.arrow import to_numpy
 from rollbook.storage import source
-from rollbook.storage.columns import to_numpy
 from rollbook.storage.pyramid import MIN_ROWS, Pyramid, bucket_rows, pyramid_path
 
 TYPE_CHECKING = False

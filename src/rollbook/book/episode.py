@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from rollbook.book.videos import media_file
 from rollbook.errors import UnknownKey
+from rollbook.ground.arrow import plain_rows, rows_equal, take_table, to_numpy
 from rollbook.ground.foreign import is_foreign
-from rollbook.storage.columns import plain_rows, rows_equal, take_table, to_numpy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

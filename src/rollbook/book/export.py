@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rollbook.errors import BadInput, UnknownOption, did_you_mean
+from rollbook.ground.arrow import strings
 from rollbook.ground.files import replacing
 from rollbook.ground.texts import csv_cell, json_text
-from rollbook.storage.columns import strings
 
 __all__ = ["export_table"]
 

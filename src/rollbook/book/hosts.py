@@ -11,11 +11,10 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from rollbook.ground import manifest
-from rollbook.ground.files import read_json
-from rollbook.journal.files import names_in
-from rollbook.journal.liveness import is_alive
+from rollbook.ground.files import names_in, read_json
+from rollbook.ground.liveness import is_alive
+from rollbook.ground.run_files import data_folder, journal_folder
 from rollbook.journal.writers import list_writers
-from rollbook.storage.layout import data_folder, journal_folder
 
 __all__ = ["Host", "WriterHosts", "writers_of"]
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from rollbook.book.expressions import quoted
 from rollbook.book.metrics import IDENTITY
+from rollbook.ground.expressions import quoted
 from rollbook.ground.tables import TABLES
 
 __all__ = ["VIEWS", "view"]

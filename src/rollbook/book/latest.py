@@ -10,7 +10,7 @@ import pyarrow as pa
 from rollbook.book.metrics import IDENTITY, all_keys, chosen, identity, wide_metrics
 from rollbook.book.pieces import Piece, Pieces
 from rollbook.book.read_context import Context
-from rollbook.storage.columns import order_of, take_table, to_numpy
+from rollbook.ground.arrow import order_of, take_table, to_numpy
 
 __all__ = ["Latest", "latest_values"]
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from rollbook.book.pieces import Piece, Pieces
 from rollbook.ground.array_types import NDArray
-from rollbook.storage.columns import (
+from rollbook.ground.arrow import (
     TIME,
     from_numpy,
     join_tables,
@@ -21,8 +21,8 @@ from rollbook.storage.columns import (
     to_numpy,
     without_dictionaries,
 )
+from rollbook.ground.run_files import value_name
 from rollbook.storage.history import Attempts, History
-from rollbook.storage.layout import value_name
 
 __all__ = ["IDENTITY", "Wide", "Within", "all_keys", "chosen", "identity", "joined", "pivot", "wide_metrics"]
 

@@ -16,7 +16,7 @@ from rollbook.book.read_context import Context
 from rollbook.book.select import select_metrics
 from rollbook.book.tables import read_table
 from rollbook.ground.array_types import NDArray
-from rollbook.storage.columns import from_numpy, in_microseconds, join_tables, order_of, strings, take_table, to_numpy
+from rollbook.ground.arrow import from_numpy, in_microseconds, join_tables, order_of, strings, take_table, to_numpy
 
 __all__ = ["nearest_rows", "read_near", "values_at"]
 

@@ -28,7 +28,7 @@ from rollbook.book.select import canonical_keys, select_metrics
 from rollbook.book.tables import read_table
 from rollbook.errors import RollbookError
 from rollbook.ground import aliases, manifest
-from rollbook.storage.columns import to_numpy
+from rollbook.ground.arrow import to_numpy
 from rollbook.storage.history import Attempts
 
 __all__ = ["MeasuredRun", "results_of", "results_written", "write_results"]

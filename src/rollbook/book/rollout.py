@@ -12,9 +12,9 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from rollbook.book.expressions import literal
 from rollbook.errors import UnknownKey
-from rollbook.storage.columns import plain_rows
+from rollbook.ground.arrow import plain_rows
+from rollbook.ground.expressions import literal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

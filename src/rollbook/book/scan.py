@@ -14,16 +14,16 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from rollbook.book.expressions import literal, quoted
 from rollbook.book.live import Moved
 from rollbook.book.metrics import IDENTITY
 from rollbook.book.pieces import Piece, Pieces
 from rollbook.book.read_context import Context, counts
 from rollbook.book.tables import read_metrics_rows, read_table
 from rollbook.errors import Damaged
+from rollbook.ground.arrow import common_type, empty_table, from_numpy, join_tables, to_numpy
+from rollbook.ground.expressions import literal, quoted
 from rollbook.ground.foreign import tolerating
-from rollbook.storage.columns import common_type, empty_table, from_numpy, join_tables, to_numpy
-from rollbook.storage.layout import CONSTANTS, RESERVED, value_name
+from rollbook.ground.run_files import CONSTANTS, RESERVED, value_name
 from rollbook.storage.parts import Part
 
 __all__ = ["SCAN_TRIES", "Scan", "scan_of", "scan_of_table"]

@@ -14,12 +14,12 @@ import pyarrow as pa
 
 from rollbook.book.metrics import identity
 from rollbook.errors import Damaged
+from rollbook.ground.arrow import take_table, to_numpy
 from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.run_files import HIDDEN_TABLES, data_folder
 from rollbook.ground.tables import FORWARDED, table_of
 from rollbook.journal.rows import MARKS
 from rollbook.protocols import Row
-from rollbook.storage.columns import take_table, to_numpy
-from rollbook.storage.layout import HIDDEN_TABLES, data_folder
 from rollbook.storage.parts import Part, PartShelf, covers_of
 from rollbook.storage.tabulate import stored_name
 

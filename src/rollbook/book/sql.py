@@ -13,10 +13,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from rollbook.book.expressions import literal, quoted
 from rollbook.book.late_facts import VIEWS, view
 from rollbook.book.scan import SCAN_TRIES, Scan
 from rollbook.errors import BadInput, Damaged, did_you_mean
+from rollbook.ground.expressions import literal, quoted
 from rollbook.ground.optional import need
 
 TYPE_CHECKING = False

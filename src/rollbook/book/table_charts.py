@@ -11,8 +11,8 @@ from rollbook.book.stages import own_seconds
 from rollbook.book.table_protocols import ChartTables
 from rollbook.errors import BadInput, UnknownKey, did_you_mean
 from rollbook.ground.array_types import Floats, NDArray
+from rollbook.ground.arrow import to_numpy
 from rollbook.plots import Cells, Dots, Line, Mark, Panel, Spans, Stack
-from rollbook.storage.columns import to_numpy
 
 __all__ = [
     "column", "episodes", "histograms", "marks_along", "moments", "novelty", "rewards", "stages", "timeline",

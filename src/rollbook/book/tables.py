@@ -12,11 +12,11 @@ from rollbook.book.metrics import IDENTITY, chosen, identity, joined, wide_metri
 from rollbook.book.pieces import Piece, Pieces
 from rollbook.book.read_context import Context
 from rollbook.ground.array_types import NDArray
+from rollbook.ground.arrow import TIME, any_column, join_tables, take_table, without_dictionaries
 from rollbook.ground.describe import histogram_of
+from rollbook.ground.run_files import RESERVED
 from rollbook.ground.tables import table_of
-from rollbook.storage.columns import TIME, any_column, join_tables, take_table, without_dictionaries
 from rollbook.storage.history import Attempts, History
-from rollbook.storage.layout import RESERVED
 
 __all__ = ["binned", "count_rows", "read_metrics_rows", "read_table"]
 

@@ -18,9 +18,9 @@ from rollbook.book.metrics import joined, wide_metrics
 from rollbook.book.pieces import Pieces
 from rollbook.book.read_context import Context
 from rollbook.book.tables import read_table
+from rollbook.ground.arrow import take_table, to_numpy
+from rollbook.ground.run_files import value_name
 from rollbook.ground.values import Histogram
-from rollbook.storage.columns import take_table, to_numpy
-from rollbook.storage.layout import value_name
 
 __all__ = ["Window", "read_windows"]
 

@@ -8,11 +8,13 @@ A run folder may come from a stranger: what is a pipe, a device or a folder is r
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
 from contextlib import contextmanager
 
+from rollbook.errors import Damaged
 from rollbook.ground.foreign import is_foreign, tolerating
 
 TYPE_CHECKING = False
@@ -25,13 +27,18 @@ __all__ = [
     "is_file",
     "is_folder",
     "is_link",
+    "is_regular",
     "lexists",
     "make_folders",
     "names_in",
+    "open_regular",
+    "own_files",
+    "pread",
     "read_json",
     "read_regular",
     "real_path",
     "remove",
+    "replace_file",
     "replacing",
     "sync_folder",
     "try_lock",
@@ -65,6 +72,50 @@ def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
+def open_regular(path: str | os.PathLike[str], flags: int = os.O_RDONLY) -> int:
+    """A descriptor of a regular file. A pipe is not waited for, a device not opened for long, a link not followed.
+
+    Raises:
+      FileNotFoundError: it is gone. Damaged: it is no regular file. OSError: it cannot be opened.
+    """
+    for name in ("O_CLOEXEC", "O_BINARY", "O_NONBLOCK", "O_NOFOLLOW"):
+        flags |= getattr(os, name, 0)
+    try:
+        fd = os.open(path, flags)
+    except OSError as err:
+        if not is_foreign(err) and err.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR, errno.EMLINK):
+            raise Damaged(f"{os.fspath(path)} is a link or no file at all; it is not opened") from None
+        raise
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise Damaged(f"{os.fspath(path)} is not a regular file; it is not opened")
+    return fd
+
+
+def _seek_and_read(fd: int, size: int, offset: int) -> bytes:
+    os.lseek(fd, offset, os.SEEK_SET)
+    return os.read(fd, size)
+
+
+_pread = getattr(os, "pread", _seek_and_read)
+
+
+def pread(fd: int, size: int, offset: int) -> bytes:
+    """`size` bytes at `offset`, fewer only at the end of the file."""
+    data: bytes = _pread(fd, size, offset)
+    if len(data) in (size, 0):
+        return data
+    parts = [data]
+    have = len(data)
+    while have < size:
+        data = _pread(fd, size - have, offset + have)
+        if not data:
+            break
+        parts.append(data)
+        have += len(data)
+    return b"".join(parts)
+
+
 def exists(path: str | os.PathLike[str]) -> bool:
     """Whether something is there that can be asked for; unlike `os.path.exists`, lets out what somebody else raised."""
     return _mode_of(path, os.stat) is not None
@@ -83,6 +134,13 @@ def is_link(path: str | os.PathLike[str]) -> bool:
 def is_file(path: str | os.PathLike[str]) -> bool:
     """Whether it is a regular file, or a link to one; see `exists`."""
     return stat.S_ISREG(_mode_of(path, os.stat) or 0)
+
+
+def is_regular(path: str) -> bool:
+    """Whether a path is a regular file itself, not a link to one."""
+    with tolerating(OSError):
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    return False
 
 
 def is_folder(path: str | os.PathLike[str]) -> bool:
@@ -109,14 +167,20 @@ def real_path(path: str | os.PathLike[str]) -> str:
         return os.path.abspath(path)
 
 
-def names_in(folder: str | os.PathLike[str]) -> set[str]:
-    """The names in a folder; none where it cannot be read."""
-    try:
-        return set(os.listdir(folder))
-    except OSError as raised:
-        if is_foreign(raised):
-            raise
-        return set()
+def names_in(folder: str | os.PathLike[str]) -> list[str]:
+    """The names in a folder, sorted; none where it cannot be read."""
+    with tolerating(OSError):
+        return sorted(os.listdir(folder))
+    return []
+
+
+def own_files(folder: str) -> list[str]:
+    """The names of the regular files in a folder, sorted; none if it is a link or not there."""
+    if is_link(folder):
+        return []
+    with tolerating(OSError), os.scandir(folder) as entries:
+        return sorted(entry.name for entry in entries if entry.is_file(follow_symlinks=False))
+    return []
 
 
 def make_folders(path: str | os.PathLike[str], mode: int = 0o777) -> None:
@@ -187,6 +251,17 @@ def write_json(path: str | os.PathLike[str], data: object, *, durable: bool = Fa
             os.fsync(file.fileno())
     if durable:
         sync_folder(os.path.dirname(path) or ".")
+
+
+def replace_file(temporary: str, path: str) -> None:
+    """Bring a finished file to the disk, put it in place of `path`, and bring the folder to the disk."""
+    fd = os.open(temporary, os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    os.replace(temporary, path)
+    sync_folder(os.path.dirname(path))
 
 
 def sync_folder(folder: str | os.PathLike[str]) -> None:

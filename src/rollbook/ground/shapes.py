@@ -138,7 +138,7 @@ class Plan(TypedDict, total=False):
 
 
 class Identity(TypedDict):
-    """What tells a process from all others, by which it is known to live; see `journal.liveness`. "": not known there.
+    """What tells a process from all others, by which it is known to live; see `ground.liveness`. "": not known there.
 
     Attributes:
       boot_id: of the system's start. machine: of the installation.

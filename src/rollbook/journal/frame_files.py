@@ -6,8 +6,9 @@ import os
 import zlib
 
 from rollbook.errors import Damaged, NewerFormat
+from rollbook.ground.files import pread
 from rollbook.journal import format as layout
-from rollbook.journal.files import BLOCK, JournalFile, pread
+from rollbook.journal.files import BLOCK, JournalFile
 from rollbook.journal.frames import decode
 
 TYPE_CHECKING = False

@@ -13,6 +13,7 @@ import sys
 
 from rollbook.errors import Damaged
 from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.raw_array import ITEM_SIZES, RawArray
 from rollbook.ground.values.arrays import host_array, with_known_numbers, without_mask
 
 TYPE_CHECKING = False
@@ -20,11 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    import numpy
-
     from rollbook.ground.array_types import NDArray
 
-__all__ = ["RawArray", "decode", "encode"]
+__all__ = ["decode", "encode"]
 
 ARRAY, BIG_INT = 1, 2
 
@@ -34,69 +33,8 @@ _MOST_PROBLEMS = 8
 _MOST_DIGITS = 4300
 _MOST_DIMENSIONS = 32
 
-_STRUCT_CODES = {
-    "f8": "d", "f4": "f", "f2": "e", "i8": "q", "i4": "i", "i2": "h", "i1": "b",
-    "u8": "Q", "u4": "I", "u2": "H", "u1": "B", "b1": "?", "M8": "q", "m8": "q",
-}  # fmt: skip
-_ITEM_SIZES = {**{code: int(code[1:]) for code in _STRUCT_CODES}, "c8": 8, "c16": 16}
 _TIME_UNITS = frozenset(["Y]", "M]", "W]", "D]", "h]", "m]", "s]", "ms]", "us]", "ns]", "ps]", "fs]", "as]"])
 _BUFFER_KINDS = {"d": "f8", "f": "f4", "e": "f2", "?": "b1", "c": "u1"}
-
-
-class RawArray:
-    """An array as it lies in a frame: a dtype string, a shape and little-endian bytes in C order.
-
-    Attributes:
-      dtype: numpy's `dtype.str`, such as "<f8"; always a plain number, boolean or time type.
-      shape: its lengths, () for a single value.
-      data: the bytes.
-    """
-
-    __slots__ = ("data", "dtype", "shape")
-
-    def __init__(self, dtype: str, shape: tuple[int, ...], data: bytes) -> None:
-        self.dtype, self.shape, self.data = dtype, shape, data
-
-    def __len__(self) -> int:
-        return self.shape[0] if self.shape else 1
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, RawArray) and (self.dtype, self.shape, self.data) == (
-            other.dtype,
-            other.shape,
-            other.data,
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.dtype, self.shape, self.data))
-
-    def __repr__(self) -> str:
-        return f"RawArray({self.dtype!r}, {self.shape})"
-
-    def to_numpy(self) -> numpy.ndarray:
-        """The same values as a read-only numpy array over the same bytes."""
-        import numpy
-
-        return numpy.frombuffer(self.data, dtype=numpy.dtype(self.dtype)).reshape(self.shape)
-
-    def flat(self) -> tuple[object, ...]:
-        """All values in C order as Python numbers, without numpy. Times are their integers, complex values pairs."""
-        import struct
-
-        kind = self.dtype[1:].partition("[")[0]
-        if kind in ("c8", "c16"):
-            code, size = ("f", 4) if kind == "c8" else ("d", 8)
-            parts = struct.unpack(f"<{len(self.data) // size}{code}", self.data)
-            return tuple(zip(parts[::2], parts[1::2], strict=True))
-        return struct.unpack(f"<{len(self.data) // _ITEM_SIZES[kind]}{_STRUCT_CODES[kind]}", self.data)
-
-    def rows(self) -> list[object]:
-        """The items along the first axis: Python numbers for one axis, smaller RawArrays for more."""
-        if len(self.shape) <= 1:
-            return list(self.flat())
-        n, inner = self.shape[0], self.shape[1:]
-        width = len(self.data) // n if n else 0
-        return [RawArray(self.dtype, inner, self.data[i * width : (i + 1) * width]) for i in range(n)]
 
 
 def encode(payload: Mapping[str, object]) -> tuple[bytes, list[str]]:
@@ -217,7 +155,7 @@ def _array(value: Any) -> object:
     """An array of numpy as Ext code 1, or as lists where its type has no raw form."""
     value = without_mask(value)
     dtype = value.dtype
-    if dtype.kind not in "biufcMm" or dtype.itemsize > 16 or dtype.str[1:].partition("[")[0] not in _ITEM_SIZES:
+    if dtype.kind not in "biufcMm" or dtype.itemsize > 16 or dtype.str[1:].partition("[")[0] not in ITEM_SIZES:
         known = with_known_numbers(value)
         if known is not value:
             return _array(known)
@@ -385,7 +323,7 @@ def _from_ext(code: int, data: memoryview) -> object:
     name = dtype.decode("ascii", "replace")
     kind, _, unit = name[1:].partition("[")
     timed = kind in ("M8", "m8")
-    known = name[:1] in ("<", "|") and kind in _ITEM_SIZES and (not unit or (timed and unit in _TIME_UNITS))
+    known = name[:1] in ("<", "|") and kind in ITEM_SIZES and (not unit or (timed and unit in _TIME_UNITS))
     if not bar or not known:
         raise Damaged(f"a frame holds an array of type {name[:40]!r}, which rollbook does not write")
     try:
@@ -395,7 +333,7 @@ def _from_ext(code: int, data: memoryview) -> object:
             raise
         raise Damaged(f"a frame holds an array of shape {shape_text[:40]!r}") from None
     body = raw[len(dtype) + len(shape_text) + 2 :]
-    size = _ITEM_SIZES[kind]
+    size = ITEM_SIZES[kind]
     for length in shape:
         size *= length
     if len(shape) > _MOST_DIMENSIONS or any(length < 0 for length in shape) or size != len(body):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import errno
 import os
 
+from rollbook.ground.files import pread
 from rollbook.ground.foreign import is_foreign
 from rollbook.journal import format as layout
-from rollbook.journal.files import pread
 from rollbook.journal.stream import Stream, pwrite
 
 TYPE_CHECKING = False

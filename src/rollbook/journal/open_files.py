@@ -9,7 +9,7 @@ from bisect import bisect_right
 
 from rollbook.errors import Damaged, NewerFormat
 from rollbook.ground.foreign import is_foreign, tolerating
-from rollbook.journal.files import parse_name
+from rollbook.ground.run_files import parse_name
 from rollbook.journal.frame_files import FrameFile
 from rollbook.journal.rows import row_maker
 from rollbook.journal.segments import Look, Segment

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rollbook.ground.clocks import UNKNOWN
 from rollbook.ground.foreign import tolerating
+from rollbook.ground.raw_array import RawArray
 from rollbook.ground.tables import FORWARDED, table_of, timing_key
-from rollbook.journal.frames import RawArray
 from rollbook.protocols import Row
 
 TYPE_CHECKING = False

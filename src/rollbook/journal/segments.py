@@ -14,9 +14,10 @@ import struct
 import time
 
 from rollbook.errors import Damaged
+from rollbook.ground.files import pread
 from rollbook.ground.foreign import is_foreign
 from rollbook.journal import format as layout
-from rollbook.journal.files import JournalFile, pread
+from rollbook.journal.files import JournalFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,12 +12,13 @@ import os
 import time
 
 from rollbook.errors import LoggingFailed
+from rollbook.ground import liveness
 from rollbook.ground.bill import Bill
 from rollbook.ground.clocks import STANDARD, UNKNOWN, now
 from rollbook.ground.files import exists, make_folders
 from rollbook.ground.foreign import is_foreign
 from rollbook.journal import format as layout
-from rollbook.journal import liveness, mapping
+from rollbook.journal import mapping
 from rollbook.journal.channel import Channel
 from rollbook.journal.device_values import DeviceValues
 from rollbook.journal.lane import NO_DESCRIPTOR, Lane

@@ -6,9 +6,8 @@ import json
 import os
 
 from rollbook.errors import Damaged
-from rollbook.ground.files import is_folder, is_link
+from rollbook.ground.files import is_folder, is_link, names_in, open_regular
 from rollbook.ground.foreign import is_foreign
-from rollbook.journal.files import names_in, open_regular
 from rollbook.journal.segments import Segment
 
 TYPE_CHECKING = False

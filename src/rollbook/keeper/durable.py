@@ -12,7 +12,7 @@ import sys
 
 from rollbook.ground.files import read_json, write_json
 from rollbook.ground.foreign import is_foreign, tolerating
-from rollbook.journal.liveness import boot_id, host_name
+from rollbook.ground.liveness import boot_id, host_name
 from rollbook.keeper.own_files import keeper_folder
 from rollbook.keeper.writer_progress import Positions
 

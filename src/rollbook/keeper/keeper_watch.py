@@ -14,7 +14,7 @@ import time
 
 from rollbook.ground.files import is_folder, read_json
 from rollbook.ground.foreign import is_foreign, tolerating
-from rollbook.journal.liveness import Watch
+from rollbook.ground.liveness import Watch
 from rollbook.keeper.launch import is_kept, launch
 from rollbook.keeper.own_files import Lock, state_path
 

@@ -13,7 +13,7 @@ import time
 
 from rollbook.ground.files import exists, is_file, make_folders, read_json
 from rollbook.ground.foreign import is_foreign, tolerating
-from rollbook.journal.liveness import is_alive, same_place
+from rollbook.ground.liveness import is_alive, same_place
 from rollbook.keeper.own_files import Lock, keeper_folder, state_path
 from rollbook.keeper.shared_keeper_files import household, may_share
 

@@ -13,8 +13,8 @@ import time
 from rollbook.ground.bill import Bill
 from rollbook.ground.files import is_folder, make_folders, read_json
 from rollbook.ground.foreign import is_foreign
+from rollbook.ground.liveness import host_name, same_place
 from rollbook.ground.tables import FORWARDED
-from rollbook.journal.liveness import host_name, same_place
 from rollbook.keeper.ballast import Ballast
 from rollbook.keeper.dead_writers import mark_crashed, tell_of_the_dead
 from rollbook.keeper.durable import Durable

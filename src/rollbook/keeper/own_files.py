@@ -12,7 +12,7 @@ import weakref
 
 from rollbook.ground.files import read_json, try_lock
 from rollbook.ground.foreign import is_foreign, tolerating
-from rollbook.journal.liveness import host_name, identity, is_alive, machine, pid_namespace
+from rollbook.ground.liveness import host_name, identity, is_alive, machine, pid_namespace
 
 __all__ = ["Lock", "keeper_folder", "place_name", "state_path", "sweep", "troubles_path"]
 

@@ -7,7 +7,7 @@ import time
 
 from rollbook.ground.files import read_json, write_json
 from rollbook.ground.foreign import tolerating
-from rollbook.journal.liveness import identity
+from rollbook.ground.liveness import identity
 from rollbook.keeper.own_files import keeper_folder, state_path, troubles_path
 
 TYPE_CHECKING = False

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 
+from rollbook.ground.files import own_files
 from rollbook.ground.foreign import is_foreign, tolerating
 from rollbook.ground.optional import forks_wait
-from rollbook.storage.layout import HIDDEN_TABLES, PartName, own_files, part_folders, read_metadata
+from rollbook.ground.run_files import HIDDEN_TABLES, PartName, part_folders, read_metadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ import time
 import zlib
 
 from rollbook.ground.files import is_folder, make_folders, read_json, try_lock
-from rollbook.journal.liveness import boot_id, identity, is_alive, pid_namespace
+from rollbook.ground.liveness import boot_id, identity, is_alive, pid_namespace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,9 +10,10 @@ import os
 import struct
 import time
 
+from rollbook.ground.files import pread
 from rollbook.ground.foreign import is_foreign
+from rollbook.ground.run_files import parse_name
 from rollbook.journal import format as layout
-from rollbook.journal.files import parse_name, pread
 from rollbook.keeper.writers import GRAIN_NS
 
 TYPE_CHECKING = False

@@ -7,7 +7,7 @@ import time
 
 from rollbook.ground.files import exists, read_json
 from rollbook.ground.foreign import is_foreign
-from rollbook.journal.liveness import Watch, same_place
+from rollbook.ground.liveness import Watch, same_place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ import tempfile
 import numpy as np
 import pyarrow as pa
 
+from rollbook.ground.arrow import plain_text, take_table, to_numpy
+from rollbook.ground.run_files import PartName
 from rollbook.remote.row_ranges import Cover
-from rollbook.storage.columns import plain_text, take_table, to_numpy
 from rollbook.storage.encode import write_part
-from rollbook.storage.layout import PartName
 from rollbook.storage.parts import Part
 
 __all__ = ["cut_part"]

@@ -13,12 +13,12 @@ from collections.abc import Collection
 from functools import partial
 from typing import Any
 
+from rollbook.ground.run_files import PartName
 from rollbook.remote import Place, perform
 from rollbook.remote.commit import Commits, LocalFile, Manifest
 from rollbook.remote.row_ranges import Cover
 from rollbook.remote.snapshot import Snapshots, another_name
 from rollbook.remote.steps import Away, List, Steps, Unknown, said_of
-from rollbook.storage.layout import PartName
 
 __all__ = ["SMALL_BYTES", "Tidied", "groups_of", "merge_group", "merge_small", "sweep_steps", "tidy"]
 

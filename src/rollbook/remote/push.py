@@ -273,7 +273,7 @@ class _Shipment:
         return local
 
     def _facts(self, heard: float) -> dict[str, object]:
-        from rollbook.journal.liveness import host_name
+        from rollbook.ground.liveness import host_name
 
         written = time.time()
         facts: dict[str, object] = {

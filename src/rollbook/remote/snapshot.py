@@ -16,14 +16,13 @@ from functools import partial
 from typing import Any
 
 from rollbook.errors import Damaged, NewerFormat
-from rollbook.ground.files import read_json, read_regular, write_json
+from rollbook.ground.files import names_in, own_files, read_json, read_regular, write_json
+from rollbook.ground.run_files import PartName, parse_name, read_metadata
 from rollbook.journal import format as layout
-from rollbook.journal.files import names_in, parse_name
 from rollbook.journal.segments import Segment
 from rollbook.remote.commit import Local, LocalFile, Named
 from rollbook.remote.row_ranges import Cover
 from rollbook.remote.steps import LookAgain
-from rollbook.storage.layout import PartName, own_files, read_metadata
 
 __all__ = ["Snapshots", "another_name"]
 

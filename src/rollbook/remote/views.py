@@ -24,11 +24,11 @@ from typing import Any
 from rollbook.errors import Damaged, NotARun, PlaceAway, PlaceError, RollbookError
 from rollbook.ground.addresses import check_remote
 from rollbook.ground.files import read_json, write_json
+from rollbook.ground.run_files import PartName
 from rollbook.remote.commit import Commits, Manifest, NotShipped
 from rollbook.remote.opening import open_place
 from rollbook.remote.place import Place, perform
 from rollbook.remote.steps import Away, Get, Missing, Steps, Stored, Unknown, said_of
-from rollbook.storage.layout import PartName
 from rollbook.storage.source import cache_root, is_view
 
 __all__ = [

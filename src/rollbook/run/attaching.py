@@ -6,12 +6,11 @@ import copyreg
 import os
 
 from rollbook.errors import NotARun, RunNotFound, suggesting
-from rollbook.ground import manifest
+from rollbook.ground import liveness, manifest
 from rollbook.ground.bill import Bill
 from rollbook.ground.clocks import STANDARD
 from rollbook.ground.files import exists, is_file, is_folder
 from rollbook.ground.foreign import is_foreign
-from rollbook.journal import liveness
 from rollbook.journal.writer import Writer
 from rollbook.run.current import opened
 from rollbook.run.ending import status_of

@@ -12,10 +12,9 @@ import tempfile
 import time
 
 from rollbook.errors import NewerFormat, NotARun
-from rollbook.ground import manifest
+from rollbook.ground import liveness, manifest
 from rollbook.ground.files import exists, make_folders
 from rollbook.ground.foreign import is_foreign
-from rollbook.journal import liveness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

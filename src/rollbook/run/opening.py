@@ -10,11 +10,10 @@ import sys
 import time
 
 from rollbook.errors import NothingToResume, RunError, RunExists, RunIsLive
-from rollbook.ground import manifest
+from rollbook.ground import liveness, manifest
 from rollbook.ground.clocks import STANDARD, check_clock_names
 from rollbook.ground.files import exists, make_folders
 from rollbook.ground.foreign import is_foreign, tolerating
-from rollbook.journal import liveness
 from rollbook.journal.writer import Writer
 from rollbook.run.arguments import check_total
 from rollbook.run.choosing_remote import bring_run, check_place, place_to_go_on, settle_place

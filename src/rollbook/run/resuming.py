@@ -10,10 +10,9 @@ import os
 import time
 
 from rollbook.errors import ForeignManifest, NotARun
-from rollbook.ground import manifest
+from rollbook.ground import liveness, manifest
 from rollbook.ground.files import exists
 from rollbook.ground.foreign import is_foreign, tolerating
-from rollbook.journal import liveness
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -100,7 +100,7 @@ def undo(writer: Writer, made: bool, status: str) -> None:
         writer.opened = True
         writer.close()
     journal = os.path.join(writer.run_folder, "data", "journal")
-    others = names_in(journal) - {os.path.basename(writer.folder)}
+    others = set(names_in(journal)) - {os.path.basename(writer.folder)}
     if made and not others and manifest.look(writer.run_folder).get("nonce", writer.nonce) == writer.nonce:
         import shutil
 

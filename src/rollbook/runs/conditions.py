@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rollbook.book.expressions import condition
 from rollbook.errors import BadInput
+from rollbook.ground.expressions import condition
 from rollbook.ground.optional import need
 from rollbook.runs.fields import check_field, column_of, values_at
 
@@ -67,7 +67,7 @@ def _columns(
     """The named fields as flat columns, SQL that gives them their dotted names again, and which became text."""
     import pyarrow as pa
 
-    from rollbook.storage.columns import strings
+    from rollbook.ground.arrow import strings
 
     arrays: list[pa.Array] = []
     tree: dict[str, Any] = {}

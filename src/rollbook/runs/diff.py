@@ -12,10 +12,10 @@ import pyarrow as pa
 from rollbook.compare import Association, association
 from rollbook.errors import RollbookError
 from rollbook.ground import manifest
+from rollbook.ground.arrow import floats, integers, strings
 from rollbook.ground.brief import brief
 from rollbook.runs.fields import leaves
 from rollbook.runs.results import scores_of
-from rollbook.storage.columns import floats, integers, strings
 
 __all__ = ["Diff", "Difference", "diff"]
 

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from rollbook.book.expressions import literal, quoted
 from rollbook.errors import BadInput
 from rollbook.ground import manifest
 from rollbook.ground.addresses import is_address, parts_of
 from rollbook.ground.clocks import STANDARD
+from rollbook.ground.expressions import literal, quoted
+from rollbook.ground.files import own_files
+from rollbook.ground.run_files import LONG, RESERVED, WIDE, table_names
 from rollbook.runs.catalog import open as open_runs
-from rollbook.storage.layout import LONG, RESERVED, WIDE, own_files, table_names
 from rollbook.storage.sealing.columns_files import FILE as COLUMNS_FILE
 
 __all__ = ["view_sql"]

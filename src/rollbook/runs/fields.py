@@ -115,7 +115,7 @@ def column_of(values: Sequence[object]) -> tuple[pa.Array, bool]:
     Numbers stay numbers, text stays text; where runs disagree about the kind, or hold lists and mappings, all are text.
     """
     # Listing runs asks for none: it loads neither numpy nor pyarrow.
-    from rollbook.storage.columns import any_column, strings
+    from rollbook.ground.arrow import any_column, strings
 
     array, as_json = any_column([list(v) if isinstance(v, tuple) else v for v in values])
     if as_json is None:

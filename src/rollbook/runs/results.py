@@ -17,8 +17,8 @@ from rollbook.book.series import Series
 from rollbook.errors import BadInput, UnknownKey, did_you_mean
 from rollbook.ground.aliases import lower_is_better
 from rollbook.ground.array_types import NDArray
+from rollbook.ground.arrow import constant, floats, join_tables
 from rollbook.runs.fields import check_field, column_of, field_names, values_at
-from rollbook.storage.columns import constant, floats, join_tables
 
 __all__ = ["Score", "metrics_of", "placed_scores_of", "run_table", "score_named", "scores_of", "series_of", "taken_of"]
 

@@ -14,11 +14,11 @@ from rollbook.book.scan import scan_of_table
 from rollbook.book.sql import Database
 from rollbook.errors import UnknownKey
 from rollbook.ground.array_types import NDArray
+from rollbook.ground.arrow import join_tables, take
+from rollbook.ground.run_files import table_names
 from rollbook.ground.tables import TABLES
 from rollbook.runs.fields import column_of, field_names, value_at
 from rollbook.runs.results import run_table
-from rollbook.storage.columns import join_tables, take
-from rollbook.storage.layout import table_names
 
 __all__ = ["ask"]
 

@@ -5,7 +5,7 @@
 
 A condition is one of SQL over the fields of a run (`runs.where` takes the same), in which `last("key")`, `min("key")`,
 `max("key")` and `mean("key")` stand for the values of a key so far, or of a clock for `last`. It is parsed, never
-executed as Python: see `book.expressions`.
+executed as Python: see `ground.expressions`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from rollbook.book.book import Book
-from rollbook.book.expressions import literal, quoted
 from rollbook.errors import BadInput, did_you_mean
+from rollbook.ground.expressions import literal, quoted
 from rollbook.runs.conditions import holds
 from rollbook.runs.fields import FIELDS
 

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.errors import RollbookError
+from rollbook.ground.run_files import journal_folder, part_folders
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import cells_of, num, plain
 from rollbook.server.endpoint import Endpoint
@@ -20,7 +21,6 @@ from rollbook.server.schemas.curves import Mark, MarksAnswer, MarksAsk
 from rollbook.server.schemas.health import AlertsAnswer, AlertsAsk
 from rollbook.server.series import check_range, started
 from rollbook.server.shared_state import Hall
-from rollbook.storage.layout import journal_folder, part_folders
 
 __all__ = ["ENDPOINTS", "alerts_of", "media_of", "media_url"]
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from rollbook.book.stages import own_seconds
 from rollbook.errors import BadInput, RollbookError
+from rollbook.ground.arrow import take_table
 from rollbook.server.alerts import alerts_of, media_of
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import cells_of, num, plain
@@ -31,7 +32,6 @@ from rollbook.server.schemas.common import Media, Row
 from rollbook.server.schemas.logs import LogLine, TextLine
 from rollbook.server.series import started
 from rollbook.server.shared_state import Hall
-from rollbook.storage.columns import take_table
 
 __all__ = ["ENDPOINTS", "cause"]
 

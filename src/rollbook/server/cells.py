@@ -10,8 +10,8 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
+from rollbook.ground.arrow import from_numpy, to_numpy
 from rollbook.server.schemas.common import Column, Num
-from rollbook.storage.columns import from_numpy, to_numpy
 
 __all__ = ["column_kind", "columns_of", "finite", "num", "plain", "rows_of", "seconds_of"]
 

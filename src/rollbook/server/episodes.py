@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rollbook.book.expressions import condition
 from rollbook.errors import UnknownKey
 from rollbook.ground.array_types import NDArray
+from rollbook.ground.arrow import strings
+from rollbook.ground.expressions import condition
 from rollbook.server.alerts import alerts_of, media_of
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import columns_of, plain, rows_of
@@ -35,7 +36,6 @@ from rollbook.server.schemas.episodes import (
 )
 from rollbook.server.series import check_points, started
 from rollbook.server.shared_state import Hall
-from rollbook.storage.columns import strings
 
 __all__ = ["ENDPOINTS", "shown_ids", "with_outcome"]
 

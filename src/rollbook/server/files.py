@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from rollbook.errors import UnknownKey
+from rollbook.ground.run_files import table_names
 from rollbook.ground.tables import TABLES
 from rollbook.server.alerts import media_of
 from rollbook.server.cells import cells_of, columns_of, plain
@@ -32,7 +33,6 @@ from rollbook.server.schemas.logs import TextAnswer, TextAsk, TextLine
 from rollbook.server.schemas.runs import RunAsk
 from rollbook.server.series import started
 from rollbook.server.shared_state import Hall
-from rollbook.storage.layout import table_names
 
 __all__ = ["ENDPOINTS", "is_shown"]
 

@@ -22,9 +22,9 @@ from typing import TypeVar
 import pyarrow as pa
 
 from rollbook.book.book import Book
-from rollbook.book.expressions import literal, quoted
 from rollbook.book.scan import SCAN_TRIES, Scan, scan_of, scan_of_table
 from rollbook.errors import BadInput, Damaged, RollbookError, did_you_mean
+from rollbook.ground.expressions import literal, quoted
 from rollbook.server.catalogue import RunRow
 from rollbook.server.refusals import Refused
 from rollbook.server.schemas.common import Sort

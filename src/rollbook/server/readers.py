@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from rollbook.book.book import Book
 from rollbook.ground import files
-from rollbook.journal.liveness import is_alive
+from rollbook.ground.liveness import is_alive
 from rollbook.server.refusals import Refused
 
 __all__ = ["Readers", "stamp_of"]

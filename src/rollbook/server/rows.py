@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from rollbook.book.book import Book
 from rollbook.ground.array_types import NDArray
+from rollbook.ground.arrow import take_table, to_numpy
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import cells_of, columns_of, num, plain, rows_of
 from rollbook.server.keys import contents
@@ -18,7 +19,6 @@ from rollbook.server.locked_sql import Locked, in_time, place_of, quoted, with_t
 from rollbook.server.schemas.cause import Nearest, NearTable
 from rollbook.server.schemas.common import Row
 from rollbook.server.shared_state import Hall
-from rollbook.storage.columns import take_table, to_numpy
 
 __all__ = [
     "IDENTITY",

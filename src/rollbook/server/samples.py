@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from rollbook.book.expressions import condition
 from rollbook.errors import BadInput
 from rollbook.ground.array_types import Floats, NDArray
+from rollbook.ground.expressions import condition
+from rollbook.ground.run_files import table_names
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import cells_of, columns_of, num, plain
 from rollbook.server.endpoint import Endpoint
@@ -50,7 +51,6 @@ from rollbook.server.schemas.samples import (
 from rollbook.server.schemas.timings import TimingsAsk
 from rollbook.server.series import check_points, started
 from rollbook.server.shared_state import Hall
-from rollbook.storage.layout import table_names
 
 __all__ = ["ENDPOINTS", "asked", "near_samples"]
 

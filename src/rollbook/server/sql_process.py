@@ -22,8 +22,8 @@ from typing import IO, Any
 import msgspec
 import pyarrow as pa
 
-from rollbook.book.expressions import literal, nodes_of, quoted
 from rollbook.errors import BadInput
+from rollbook.ground.expressions import literal, nodes_of, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TypeVar
 
 import msgspec
 
-from rollbook.book.expressions import LONGEST
 from rollbook.errors import BadInput
+from rollbook.ground.expressions import LONGEST
 from rollbook.server.catalogue import RunRow, Snapshot
 from rollbook.server.cells import plain
 from rollbook.server.columns import is_metric, metric_of, sort_key, value_of

@@ -16,8 +16,8 @@ from functools import cached_property
 from rollbook.errors import Damaged, NewerFormat
 from rollbook.ground.files import read_json
 from rollbook.ground.foreign import tolerating
-from rollbook.journal.files import parse_name
-from rollbook.journal.liveness import boot_id, is_alive
+from rollbook.ground.liveness import boot_id, is_alive
+from rollbook.ground.run_files import parse_name
 from rollbook.journal.segments import Segment
 from rollbook.journal.writers import WriterInfo
 

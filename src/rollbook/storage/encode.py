@@ -13,9 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rollbook.ground.arrow import constant, from_numpy, to_numpy, without_dictionaries
+from rollbook.ground.files import replace_file
+from rollbook.ground.run_files import CONSTANTS, METADATA_KEY, RESERVED
 from rollbook.storage.column_order import by_columns
-from rollbook.storage.columns import constant, from_numpy, to_numpy, without_dictionaries
-from rollbook.storage.layout import CONSTANTS, METADATA_KEY, RESERVED, replace_file
 from rollbook.storage.pyramid import MIN_ROWS, PyramidWriter
 from rollbook.storage.tabulate import Meta, type_codes
 

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.ground.array_types import NDArray
+from rollbook.ground.arrow import from_numpy
 from rollbook.ground.foreign import is_foreign
-from rollbook.journal.frames import RawArray
-from rollbook.storage.columns import from_numpy
+from rollbook.ground.raw_array import RawArray
 
 __all__ = ["Fills"]
 

@@ -12,15 +12,15 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.ground.array_types import NDArray
+from rollbook.ground.arrow import any_column, dictionary, from_numpy, strings, time_array
 from rollbook.ground.clocks import UNKNOWN
 from rollbook.ground.foreign import is_foreign
+from rollbook.ground.raw_array import RawArray
+from rollbook.ground.run_files import value_name
 from rollbook.ground.values.scalars import as_float
-from rollbook.journal.frames import RawArray
 from rollbook.journal.rows import column
 from rollbook.journal.writers import WriterInfo
-from rollbook.storage.columns import any_column, dictionary, from_numpy, strings, time_array
 from rollbook.storage.fills import Fills
-from rollbook.storage.layout import value_name
 from rollbook.storage.tabulate import Meta, long_cells, seq_range, stored_names, type_codes
 
 __all__ = ["FrameTables", "group_of", "table_of"]

@@ -12,7 +12,7 @@ from itertools import groupby
 
 from rollbook.ground.files import read_json, write_json
 from rollbook.ground.foreign import is_foreign, tolerating
-from rollbook.storage.layout import HIDDEN_TABLES, PartName, data_folder, part_folders
+from rollbook.ground.run_files import HIDDEN_TABLES, PartName, data_folder, part_folders
 from rollbook.storage.parts import PartShelf, covers_of
 
 __all__ = ["SealedSoFar", "Stream", "missing_parts"]

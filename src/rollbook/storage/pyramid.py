@@ -23,10 +23,10 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.ground.array_types import NDArray
-from rollbook.journal.files import open_regular, pread
+from rollbook.ground.arrow import to_numpy
+from rollbook.ground.files import open_regular, pread, replace_file
+from rollbook.ground.run_files import data_folder
 from rollbook.storage import source
-from rollbook.storage.columns import to_numpy
-from rollbook.storage.layout import data_folder, replace_file
 
 __all__ = ["MIN_ROWS", "Pyramid", "PyramidWriter", "pyramid_path"]
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from rollbook.ground import manifest
 from rollbook.ground.files import read_json
 from rollbook.ground.foreign import tolerating
-from rollbook.journal.liveness import is_alive
+from rollbook.ground.liveness import is_alive
 
 __all__ = ["STALE_SECONDS", "derived", "quiet_seconds", "why_unsealed"]
 

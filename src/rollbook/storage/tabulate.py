@@ -13,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.ground.array_types import NDArray
+from rollbook.ground.arrow import constant, from_numpy, join_tables, take_table, time_array, to_numpy
 from rollbook.ground.clocks import UNKNOWN
+from rollbook.ground.run_files import RESERVED, sound_key, value_name
 from rollbook.ground.values.scalars import as_float
 from rollbook.journal.format import SegmentHeader
 from rollbook.journal.segments import longest_increase
-from rollbook.storage.columns import constant, from_numpy, join_tables, take_table, time_array, to_numpy
 from rollbook.storage.fills import Fills
-from rollbook.storage.layout import RESERVED, sound_key, value_name
 
 __all__ = [
     "LONG_COLUMNS",

@@ -26,8 +26,8 @@ def completions(
     Raises:
       What `book.sql` raises for a column that is not there.
     """
-    from rollbook.book.expressions import quoted
     from rollbook.book.sql import one_condition, one_order
+    from rollbook.ground.expressions import quoted
 
     columns: list[str] = book.sql("select * from samples limit 0").columns
     names = [f"{quoted(name)} as completion" if name == "item" else quoted(name) for name in columns]

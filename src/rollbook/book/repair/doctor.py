@@ -13,13 +13,13 @@ from rollbook.book.repair.salvage import rescue, whole_frames
 from rollbook.book.results import write_results
 from rollbook.errors import Damaged, ForeignManifest, NewerFormat, NotARun, RollbookError, RunIsLive
 from rollbook.ground import manifest
+from rollbook.ground.files import own_files
+from rollbook.ground.liveness import is_alive
+from rollbook.ground.run_files import PartName, data_folder, irregular, journal_folder, parse_name, part_folders
 from rollbook.ground.spool.encode import SPOOL, encode_spooled, read_ledger
-from rollbook.journal.files import parse_name
 from rollbook.journal.frame_files import FrameFile
-from rollbook.journal.liveness import is_alive
 from rollbook.journal.segments import Segment
 from rollbook.journal.writers import WriterInfo, list_writers
-from rollbook.storage.layout import PartName, data_folder, irregular, journal_folder, own_files, part_folders
 from rollbook.storage.missing_parts import missing_parts
 from rollbook.storage.parts import Part
 from rollbook.storage.pyramid import Pyramid

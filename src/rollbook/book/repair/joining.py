@@ -16,10 +16,10 @@ from typing import Any
 
 from rollbook.errors import BadInput, RunIsLive
 from rollbook.ground import manifest
-from rollbook.ground.files import read_json, write_json
-from rollbook.journal.liveness import is_alive
+from rollbook.ground.files import is_regular, read_json, write_json
+from rollbook.ground.liveness import is_alive
+from rollbook.ground.run_files import PartName, data_folder
 from rollbook.journal.writers import list_writers
-from rollbook.storage.layout import PartName, data_folder, is_regular
 from rollbook.storage.sealing.writers_file import write_writers_file
 from rollbook.storage.status import STALE_SECONDS, quiet_seconds
 

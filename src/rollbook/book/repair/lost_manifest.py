@@ -11,8 +11,8 @@ from rollbook.book.book import Book
 from rollbook.book.summary import all_marks
 from rollbook.ground import manifest
 from rollbook.ground.files import read_json
+from rollbook.ground.run_files import data_folder
 from rollbook.journal.writers import WriterInfo
-from rollbook.storage.layout import data_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,15 +16,14 @@ import pyarrow as pa
 
 from rollbook.errors import Damaged, NewerFormat
 from rollbook.ground.array_types import NDArray
+from rollbook.ground.arrow import take_table, to_numpy
 from rollbook.ground.files import read_json
+from rollbook.ground.run_files import PartName, data_folder, journal_folder, parse_name, part_folder
 from rollbook.journal import format as layout
-from rollbook.journal.files import parse_name
 from rollbook.journal.frames import decode
 from rollbook.journal.writers import WriterInfo
-from rollbook.storage.columns import take_table, to_numpy
 from rollbook.storage.encode import write_part
 from rollbook.storage.frame_tables import FrameTables
-from rollbook.storage.layout import PartName, data_folder, journal_folder, part_folder
 from rollbook.storage.parts import Part, PartShelf
 from rollbook.storage.tabulate import Meta, committed_words, segment_table, seq_range
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from rollbook.formats.datasets._cells import Cells, column_cells, stacked
 from rollbook.ground.array_types import NDArray
-from rollbook.storage.columns import from_numpy
+from rollbook.ground.arrow import from_numpy
 
 __all__ = ["fixed_lists", "to_cells"]
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from rollbook.errors import BadInput
 from rollbook.ground.array_types import NDArray
-from rollbook.storage.columns import to_numpy
+from rollbook.ground.arrow import to_numpy
 
 __all__ = ["as_space", "column_cells", "from_json", "is_ragged", "join_cells", "leaves_of", "stacked", "tree_of"]
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from rollbook.formats.datasets._cells import Cells, column_cells, from_json, stacked
 from rollbook.ground.array_types import NDArray
-from rollbook.storage.columns import from_numpy, to_numpy
+from rollbook.ground.arrow import from_numpy, to_numpy
 
 __all__ = ["Column", "Group", "Places", "cut", "joined", "words_of"]
 

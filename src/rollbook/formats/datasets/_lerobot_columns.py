@@ -21,7 +21,7 @@ from rollbook.formats.datasets._png import pixels, png
 from rollbook.formats.datasets._replay import Replay
 from rollbook.formats.datasets._source import StepSource, Trajectory
 from rollbook.ground.array_types import NDArray
-from rollbook.storage.columns import from_numpy, strings
+from rollbook.ground.arrow import from_numpy, strings
 
 __all__ = ["COUNTED", "Column", "Origin", "columns_of", "counted", "frame_features", "lists", "trajectory_of"]
 

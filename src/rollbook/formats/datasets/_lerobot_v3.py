@@ -25,7 +25,7 @@ from rollbook.formats.datasets._lerobot_columns import Column, Origin, counted, 
 from rollbook.formats.datasets._lerobot_stats import Stats, episode_stats, pooled
 from rollbook.formats.datasets._source import Trajectory
 from rollbook.ground.array_types import NDArray
-from rollbook.storage.columns import from_numpy, strings, to_numpy
+from rollbook.ground.arrow import from_numpy, strings, to_numpy
 
 __all__ = ["V3Writer", "read_v3"]
 

@@ -27,7 +27,7 @@ from rollbook.errors import BadInput, RollbookWarning
 from rollbook.formats.datasets._cells import Cells, as_space, is_ragged, join_cells, leaves_of, tree_of
 from rollbook.formats.datasets._groups import Group, Places, cut, joined, words_of
 from rollbook.ground.array_types import NDArray
-from rollbook.storage.columns import to_numpy
+from rollbook.ground.arrow import to_numpy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

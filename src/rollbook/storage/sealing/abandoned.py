@@ -16,9 +16,10 @@ import pyarrow.parquet as pq
 
 from rollbook.errors import Damaged
 from rollbook.ground import manifest
-from rollbook.storage.columns import constant, from_numpy, plain_text, to_numpy
+from rollbook.ground.arrow import constant, from_numpy, plain_text, to_numpy
+from rollbook.ground.files import is_regular, replace_file
+from rollbook.ground.run_files import data_folder, table_names
 from rollbook.storage.history import CheckpointRow, History
-from rollbook.storage.layout import data_folder, is_regular, replace_file, table_names
 from rollbook.storage.parts import Part, PartShelf
 
 __all__ = ["FILE", "write_abandoned"]

@@ -14,9 +14,10 @@ import pyarrow.parquet as pq
 
 from rollbook.errors import Damaged
 from rollbook.ground import manifest
+from rollbook.ground.arrow import TIME, common_type
 from rollbook.ground.clocks import STANDARD
-from rollbook.storage.columns import TIME, common_type
-from rollbook.storage.layout import LONG, WIDE, is_regular, replace_file, table_folder, value_name
+from rollbook.ground.files import is_regular, replace_file
+from rollbook.ground.run_files import LONG, WIDE, table_folder, value_name
 from rollbook.storage.parts import Part, PartShelf
 from rollbook.storage.tabulate import stored_name
 

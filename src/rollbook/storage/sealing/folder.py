@@ -21,10 +21,9 @@ from contextlib import contextmanager
 
 from rollbook.errors import Damaged
 from rollbook.ground import manifest
-from rollbook.ground.files import read_json, write_json
-from rollbook.journal.files import names_in
+from rollbook.ground.files import names_in, own_files, read_json, write_json
+from rollbook.ground.run_files import data_folder, irregular, part_folders
 from rollbook.journal.writers import list_writers
-from rollbook.storage.layout import data_folder, irregular, own_files, part_folders
 from rollbook.storage.sealing.helpers import most_processes, seal_by_helpers
 from rollbook.storage.sealing.one_pass import SealReport, unlink
 from rollbook.storage.sealing.writers import seal_writers

@@ -16,9 +16,10 @@ from collections.abc import Sequence
 from heapq import heapreplace
 
 from rollbook.errors import Damaged
+from rollbook.ground.files import names_in, open_regular, pread
 from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.run_files import parse_name
 from rollbook.journal import format as layout
-from rollbook.journal.files import names_in, open_regular, parse_name, pread
 from rollbook.journal.writers import list_writers
 from rollbook.storage.missing_parts import Stream
 from rollbook.storage.sealing.merge import merge

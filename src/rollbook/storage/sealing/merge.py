@@ -17,8 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.errors import Damaged
-from rollbook.ground.files import remove
-from rollbook.storage.columns import (
+from rollbook.ground.arrow import (
     cast,
     common_type,
     constant,
@@ -27,17 +26,10 @@ from rollbook.storage.columns import (
     to_numpy,
     without_dictionaries,
 )
+from rollbook.ground.files import own_files, remove
+from rollbook.ground.run_files import HIDDEN_TABLES, PartName, data_folder, journal_folder, part_folder, part_folders
 from rollbook.storage.encode import PartWriter
 from rollbook.storage.fills import Fills
-from rollbook.storage.layout import (
-    HIDDEN_TABLES,
-    PartName,
-    data_folder,
-    journal_folder,
-    own_files,
-    part_folder,
-    part_folders,
-)
 from rollbook.storage.parts import Part, PartShelf, covers_of
 from rollbook.storage.pyramid import pyramid_path
 from rollbook.storage.tabulate import Meta, long_table, stored_name

@@ -11,14 +11,14 @@ import pyarrow as pa
 
 from rollbook.errors import Damaged, NewerFormat
 from rollbook.ground.array_types import NDArray
-from rollbook.journal.files import names_in, parse_name
+from rollbook.ground.files import names_in
+from rollbook.ground.run_files import PartName, data_folder, parse_name, part_folder
 from rollbook.journal.frame_files import FrameFile
 from rollbook.journal.frames import decode
 from rollbook.journal.writers import WriterInfo
 from rollbook.storage.durable import DurableMarks
 from rollbook.storage.encode import write_part
 from rollbook.storage.fills import Fills
-from rollbook.storage.layout import PartName, data_folder, part_folder
 from rollbook.storage.missing_parts import SealedSoFar, Stream
 from rollbook.storage.parts import Part, PartShelf, covers_of
 from rollbook.storage.pyramid import pyramid_path

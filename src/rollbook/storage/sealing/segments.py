@@ -9,8 +9,9 @@ import numpy as np
 
 from rollbook.errors import Damaged
 from rollbook.ground.array_types import NDArray
+from rollbook.ground.files import names_in, open_regular, pread
+from rollbook.ground.run_files import parse_name
 from rollbook.journal import format as layout
-from rollbook.journal.files import names_in, open_regular, parse_name, pread
 from rollbook.journal.segments import SETTLE_SECONDS, Segment
 from rollbook.journal.writers import WriterInfo
 from rollbook.storage.encode import ROW_GROUP_BYTES

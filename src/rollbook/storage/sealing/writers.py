@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from rollbook.journal.files import names_in
-from rollbook.journal.liveness import is_alive, same_place
+from rollbook.ground.files import names_in
+from rollbook.ground.liveness import is_alive, same_place
 from rollbook.journal.writers import WriterInfo, list_writers
 from rollbook.storage.sealing.frames import FrameSealing
 from rollbook.storage.sealing.one_pass import SealedRanges, SealPass, SealReport

@@ -15,10 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rollbook.ground import manifest
-from rollbook.ground.files import read_json
-from rollbook.journal.files import names_in
-from rollbook.storage.columns import from_numpy, strings
-from rollbook.storage.layout import PartName, data_folder, is_regular, part_folders, replace_file, table_names
+from rollbook.ground.arrow import from_numpy, strings
+from rollbook.ground.files import is_regular, names_in, read_json, replace_file
+from rollbook.ground.run_files import PartName, data_folder, part_folders, table_names
 
 __all__ = ["FILE", "write_writers_file"]
 

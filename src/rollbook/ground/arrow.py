@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.foreign import is_foreign
-from rollbook.journal.frames import RawArray
+from rollbook.ground.raw_array import RawArray
 
 __all__ = [
     "JSON_FIELD",

@@ -21,13 +21,11 @@ from __future__ import annotations
 import json
 import os
 import re
-import stat
 import struct
 
 from rollbook.errors import Damaged
-from rollbook.ground.files import sync_folder
+from rollbook.ground.files import is_link, open_regular
 from rollbook.ground.foreign import is_foreign, tolerating
-from rollbook.journal.files import open_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,13 +41,11 @@ __all__ = [
     "PartName",
     "data_folder",
     "irregular",
-    "is_regular",
     "journal_folder",
-    "own_files",
+    "parse_name",
     "part_folder",
     "part_folders",
     "read_metadata",
-    "replace_file",
     "sound_key",
     "table_folder",
     "table_names",
@@ -139,7 +135,7 @@ def part_folders(run: str | os.PathLike[str], table: str) -> list[str]:
 def irregular(run: str | os.PathLike[str]) -> list[str]:
     """What lies below data/ and is neither a file nor a folder: links, pipes, devices. Nobody follows or opens them."""
     data = data_folder(run)
-    if os.path.islink(data):
+    if is_link(data):
         return [data]
     words: list[str] = []
     folders = [data]
@@ -154,22 +150,6 @@ def irregular(run: str | os.PathLike[str]) -> list[str]:
     return sorted(words)
 
 
-def is_regular(path: str) -> bool:
-    """Whether a path is a regular file itself, not a link to one."""
-    with tolerating(OSError):
-        return stat.S_ISREG(os.lstat(path).st_mode)
-    return False
-
-
-def own_files(folder: str) -> list[str]:
-    """The names of the regular files in a folder, sorted; none if it is a link or not there."""
-    if os.path.islink(folder):
-        return []
-    with tolerating(OSError), os.scandir(folder) as entries:
-        return sorted(entry.name for entry in entries if entry.is_file(follow_symlinks=False))
-    return []
-
-
 def table_names(run: str | os.PathLike[str]) -> list[str]:
     """The tables that have a folder of sealed parts."""
     with tolerating(OSError), os.scandir(data_folder(run)) as entries:
@@ -178,31 +158,9 @@ def table_names(run: str | os.PathLike[str]) -> list[str]:
     return []
 
 
-def value_name(key: str, clocks: tuple[str, ...]) -> str:
-    """The column under which a value is stored: its key, or value/<key> where that is the name of something else.
-
-    No two keys come to one column: a key `value/time` has to make way for the key `time` and is `value/value/time`.
-    """
-    plain = key
-    while plain.startswith("value/"):
-        plain = plain[6:]
-    return f"value/{key}" if plain in RESERVED or plain in clocks else key
-
-
 def sound_key(key: str) -> str:
     """The key as text that files can hold: a lone surrogate (from `os.fsdecode`, say) is spelled out."""
     return key if key.isascii() else key.encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def replace_file(temporary: str, path: str) -> None:
-    """Bring a finished file to the disk, put it in place of `path`, and bring the folder to the disk."""
-    fd = os.open(temporary, os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-    os.replace(temporary, path)
-    sync_folder(os.path.dirname(path))
 
 
 def read_metadata(path: str) -> dict[str, Any] | None:
@@ -251,3 +209,25 @@ def _json_after(footer: bytes, at: int) -> dict[str, object] | None:
             raise
         return None
     return metadata if isinstance(metadata, dict) else None
+
+
+def value_name(key: str, clocks: tuple[str, ...]) -> str:
+    """The column under which a value is stored: its key, or value/<key> where that is the name of something else.
+
+    No two keys come to one column: a key `value/time` has to make way for the key `time` and is `value/value/time`.
+    """
+    plain = key
+    while plain.startswith("value/"):
+        plain = plain[6:]
+    return f"value/{key}" if plain in RESERVED or plain in clocks else key
+
+
+def parse_name(name: str) -> tuple[str, int, int, int] | None:
+    """("seg", lane, stream, slot) or ("log", lane, 0, number) of a journal file's name; None for other files."""
+    parts = name.split(".")
+    with tolerating(ValueError):
+        if len(parts) == 4 and parts[3] == "seg" and parts[0][:1] == "L" and parts[1][:1] == "S":
+            return "seg", int(parts[0][1:]), int(parts[1][1:]), int(parts[2])
+        if len(parts) == 4 and parts[3] == "log" and parts[0][:1] == "L" and parts[1] == "frames":
+            return "log", int(parts[0][1:]), 0, int(parts[2])
+    return None
