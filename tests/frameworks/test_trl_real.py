@@ -22,7 +22,7 @@ from trl import GRPOConfig, GRPOTrainer, RLOOConfig, RLOOTrainer  # noqa: E402
 
 import rollbook  # noqa: E402
 from datasets import Dataset  # noqa: E402
-from rollbook.adapters.trl import RollbookCallback, attach_advantages, completions, record_rewards  # noqa: E402
+from rollbook.adapters.trl import RollbookCallback, completions, record_rewards  # noqa: E402
 
 WORDS = [f"{thing}{n}" for thing in ("cat", "dog", "sun", "moon") for n in range(5)]
 
@@ -157,31 +157,20 @@ def test_grpo_scalars_completions_rewards_and_advantages_are_what_trl_has(
     assert [row["policy_version"] for row in ours] == [0] * 4 + [1] * 4 + [2] * 4
     assert [row["group"] for row in ours] == ["0-0"] * 4 + ["1-0"] * 4 + ["2-0"] * 4
     assert {row["mode"] for row in ours} == {"train"}
-    clipped = [row["finish_reason"] == "length" for row in ours]
+    clipped = [row["stop_reason"] == "length" for row in ours]
     ratios = [row["completions/clipped_ratio"] for row in native[:3]]
     assert [sum(clipped[i : i + 4]) / 4 for i in (0, 4, 8)] == ratios
     lengths = [row["completions/mean_length"] for row in native[:3]]
-    assert [sum(r["length"] for r in ours[i : i + 4]) / 4 for i in (0, 4, 8)] == lengths
+    assert [sum(r["sampled_tokens"] for r in ours[i : i + 4]) / 4 for i in (0, 4, 8)] == lengths
     reads_as(run.book, {"train/reward": "reward", "update/loss/total": "loss", "update/learning_rate": "learning_rate"})
+    assert [(row["used"], row["gradient_step"], row["staleness"]) for row in ours] == [
+        (True, step, 0) for step in (1, 2, 3) for _ in range(4)
+    ]
+    assert run.book.table("fates").num_rows == 12
+    assert run.book.rollout(ours[0]["rollout_id"]).turns()["text"].to_pylist() == [theirs[0]["completion"]]
     means = [row["reward"] for row in native[:3]]
     assert [sum(r["reward"] for r in ours[i : i + 4]) / 4 for i in (0, 4, 8)] == pytest.approx(means)
     assert run.bill()["drops"] == {}
-
-
-def test_advantages_from_the_parquet_alone_are_the_same(run: Any, own_place: Path) -> None:
-    one = trainer("grpo", own_place, RollbookCallback(run, advantages="parquet"), record_rewards(short, run))
-    one.train()
-    ours = completions(run.book)["advantage"].to_pylist()
-    assert ours == [row["advantage"] for row in written(own_place)]
-    assert len(ours) == 12
-
-
-def test_files_are_attached_after_the_fact_and_only_once(run: Any, own_place: Path) -> None:
-    trainer("grpo", own_place, RollbookCallback(run, advantages=None), record_rewards(short, run)).train()
-    assert completions(run.book)["advantage"].null_count == 12
-    assert attach_advantages(run, own_place / "out") == 12
-    assert attach_advantages(run, own_place / "out") == 0
-    assert completions(run.book)["advantage"].to_pylist() == [row["advantage"] for row in written(own_place)]
 
 
 def test_several_batches_and_logging_every_other_step_lose_no_advantage(run: Any, own_place: Path) -> None:
@@ -199,11 +188,65 @@ def test_several_batches_and_logging_every_other_step_lose_no_advantage(run: Any
     table = completions(run.book)
     assert len(table) == 4 * 4 * 4  # two batches of eight in each of four steps
     assert table["advantage"].null_count == 0
-    assert table["generation"].unique().to_pylist() == ["0", "0.1", "1", "1.1", "2", "2.1", "3", "3.1"]
-    assert len(set(table["sample_id"].to_pylist())) == len(table)
+    assert table["batch"].unique().to_pylist() == ["0", "0.1", "1", "1.1", "2", "2.1", "3", "3.1"]
+    assert len(set(table["rollout_id"].to_pylist())) == len(table) == run.book.table("fates").num_rows
     files = {(row["prompt"], row["completion"]): row["advantage"] for row in written(own_place)}
     known = {(row["prompt"], row["completion"]): row["advantage"] for row in table.to_pylist()[-8:]}
     assert {key: files[key] for key in known} == known
+    assert table["gradient_step"].to_pylist() == [step for step in (1, 2, 3, 4) for _ in range(16)]
+
+
+def test_each_use_is_a_fate_and_what_was_not_used_has_one_as_well(run: Any, own_place: Path) -> None:
+    """Two passes over batches of four micro-batches, a step for each two; training ends within a batch."""
+    more = {"steps_per_generation": 4, "num_iterations": 2, "gradient_accumulation_steps": 2, "max_steps": 5}
+    seen: dict[int, list[tuple[int, ...]]] = {}
+    one = trainer("grpo", own_place, RollbookCallback(run), record_rewards([short], run), **more)
+    compute = one.compute_loss
+
+    def compute_loss(model: Any, inputs: Any, **rest: Any) -> Any:
+        rows = inputs["completion_ids"].tolist()
+        advantages = inputs["advantages"].tolist()
+        seen.setdefault(one.state.global_step + 1, []).extend(zip(map(tuple, rows), advantages, strict=True))
+        return compute(model, inputs, **rest)
+
+    one.compute_loss = compute_loss
+    one.train()
+    fates, rollouts = run.book.table("fates").to_pylist(), run.book.rollouts().to_pylist()
+    ids = {row["rollout_id"]: row["ids"] for row in run.book.table("tokens").to_pylist() if row["ids"]}
+
+    def told(pairs: Any) -> list[Any]:
+        return sorted((tuple(token for token in row if token > 1), advantage) for row, advantage in pairs)
+
+    for step, pairs in seen.items():
+        ours = [
+            (ids[row["rollout_id"]], row["advantage"]) for row in fates if row["used"] and row["gradient_step"] == step
+        ]
+        assert told(ours) == told(pairs)
+    used = [row for row in fates if row["used"]]
+    assert len(rollouts) == 32
+    assert sorted((row["gradient_step"], row["epoch"], row["staleness"]) for row in used) == sorted(
+        (step, epoch, stale)
+        for step, epoch, stale in ((1, 0, 0), (2, 0, 1), (3, 1, 2), (4, 1, 3), (5, 0, 0))
+        for _ in range(8)
+    )
+    assert [row["reason"] for row in rollouts if not row["used"]] == ["surplus"] * 8
+    first = next(row for row in used if row["epoch"] == 0)["rollout_id"]
+    late = [row for row in run.book.rollout(first).tokens().to_pylist() if row["trainer_logprobs"]]
+    assert len(late[0]["trainer_logprobs"]) == len(ids[first])
+    assert run.bill()["drops"] == {}
+
+
+def test_truncated_completions_that_the_loss_leaves_out_are_overlong(run: Any, own_place: Path) -> None:
+    one = trainer("grpo", own_place, RollbookCallback(run), record_rewards(short, run), mask_truncated_completions=True)
+    one.train()
+    rows = completions(run.book).to_pylist()
+    assert {row["status"] for row in rows} == {"completed", "truncated"}
+    for row in rows:
+        assert (row["used"], row["reason"] == "overlong") == (
+            (row["status"] == "completed"),
+            (row["status"] != "completed"),
+        )
+    assert run.book.table("fates").num_rows == len(rows) == 12
 
 
 def test_rloo_is_recorded_as_well_although_it_writes_no_files(run: Any, own_place: Path) -> None:
@@ -224,6 +267,8 @@ def test_evaluation_is_kept_apart(run: Any, own_place: Path) -> None:
     assert len(table) == 8
     assert table["advantage"].null_count == 0
     assert table["group"].to_pylist()[0].startswith("eval-3")
+    assert table["reason"].unique().to_pylist() == ["evaluation"]
+    assert run.book.sql("select count(*) from rollouts anti join fates using (rollout_id)").fetchall() == [(0,)]
     assert run.book.latest()["eval_reward"][0] == one.state.log_history[-1]["eval_reward"]
 
 
@@ -267,6 +312,7 @@ def test_a_reward_that_raises_leaves_its_completions_in_the_book(run: Any, own_p
         one.train()
     rows = completions(run.book).to_pylist()
     assert [row["rewards/broken"] for row in rows] == [0.0] * 4 + [None] * 4
+    assert [row["reason"] for row in rows[4:]] == ["error"] * 4
     assert all(row["rewards/short"] is not None for row in rows)
 
 
@@ -281,7 +327,7 @@ def test_conversations_are_kept_as_text(run: Any, own_place: Path) -> None:
     def polite(completions: list[Any], **_: Any) -> list[float]:
         return [float(len(messages[0]["content"])) for messages in completions]
 
-    one = trainer("grpo", own_place, RollbookCallback(run, advantages="parquet"), record_rewards(polite, run))
+    one = trainer("grpo", own_place, RollbookCallback(run), record_rewards(polite, run))
     chat = "{% for m in messages %}{{ m['content'] }} {% endfor %}"
     one.processing_class.chat_template = chat
     data = Dataset.from_dict({"prompt": [[{"role": "user", "content": text}] for text in ("the cat", "a dog")]})
@@ -291,7 +337,7 @@ def test_conversations_are_kept_as_text(run: Any, own_place: Path) -> None:
         train_dataset=data,
         processing_class=one.processing_class,
         reward_funcs=one.reward_funcs,
-        callbacks=[RollbookCallback(run, advantages="parquet")],
+        callbacks=[RollbookCallback(run)],
     )
     one.train()
     rows = completions(run.book).to_pylist()
@@ -333,9 +379,7 @@ KINDS: dict[str, tuple[list[Any], list[float] | None, bool]] = {
 
 @pytest.mark.parametrize("kind", list(KINDS))
 @pytest.mark.parametrize("algorithm", ["grpo", "rloo"])
-def test_the_reward_of_the_samples_is_the_trainers_or_empty(
-    algorithm: str, kind: str, run: Any, own_place: Path
-) -> None:
+def test_the_reward_of_a_rollout_is_the_trainers(algorithm: str, kind: str, run: Any, own_place: Path) -> None:
     functions, weights, more = KINDS[kind]
     one = trainer(algorithm, own_place, RollbookCallback(run), record_rewards(functions, run), reward_weights=weights)
     one.reward_processing_classes = [tokenizer() if name == "scorer" else None for name in one.reward_func_names]
@@ -351,12 +395,15 @@ def test_the_reward_of_the_samples_is_the_trainers_or_empty(
     for step, native in rewards.items():  # a batch has the gradient step of its row
         batch = [row["reward"] for row in samples if row["gradient_step"] == step and row.get("reward") is not None]
         assert len([row for row in samples if row["gradient_step"] == step]) == 4
-        if "model" in kind or more:
-            assert batch == []
-        else:
-            assert sum(batch) / len(batch) == pytest.approx(native, rel=1e-5)
+        assert sum(batch) / len(batch) == pytest.approx(native, rel=1e-5)
     assert len(rewards) == (0 if kind == "nothing but None" else 3)
-    assert rewards or [row["reward"] for row in samples] == [None] * 12
+    assert rewards or [(row["reward"], row["reason"]) for row in samples] == [(None, "unscorable")] * 12
+    names = {name for name in samples[0] if name.startswith("rewards/")}
+    if "model" in kind:
+        assert names == {"rewards/short", "rewards/scorer"}
+        theirs = list(one._logs["rewards"]["scorer"])
+        assert [row["rewards/scorer"] for row in samples[-4:]] == theirs
+    assert run.book.table("fates").num_rows == 12
 
 
 @pytest.mark.parametrize("kind", [short, judged], ids=["function", "async"])
@@ -383,15 +430,20 @@ def test_lengths_are_those_that_the_trainer_counts_or_empty_where_a_tool_answere
         for row in run.book.metrics(["completions/mean_length"]).to_pylist()
     }
     for step, mean in native.items():
-        lengths = [row.get("length") for row in completions(run.book).to_pylist() if row["gradient_step"] == step]
+        lengths = [row["sampled_tokens"] for row in completions(run.book).to_pylist() if row["gradient_step"] == step]
         if kind is judged:
             assert lengths == [None] * 4
         else:
             assert sum(lengths) / 4 == mean
     table = completions(run.book)
     assert table["scores"].to_pylist()[1] == [1.0, 2.0]
-    assert table["tokens"].to_pylist()[:2] == [[3, 4, 5, 6, 7, 1], [4, 5, 6, 7, 1]]
-    assert str(table["tokens"].type.value_type) == "int32"
+    tokens = run.book.table("tokens")
     if kind is short:
-        assert table["sampler_logprobs"].to_pylist()[1] == [-1.0] * 5
-        assert str(table["sampler_logprobs"].type.value_type) == "float"
+        assert tokens["ids"].to_pylist()[:2] == [[3, 4, 5, 6, 7, 1], [4, 5, 6, 7, 1]]
+        assert str(tokens["ids"].type.value_type) == "int32"
+        assert tokens["mask"].to_pylist()[1] == [1, 0, 1, 0, 1]
+        assert tokens["sampler_logprobs"].to_pylist()[1] == [-1.0] * 5
+        assert str(tokens["sampler_logprobs"].type.value_type) == "float"
+    else:
+        assert tokens.num_rows == 0
+        assert run.bill()["drops"] == {"trl_masks": 3}

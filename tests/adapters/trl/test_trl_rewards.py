@@ -6,15 +6,16 @@ import asyncio
 import functools
 import importlib.util
 import inspect
+import weakref
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from rollbook.adapters.trl import completions, record_rewards
-from rollbook.adapters.trl.advantages import take_from_trainer
 from rollbook.adapters.trl.batches import link_of
-from rollbook.adapters.trl.messages import text_of
+from rollbook.adapters.trl.fates import Fates
+from rollbook.adapters.trl.messages import text_of, turns_of
 from rollbook.errors import BadInput, MissingExtra
 from rollbook.run.run import Run
 
@@ -85,10 +86,11 @@ def test_each_completion_is_one_row_with_all_its_rewards(run: Run) -> None:
         (3.0, 1.0, 5.0),
     ]
     assert [row["group"] for row in rows] == ["3-r0-0", "3-r0-0", "3-r0-1"]  # nobody said how large groups are
-    assert [row["length"] for row in rows] == [1, 2, 3]
+    assert [row["sampled_tokens"] for row in rows] == [1, 2, 3]
     assert {(row["policy_version"], row["gradient_step"], row["mode"]) for row in rows} == {(3, 4, "train")}
     assert "image" not in rows[0]
     assert run.bill()["drops"] == {"trl_column_image": 1}
+    assert [turn["text"] for turn in run.book.table("turns").to_pylist()] == ["a", "b", "ccc"]
 
 
 def test_groups_span_processes_and_ends_are_told_from_cuts(run: Run) -> None:
@@ -98,8 +100,8 @@ def test_groups_span_processes_and_ends_are_told_from_cuts(run: Run) -> None:
     call(wrapped, Trainer(), 0, ["p", "p"], ["a", "b"], completion_ids=[[5, 1], [5, 6, 7]])
     rows = completions(run.book).to_pylist()
     assert [row["group"] for row in rows] == ["0-0", "0-0"]  # with the two of process 0
-    assert [row["sample_id"] for row in rows] == ["0-2", "0-3"]
-    assert [row["finish_reason"] for row in rows] == ["stop", "length"]
+    assert [row["stop_reason"] for row in rows] == ["stop", "length"]
+    assert [row["status"] for row in rows] == ["completed", "truncated"]
 
 
 def test_what_a_function_logs_besides_is_kept_and_passed_on(run: Run) -> None:
@@ -118,25 +120,57 @@ def test_two_batches_of_one_step_are_told_apart(run: Run) -> None:
     for _ in range(2):
         call(wrapped, Trainer(), 5, ["p"], ["same"])
     rows = completions(run.book).to_pylist()
-    assert [(row["generation"], row["sample_id"], row["is_new"]) for row in rows] == [
-        ("5", "5-0", True),
-        ("5.1", "5.1-0", False),
-    ]
+    assert [(row["batch"], row["group"]) for row in rows] == [("5", "5-r0-0"), ("5.1", "5.1-r0-0")]
+    assert run.book.table("tasks").num_rows == 1
 
 
 def test_advantages_are_taken_only_where_the_texts_agree(run: Run) -> None:
-    link_of(run).wants_advantages = True
-    wrapped, trainer = record_rewards([length], run), Trainer()
-    call(wrapped, trainer, 0, ["p", "p"], ["a", "b"])
-    trainer._logs.update(prompt=["p", "p"], completion=["a", "other"], advantages=[1.0, -1.0])
-    assert take_from_trainer(run)
-    assert completions(run.book)["advantage"].to_pylist() == [None, None]
-    trainer._logs.update(prompt=["x", "p", "p"], completion=["x", "a", "b"], advantages=[9.0, 1.0, -1.0])
-    take_from_trainer(run)
-    take_from_trainer(run)
-    table = completions(run.book, where="advantage > 0", order_by="reward", limit=5)
-    assert table["completion"].to_pylist() == ["a"]
-    assert completions(run.book)["advantage"].to_pylist() == [1.0, -1.0]
+    """Without the trainer's buffer every completion of the batch is part of the next update."""
+    link_of(run).joined = True
+    wrapped, fates = record_rewards([length], run), Fates(run)
+    for step, second in enumerate(("other", "b")):
+        trainer = Trainer()
+        call(wrapped, trainer, step, ["p", "p"], ["a", "b"])
+        link_of(run).trainer = weakref.ref(trainer)
+        trainer._logs.update(prompt=["x", "p", "p"], completion=["x", "a", second], advantages=[9.0, 1.0, -1.0])
+        fates.used()
+        fates.updated(step + 1)
+    rows = completions(run.book, order_by="gradient_step, advantage").to_pylist()
+    assert [(row["advantage"], row["used"], row["reason"], row["staleness"]) for row in rows] == [
+        (None, True, "zero_std", 0),
+        (None, True, "zero_std", 0),
+        (-1.0, True, "zero_std", 0),
+        (1.0, True, "zero_std", 0),
+    ]
+    fates.end()
+    assert run.book.table("fates").num_rows == 4
+
+
+def test_what_was_never_trained_on_has_its_fate_when_training_ends(run: Run) -> None:
+    trainer = Trainer()
+    call(record_rewards([length], run), trainer, 0, ["p", "p"], ["a", "bb"])
+    fates = Fates(run)
+    fates.end()
+    fates.end()
+    assert completions(run.book)["reason"].to_pylist() == ["surplus"] * 2
+    assert run.book.table("fates").num_rows == 2
+
+
+def test_messages_of_tools_are_turns_with_their_part_of_the_tokens() -> None:
+    talk = [
+        {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "add", "arguments": {"a": 1}}}]},
+        {"role": "tool", "name": "add", "content": "3"},
+        {"role": "assistant", "content": "three"},
+    ]
+    lists = {"tokens": [1, 2, 3, 4, 5], "mask": [1, 1, 0, 1, 1]}
+    turns = turns_of(talk, lists)
+    assert [(turn["role"], turn["tokens"], turn["mask"]) for turn in turns] == [
+        ("assistant", [1, 2], [1, 1]),
+        ("tool", [3], [0]),
+        ("assistant", [4, 5], [1, 1]),
+    ]
+    whole = turns_of(talk, {**lists, "mask": [1] * 5})  # the mask does not tell where a message ends
+    assert ["tokens" in turn for turn in whole] == [False, False, True]
 
 
 def test_a_function_that_raises_leaves_the_completions_in_the_book(run: Run) -> None:
@@ -147,7 +181,12 @@ def test_a_function_that_raises_leaves_the_completions_in_the_book(run: Run) -> 
     with pytest.raises(ZeroDivisionError):
         call(wrapped, Trainer(), 0, ["p"], ["a"])
     (row,) = completions(run.book).to_pylist()
-    assert (row["rewards/length"], row["rewards/broken"]) == (1.0, None)
+    assert (row["rewards/length"], row.get("rewards/broken"), row["reward"], row["reason"]) == (
+        1.0,
+        None,
+        None,
+        "error",
+    )
 
 
 def test_without_a_run_rewards_work_and_one_warning_says_so() -> None:

@@ -1,4 +1,4 @@
-"""TRL's GRPO and RLOO trainers with a rollbook run: scalars, and every completion with its rewards and advantage.
+"""TRL's GRPO and RLOO trainers with a rollbook run: scalars, and every completion as a rollout with its fate.
 
     from rollbook.adapters.trl import RollbookCallback, completions, record_rewards
 
@@ -6,7 +6,7 @@
         model, reward_funcs=record_rewards([accuracy, format_reward]), callbacks=[RollbookCallback()], ...
     )
     trainer.train()
-    completions(run.book)        # prompt, completion, rewards/accuracy, advantage, group, finish_reason, ...
+    completions(run.book)        # prompt, completion, rewards/accuracy, advantage, group, stop_reason, ...
 
 The callback works with every trainer of transformers; after `register()` as `report_to="rollbook"`, too.
 """
@@ -17,7 +17,6 @@ from rollbook.ground.lazy import attach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.adapters.trl.advantages import attach_advantages
     from rollbook.adapters.trl.callback import RollbookCallback, register
     from rollbook.adapters.trl.reading import completions
     from rollbook.adapters.trl.rewards import record_rewards
@@ -26,13 +25,12 @@ __getattr__, __dir__ = attach(
     __name__,
     {
         f"{__name__}.callback": ("RollbookCallback", "register"),
-        f"{__name__}.advantages": ("attach_advantages",),
         f"{__name__}.reading": ("completions",),
         f"{__name__}.rewards": ("record_rewards",),
     },
 )
 
-__all__ = ["SUPPORTED", "RollbookCallback", "attach_advantages", "completions", "record_rewards", "register"]
+__all__ = ["SUPPORTED", "RollbookCallback", "completions", "record_rewards", "register"]
 
 SUPPORTED = ">=1.0,<2"
 """The versions of TRL this adapter was written for."""

@@ -1,66 +1,87 @@
-"""One batch of completions: its columns gather while the reward functions run, then it is written, whole."""
+"""One batch of completions: its columns gather while the reward functions run, then it is written as rollouts."""
 
 from __future__ import annotations
 
+import json
 import threading
 import weakref
 from dataclasses import dataclass, field
 
-from rollbook.adapters.trl.messages import text_of
+from rollbook.adapters.trl.messages import is_conversation, text_of, turns_of
 from rollbook.ground.bill import Bill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
     from rollbook.run.scope import Scope
 
-__all__ = ["Batch", "Link", "link_of", "write"]
+__all__ = ["Batch", "Link", "link_of", "texts", "totals", "write"]
 
 KEEP = 32
-"""Batches that wait for their advantages: a Parquet file holds one, written every `logging_steps`."""
+"""Batches that wait for the trainer's record of them, at most; older ones are written with what is known."""
 
 
 @dataclass
 class Batch:
-    """What one call for rewards was about. `rewards` has a list per function that has answered.
+    """What one call for rewards was about.
 
-    `step` is that of the optimizer when the completions were generated; `lengths` are in tokens of the policy.
+    Attributes:
+      step: of the optimizer when the completions were generated.
+      number: of the batch among those that were generated at this step.
+      mode: "train" or "eval".
+      prompts, completions: as the reward functions were given them.
+      tokens, logprobs, masks: of each completion: its ids, what the generating engine said, and which of them the
+        policy wrote; None if unknown. Without masks, whether tools wrote some of them is unknown where `mixed` is set.
+      rewards: a list for each function that has answered. weights: of each name in the reward; None: not known.
+      ids: of the rollouts, once they are written.
+      advantages: of the completions, once the trainer's record has them.
+      places: chunk of the trainer's buffer -> (places in this batch, what is known of each there).
+      uses: how often each completion was trained on.
     """
 
     step: int
     number: int
     mode: str | None
-    prompts: list[str]
-    completions: list[str]
+    prompts: list[Any]
+    completions: list[Any]
     tokens: Sequence[Sequence[int]] | None
     columns: dict[str, list[object]]
-    lengths: Sequence[int] | None = None
     logprobs: Sequence[Sequence[float | None]] | None = None
-    rewards: dict[str, list[object]] = field(default_factory=dict)
+    masks: Sequence[Sequence[int]] | None = None
+    mixed: bool = False
+    rewards: dict[str, list[Any]] = field(default_factory=dict)
+    names: Sequence[str] = ()
+    weights: Mapping[str, float] | None = None
+    seconds: float = 0.0
+    groups: list[str] = field(default_factory=list)
+    ids: list[str] = field(default_factory=list)
+    advantages: list[float] | None = None
+    places: dict[int, tuple[list[int], dict[str, list[Any]]]] = field(default_factory=dict)
+    uses: list[int] = field(default_factory=list)
     written: bool = False
-    sample_ids: list[str] = field(default_factory=list)
 
-    @property
-    def logged_at(self) -> int:
-        """The gradient step of the trainer's row about this batch: in training the one that it is generated for."""
-        return self.step if self.mode == "eval" else self.step + 1
+    def __len__(self) -> int:
+        return len(self.completions)
 
 
 class Link:
     """What the callback and the reward functions of one run know of each other.
 
     Attributes:
+      joined: whether there is a callback, which will look into the trainer's record.
       num_generations: completions per prompt, in training and in evaluation; None: not known.
       rank: the number of this process among those that train together.
       max_length: how many tokens a completion may have. ends: the tokens that end one.
       weights: of the rewards as the trainer's arguments have them; None for all 1, or if they are not known.
-      waiting: batches that have no advantages yet, the oldest first.
+      waiting: batches that the trainer's record was not compared with yet, the oldest first.
+      current: the batch that is trained on now.
       trainer: a weak reference to the trainer, once a reward function has met it.
     """
 
     def __init__(self) -> None:
+        self.joined = False
         self.num_generations: int | None = None
         self.num_generations_eval: int | None = None
         self.rank = 0
@@ -68,8 +89,8 @@ class Link:
         self.ends: frozenset[int] = frozenset()
         self.weights: list[float] | None = None
         self.waiting: list[Batch] = []
+        self.current: Batch | None = None
         self.trainer: weakref.ref[object] | None = None
-        self.wants_advantages = False
         self.lock = threading.Lock()
 
     def group_size(self, mode: str | None) -> int | None:
@@ -89,66 +110,82 @@ def link_of(run: object) -> Link:
     return link
 
 
-def write(run: Scope, batch: Batch, names: Sequence[str], weights: Sequence[float] | None) -> None:
-    """Write the batch into `samples`, one row per completion; failures are counted.
-
-    Args:
-      names: the reward functions, in their order; one that did not answer has an empty column.
-      weights: of each of them in the trainer's reward; None: that reward holds more than these, or is not known.
-    """
+def write(run: Scope, batch: Batch) -> None:
+    """Write the batch as rollouts, one for each completion; failures are counted, a second call does nothing."""
     if batch.written:
         return
     batch.written = True
-    Bill(to=run).guard("trl_samples", "keeping the completions", lambda: _write(run, batch, names, weights))
+    Bill(to=run).guard("trl_rollouts", "keeping the completions", lambda: _write(run, batch))
 
 
-def _write(run: Scope, batch: Batch, names: Sequence[str], weights: Sequence[float] | None) -> None:
+def _write(run: Scope, batch: Batch) -> None:
     import numpy as np
 
-    link = link_of(run)
-    n = len(batch.completions)
+    link, n = link_of(run), len(batch)
     label = f"{batch.step}" if batch.number == 0 else f"{batch.step}.{batch.number}"
     attempt = getattr(getattr(run, "run", run), "attempt", 1)
     prefix = "" if attempt == 1 else f"a{attempt}-"
     if batch.mode == "eval":
         prefix += "eval-"
-    rewards = {name: [_number(value) for value in batch.rewards.get(name, [None] * n)] for name in names}
-    columns: dict[str, object] = {
-        **batch.columns,
-        "prompt": batch.prompts,
-        "rewards": rewards,
-        "mode": batch.mode,
-        "generation": label,
-    }
-    if weights is not None and len(batch.rewards) == len(names):
-        columns["reward"] = _total(rewards, weights, n)
-    if batch.lengths is not None:
-        columns["length"] = list(batch.lengths)
-    if batch.tokens is not None:
-        columns["tokens"] = [np.asarray(ids, np.int32) for ids in batch.tokens]
-    if batch.logprobs is not None:  # the engine has None for NaN
-        columns["sampler_logprobs"] = [np.asarray(numbers, np.float32) for numbers in batch.logprobs]
-    if batch.tokens is not None and (link.max_length is not None or link.ends):
-        columns["finish_reason"] = [_finish(ids, link) for ids in batch.tokens]
-    first = link.rank * n
-    size = link.group_size(batch.mode)
+    first, size = link.rank * n, link.group_size(batch.mode)
     if size:
-        groups = [f"{prefix}{label}-{(first + i) // size}" for i in range(n)]
+        batch.groups = [f"{prefix}{label}-{(first + i) // size}" for i in range(n)]
     else:
-        groups = [f"{prefix}{label}-r{link.rank}-{i}" for i in _runs_of_equals(batch.prompts)]
-    ids = [f"{prefix}{label}-{first + i}" for i in range(n)]
-    known = run.run.writer.clocks
-    clocks: dict[str, int] = {name: batch.logged_at for name in ("gradient_step", "train_iter") if name in known}
-    if "policy_version" in known:
-        clocks["policy_version"] = batch.step
-    batch.sample_ids = run.log_samples(batch.completions, ids=ids, group=groups, **columns, **clocks).ids
-    if link.wants_advantages:
-        with link.lock:
-            link.waiting.append(batch)
-            del link.waiting[:-KEEP]
+        batch.groups = [f"{prefix}{label}-r{link.rank}-{i}" for i in _runs_of_equals(texts(batch.prompts))]
+    columns: dict[str, Any] = {
+        **batch.columns,
+        "mode": batch.mode,
+        "batch": f"{prefix}{label}",
+        "group": batch.groups,
+        "rewards": {name: batch.rewards.get(name, [None] * n) for name in batch.names},
+        "reward": totals(batch),
+        "seconds/reward": batch.seconds / n if batch.seconds and n else None,
+    }
+    lists: dict[str, list[Any]] = {}
+    if batch.tokens is not None and not (batch.mixed and batch.masks is None):
+        lists["tokens"] = [np.asarray(ids, np.int32) for ids in batch.tokens]
+        if batch.logprobs is not None:  # the engine has None for NaN
+            lists["logprobs"] = [np.asarray(numbers, np.float32) for numbers in batch.logprobs]
+        if batch.masks is not None:
+            lists["mask"] = [np.asarray(mask, np.int8) for mask in batch.masks]
+    if batch.tokens is not None and (link.max_length is not None or link.ends):
+        columns["stop_reason"] = [_finish(ids, link) for ids in batch.tokens]
+    if any(map(is_conversation, batch.completions)):
+        parts = ({name: cells[i] for name, cells in lists.items()} for i in range(n))
+        talks: list[Any] = [turns_of(value, part) for value, part in zip(batch.completions, parts, strict=True)]
+    else:
+        talks = texts(batch.completions)
+        columns.update(lists)
+    prompts = [_task(prompt) for prompt in batch.prompts]
+    logged = batch.step if batch.mode == "eval" else batch.step + 1  # the gradient step of the trainer's row about it
+    clocks = {name: logged for name in ("gradient_step", "train_iter") if name in run.run.writer.clocks}
+    batch.ids = run.run.rollouts.log_many(
+        prompts=prompts, completions=talks, policy_version=batch.step, **columns, **clocks
+    )
+    batch.uses = [0] * len(batch.ids)
 
 
-def _number(value: Any) -> float | None:
+def totals(batch: Batch) -> list[float | None] | None:
+    """The reward of each completion: the weighted sum of those that are there, as the trainer makes it.
+
+    None if the trainer's reward holds more than what is known here.
+    """
+    weights = batch.weights
+    if weights is None or set(batch.rewards) != set(weights):
+        return None
+    sums: list[float | None] = []
+    for i in range(len(batch)):
+        parts = [
+            weight * value
+            for name, weight in weights.items()
+            if (value := number(batch.rewards[name][i])) is not None and value == value
+        ]
+        sums.append(sum(parts) if parts else None)
+    return sums
+
+
+def number(value: Any) -> float | None:
+    """A reward as a number, None for none."""
     if value is None:
         return None
     try:
@@ -157,17 +194,15 @@ def _number(value: Any) -> float | None:
         return None
 
 
-def _total(rewards: dict[str, list[float | None]], weights: Sequence[float], n: int) -> list[float | None]:
-    """The reward of each completion: the weighted sum of those that are there, as the trainer makes it."""
-    totals: list[float | None] = []
-    for i in range(n):
-        parts = [
-            weight * value
-            for weight, column in zip(weights, rewards.values(), strict=True)
-            if (value := column[i]) is not None and value == value
-        ]
-        totals.append(sum(parts) if parts else None)
-    return totals
+def _task(prompt: object) -> object:
+    """A prompt as a task: a text, the text of a single message, or the messages, where these are plain data."""
+    if not is_conversation(prompt) or len(prompt) == 1:  # type: ignore[arg-type]
+        return text_of(prompt)
+    try:
+        json.dumps(prompt)
+    except (TypeError, ValueError):  # pictures
+        return text_of(prompt)
+    return prompt
 
 
 def _finish(ids: Sequence[int], link: Link) -> str | None:
@@ -179,12 +214,12 @@ def _finish(ids: Sequence[int], link: Link) -> str | None:
 
 
 def _runs_of_equals(prompts: Sequence[str]) -> list[int]:
-    numbers, number = [], -1
+    numbers, last = [], -1
     before: str | None = None
     for prompt in prompts:
-        if prompt != before or number < 0:
-            number, before = number + 1, prompt
-        numbers.append(number)
+        if prompt != before or last < 0:
+            last, before = last + 1, prompt
+        numbers.append(last)
     return numbers
 
 

@@ -10,15 +10,15 @@ import os
 from rollbook.adapters import _versions
 from rollbook.adapters._run import find_run, takes_native_keys
 from rollbook.adapters.trl import SUPPORTED
-from rollbook.adapters.trl.advantages import take_from_files, take_from_trainer
 from rollbook.adapters.trl.batches import link_of
+from rollbook.adapters.trl.fates import Fates
 from rollbook.errors import BadInput
 from rollbook.ground.bill import Bill
 from rollbook.ground.optional import need
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from transformers import TrainerState, TrainingArguments
@@ -53,7 +53,7 @@ class RollbookCallback(_Base):
       `train_iter`, where the run declares it). `epoch` is a fraction, so it is a value, not a clock.
     - The arguments, the model's configuration and the versions are the run's config.
     - Each checkpoint folder is registered where it lies.
-    - Advantages of completions that went through `record_rewards` are attached as soon as they can be known.
+    - Each completion that went through `record_rewards` gets its fate after the update that it was part of.
     - A training that resumes from a checkpoint goes on in a resumed run: what came after that checkpoint is hidden.
 
     Of several processes the first logs scalars and checkpoints; completions come from all of them.
@@ -62,9 +62,6 @@ class RollbookCallback(_Base):
       run: the run or a scope of it; None takes the current run, or opens one with the name of `output_dir`'s folder as
         project and that of the trainer's arguments (`GRPOConfig` gives "grpo") as name.
       project, run_options: of a run that is opened here.
-      advantages: "trainer" takes them from the record the trainer keeps of each batch, and from TRL's Parquet files
-        where there is none; "parquet" from the files alone, which need `log_completions=True`, are written
-        every `logging_steps` and hold the last batch; None not at all.
     """
 
     def __init__(
@@ -73,18 +70,15 @@ class RollbookCallback(_Base):
         *,
         project: str | None = None,
         run_options: Mapping[str, object] | None = None,
-        advantages: str | None = "trainer",
     ) -> None:
         super().__init__()
         if run is False:
             raise BadInput("RollbookCallback(run=False) would record nothing: leave the callback out instead")
-        if advantages not in ("trainer", "parquet", None):
-            raise BadInput(f"RollbookCallback(advantages={advantages!r}): pass 'trainer', 'parquet' or None")
         self.run: Any = None if run is None else find_run(run, project="", name="")[0]
-        self._project, self._options, self._advantages = project, dict(run_options or {}), advantages
+        self._project, self._options = project, dict(run_options or {})
         self._owned = False
         self._count = Bill(to=self.run)
-        self._last_file = -1
+        self._fates: Fates | None = None
 
     # -- what transformers calls
 
@@ -108,19 +102,23 @@ class RollbookCallback(_Base):
         self._join(args, state)  # evaluate() without train() logs too
         if state.is_world_process_zero and logs:
             self.run.log(logs, **self._clocks(state))
-        self._take_advantages(args)
 
     def on_substep_end(self, args: object, state: TrainerState, control: object, **kwargs: object) -> None:
-        """The advantages of a new batch are known."""
-        self._take_advantages(args)
+        """A micro-batch went backward: which completions it held is known."""
+        self._tell(lambda fates: fates.used())
 
     def on_step_end(self, args: object, state: TrainerState, control: object, **kwargs: object) -> None:
-        """The advantages of a new batch are known."""
-        self._take_advantages(args)
+        """The optimizer made a step: the completions that it was about have their fate."""
+
+        def work(fates: Fates) -> None:
+            fates.used()
+            fates.updated(int(state.global_step))
+
+        self._tell(work)
 
     def on_prediction_step(self, args: object, state: TrainerState, control: object, **kwargs: object) -> None:
         """The advantages of an evaluated batch are known."""
-        self._take_advantages(args)
+        self._tell(lambda fates: fates.settle())
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: object, **kwargs: object) -> None:
         """Register the checkpoint folder."""
@@ -128,10 +126,10 @@ class RollbookCallback(_Base):
             self._count.guard("checkpoint", "registering a checkpoint", lambda: self._register(args, state))
 
     def on_train_end(self, args: object, state: TrainerState, control: object, **kwargs: object) -> None:
-        """Take the last advantages and say how it ended."""
+        """Give what was not trained on its fate, and say how it ended."""
         if self.run is None:
             return
-        self._take_advantages(args)
+        self._tell(lambda fates: fates.end())
         if state.is_world_process_zero:
             self._count.guard("summary", "keeping the summary", lambda: self._sum_up(state))
 
@@ -184,7 +182,7 @@ class RollbookCallback(_Base):
         link.num_generations_eval = getattr(args, "num_generations_eval", None) or link.num_generations
         link.max_length = getattr(args, "max_completion_length", None)
         link.weights = getattr(args, "reward_weights", None)
-        link.wants_advantages = self._advantages is not None
+        link.joined = True
         ends: set[int] = set()
         generation = getattr(kwargs.get("model"), "generation_config", None)
         tokenizer = kwargs.get("processing_class")
@@ -209,16 +207,12 @@ class RollbookCallback(_Base):
             clocks["train_iter"] = now
         return clocks
 
-    def _take_advantages(self, args: object) -> None:
-        if self.run is None or self._advantages is None or not link_of(self.run).waiting:
+    def _tell(self, work: Callable[[Fates], None]) -> None:
+        if self.run is None:
             return
-        self._count.guard("trl_advantages", "attaching advantages", lambda: self._do_take(args))
-
-    def _do_take(self, args: TrainingArguments) -> None:
-        if self._advantages == "trainer" and take_from_trainer(self.run):
-            return
-        if getattr(args, "log_completions", False):
-            self._last_file = take_from_files(self.run, str(args.output_dir), self._last_file)
+        if self._fates is None:
+            self._fates = Fates(self.run)
+        self._count.guard("trl_fates", "keeping what became of completions", work, self._fates)
 
     def _register(self, args: TrainingArguments, state: TrainerState) -> None:
         path = os.path.join(str(args.output_dir), f"checkpoint-{state.global_step}")

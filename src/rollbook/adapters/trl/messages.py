@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import json
 
-__all__ = ["text_of"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+__all__ = ["is_conversation", "text_of", "turns_of"]
+
+
+def is_conversation(value: object) -> bool:
+    """Whether a prompt or completion is a list of messages."""
+    return isinstance(value, (list, tuple)) and bool(value) and all(isinstance(message, dict) for message in value)
 
 
 def text_of(value: object) -> str:
@@ -20,6 +30,33 @@ def text_of(value: object) -> str:
     if len(value) == 1 and not value[0].get("tool_calls"):
         return _content(value[0].get("content"))
     return "\n".join(_line(message) for message in value)
+
+
+def turns_of(value: Any, lists: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The messages of a completion, each with its part of the token lists.
+
+    Tokens of the policy and of tools alternate in the mask as their messages do; where they do not, the lists stay
+    whole, with the last message of the assistant.
+    """
+    messages = value if is_conversation(value) else [{"role": "assistant", "content": text_of(value)}]
+    turns: list[dict[str, Any]] = []
+    for message in messages:
+        calls = message.get("tool_calls")
+        turn = {"role": message.get("role"), "content": _content(message.get("content"))}
+        more = {"name": message.get("name"), "tool_calls": None if calls is None else _without_none(calls)}
+        turns.append({**turn, **{name: cell for name, cell in more.items() if cell is not None}})
+    mask = lists.get("mask")
+    starts = [0, *(i for i in range(1, len(mask)) if mask[i] != mask[i - 1])] if mask is not None and len(mask) else []
+    firsts = [i for i, turn in enumerate(turns) if not i or turn["role"] != turns[i - 1]["role"]]
+    spoken = [turns[i]["role"] == "assistant" for i in firsts]
+    if mask is not None and spoken == [bool(mask[start]) for start in starts]:
+        for i, start, end in zip(firsts, starts, [*starts[1:], len(mask)], strict=True):
+            turns[i].update({name: cells[start:end] for name, cells in lists.items()})
+    elif lists:
+        last = max((i for i, turn in enumerate(turns) if turn["role"] == "assistant"), default=None)
+        if last is not None:
+            turns[last].update(lists)
+    return turns
 
 
 def _line(message: dict[str, object]) -> str:

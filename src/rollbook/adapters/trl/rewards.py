@@ -6,12 +6,14 @@ import functools
 import inspect
 import sys
 import threading
+import time
 import weakref
 
 from rollbook.adapters._run import find_run
-from rollbook.adapters.trl.batches import Batch, link_of, texts, write
+from rollbook.adapters.trl.batches import KEEP, Batch, link_of, write
 from rollbook.errors import BadInput
 from rollbook.ground.bill import Bill
+from rollbook.ground.tables import TABLES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,31 +29,24 @@ _SPECIAL = frozenset(
 )
 _TAKEN = frozenset(
     (
-        "tokens",
-        "sampler_logprobs",
-        "prompt",
-        "completion",
-        "rewards",
-        "reward",
-        "advantage",
-        "mode",
-        "generation",
-        "length",
-        "group",
+        *TABLES["rollouts"].columns,
+        *TABLES["fates"].columns,
+        *("messages", "prompt", "prompts", "completion", "rewards", "tokens", "logprobs", "mask", "entropy"),
+        *("tools", "metrics", "policy_version", "gradient_step", "train_iter"),
     )
 )
 
 
 def record_rewards(reward_funcs: object, run: Scope | None = None, *, columns: bool | Iterable[str] = True) -> object:
-    """Wrap reward functions so that every completion becomes a row of `samples`.
+    """Wrap reward functions so that every completion becomes a rollout.
 
     The functions are called with exactly the arguments they were called with before, return what they returned, and
-    keep their names (TRL names its metrics after them); async ones stay async. A row is written when the last of them
-    has answered, before the advantage is known (see `attach_advantages`).
+    keep their names (TRL names its metrics after them); async ones stay async. A rollout is written when the last of
+    them has answered, its fate by `RollbookCallback` after the update.
 
     Args:
-      reward_funcs: a function, or a list of them. Names of models and modules are passed on as they are: TRL calls
-        those in another way, so their rewards are in the scalars alone.
+      reward_funcs: a function, or a list of them. Names of models and modules are passed on as they are;
+        their rewards come from the trainer's record after the micro-batch, and the rollouts are written then.
       run: a run or scope; None: the one that is current when the first reward is asked for.
       columns: whether further columns of the dataset are kept with each row, or which ones.
     Returns:
@@ -119,13 +114,13 @@ class _Recorded:
         self.__doc__ = getattr(function, "__doc__", None)
 
     def __call__(self, *args: object, **kwargs: object) -> object:
-        batch = self.gathering.begin(kwargs)
+        batch, began = self.gathering.begin(kwargs), time.monotonic()
         try:
             rewards = self.__wrapped__(*args, **kwargs)
         except BaseException:
             self.gathering.failed(batch)
             raise
-        return self.gathering.answered(batch, self._name, rewards)
+        return self.gathering.answered(batch, self._name, rewards, time.monotonic() - began)
 
     def __repr__(self) -> str:
         return f"<recorded {self.__wrapped__!r}>"
@@ -135,13 +130,13 @@ class _AsyncRecorded(_Recorded):
     """The same for a coroutine function."""
 
     async def __call__(self, *args: object, **kwargs: object) -> object:
-        batch = self.gathering.begin(kwargs)
+        batch, began = self.gathering.begin(kwargs), time.monotonic()
         try:
             rewards = await self.__wrapped__(*args, **kwargs)
         except BaseException:
             self.gathering.failed(batch)
             raise
-        return self.gathering.answered(batch, self._name, rewards)
+        return self.gathering.answered(batch, self._name, rewards, time.monotonic() - began)
 
 
 class _Gathering:
@@ -154,7 +149,7 @@ class _Gathering:
         self._run, self._names, self._columns, self._is_all = run, names, columns, is_all
         self._lock = threading.Lock()
         self._open: tuple[object, Batch] | None = None
-        self._last = (-1, 0)
+        self._last: dict[str | None, tuple[int, int]] = {}
         self._count: Bill | None = None
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -176,7 +171,9 @@ class _Gathering:
                     "RollbookCallback, or call rollbook.init() before train()",
                 )
                 return None
-            batch: Batch | None = self._count.guard("trl_samples", "taking in completions", lambda: self._begin(kwargs))
+            batch: Batch | None = self._count.guard(
+                "trl_rollouts", "taking in completions", lambda: self._begin(kwargs)
+            )
             return batch
 
     def _begin(self, kwargs: dict[str, Any]) -> Batch:
@@ -186,68 +183,80 @@ class _Gathering:
             return self._open[1]
         if self._open is not None:
             self._write(self._open[1])  # a function never came; what is there is kept
-        completions = texts(given)
+        completions = list(given)
         n = len(completions)
-        prompts = texts(kwargs["prompts"]) if kwargs.get("prompts") is not None else [""] * n
+        prompts = list(kwargs["prompts"]) if kwargs.get("prompts") is not None else [""] * n
         state, log_extra = kwargs.get("trainer_state"), kwargs.get("log_extra")
         step = int(getattr(state, "global_step", 0) or 0)
         trainer = getattr(log_extra, "__self__", None)
         link = link_of(self._run)
         if trainer is not None and link.trainer is None:
             link.trainer = weakref.ref(trainer)
-        number = self._last[1] + 1 if self._last[0] == step else 0
-        self._last = (step, number)
+        mode = _mode(trainer)
+        last, count = self._last.get(mode, (-1, 0))
+        number = count + 1 if last == step else 0
+        self._last[mode] = step, number
         tokens = kwargs.get("completion_ids")
-        tokens = tokens if tokens is not None and len(tokens) == n else None
         batch = Batch(
             step,
             number,
-            _mode(trainer),
+            mode,
             prompts,
             completions,
-            tokens,
+            tokens if tokens is not None and len(tokens) == n else None,
             dict(self._further(kwargs, n)),
-            None if tokens is None else self._lengths(tokens, trainer),
             _of_the_trainer("sampling_per_token_logps_list", n),
+            _of_the_trainer("tool_mask_list", n),
+            any(getattr(trainer, name, None) for name in ("tools", "environments", "rollout_func")),
+            names=self._names,
         )
+        if batch.mixed and batch.masks is None and self._count is not None:
+            self._count.say(
+                "trl_masks",
+                "record_rewards(): which tokens tools or an environment added could not be seen, so no token is kept. "
+                "They can be seen where some reward function is not async, with TRL 1.x",
+            )
         self._open = (given, batch)
         self._take_extra(kwargs, batch)
         return batch
 
-    def _lengths(self, tokens: Sequence[Sequence[int]], trainer: Any) -> list[int] | None:
-        """Tokens of the policy in each completion, as the trainer counts them; those of tools are not among them."""
-        sources = ("tools", "environments", "rollout_func")
-        if not any(getattr(trainer, name, None) for name in sources):
-            return [len(ids) for ids in tokens]
-        masks = _of_the_trainer("tool_mask_list", len(tokens))
-        if masks is None:
-            if self._count is not None:
-                self._count.say(
-                    "trl_length",
-                    "record_rewards(): which tokens tools or an environment added could not be seen, so `length` stays "
-                    "empty. It can be where some reward function is not async, with TRL 1.x",
-                )
-            return None
-        return [sum(mask) if mask is not None else len(ids) for ids, mask in zip(tokens, masks, strict=True)]
+    def _weights(self) -> tuple[dict[str, float] | None, bool]:
+        """(the weight of each name in the trainer's reward, whether all of these are our functions).
 
-    def _weights(self) -> list[float] | None:
-        """The weight of each function in the trainer's reward; None if that is made of more than these functions."""
+        No weights: they are not known.
+        """
         link = link_of(self._run)
         trainer: Any = link.trainer() if link.trainer is not None else None
         functions = getattr(trainer, "reward_funcs", None)
-        if functions is not None:  # models, functions that nobody wrapped, and those that environments bring
-            ours = [getattr(function, "gathering", None) is self for function in functions]
-            if not all(ours) or len(ours) != len(self._names):
-                return None
-            weights = getattr(trainer, "reward_weights", None)
-            return None if weights is None else [float(weight) for weight in weights]
-        if not self._is_all or (link.weights is not None and len(link.weights) != len(self._names)):
-            return None
-        return link.weights or [1.0] * len(self._names)
+        if functions is None:
+            if not self._is_all or (link.weights is not None and len(link.weights) != len(self._names)):
+                return None, self._is_all
+            return dict(zip(self._names, link.weights or [1.0] * len(self._names), strict=True)), True
+        ours = [getattr(function, "gathering", None) is self for function in functions]
+        theirs, weights = getattr(trainer, "reward_func_names", None), getattr(trainer, "reward_weights", None)
+        if weights is None or theirs is None or not len(ours) == len(weights) == len(theirs):
+            return None, all(ours)
+        fresh = iter(self._names)  # two of one name are numbered here
+        if sum(ours) != len(self._names):
+            return None, False
+        names = [next(fresh) if own else str(name) for own, name in zip(ours, theirs, strict=True)]
+        return dict(zip(names, map(float, weights), strict=True)), all(ours)
 
     def _write(self, batch: Batch) -> None:
-        weights = None if self._count is None else self._count.guard("trl_samples", "reading weights", self._weights)
-        write(self._run, batch, self._names, weights)
+        """Write the batch now, or leave it to the callback where the trainer knows rewards that nobody here does."""
+        found = None if self._count is None else self._count.guard("trl_rollouts", "reading weights", self._weights)
+        batch.weights, is_whole = found or (None, True)
+        link = link_of(self._run)
+        if is_whole or not link.joined:
+            write(self._run, batch)
+        with link.lock:
+            if batch.mode != "eval":
+                link.current = batch
+            link.waiting.append(batch)
+            old = link.waiting[:-KEEP]
+            del link.waiting[:-KEEP]
+        for each in old:
+            write(self._run, each)
 
     def _further(self, kwargs: dict[str, object], n: int) -> Iterable[tuple[str, list[object]]]:
         """Columns of the dataset that a table can hold: text, numbers, and lists of these."""
@@ -287,16 +296,19 @@ class _Gathering:
 
         kwargs["log_extra"] = log_extra_and_keep
 
-    def answered(self, batch: Batch | None, name: str, rewards: Iterable[object]) -> Iterable[object]:
+    def answered(
+        self, batch: Batch | None, name: str, rewards: Iterable[object], seconds: float = 0.0
+    ) -> Iterable[object]:
         """Take the rewards of one function; the last one makes the batch complete. Returns the rewards."""
         if batch is None or self._count is None:
             return rewards
         listed: list[object] | None = self._count.guard(
-            "trl_samples", f"taking the rewards of {name}", lambda: list(rewards)
+            "trl_rollouts", f"taking the rewards of {name}", lambda: list(rewards)
         )
         if listed is None:
             return rewards
         with self._lock:
+            batch.seconds += seconds
             batch.rewards[name] = listed if len(listed) == len(batch.completions) else []
             if not batch.rewards[name]:
                 batch.rewards[name] = [None] * len(batch.completions)  # TRL refuses it in the next moment
@@ -309,6 +321,14 @@ class _Gathering:
         if batch is not None:
             with self._lock:
                 self._close(batch)
+                link = link_of(self._run)
+                with link.lock:
+                    link.current = None
+                    link.waiting = [each for each in link.waiting if each is not batch]
+                write(self._run, batch)
+                if batch.ids:
+                    self._run.run.rollouts.dropped(batch.ids, reason="error")
+                    batch.ids = []
 
     def _close(self, batch: Batch) -> None:
         self._write(batch)

@@ -19,7 +19,7 @@ import re
 
 from rollbook.capture.batch_columns import BatchColumns, is_column
 from rollbook.capture.rollouts.rollout import OpenRollout
-from rollbook.capture.rollouts.rows import RolloutRows, conversation, new_prefix, numbers, reported
+from rollbook.capture.rollouts.rows import RolloutRows, conversation, new_prefix, numbers, reported, turns_of
 from rollbook.errors import LoggingFailed
 from rollbook.ground.foreign import is_foreign
 from rollbook.ground.values import flatten
@@ -122,8 +122,8 @@ class RolloutLog:
           messages: one conversation each, a list of {"role", "content", "tool_calls", "name", …}. What stands before
             the first message of the assistant is the task. A message may hold what `turn` takes: `tokens`, `logprobs`,
             `policy_version`, `seconds`, `finish_reason`, `error`, `reward`, `trained`.
-          prompts: instead of messages, for single turns: one text (or list of messages) each,
-          completions: and one text each.
+          prompts: instead of messages: the task of each, a text or a list of messages,
+          completions: and what came after it, a text or a list of messages.
           rewards: {name: n numbers}, columns `rewards/<name>`, or n numbers, the reward.
           reward: n numbers; by default the sum of the parts.
           group: one for each, or one for all, as all that follow.
@@ -152,7 +152,7 @@ class RolloutLog:
             texts = list(completions if completions is not None else ())
             n = len(texts)
             given = self._column("log_many", "prompts", None if prompts is None else list(prompts), n)
-            talks = [(prompt, [{"role": "assistant", "text": text}]) for prompt, text in zip(given, texts, strict=True)]
+            talks = [(prompt, turns_of(text)) for prompt, text in zip(given, texts, strict=True)]
         else:
             talks = [conversation(talk) for talk in messages]
             n = len(talks)

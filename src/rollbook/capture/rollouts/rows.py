@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Row: TypeAlias = tuple[dict[str, Any], dict[str, int]]
 
-__all__ = ["RolloutRows", "conversation"]
+__all__ = ["RolloutRows", "conversation", "turns_of"]
 
 _INLINE_BYTES, _APART_BYTES = 256 * 1024, 64 * 1024 * 1024
 _MOST_TASKS = 20_000
@@ -174,18 +174,26 @@ def conversation(messages: object) -> tuple[object, list[dict[str, Any]]]:
     The task is what stands before the first message of the assistant: the text of a single message, else the messages.
     """
     if isinstance(messages, (str, bytes)) or not is_column(messages):
-        return None, [{"role": "assistant", "text": messages}]
+        return None, turns_of(messages)
     listed = [message for message in messages if hasattr(message, "get")]  # type: ignore[attr-defined]
     first = next((n for n, message in enumerate(listed) if message.get("role") == "assistant"), len(listed))
     before = listed[:first]
     plain_one = len(before) == 1 and isinstance(before[0].get("content"), str)
     task = before[0]["content"] if plain_one else [dict(message) for message in before] or None
+    return task, turns_of(listed[first:])
+
+
+def turns_of(completion: object) -> list[dict[str, Any]]:
+    """The turns that a text or a list of messages stands for, as `OpenRollout.turn` takes them."""
+    if isinstance(completion, (str, bytes)) or not is_column(completion):
+        return [{"role": "assistant", "text": completion}]
     turns = []
-    for message in listed[first:]:
-        more = {str(name): value for name, value in message.items() if name not in _FORWARD}
-        own = {"name": message.get("name"), "calls": message.get("tool_calls")}
-        turns.append({**more, "role": message.get("role"), "text": message.get("content"), **own})
-    return task, turns
+    for message in completion:  # type: ignore[attr-defined]
+        if hasattr(message, "get"):
+            more = {str(name): value for name, value in message.items() if name not in _FORWARD}
+            own = {"name": message.get("name"), "calls": message.get("tool_calls")}
+            turns.append({**more, "role": message.get("role"), "text": message.get("content"), **own})
+    return turns
 
 
 def rendered(messages: Iterable[Any]) -> str:
