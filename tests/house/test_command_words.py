@@ -97,6 +97,7 @@ SEVERAL: dict[str, list[str]] = {
     "plot": ["--key", "train/return", "--text"],
     "compare": ["--metric", "train/return", "--by", "name", "--json"],
     "diff": ["--json"],
+    "seeds": ["--metric", "train/return", "--by", "name", "--json"],
     "alerts": ["--json"],
     "report": ["-o", "report.html"],
     "ui": [],

@@ -1,17 +1,116 @@
-"""How many seeds would decide between two groups, from what their seeds have shown so far."""
+"""How many seeds would decide between two groups, and what a number of seeds can find."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
 
 from rollbook import stats
-from rollbook.compare.scores import Group
+from rollbook.compare.scores import Group, Pair
+from rollbook.errors import BadInput
 from rollbook.stats import SeedRange
 
-__all__ = ["FEWEST", "seeds_to_decide"]
+__all__ = ["FEWEST", "SeedPlan", "as_planned", "as_seen", "detectable", "seeds_to_decide"]
 
 FEWEST = 10
 """Seeds a group: of fewer the range says next to nothing (`stats.seeds_needed`)."""
+
+
+@dataclass(frozen=True)
+class SeedPlan:
+    """What a number of seeds can find.
+
+    Attributes:
+      std: of the scores between seeds; pooled over the groups, where there are runs.
+      power: wanted of one two-sided t test at 5 %.
+      difference: to be found, in units of the score; None where none was named.
+      needed: seeds a group for it; None where none was named, or more than 10,000 are needed.
+      detectable: seeds a group -> the smallest difference that is found with that power.
+      pairs: of runs: the groups, their seeds and difference, and the range of seeds that would decide between them.
+    """
+
+    std: float
+    power: float
+    difference: float | None
+    needed: int | None
+    detectable: dict[int, float]
+    pairs: list[dict[str, Any]] = field(default_factory=list)
+
+    def as_data(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        rows = [{"seeds": n, "difference": size} for n, size in self.detectable.items()]
+        return {
+            "std": self.std, "power": self.power, "difference": self.difference, "seeds_needed": self.needed,
+            "detectable": rows, "pairs": self.pairs,
+        }  # fmt: skip
+
+    def sentences(self) -> list[str]:
+        """The answer first."""
+        told = []
+        if self.difference is not None:
+            seeds = "More than 10,000" if self.needed is None else f"{self.needed:,}"
+            told.append(f"{seeds} seeds a group find a difference of {self.difference:g} with {self.power:.0%} power.")
+        for pair in self.pairs:
+            low, high = pair["seeds_needed"] or (None, None)
+            range_ = SeedRange(low, high)
+            words = f"{pair['a']} ({pair['seeds_a']} seeds) and {pair['b']} ({pair['seeds_b']}) differ by "
+            words += f"{pair['difference']:.4g}"
+            if pair["seeds_needed"] is None:
+                told.append(f"{words}. How many seeds would decide that can be told from {FEWEST} seeds a group on.")
+            else:
+                told.append(f"{words}; {range_} seeds a group would decide between them.")
+        told.append(f"The scores of seeds have a standard deviation of {self.std:.4g}.")
+        return told
+
+
+def as_planned(std: float, difference: float | None, power: float, counts: Sequence[int]) -> SeedPlan:
+    """What is needed for scores of this standard deviation between seeds; `counts` are the seeds to answer for."""
+    needed = stats.seeds_for(power, difference / std) if difference is not None else None
+    return SeedPlan(std, power, difference, needed, {n: std * detectable(n, power) for n in counts})
+
+
+def as_seen(
+    groups: Sequence[Group], pairs: Sequence[Pair], difference: float | None, power: float, counts: Sequence[int]
+) -> SeedPlan:
+    """The same with the standard deviation that the groups' seeds have shown, pooled.
+
+    Raises:
+      BadInput: no group has two seeds, or all scores of each group are equal.
+    """
+    scores = {group.label: group.seeds_R for group in groups}
+    freedom = sum(len(some) - 1 for some in scores.values() if len(some) > 1)
+    squares = sum(float(((some - some.mean()) ** 2).sum()) for some in scores.values() if len(some) > 1)
+    if not freedom or not squares > 0:
+        raise BadInput("how far scores of one group lie apart is not known: no group has two seeds of different scores")
+    plan = as_planned(math.sqrt(squares / freedom), difference, power, counts)
+    by_label = {group.label: group for group in groups}
+    for pair in pairs:
+        a, b = scores[pair.a], scores[pair.b]
+        if len(a) and len(b):
+            decide = seeds_to_decide(by_label[pair.a], by_label[pair.b], power)
+            plan.pairs.append(
+                {
+                    "a": pair.a, "b": pair.b, "seeds_a": len(a), "seeds_b": len(b),
+                    "difference": float(np.mean(a) - np.mean(b)),
+                    "seeds_needed": None if decide is None else [decide.low, decide.high],
+                }
+            )  # fmt: skip
+    return plan
+
+
+def detectable(seeds: int, power: float = 0.8) -> float:
+    """The smallest difference of means, in standard deviations, that so many seeds a group find with this power."""
+    low, high = 0.0, 1.0
+    while stats.power(seeds, high) < power:
+        low, high = high, 2 * high
+    while high - low > 1e-6 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if stats.power(seeds, middle) >= power else (middle, high)
+    return high
 
 
 def seeds_to_decide(a: Group, b: Group, power: float = 0.8) -> SeedRange | None:

@@ -1,0 +1,66 @@
+"""`rollbook seeds`."""
+
+from __future__ import annotations
+
+import click
+
+from rollbook.cli.find import dir_option, find_runs
+from rollbook.cli.fitted_table import print_fitted, terminal_width
+from rollbook.cli.output import clean, number, print_json
+
+_COUNTS = (3, 5, 10, 15, 20, 30, 50)
+
+
+@click.command()
+@click.argument("runs", default="", required=False)
+@dir_option
+@click.option("--metric", "-m", default=None, help="The score, such as test/return.")
+@click.option("--by", default=None, help="The field whose values are compared, such as config.algo.")
+@click.option("--score", default="mean of the last 10%", show_default=True, help='Also "last", "best", "mean" …')
+@click.option("--where", default=None, help="Condition on runs, such as \"status = 'finished'\".")
+@click.option("--difference", type=click.FloatRange(min=0, min_open=True), default=None, help="To be found.")
+@click.option("--std", type=click.FloatRange(min=0, min_open=True), default=None, help="Between the scores of seeds.")
+@click.option("--power", type=click.FloatRange(0.05, 1, True, True), default=0.8, show_default=True, help="Wanted.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def seeds(
+    runs: str,
+    root: str,
+    metric: str | None,
+    by: str | None,
+    score: str,
+    where: str | None,
+    difference: float | None,
+    std: float | None,
+    power: float,
+    as_json: bool,
+) -> None:
+    """Say how many seeds a group are needed, and which difference a number of seeds can find.
+
+    Before a study, --difference and --std say what to plan for. With runs, --metric and --by take both from what their
+    seeds have shown. Of one two-sided t test at 5 %; a plan of several looks (compare --plan) needs a few more.
+
+    \b
+    Examples:
+      rollbook seeds --difference 50 --std 80
+      rollbook seeds cartpole --metric test/return --by config.algo
+    """
+    from rollbook.compare.seeds import as_planned, as_seen
+
+    if std is not None and metric is None and by is None:
+        found = as_planned(std, difference, power, _COUNTS)
+    elif metric is not None and by is not None and std is None:
+        comparison = find_runs(runs, root, where).compare(metric, by, score=score)
+        found = as_seen(comparison.groups, comparison.pairs, difference, power, _COUNTS)
+    else:
+        raise click.UsageError("say --std (and --difference) before a study, or --metric and --by with runs")
+    if as_json:
+        print_json(found.as_data())
+        return
+    for sentence in found.sentences():
+        click.echo(clean(sentence))
+    rows = [
+        {"seeds a group": n, f"difference found with {power:.0%} power": number(size)}
+        for n, size in found.detectable.items()
+    ]
+    click.echo()
+    print_fitted(rows, list(rows[0]), width=terminal_width() or 80)
