@@ -17,7 +17,7 @@ from rollbook.ground.optional import need
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     from tensorboard.compat.proto.event_pb2 import Event
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rollbook.ground.array_types import NDArray
     from rollbook.ground.values import Histogram
 
-__all__ = ["BINS", "Messages", "as_float32", "default_edges", "read_records", "utf8", "whole_records"]
+__all__ = ["BINS", "Messages", "as_float32", "default_edges", "utf8", "whole_records"]
 
 BINS = 64
 """How many bins of equal width a histogram gets where no bins are asked for and none of the default ones fits."""
@@ -253,39 +253,6 @@ def whole_records(path: str | os.PathLike[str], size: int) -> int:
                 break
             end += 16 + length
     return end
-
-
-def read_records(path: str | os.PathLike[str], leave_out: Callable[[str], object]) -> Iterator[bytes]:
-    """The records of an event file, in order, each with a right checksum.
-
-    A record whose content was changed is passed over; behind one whose length cannot be trusted nothing can be found.
-
-    Args:
-      leave_out: told in words of each thing that could not be read.
-    """
-    stub = need("tensorboard.compat.tensorflow_stub.pywrap_tensorflow", extra="tensorboard", why="reading event files")
-    checksum = stub.masked_crc32c
-    with open(path, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        while head := file.read(12):
-            length = int.from_bytes(head[:8], "little")
-            if len(head) < 12:
-                leave_out("ends of files that were cut short")
-                return
-            if checksum(head[:8]) != int.from_bytes(head[8:], "little"):
-                leave_out("rests of files behind damage")
-                return
-            if length > size:
-                leave_out("ends of files that were cut short")
-                return
-            body = file.read(length + 4)
-            if len(body) < length + 4:
-                leave_out("ends of files that were cut short")
-                return
-            if checksum(body[:length]) != int.from_bytes(body[length:], "little"):
-                leave_out("records whose checksum is wrong")
-                continue
-            yield body[:length]
 
 
 def as_float32(value: float) -> float:

@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 from rollbook.errors import BadInput
+from rollbook.formats.importers._beside import describe
 from rollbook.ground.counters import SPELLINGS, clock_name, is_reading
 from rollbook.protocols import ForeignRun, Row
 
@@ -58,6 +59,7 @@ class Csv:
         files = _files(path) or ([path] if path.is_file() else [])
         base = path.resolve()
         run = ForeignRun(base.stem if path.is_file() else base.name, files=files, clocks=tuple(self._clocks.values()))
+        describe(run, base.parent if path.is_file() else base)
         run.rows = lambda: self._rows(run)
         return [run]
 

@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 
+from rollbook.formats.importers._beside import describe
 from rollbook.ground.counters import clocks_of
 from rollbook.protocols import ForeignRun, Row
 
@@ -17,22 +18,20 @@ if TYPE_CHECKING:
 __all__ = ["JsonLines"]
 
 _NAMES = ("metrics.jsonl", "scores.jsonl", "progress.json", "result.json")
-_CONFIGS = ("params.json", "config.json", "hparams.json")
 _TIMES = ("timestamp", "_timestamp", "time", "wall_time", "created")
 _ELAPSED = ("time_total_s", "_runtime", "time/time_elapsed", "elapsed", "time/total", "time")
 _EARLIEST = 1e8
 """Less is not unix seconds but seconds since the start."""
 
 _LONGEST_LINE = 64 * 1024 * 1024
-_LONGEST_CONFIG = 16 * 1024 * 1024
 
 
 class JsonLines:
     """Files with one JSON object a line: metrics.jsonl, scores.jsonl, progress.json, result.json, or any *.jsonl.
 
-    Of a folder all such files make one run; params.json, config.json or hparams.json beside them is its configuration,
-    and so is the `config` in each line of Ray Tune's result.json. Nested objects are joined with "/". NaN and Infinity
-    may stand as bare words. Lines that are no object are left out and counted.
+    Of a folder all such files make one run; what stands beside them (params.json, config.yaml, `.hydra` …) is its
+    configuration, and so is the `config` in each line of Ray Tune's result.json. Nested objects are joined with "/".
+    NaN and Infinity may stand as bare words. Lines that are no object are left out and counted.
 
     Args:
       clock: a name that is a clock in each line, "NAME" or "NAME=clock"; beside those that are recognised.
@@ -55,26 +54,10 @@ class JsonLines:
         base = path.resolve()
         run = ForeignRun(base.stem if path.is_file() else base.name, files=files)
         run.clocks = (self._clock,) if self._clock else ()
-        run.config = self._config(path if path.is_dir() else path.parent, files)
-        seed = run.config.get("seed")
-        run.seed = seed if isinstance(seed, int) and not isinstance(seed, bool) else None
+        told = (said for file in files if isinstance(said := (_first_object(file) or {}).get("config"), dict))
+        describe(run, base.parent if path.is_file() else base, next(told, None))
         run.rows = lambda: self._rows(run)
         return [run]
-
-    def _config(self, folder: Path, files: list[Path]) -> dict[str, Any]:
-        for name in _CONFIGS:
-            try:
-                if (folder / name).stat().st_size <= _LONGEST_CONFIG:
-                    said = json.loads((folder / name).read_text(encoding="utf-8", errors="backslashreplace"))
-                    if isinstance(said, dict):
-                        return said
-            except (OSError, ValueError, RecursionError):
-                continue
-        for file in files:
-            said = (_first_object(file) or {}).get("config")
-            if isinstance(said, dict):
-                return said
-        return {}
 
     def _rows(self, run: ForeignRun) -> Iterator[Row]:
         run.left_out.clear()

@@ -12,6 +12,7 @@ import sqlite3
 from pathlib import Path
 from urllib.parse import quote
 
+from rollbook.formats.importers._beside import plain, seed_of
 from rollbook.ground.counters import clocks_of
 from rollbook.protocols import ForeignRun, Row
 
@@ -189,12 +190,11 @@ def _by_run(rows: Iterable[tuple[str, str, str]]) -> dict[str, dict[str, str]]:
 def _described(
     run_id: str, name: str | None, project: str | None, params: dict[str, str], tags: dict[str, str]
 ) -> ForeignRun:
-    config = {key: _plain(value) for key, value in params.items()}
-    seed = config.get("seed")
+    config = {key: plain(value) for key, value in params.items()}
     return ForeignRun(
         name or run_id,
         config=config,
-        seed=seed if isinstance(seed, int) and not isinstance(seed, bool) else None,
+        seed=seed_of(config),
         project=project,
         notes=tags.get("mlflow.note.content", ""),
         tags=tuple(f"{key}={value}" for key, value in sorted(tags.items()) if not key.startswith("mlflow.")),
@@ -248,18 +248,3 @@ def _flat_yaml(path: Path) -> dict[str, str]:
             quoted = len(value) >= 2 and value[0] == value[-1] and value[0] in "'\""
             about[key] = value[1:-1].replace("''", "'") if quoted else value
     return about
-
-
-def _plain(text: str) -> object:
-    """A parameter as what it was before MLflow made a text of it: a number, a truth value, None, or a text."""
-    known = {"True": True, "False": False, "None": None}
-    if text in known:
-        return known[text]
-    for kind in (int, float):
-        try:
-            number = kind(text)
-        except ValueError:
-            continue
-        if str(number) == text or kind is float:
-            return number
-    return text

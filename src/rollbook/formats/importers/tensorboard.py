@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import struct
 from pathlib import Path
 
+from rollbook.formats.importers._beside import describe, of_table
+from rollbook.formats.importers._events import Told, histogram_of, hparams_of, records, tensor_of, told_by
+from rollbook.formats.importers._wire import BadMessage, double, fields, signed
 from rollbook.ground.values import Histogram
 from rollbook.protocols import ForeignRun, Row
-from rollbook.sinks.event_files import read_records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,16 +19,22 @@ if TYPE_CHECKING:
 
 __all__ = ["TensorBoard"]
 
-_WHY = "reading event files"
+_HEAD = 32 * 1024
+"""What a run is stands in the first bytes of its files."""
+
+_SUB_WRITER = re.compile(r"\d{9,11}\.\d+")
+"""The folder that `SummaryWriter.add_hparams` makes, called like the time."""
 
 _WORDS = {"image": "pictures", "images": "pictures", "audio": "sounds"}
+_GRAPHS = (4, 9)
 
 
 class TensorBoard:
     """TensorBoard's event files, of whatever wrote them: a run for each folder that holds some.
 
-    Every value comes with its own step and wall time, also those that TensorBoard would hide after a restart. Pictures,
-    sounds, graphs and what other plugins keep are left out and counted.
+    Every value comes with its own step and wall time, also those that TensorBoard would hide after a restart. The
+    configuration is that of the hparams plugin, of a table "|param|value|" as CleanRL logs it, or of a file beside the
+    event files. Pictures, sounds, graphs and what other plugins keep are left out and counted.
 
     Args:
       clock: the clock that the steps of the files are readings of.
@@ -46,51 +56,129 @@ class TensorBoard:
         folders: dict[Path, list[Path]] = {}
         for file in sorted(_files(path)):
             folders.setdefault(file.parent, []).append(file)
+        heads = {file: _Head(file) for files in folders.values() for file in files}
+        parts: dict[Path, dict[Path, str]] = {}  # of sub-writers: what their files say belongs to the run above
+        for folder in [folder for folder in folders if folder.parent in folders]:
+            told = [heads[file] for file in folders[folder]]
+            part = "" if _SUB_WRITER.fullmatch(folder.name) else _part_of(folder.name, told)
+            if part is not None:
+                parts.setdefault(folder.parent, {}).update(dict.fromkeys(folders[folder], part))
+        parted = {file for files in parts.values() for file in files}
         base = path if path.is_dir() else path.parent
         for folder, files in sorted(folders.items()):
+            if files[0] in parted:
+                continue
             below = "-".join(folder.relative_to(base).parts)
-            run = ForeignRun(below or base.resolve().name or "run", clocks=(self._clock,), files=files)
-            run.rows = lambda run=run: self._rows(run)  # type: ignore[misc]
+            under = {**dict.fromkeys(files, ""), **parts.get(folder, {})}
+            run = ForeignRun(below or base.resolve().name or "run", clocks=(self._clock,), files=tuple(under))
+            config: dict[str, Any] = {}
+            for file in under:
+                config.update(heads[file].config)
+                run.group = run.group or heads[file].group or None
+            describe(run, folder, config)
+            run.rows = lambda run=run, under=under: self._rows(run, under)  # type: ignore[misc]
             yield run
 
-    def _rows(self, run: ForeignRun) -> Iterator[Row]:
-        from rollbook.ground.optional import need
-
-        parse = need("tensorboard.compat.proto.event_pb2", extra="tensorboard", why=_WHY).Event.FromString
+    def _rows(self, run: ForeignRun, under: dict[Path, str]) -> Iterator[Row]:
         kinds: dict[str, str] = {}  # tag -> plugin: only the first value of a tag says it
         run.left_out.clear()
+        run.status = "finished"
         for file in run.files:
-            for data in read_records(file, run.leave_out):
+            for data in records(file, run.leave_out):
                 try:
-                    event = parse(data)
-                except Exception:  # the message's own errors; the checksum was right
+                    moment, step, summaries = _event(data, run)
+                    values: dict[str, Any] = {}
+                    for summary in summaries:
+                        for told in told_by(summary):
+                            self._take(told, values, kinds, run)
+                except (BadMessage, struct.error):
                     run.leave_out("records that are no event")
                     continue
-                values: dict[str, Any] = {}
-                for value in event.summary.value if event.HasField("summary") else ():
-                    self._take(value, values, kinds, run)
-                if event.HasField("graph_def") or event.HasField("meta_graph_def"):
-                    run.leave_out("graphs")
-                if values and event.wall_time == event.wall_time:
-                    yield Row(event.wall_time, {self._clock: event.step}, values)
+                if under[file]:
+                    values = {f"{tag}/{under[file]}": value for tag, value in values.items()}
+                if values and moment == moment:
+                    yield Row(moment, {self._clock: step}, values)
 
-    def _take(self, value: Any, values: dict[str, object], kinds: dict[str, str], run: ForeignRun) -> None:
+    def _take(self, told: Told, values: dict[str, object], kinds: dict[str, str], run: ForeignRun) -> None:
         """Put one summary value under its tag, or count it as left out."""
-        tag, form = value.tag, value.WhichOneof("value")
-        plugin = value.metadata.plugin_data.plugin_name or kinds.get(tag, "")
-        if value.metadata.plugin_data.plugin_name:
-            kinds[tag] = plugin
+        plugin = told.plugin or kinds.get(told.tag, "")
+        if told.plugin:
+            kinds[told.tag] = plugin
         made: object = None
-        if form == "simple_value":
-            made = float(value.simple_value)
-        elif form == "histo":
-            made = _histogram_of(value.histo)
-        elif form == "tensor" and plugin in ("scalars", "histograms", "text", ""):
-            made = _of_tensor(value.tensor, plugin)
-        if made is None:
-            run.leave_out(_WORDS.get(form, "") or _WORDS.get(plugin, f"values of the plugin {plugin or form!r}"))
+        if told.form == "simple":
+            made = double(told.content)
+        elif told.form == "histo":
+            made = histogram_of(told.content)
+        elif told.form == "tensor" and plugin in ("scalars", "histograms", "text", ""):
+            made = _of_tensor(told.content, plugin)
+        if plugin == "hparams":
+            if hparams_of(told.about)[2] == 2:
+                run.status = "crashed"
+        elif made is None:
+            what = _WORDS.get(told.form, "") or _WORDS.get(plugin, f"values of the plugin {plugin or told.form!r}")
+            run.leave_out(what)
         else:
-            values[tag] = made
+            values[told.tag] = made
+
+
+def _event(data: bytes, run: ForeignRun) -> tuple[float, int, list[bytes]]:
+    """(wall time, step, summaries) of an event."""
+    moment, step, summaries = 0.0, 0, []
+    for number, value in fields(data):
+        if number == 1:
+            moment = double(value) or 0.0
+        elif number == 2:
+            step = signed(value)
+        elif number == 5 and isinstance(value, bytes):
+            summaries.append(value)
+        elif number in _GRAPHS:
+            run.leave_out("graphs")
+    return moment, step, summaries
+
+
+class _Head:
+    """What an event file begins with.
+
+    Attributes:
+      config: of the hparams plugin, or a text that is a table of it. group: of the hparams plugin.
+      tags: those of the first values.
+    """
+
+    __slots__ = ("config", "group", "tags")
+
+    def __init__(self, file: Path) -> None:
+        self.config: dict[str, Any] = {}
+        self.group = ""
+        self.tags: set[str] = set()
+        try:
+            for data in records(file, lambda _what: None, most=_HEAD):
+                if self.tags and b"hparams" not in data and b"|param|" not in data:
+                    continue
+                for summary in _event(data, ForeignRun(""))[2]:
+                    for told in told_by(summary):
+                        self._take(told)
+        except (OSError, BadMessage, struct.error):
+            pass
+
+    def _take(self, told: Told) -> None:
+        if told.plugin == "hparams":
+            group, said, _status = hparams_of(told.about)
+            self.config.update(said)
+            self.group = self.group or group
+            return
+        self.tags.add(told.tag)
+        if told.form == "tensor":
+            text = _of_tensor(told.content, "text")
+            self.config.update((of_table(text) if isinstance(text, str) else None) or {})
+
+
+def _part_of(name: str, heads: list[_Head]) -> str | None:
+    """Which part of a tag the folder of a sub-writer is for (`add_scalars` makes them); None for other folders."""
+    tags = set().union(*(head.tags for head in heads))
+    if len(tags) != 1:
+        return None
+    stem = tags.pop().replace("/", "_") + "_"
+    return name.removeprefix(stem) if name.startswith(stem) and name != stem else None
 
 
 def _files(path: Path) -> Iterator[Path]:
@@ -101,31 +189,17 @@ def _files(path: Path) -> Iterator[Path]:
         yield from (file for file in path.rglob("*tfevents*") if file.is_file())
 
 
-def _histogram_of(histo: Any) -> Histogram | None:
-    """A histogram in TensorBoard's old form: upper edges and counts."""
-    limits, counts = list(histo.bucket_limit), list(histo.bucket)
-    if not limits or len(limits) != len(counts):
-        return None
-    first = histo.min if histo.min < limits[0] else limits[0]
-    return Histogram(
-        [first, *limits], counts, low=histo.min, high=histo.max, total=histo.sum, total_squares=histo.sum_squares
-    )
-
-
-def _of_tensor(tensor: Any, plugin: str) -> object:
+def _of_tensor(data: bytes, plugin: str) -> object:
     """A scalar, text or histogram in TensorBoard's newer form; None for others."""
-    if tensor.string_val:
-        texts = [text.decode("utf-8", "backslashreplace") for text in tensor.string_val]
-        return "\n".join(texts) if plugin in ("text", "") else None
-    from rollbook.ground.optional import need
-
-    try:
-        array = need("tensorboard.util.tensor_util", extra="tensorboard", why=_WHY).make_ndarray(tensor)
-    except (TypeError, ValueError):
+    told = tensor_of(data)
+    if told is None:
         return None
-    if plugin == "histograms" and array.ndim == 2 and array.shape[1] == 3 and len(array):
-        edges = [*array[:, 0].tolist(), float(array[-1, 1])]
-        return Histogram(edges, array[:, 2].tolist())
-    if array.size == 1 and array.dtype.kind in "fiub":
-        return array.reshape(-1)[0].item()
+    if isinstance(told, list):
+        texts = [text.decode("utf-8", "backslashreplace") for text in told]
+        return "\n".join(texts) if texts and plugin in ("text", "") else None
+    if plugin == "histograms" and told.ndim == 2 and told.shape[1] == 3 and len(told):
+        edges = [*told[:, 0].tolist(), float(told[-1, 1])]
+        return Histogram(edges, told[:, 2].tolist())
+    if told.size == 1:
+        return told.reshape(-1)[0].item()
     return None

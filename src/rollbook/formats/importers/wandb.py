@@ -13,6 +13,7 @@ import struct
 import zlib
 from pathlib import Path
 
+from rollbook.formats.importers._beside import describe
 from rollbook.formats.importers._wire import BadMessage, fields, first, signed
 from rollbook.ground.counters import clocks_of
 from rollbook.ground.values import Histogram
@@ -91,9 +92,7 @@ class Wandb:
                     self._describe(run, data, config)
                 elif number == _CONFIG:
                     _update(config, data)
-        run.config = config
-        seed = next((config[name] for name in ("seed", "random_seed") if name in config), None)
-        run.seed = seed if isinstance(seed, int) and not isinstance(seed, bool) else None
+        describe(run, files[0].parent, config)
         run.rows = lambda: self._rows(run)
         return run
 

@@ -1,0 +1,247 @@
+"""What stands beside the rows of a foreign run: its configuration, its seed and the group it belongs to.
+
+Tools leave them in files of their own (`.hydra/config.yaml`, params.json, args.yml), in texts (CleanRL's table) or in
+the name of a folder. All of it is read as plain data: a tag of Python in a yaml file is never followed, a configuration
+that is a Python file is never run.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import json
+import os
+import re
+from pathlib import Path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+    from rollbook.protocols import ForeignRun
+
+__all__ = ["CONFIG_NAMES", "config_beside", "describe", "of_table", "plain", "seed_of"]
+
+CONFIG_NAMES = ("params.json", "config.json", "hparams.json", "args.json", "hparams.yaml", "config.yaml", "config.yml")
+"""A file of one of these names beside the rows is the configuration; of several the first that is read."""
+
+_ABOVE = ((".hydra", "config.yaml"),)
+_LIGHTZERO = ("formatted_total_config.py", "total_config.py")
+_HIGHEST = 3
+"""How many folders above the rows a tool keeps what belongs to them: LightZero in log/serial/."""
+
+_LONGEST = 8 * 1024 * 1024
+_MOST = 20_000
+"""A configuration of more entries is none. Aliases in yaml can stand for millions in a few lines."""
+
+_MOST_NESTED = 64
+_DEEPEST = 5
+_SEEDS = ("seed", "random_seed", "rng_seed")
+_GROUPS = ("exp_name", "experiment_name", "run_group", "group", "experiment")
+_CLEANRL = re.compile(r"(?P<env_id>.+)__(?P<exp_name>.+)__(?P<seed>\d+)__\d{9,11}")
+_SEEDED = re.compile(r"(?:(?P<group>.*?)[-_.,+]+)?s(?:eed)?[-_=]?(?P<seed>\d{1,10})", re.IGNORECASE)
+
+
+def describe(run: ForeignRun, folder: Path, config: Mapping[str, Any] | None = None) -> None:
+    """Say of a run what is known beside its rows, where nothing is said yet.
+
+    Args:
+      folder: where its rows are.
+      config: what stands among the rows; files beside them and the folder's name say what it lacks.
+    """
+    known = dict(config or {})
+    name = os.path.basename(os.path.abspath(folder))
+    cleanrl = _CLEANRL.fullmatch(name)
+    run.config = {**config_beside(folder), **known, **run.config}
+    if cleanrl is not None and not run.config:
+        run.config = {key: plain(value) for key, value in cleanrl.groupdict().items()}
+    seeded = _SEEDED.fullmatch(name)
+    if run.seed is None:
+        run.seed = seed_of(run.config)
+    if run.seed is None and (cleanrl or seeded):
+        run.seed = int((cleanrl or seeded)["seed"])  # type: ignore[index]
+    if run.group is None:
+        said = _shallowest(run.config, _GROUPS, str) or (cleanrl["exp_name"] if cleanrl else None)
+        if said is None and seeded is not None and int(seeded["seed"]) == run.seed:
+            said = seeded["group"] or os.path.basename(os.path.dirname(os.path.abspath(folder)))
+        run.group = said
+
+
+def config_beside(folder: Path) -> dict[str, Any]:
+    """The configuration in files at a folder, or a little above it; empty where there is none."""
+    for name in CONFIG_NAMES:
+        if config := _mapping(folder / name):
+            return config
+    if config := _zoo(folder) or _isaac(folder):
+        return config
+    place = Path(os.path.abspath(folder))
+    for above in [place, *place.parents[: _HIGHEST - 1]]:
+        for parts in _ABOVE:
+            if config := _mapping(above.joinpath(*parts)):
+                return config
+        if above != place and (config := _isaac(above)):
+            return config
+        for name in _LIGHTZERO:
+            if config := _assigned(above / name):
+                return config
+    return {}
+
+
+def seed_of(config: Mapping[str, Any]) -> int | None:
+    """The integer that is called seed, the outermost where there are several: `seed`, or `agent.seed`."""
+    seed: int | None = _shallowest(config, _SEEDS, int)
+    return seed
+
+
+def of_table(text: str) -> dict[str, Any] | None:
+    """The configuration in a markdown table "|param|value|", as CleanRL logs it; None for other texts."""
+    lines = text.strip().splitlines()
+    if len(lines) < 3 or [cell.strip() for cell in lines[0].strip("| ").split("|")] != ["param", "value"]:
+        return None
+    config = {}
+    for line in lines[2:]:
+        key, bar, value = line.strip().removeprefix("|").partition("|")
+        if bar:
+            config[key.strip()] = plain(value.removesuffix("|").strip())
+    return config
+
+
+def plain(text: str) -> object:
+    """A text as what it was before a tool made one of it: a number, a truth value, None, or a text."""
+    known = {"True": True, "False": False, "None": None}
+    if text in known:
+        return known[text]
+    for kind in (int, float):
+        try:
+            number = kind(text)
+        except ValueError:
+            continue
+        if str(number) == text or kind is float:
+            return number
+    return text
+
+
+def _zoo(folder: Path) -> dict[str, Any]:
+    """RL Zoo: `<env>/args.yml`, the arguments, and `<env>/config.yml`, the hyper-parameters."""
+    for file in [folder / "args.yml", *_below(folder, "args.yml")]:
+        arguments = _mapping(file)
+        if arguments:
+            return {**arguments, **({"hyperparams": more} if (more := _mapping(file.parent / "config.yml")) else {})}
+    return {}
+
+
+def _isaac(folder: Path) -> dict[str, Any]:
+    """Isaac Lab: `params/env.yaml` and `params/agent.yaml`."""
+    said = {part: _mapping(folder / "params" / f"{part}.yaml") for part in ("env", "agent")}
+    return {part: config for part, config in said.items() if config}
+
+
+def _below(folder: Path, name: str) -> Iterator[Path]:
+    try:
+        yield from sorted(entry for entry in folder.glob(f"*/{name}"))
+    except OSError:
+        return
+
+
+def _mapping(file: Path) -> dict[str, Any]:
+    """A file of JSON or yaml as plain data; empty where it is none, is too large, or holds no mapping."""
+    try:
+        stat = file.stat()
+    except (OSError, ValueError):
+        return {}
+    return _read(str(file), stat.st_size, stat.st_mtime_ns) if 0 < stat.st_size <= _LONGEST else {}
+
+
+@functools.lru_cache(maxsize=4096)
+def _read(file: str, size: int, mtime: int) -> dict[str, Any]:
+    """See `_mapping`. What has been read is remembered until the file changes: pages look every two seconds."""
+    try:
+        with open(file, encoding="utf-8", errors="backslashreplace") as stream:
+            text = stream.read(_LONGEST)
+        said = json.loads(text) if file.endswith(".json") else _yaml(text)
+        return said if isinstance(said, dict) and _is_small(said, [_MOST]) else {}
+    except (OSError, ValueError, RecursionError):
+        return {}
+
+
+def _is_small(value: object, left: list[int]) -> bool:
+    """Whether a value has no more than `left[0]` entries, counted as often as they would be written."""
+    left[0] -= 1
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return left[0] >= 0 and all(_is_small(inner, left) for inner in inside)
+
+
+def _yaml(text: str) -> object:
+    """Yaml as plain data: what a tag of Python or of anybody else stands before is read as if there were none.
+
+    Raises:
+      ValueError: it is no yaml.
+    """
+    import yaml
+
+    class Plain(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+        """A safe loader that takes no tag for more than a word."""
+
+    def bare(loader: Any, tag: str, node: Any) -> object:
+        if isinstance(node, yaml.MappingNode):
+            return loader.construct_mapping(node, deep=True)
+        if isinstance(node, yaml.SequenceNode):
+            items = loader.construct_sequence(node, deep=True)
+            if tag.endswith("collections.OrderedDict") and items:  # a list of one list of pairs
+                return {str(pair[0]): pair[1] for pair in items[0] if isinstance(pair, list) and len(pair) == 2}
+            return items
+        return loader.construct_scalar(node) or tag.rpartition(":")[2]
+
+    Plain.add_multi_constructor("", bare)
+    depth = 0
+    try:
+        for event in yaml.parse(text, Loader=Plain):  # one by one: what builds values goes as deep as they do
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > _MOST_NESTED:
+                raise ValueError(f"more than {_MOST_NESTED} levels")
+        return yaml.load(text, Loader=Plain)
+    except (yaml.YAMLError, TypeError, AttributeError) as err:
+        raise ValueError(str(err)) from None
+
+
+def _assigned(file: Path) -> dict[str, Any]:
+    """The first dict of literals that a Python file assigns; it is read, not run."""
+    try:
+        if not 0 < file.stat().st_size <= _LONGEST:
+            return {}
+        tree = ast.parse(file.read_text(encoding="utf-8", errors="backslashreplace"))
+        for statement in tree.body:
+            if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Dict):
+                said = _literal(statement.value)
+                return said if isinstance(said, dict) and _is_small(said, [_MOST]) else {}
+    except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
+        pass
+    return {}
+
+
+def _literal(node: ast.expr) -> object:
+    """A literal as its value, anything else as its source."""
+    if isinstance(node, ast.Dict):
+        pairs = zip(node.keys, node.values, strict=True)
+        return {str(_literal(key)): _literal(value) for key, value in pairs if key is not None}
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return [_literal(item) for item in node.elts]
+    try:
+        value = ast.literal_eval(node)
+    except (ValueError, TypeError):
+        return ast.unparse(node)
+    return value if isinstance(value, (bool, int, float, str, type(None))) else ast.unparse(node)
+
+
+def _shallowest(config: Mapping[str, Any], names: tuple[str, ...], kind: type) -> Any:
+    """The value of that kind that one of the names has, in the outermost mapping that has one; else None."""
+    level: list[Mapping[str, Any]] = [config]
+    for _depth in range(_DEEPEST):
+        for name in names:
+            for mapping in level:
+                value = mapping.get(name)
+                if isinstance(value, kind) and not isinstance(value, bool) and value != "":
+                    return value
+        level = [inner for mapping in level for inner in mapping.values() if isinstance(inner, dict)]
+    return None

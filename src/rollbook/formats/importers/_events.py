@@ -1,0 +1,257 @@
+"""TensorBoard's event files as bytes: the records of a file, and the values of a record.
+
+A record is its length (eight bytes), a checksum of those, the content and a checksum of that; the content is the
+message Event of tensorflow/core/util/event.proto. The numbers of fields below are those of that file, of
+summary.proto, tensor.proto and types.proto beside it, and of the hparams plugin's plugin_data.proto.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import NamedTuple
+
+from rollbook.formats.importers._wire import BadMessage, double, fields, first, signed
+from rollbook.ground.values import Histogram
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+__all__ = ["Told", "histogram_of", "hparams_of", "records", "tensor_of", "told_by"]
+
+_POLYNOMIAL = 0x82F63B78
+_TABLE: list[int] = []
+_CHUNK = 1 << 20
+
+_TEXT, _HALF = 7, 19
+_NUMBERS = {
+    1: "<f4", 2: "<f8", 3: "<i4", 4: "u1", 5: "<i2", 6: "i1", 9: "<i8", 10: "?", 17: "<u2", 19: "<f2", 22: "<u4",
+    23: "<u8",
+}  # fmt: skip
+"""The types of tensors that are numbers, as numpy calls them."""
+
+_LISTS = {5: "<f4", 6: "<f8"}
+"""The fields of a tensor that hold numbers of a fixed width; the others are varints."""
+
+_VARINTS = (7, 10, 11, 13, 16, 17)
+
+
+class Told(NamedTuple):
+    """One value of a summary.
+
+    Attributes:
+      form: "simple", "image", "histo", "audio" or "tensor"; "" for none of them.
+      plugin: which plugin it is for; writers say so with the first value of a tag alone.
+      content: the value's own bytes; those of the plugin where there is no value.
+    """
+
+    tag: str
+    form: str
+    content: bytes
+    plugin: str
+    about: bytes
+
+
+_FORMS = {2: "simple", 4: "image", 5: "histo", 6: "audio", 8: "tensor"}
+
+
+def records(path: str | os.PathLike[str], leave_out: Callable[[str], object], most: int = -1) -> Iterator[bytes]:
+    """The records of an event file, in order, each with a right checksum.
+
+    A record whose content was changed is passed over; behind one whose length cannot be trusted nothing can be found.
+
+    Args:
+      leave_out: told in words of each thing that could not be read.
+      most: stop where the next record begins behind so many bytes; -1 reads all.
+    """
+    checksum = _checksum()
+    unpack = struct.Struct("<QI").unpack_from
+    with open(path, "rb") as file:
+        data, at, read = b"", 0, 0
+        while True:
+            if len(data) - at < 12:
+                data, at = data[at:] + file.read(_CHUNK), 0
+                if not data:
+                    return
+                if len(data) < 12:
+                    leave_out("ends of files that were cut short")
+                    return
+            if 0 <= most <= read:
+                return
+            length, said = unpack(data, at)
+            if checksum(data[at : at + 8]) != said:
+                leave_out("rests of files behind damage")
+                return
+            end = at + 12 + length
+            if len(data) < end + 4:
+                data, at, end = data[at:], 0, 12 + length
+                data += file.read(max(_CHUNK, min(end + 4 - len(data), 1 << 40)))
+                if len(data) < end + 4:
+                    leave_out("ends of files that were cut short")
+                    return
+            content = data[at + 12 : end]
+            read += length + 16
+            at = end + 4
+            if checksum(content) != int.from_bytes(data[end:at], "little"):
+                leave_out("records whose checksum is wrong")
+                continue
+            yield content
+
+
+def told_by(values: bytes) -> Iterator[Told]:
+    """The values of a summary.
+
+    Raises:
+      BadMessage: it is no summary.
+    """
+    for number, value in fields(values):
+        if number != 1 or not isinstance(value, bytes):
+            continue
+        tag, form, content, plugin, about = "", "", b"", "", b""
+        for inner, told in fields(value):
+            if not isinstance(told, bytes):
+                continue
+            if inner == 1:
+                tag = told.decode("utf-8", "backslashreplace")
+            elif inner == 9:
+                data = first(told, 1)
+                if isinstance(data, bytes):
+                    named, about = first(data, 1), _bytes(first(data, 2))
+                    plugin = named.decode("utf-8", "backslashreplace") if isinstance(named, bytes) else ""
+            elif inner in _FORMS:
+                form, content = _FORMS[inner], told
+        yield Told(tag, form, content, plugin, about)
+
+
+def histogram_of(data: bytes) -> Histogram | None:
+    """A histogram in TensorBoard's old form: upper edges and counts."""
+    said = dict(fields(data))
+    limits, counts = _doubles(said.get(6)), _doubles(said.get(7))
+    if not limits or len(limits) != len(counts):
+        return None
+    low, high, total, squares = (double(said.get(number)) or 0.0 for number in (1, 2, 4, 5))
+    edges = [low if low < limits[0] else limits[0], *limits]
+    return Histogram(edges, counts, low=low, high=high, total=total, total_squares=squares)
+
+
+def tensor_of(data: bytes) -> Any:
+    """A tensor: an array of numbers, or a list of the bytes of its texts; None where it is neither, or is damaged."""
+    import numpy as np
+
+    kind, shape, content, texts = 0, [], b"", []
+    listed: list[Any] = []
+    for number, value in fields(data):
+        if number == 1:
+            kind = signed(value)
+        elif number == 2 and isinstance(value, bytes):
+            dims = [inner for place, inner in fields(value) if place == 2 and isinstance(inner, bytes)]
+            shape = [signed(first(dim, 1)) for dim in dims]
+        elif number == 4 and isinstance(value, bytes):
+            content = value
+        elif number == 8 and isinstance(value, bytes):
+            texts.append(value)
+        elif number in _LISTS and isinstance(value, bytes):
+            listed += np.frombuffer(value, _LISTS[number]).tolist()
+        elif number in _VARINTS:
+            listed += [signed(value)] if isinstance(value, int) else _varints(value)
+    if kind == _TEXT:
+        return texts
+    if kind not in _NUMBERS:
+        return None
+    size = math.prod(shape)
+    try:
+        if content:
+            return np.frombuffer(content, _NUMBERS[kind]).reshape(shape)
+        if kind == _HALF:
+            array = np.array(listed, np.uint16).view(np.float16)
+        else:
+            array = np.array(listed, _NUMBERS[kind])
+        if len(array) == 1 and size > 1:  # one number stands for all
+            array = np.repeat(array, size if size <= 1_000_000 else 1)
+        return array.reshape(shape)
+    except (ValueError, OverflowError):
+        return None
+
+
+def hparams_of(about: bytes) -> tuple[str, dict[str, Any], int | None]:
+    """(group, hyper-parameters, status of the end) of what the hparams plugin keeps; each empty where it is not there.
+
+    The status is 1 for success, 2 for failure, 3 for a run that goes on.
+    """
+    group, config, status = "", {}, None
+    for number, value in fields(about):
+        if number == 3 and isinstance(value, bytes):
+            for inner, told in fields(value):
+                if inner == 1 and isinstance(told, bytes):
+                    config[_bytes(first(told, 1)).decode("utf-8", "backslashreplace")] = _plain(_bytes(first(told, 2)))
+                elif inner == 4 and isinstance(told, bytes):
+                    group = told.decode("utf-8", "backslashreplace")
+        elif number == 4 and isinstance(value, bytes):
+            status = signed(first(value, 1))
+    return group, config, status
+
+
+def _plain(data: bytes) -> Any:
+    """A google.protobuf.Value that is a number, a text or a truth value."""
+    for number, value in fields(data):
+        if number == 2:
+            told = double(value)
+            return int(told) if told is not None and told == told and abs(told) < 2**53 and told == int(told) else told
+        if number == 3 and isinstance(value, bytes):
+            return value.decode("utf-8", "backslashreplace")
+        if number == 4:
+            return bool(value)
+    return None
+
+
+def _bytes(value: int | bytes | None) -> bytes:
+    return value if isinstance(value, bytes) else b""
+
+
+def _doubles(value: int | bytes | None) -> list[float]:
+    if not isinstance(value, bytes) or len(value) % 8:
+        return []
+    return list(struct.unpack(f"<{len(value) // 8}d", value))
+
+
+def _varints(data: bytes) -> list[int]:
+    numbers, value, shift = [], 0, 0
+    for byte in data:
+        value |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            numbers.append(signed(value & 0xFFFFFFFFFFFFFFFF))
+            value = shift = 0
+    if shift:
+        raise BadMessage("a field ends behind its message")
+    return numbers
+
+
+def _checksum() -> Callable[[bytes], int]:
+    """TensorFlow's masked crc32c; by a library in C where there is one, which is a hundred times as fast."""
+    try:
+        from google_crc32c import value as crc
+    except ImportError:
+        crc = _crc32c
+
+    def masked(data: bytes) -> int:
+        said: int = crc(data)
+        return ((said >> 15 | said << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+    return masked
+
+
+def _crc32c(data: bytes) -> int:
+    if not _TABLE:
+        for start in range(256):
+            value = start
+            for _bit in range(8):
+                value = value >> 1 ^ (_POLYNOMIAL if value & 1 else 0)
+            _TABLE.append(value)
+    table, crc = _TABLE, 0xFFFFFFFF
+    for byte in data:
+        crc = table[(crc ^ byte) & 255] ^ crc >> 8
+    return crc ^ 0xFFFFFFFF
