@@ -17,7 +17,7 @@ def middle(page: Any) -> tuple[float, float]:
 
 
 def zoomed(page: Any, serve: Any, folder: Path) -> None:
-    page.open(serve(folder), "#/runs?z=200_900").drawn(3).settled()
+    page.open(serve(folder), "#/runs?z=200_900").drawn(2).settled()
 
 
 def drag(page: Any, by: float) -> None:

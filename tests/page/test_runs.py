@@ -62,7 +62,7 @@ def test_an_empty_folder_says_how_it_fills(page: Any, serve: Any, tmp_path: Path
 def test_a_click_on_a_point_says_what_happened_there_and_asks_once(page: Any, serve: Any, recorded: Path) -> None:
     asked: list[str] = []
     page.tab.on("request", lambda request: "/cause?" in request.url and asked.append(request.url))
-    page.open(serve(recorded), "#/runs").drawn(3).settled()
+    page.open(serve(recorded), "#/runs").drawn(2).settled()
     box = page.tab.locator(".slot.big .plotarea").first.bounding_box()
     page.tab.mouse.click(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.5)
     page.tab.locator("#cause .causehead h2").wait_for()
@@ -96,7 +96,7 @@ def test_after_a_click_on_a_chart_letters_are_shortcuts_and_esc_gives_the_hand_b
 def test_the_charts_beside_a_cause_show_its_run_also_when_another_one_is_chosen(
     page: Any, serve: Any, recorded: Path
 ) -> None:
-    page.open(serve(recorded), "#/runs").drawn(3).settled()
+    page.open(serve(recorded), "#/runs").drawn(2).settled()
     box = page.tab.locator(".slot.big .plotarea").first.bounding_box()
     page.tab.mouse.click(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.5)
     charts = page.tab.get_by_label("The keys of that moment")
@@ -138,7 +138,7 @@ def test_every_chart_of_the_registry_can_be_chosen_and_stands_in_the_link(
 
 
 def test_zooming_asks_for_rows_and_not_for_the_table_of_runs_again(page: Any, serve: Any, recorded: Path) -> None:
-    page.open(serve(recorded), "#/runs").drawn(3).settled()
+    page.open(serve(recorded), "#/runs").drawn(2).settled()
     asked: list[str] = []
     page.tab.on("request", lambda request: "/api/" in request.url and asked.append(request.url.rpartition("/")[2]))
     box = page.tab.locator(".slot.big .plotarea").first.bounding_box()
@@ -163,7 +163,7 @@ def test_the_first_view_is_one_file_of_code_and_asks_for_curves_as_soon_as_the_t
         came.append((response.url.partition("?")[0].rsplit("/", 1)[-1], int(size)))
 
     page.tab.on("response", count)
-    page.open(serve(recorded), "#/runs?g=none").drawn(3)
+    page.open(serve(recorded), "#/runs?g=none").drawn(2)
     until = next(place for place, (name, _) in enumerate(came) if name == "series")
     first = came[: until + 1]
     scripts = [(name, size) for name, size in first if name.endswith(".js") and "worker" not in name]

@@ -4,6 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { value } from "../data/numbers.ts";
 import { valueAt } from "../data/lines.ts";
+import { shortNames } from "../data/names.ts";
 import { ground } from "../state/theme.ts";
 import type { Hub, View } from "./hub.ts";
 import type { AxisKind, Line, Mark } from "./model.ts";
@@ -27,7 +28,7 @@ export interface ChartProps {
   xName: string;
   big?: boolean;
   bare?: boolean;
-  /** Names beside the values under the cursor: for charts whose lines no table names. */
+  /** No longer asked: names always stand beside values. */
   named?: boolean;
   /** Whether the last values say something while no cursor is there; true if not given. */
   lasts?: boolean;
@@ -38,23 +39,32 @@ export interface ChartProps {
   note?: ComponentChildren;
 }
 
-const READS = 10;
+const READS = 24;
 const OTHERS = 100; // ms
 
 export function Chart(props: ChartProps) {
   const root = useRef<HTMLDivElement>(null);
   const figure = useRef<HTMLElement>(null);
-  const reads = useRef<HTMLSpanElement>(null);
+  const reads = useRef<HTMLDivElement>(null);
   const plot = useRef<Plot | null>(null);
   const now = useRef(props);
   now.current = props;
   const look = palette(ground.value);
+  const curves = props.lines.filter((line) => line.ghost !== true);
+  const names = shortNames(
+    curves.map((line) => line.name),
+    props.big === true ? 26 : 14,
+  );
+  const letters = props.bare === true || curves.length < 2 ? 0 : Math.max(...names.map((name) => name.length));
+  const named = useRef(false);
+  named.current = letters > 0;
   useLayoutEffect(() => {
     let last: number | null = null;
     let later: ReturnType<typeof setTimeout> | undefined;
     const made = new Plot(root.current as HTMLElement, props.hub, look, {
       pick: (line, x) => now.current.onPick?.(line, x),
       foresee: (line, x) => now.current.onForesee?.(line, x),
+      ends: (places, left) => settle(reads.current, root.current, places, left, named.current),
       read: (x, hovered) => {
         figure.current?.classList.toggle("here", hovered && x !== null);
         // The chart under the pointer says its values at once, the others ten times a second: texts cost layout.
@@ -77,9 +87,9 @@ export function Chart(props: ChartProps) {
   }, [props.hub]);
   const { lines, marks = [], span, xLog = false, yLog = false, robust = true, xKind = "number", big = false } = props;
   useEffect(() => {
-    plot.current?.set({ lines, marks, span, xLog, yLog, robust, xKind, ends: big }, look);
+    plot.current?.set({ lines, marks, span, xLog, yLog, robust, xKind, ends: letters }, look);
     write(reads.current, props, props.hub.cursor.peek());
-  }, [lines, marks, span, xLog, yLog, robust, xKind, big, look, props.hub]);
+  }, [lines, marks, span, xLog, yLog, robust, xKind, letters, look, props.hub]);
   const key = (event: KeyboardEvent): void => {
     const { hub } = props;
     if (event.key === "Enter") {
@@ -108,25 +118,42 @@ export function Chart(props: ChartProps) {
           {props.title}
           {props.soft !== undefined && <span class="soft"> {props.soft}</span>}
         </span>
-        <span class="read" ref={reads} aria-hidden="true">
-          {lines
-            .filter((line) => line.ghost !== true)
-            .slice(0, READS)
-            .map((line) => (
-              <span key={line.id} class={`s${line.color}`}>
-                <i />
-                {props.named === true && <em>{line.name}</em>}
-                <b />
-              </span>
-            ))}
-        </span>
         {props.tools !== undefined && <span class="tools">{props.tools}</span>}
       </figcaption>
       <div ref={root} class="plotarea" role="img" tabIndex={0} aria-label={sentence(props)} onKeyDown={key} />
+      <div class="read" ref={reads} aria-hidden="true">
+        {curves.slice(0, READS).map((line, i) => (
+          <span key={line.id} class={`s${line.color}`}>
+            <i />
+            <em>{names[i]}</em>
+            <b />
+          </span>
+        ))}
+      </div>
       {(big || lines.length > 3) && <Tip hub={props.hub} lines={lines} xName={props.xName} xKind={xKind} plot={plot} />}
       {props.note}
     </figure>
   );
+}
+
+/** Puts the names to the ends of their lines, or in a row beside the title. */
+function settle(
+  into: HTMLElement | null,
+  root: HTMLElement | null,
+  places: readonly (number | null)[] | null,
+  left: number,
+  wanted: boolean,
+): void {
+  if (!into || !root) return;
+  into.classList.toggle("ends", places !== null);
+  into.hidden = places === null && wanted;
+  into.style.left = places === null ? "" : `${root.offsetLeft + left}px`;
+  into.style.top = places === null ? "" : `${root.offsetTop}px`;
+  [...into.children].forEach((child, i) => {
+    const place = places?.[i];
+    (child as HTMLElement).style.transform = typeof place === "number" ? `translateY(${Math.round(place) - 7}px)` : "";
+    (child as HTMLElement).hidden = places !== null && typeof place !== "number";
+  });
 }
 
 /** Values under the cursor, or the last ones where there is none. */
@@ -138,10 +165,13 @@ function write(into: HTMLElement | null, { lines, lasts = true }: ChartProps, x:
     const text = into.children[i++]?.lastElementChild;
     if (!text) return;
     const hit = x === null ? null : valueAt(line, x);
-    const said = x === null ? (lasts ? value(lastOf(line)) : "") : hit ? value(hit.value) : "–";
+    const said = x === null ? (lasts ? short(lastOf(line)) : "") : hit ? short(hit.value) : "–";
     if (text.textContent !== said) text.textContent = said;
   }
 }
+
+/** A value beside a name: below 0.1 two figures tell lines apart. */
+const short = (v: number | null): string => value(v, v !== null && Math.abs(v) < 0.1 ? 2 : 3);
 
 /** The last value that is one. */
 function lastOf(line: Line): number | null {

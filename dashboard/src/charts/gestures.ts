@@ -11,6 +11,8 @@ export interface PlotEvents {
   pick?: ((line: Line, x: number) => void) | undefined;
   /** A pointer went up that may become a click: it may still be half of a double click. */
   foresee?: ((line: Line, x: number) => void) | undefined;
+  /** Where the names of the lines stand: their places from the top, null for one without; null: at no line's end. */
+  ends?: ((places: readonly (number | null)[] | null, left: number) => void) | undefined;
   /** The values under the cursor changed. */
   read?: ((x: number | null, hovered: boolean) => void) | undefined;
 }

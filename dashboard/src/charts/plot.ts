@@ -1,7 +1,7 @@
 /** One chart on the screen: three canvases (frame; texts under x; curves), a cursor, and the hands on it. */
 
 import { apart, yRange, type Range } from "../data/range.ts";
-import { valueAt } from "../data/lines.ts";
+import { endOf, valueAt } from "../data/lines.ts";
 import { copyOf, fit } from "./canvas.ts";
 import { drawAxes, drawGrid, drawLines, drawXTexts } from "./draw.ts";
 import { hold, type Held, type PlotEvents } from "./gestures.ts";
@@ -16,11 +16,15 @@ export interface PlotData {
   yLog: boolean;
   robust: boolean;
   xKind: AxisKind;
-  /** Names at the ends of the lines, where there is room. */
-  ends: boolean;
+  /** How many letters the longest name at the end of a line has; 0: none is written there. */
+  ends: number;
 }
 
 const AXIS = 17;
+const GAP = 12; // px between names at the ends of lines
+const LEAD = 9; // px from the plot to a name
+const LETTER = 5.6; // px of one
+const ENDS = LEAD + 44; // and the value
 const EMPTY_AFTER = 250; // ms: an empty frame is drawn where curves do not come at once
 
 export class Plot implements Held {
@@ -41,7 +45,7 @@ export class Plot implements Held {
     yLog: false,
     robust: true,
     xKind: "number",
-    ends: false,
+    ends: 0,
   };
   private drawn: View | null = null;
   private size = { width: 0, height: 0 };
@@ -197,11 +201,11 @@ export class Plot implements Held {
   private place(): void {
     const groups = this.data.lines.filter((line) => line.seeds && line.seeds.of > 1).length;
     const strips = Math.min(6, groups) * 4;
-    const ends = this.data.ends && this.size.width > 500 && this.data.lines.length > 1 ? 92 : 8;
+    const ends = this.named() ? Math.min(this.size.width * 0.4, ENDS + this.data.ends * LETTER) : 8;
     this.box = {
       left: 38,
       top: 8 + strips,
-      right: Math.max(60, this.size.width - ends),
+      right: Math.max(60, Math.round(this.size.width - ends)),
       bottom: Math.max(30, this.size.height - AXIS),
     };
   }
@@ -225,7 +229,7 @@ export class Plot implements Held {
     const pen = fit(this.curves, width, this.size.height);
     pen.translate(-this.box.left, 0);
     drawLines(pen, lines, this.data.marks, axes, this.box, this.look);
-    if (this.data.ends) this.drawEnds(axes);
+    this.drawEnds(axes);
     this.tell(axes);
   }
 
@@ -263,6 +267,7 @@ export class Plot implements Held {
       return;
     }
     this.place();
+    this.events.ends?.(null, 0);
     if (this.drawn) for (const canvas of [this.curves, this.texts]) fit(canvas, 1, 1);
     this.drawn = null;
     const axes = { x0: 0, x1: 1, y0: 0, y1: 1, xLog: false, yLog: false, xKind: "number" as const };
@@ -271,35 +276,49 @@ export class Plot implements Held {
     drawAxes(pen, axes, this.box, { ...this.look, ink3: "transparent" });
   }
 
+  private named(): boolean {
+    return this.data.ends > 0 && this.size.width > 220;
+  }
+
+  /** Says where names stand beside the ends of their lines, and draws what leads to each. */
   private drawEnds(axes: Axes): void {
     const pen = this.frame.getContext("2d");
-    if (!pen || this.size.width <= 500 || this.data.lines.length < 2) return;
+    if (!pen || !this.named()) {
+      this.events.ends?.(null, 0);
+      return;
+    }
     const at = project(axes, this.box);
-    const ends = this.data.lines
-      .filter((line) => line.ghost !== true)
-      .map((line) => ({ line, y: lastIn(line, axes.x1) }))
-      .filter((end) => Number.isFinite(end.y))
-      .map((end) => ({ name: end.line.name, color: end.line.color, py: at.py(end.y) }))
-      .sort((a, b) => a.py - b.py);
-    const shown = ends.slice(0, 12);
+    const curves = this.data.lines.filter((line) => line.ghost !== true);
+    const known = curves
+      .map((line, i) => ({ line, i, end: endOf(line, axes.x1) }))
+      .filter((one) => one.end !== null && one.end.x >= axes.x0)
+      .map(({ line, i, end }) => ({ line, i, px: at.px(end?.x ?? 0), py: at.py(end?.value ?? 0) }))
+      .sort((a, b) => a.py - b.py)
+      .slice(0, Math.max(1, Math.floor((this.box.bottom - this.box.top) / GAP) + 1));
     const places = apart(
-      shown.map((end) => end.py),
-      12,
+      known.map((end) => Math.max(this.box.top, Math.min(this.box.bottom, end.py))),
+      GAP,
       this.box.top,
       this.box.bottom,
     );
-    pen.font = `600 10.5px ${this.look.font}`;
-    pen.textAlign = "left";
-    pen.textBaseline = "middle";
-    for (const [i, end] of shown.entries()) {
-      pen.fillStyle = this.look.series[end.color] ?? this.look.ink;
-      pen.fillText(
-        end.name.length > 18 ? `…${end.name.slice(-17)}` : end.name,
-        this.box.right + 5,
-        places[i] as number,
-        86,
-      );
+    pen.lineWidth = 1;
+    for (const [k, { line, px, py }] of known.entries()) {
+      pen.strokeStyle = this.look.series[line.color] ?? this.look.ink2;
+      pen.globalAlpha = 0.6;
+      pen.beginPath();
+      const from = Math.min(px, this.box.right);
+      // A line that ends early is led to its name by dots.
+      pen.setLineDash(from < this.box.right - 4 ? [1, 3] : []);
+      pen.moveTo(from + 1, Math.max(this.box.top, Math.min(this.box.bottom, py)));
+      pen.lineTo(this.box.right + 2, Math.max(this.box.top, Math.min(this.box.bottom, py)));
+      pen.lineTo(this.box.right + LEAD, places[k] as number);
+      pen.stroke();
     }
+    pen.setLineDash([]);
+    pen.globalAlpha = 1;
+    const where: (number | null)[] = curves.map(() => null);
+    for (const [k, { i }] of known.entries()) where[i] = places[k] as number;
+    this.events.ends?.(where, this.box.right + LEAD + 2);
   }
 
   private spot(x: number | null, px: number): void {
@@ -322,11 +341,4 @@ export class Plot implements Held {
     }
     for (const dot of this.dots.slice(used)) dot.hidden = true;
   }
-}
-
-function lastIn(line: Line, x1: number): number {
-  const y = line.smooth ?? line.y;
-  for (let i = line.x.length - 1; i >= 0; i--)
-    if ((line.x[i] as number) <= x1 && Number.isFinite(y[i] as number)) return y[i] as number;
-  return NaN;
 }

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { SvgPen } from "../charts/pen.ts";
 import { Colors, nextColor, type Drawn } from "./colors.ts";
 import { counts, doubles, floats, FrameReader } from "./frames.ts";
-import { pattern, sections, telling, tellingFew } from "./keys.ts";
+import { pattern, sections, telling, pinnedFirst } from "./keys.ts";
 import { bytes, count, plain, seconds, short, value } from "./numbers.ts";
 import { endOf } from "./lines.ts";
 import { apart, cuts, yRange } from "./range.ts";
@@ -142,7 +142,7 @@ describe("keys", () => {
     expect(telling([info("a/return_std"), info("b/x")])).toBe("b/x");
     expect(telling([])).toBeNull();
     expect(telling([info("eval/reward", 1), info("train/return", 10)])).toBe("train/return");
-    expect(tellingFew([info("test/return"), info("test/return_best"), info("train/return")], 2)).toEqual([
+    expect(pinnedFirst([info("test/return"), info("test/return_best"), info("train/return")], 2)).toEqual([
       "test/return",
       "train/return",
     ]);

@@ -14,7 +14,7 @@ const TELLING = [
 
 /** Scopes of the machine and of rollbook itself: never what training is about. */
 const LATE = ["time", "timings", "host", "system", "rollbook", "samples"];
-const SPREAD = /(^|\/)(std|sd|seconds)$|_std$|_sd$|_min$|_max$/;
+const SPREAD = /(^|\/)(std|sd|seconds)$|_std$|_sd$|_min$|_max$|_best$/;
 
 function ranked<K extends { key: string; runs: number }>(keys: readonly K[]): K[] {
   const most = keys.reduce((n, { runs }) => Math.max(n, runs), 0);
@@ -38,21 +38,54 @@ export function telling(keys: readonly { key: string; runs: number }[]): string 
   return ranked(keys)[0]?.key ?? null;
 }
 
-/** The first and some more that say something else than it. */
-export function tellingFew(keys: readonly { key: string; runs: number }[], many: number): string[] {
-  const all = ranked(keys).filter(({ key }) => !SPREAD.test(key));
-  const chosen: string[] = [];
-  const kinds = new Set<string>();
-  for (const { key } of all) {
-    const at = TELLING.findIndex((one) => one.test(key));
-    const kind = `${at} ${key.split("/")[0]}`;
-    if (kinds.has(kind)) continue;
-    kinds.add(kind);
-    chosen.push(key);
-    if (chosen.length === many) return chosen;
-  }
-  return [...chosen, ...all.map(({ key }) => key).filter((key) => !chosen.includes(key))].slice(0, many);
+interface Named {
+  key: string;
+  runs: number;
+  canonical?: string | null | undefined;
 }
+
+/** What people of this field look at first, one key of each, by its canonical name or by what others call it. */
+const LOOKED_AT: { names: string[]; like: RegExp }[] = [
+  { names: ["test/return", "train/return", "test/success_rate", "train/reward"], like: /./ }, // `telling` finds it
+  { names: ["train/length", "test/length"], like: /(ep|episode)\w*_?len(gth)?(_mean)?$|(^|\/)length(_mean|\/mean)?$/i },
+  {
+    names: ["update/loss/policy", "update/loss/total", "update/loss/q"],
+    like: /(policy|actor|pg)\w*loss|loss\/(policy|pi|actor)|(^|[/_])loss$/i,
+  },
+  { names: ["update/entropy", "update/loss/entropy"], like: /entropy(?!.*coef)/i },
+  {
+    names: ["update/approx_kl", "update/kl", "update/kl_to_reference", "update/approx_kl_k1"],
+    like: /(^|[/_])kl([/_]|$)/i,
+  },
+  {
+    names: ["update/loss/value", "update/loss/q", "update/loss/q1"],
+    like: /(value|critic|vf|q)\w*loss|loss\/(value|v|vf|critic|qf?\d?)$/i,
+  },
+];
+
+const isLate = (key: string): boolean => LATE.includes(key.split("/")[0] as string);
+
+/**
+ * The keys that are pinned when nobody chose: return, length, loss, entropy, KL and value loss where there are such,
+ * then what tells most; never the machine's or rollbook's own.
+ */
+export function pinnedFirst(keys: readonly Named[], many = 6): string[] {
+  const all = ranked(keys.filter(({ key }) => !isLate(key) && !SPREAD.test(key)));
+  const [first] = all;
+  if (first === undefined) return [];
+  const chosen = [first.key];
+  const isFree = ({ key, canonical }: Named): boolean => !chosen.includes(key) && !chosen.includes(canonical ?? key);
+  for (const { names, like } of LOOKED_AT.slice(1)) {
+    const free = all.filter(isFree);
+    const byName = names.flatMap((name) => free.filter(({ key, canonical }) => key === name || canonical === name));
+    const next = byName[0] ?? free.find(({ key }) => like.test(key));
+    if (next !== undefined) chosen.push(next.key);
+  }
+  for (const one of all) if (chosen.length < many && isFree(one)) chosen.push(one.key);
+  return chosen.slice(0, many);
+}
+
+export const tellingFew = pinnedFirst;
 
 /** A regular expression as typed; text that is none is searched for as it stands. */
 export function pattern(text: string): RegExp | null {
@@ -67,19 +100,19 @@ export function pattern(text: string): RegExp | null {
 export interface Section {
   scope: string;
   keys: KeyInfo[];
-  /** How many of this scope there are before the search. */
+  /** How many of this scope there are before the search and without what is pinned. */
   of: number;
 }
 
-/** Keys by scope: what training is about first, the machine last. */
-export function sections(keys: readonly KeyInfo[], search: RegExp | null): Section[] {
+/** Keys by scope, without those that stand above already: what training is about first, the machine last. */
+export function sections(keys: readonly KeyInfo[], search: RegExp | null, above: readonly string[] = []): Section[] {
   const all = new Map<string, Section>();
   for (const info of keys) {
     const scope = info.key.includes("/") ? (info.key.split("/")[0] as string) : "";
     const section = all.get(scope) ?? { scope, keys: [], of: 0 };
     all.set(scope, section);
     section.of += 1;
-    if (search === null || search.test(info.key)) section.keys.push(info);
+    if (search === null ? !above.includes(info.key) : search.test(info.key)) section.keys.push(info);
   }
   const late = (scope: string): number => LATE.indexOf(scope) + 1;
   return [...all.values()]
@@ -94,6 +127,31 @@ export function sections(keys: readonly KeyInfo[], search: RegExp | null): Secti
 function rank(section: Section): number {
   const at = TELLING.findIndex((telling) => section.keys.some(({ key }) => telling.test(key)));
   return at < 0 ? TELLING.length : at;
+}
+
+/** How many of `columns` the first of `many` charts takes, so that the last row of them is full. */
+export const heroSpan = (many: number, columns: number): number => columns - ((Math.max(1, many) - 1) % columns);
+
+/**
+ * Sections in rows of `columns` charts: a small one shares its row with the next that fits into what is left of it.
+ * Each gets how many columns it takes.
+ */
+export function packed<S extends { keys: readonly unknown[] }>(
+  all: readonly S[],
+  columns: number,
+): (S & { span: number })[] {
+  const left = all.map((one) => ({ ...one, span: Math.max(1, Math.min(columns, one.keys.length)) }));
+  const out: (S & { span: number })[] = [];
+  let room = 0;
+  while (left.length > 0) {
+    if (room === 0) room = columns;
+    const at = left.findIndex(({ span }) => span <= room);
+    const [next] = left.splice(Math.max(0, at), 1);
+    if (next === undefined) break;
+    out.push(next);
+    room = at < 0 ? columns - next.span : room - next.span;
+  }
+  return out;
 }
 
 /** `test/return` as its grey scope and its bold name. */

@@ -98,10 +98,15 @@ export function ago(unix: number, now = Date.now() / 1000): string {
   return `${Math.floor(s / 86400)} d ago`;
 }
 
+/** A setting as people write it: 3e-4, 0.05. */
+function written(x: number): string {
+  return x !== 0 && Math.abs(x) < 1e-3 ? x.toExponential() : x.toString();
+}
+
 /** Any JSON value in one line, as a configuration shows it. */
 export function plain(x: unknown): string {
   if (x === null || x === undefined) return "–";
-  if (typeof x === "number") return Number.isInteger(x) ? x.toString() : String(Number(x.toPrecision(6)));
+  if (typeof x === "number") return Number.isInteger(x) ? x.toString() : written(Number(x.toPrecision(6)));
   if (typeof x === "string") return x;
   if (typeof x === "boolean") return x ? "true" : "false";
   return JSON.stringify(x);

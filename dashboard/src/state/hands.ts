@@ -29,13 +29,11 @@ export function useHands(make: () => readonly Hand[]): void {
   now.current = make;
   useEffect(() => {
     const first = make();
-    const stable = first.map(
-      (hand, i): Hand => ({
-        ...hand,
-        act: (event) => now.current()[i]?.act(event),
-        when: () => now.current()[i]?.when?.() ?? true,
-      }),
-    );
+    const stable = first.map((hand, i): Hand => ({
+      ...hand,
+      act: (event) => now.current()[i]?.act(event),
+      when: () => now.current()[i]?.when?.() ?? true,
+    }));
     return addHands(stable);
   }, []);
 }

@@ -64,7 +64,6 @@ export function Traces({ run, episode, found, hub }: { run: string; episode: str
               <Chart
                 key={kind}
                 bare
-                named={lines.length > 1}
                 hub={hub}
                 title={TITLES[kind] ?? kind}
                 soft={

@@ -1,6 +1,6 @@
 import { useMemo } from "preact/hooks";
 import type { RunDetail } from "../../api/names.ts";
-import { tellingFew } from "../../data/keys.ts";
+import { pinnedFirst } from "../../data/keys.ts";
 import { KeyChart } from "../../parts/KeyChart.tsx";
 import { useAnswer } from "../../state/answer.ts";
 import { deskOf, DeskContext } from "../../state/desk.ts";
@@ -32,7 +32,7 @@ export function RunCharts({ run, detail }: { run: string; detail: RunDetail }) {
     ];
     return () => stops.forEach((stop) => stop());
   }, [desk]);
-  const few = tellingFew(keys.value?.keys ?? [], 4);
+  const few = pinnedFirst(keys.value?.keys ?? []);
   if (few.length === 0) return null;
   return (
     <section class="c12">

@@ -1,14 +1,15 @@
 /** The charts beside the table: what they share above, one section a scope below. */
 
 import { useSignal } from "@preact/signals";
-import { useLayoutEffect } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { bytes, count, seconds } from "../../data/numbers.ts";
+import { heroSpan } from "../../data/keys.ts";
 import { Field } from "../../parts/Field.tsx";
 import { Icon } from "../../parts/Icon.tsx";
 import { Empty, Failure, isInBanner, Waiting } from "../../parts/Say.tsx";
 import { say } from "../../state/address.ts";
 import { useHands } from "../../state/hands.ts";
-import { desk, feed, heroes, hub, keys, keysError, shownSections, startCharts } from "./charts.ts";
+import { chartColumns, desk, feed, heroes, hub, keys, keysError, shownSections, startCharts } from "./charts.ts";
 import { Controls } from "./Controls.tsx";
 import { KeyChart } from "../../parts/KeyChart.tsx";
 import { DeskContext } from "../../state/desk.ts";
@@ -16,6 +17,8 @@ import { entities, table } from "./table.ts";
 import * as view from "./view.ts";
 
 const FIRST = 24;
+const CHART = 244; // px, the least that a chart is wide
+const SIDES = 24;
 
 export function ChartsPane() {
   useLayoutEffect(() => startCharts(), []);
@@ -45,6 +48,14 @@ export function ChartsPane() {
     },
   ]);
   const took = feed.took.value;
+  const box = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    const sizes = new ResizeObserver(() => {
+      chartColumns.value = Math.max(1, Math.floor(((box.current?.clientWidth ?? 0) - SIDES) / (CHART + SIDES / 3)));
+    });
+    if (box.current) sizes.observe(box.current);
+    return () => sizes.disconnect();
+  }, []);
   return (
     <section class="pane" aria-label="Charts" id="charts">
       <div class="bar">
@@ -60,7 +71,7 @@ export function ChartsPane() {
           onSay={(k) => say({ k })}
         />
       </div>
-      <div class="scroll" tabIndex={0} role="region" aria-label="Charts">
+      <div class="scroll" tabIndex={0} role="region" aria-label="Charts" ref={box}>
         <DeskContext.Provider value={desk}>
           <Body />
         </DeskContext.Provider>
@@ -102,6 +113,7 @@ function Body() {
       </Empty>
     );
   if (keys.value === null) return null;
+  const searching = view.keyFilter.value !== "";
   if (view.focused.value !== "") {
     return (
       <div class="section full">
@@ -117,7 +129,7 @@ function Body() {
     );
   }
   const sections = shownSections.value;
-  if (sections.length === 0) {
+  if (sections.length === 0 && (searching || heroes.value.length === 0)) {
     return keys.value.keys.length === 0 ? (
       <Empty title="No metric was logged yet" code='run.log({"train/return": r}, env_step=step)' />
     ) : (
@@ -128,49 +140,57 @@ function Body() {
       </Empty>
     );
   }
-  const searching = view.keyFilter.value !== "";
   return (
     <>
       {!searching && heroes.value.length > 0 && (
         <section class="section">
           <h2>
-            Pinned{" "}
-            <span class="soft">
-              {entities.value.some((entity) => entity.runs.length > 1) ? "strip on top: seeds behind each point" : ""}
-            </span>
+            Pinned <span class="soft">{pinnedWords()}</span>
           </h2>
-          <div class="charts">
+          <div
+            class="charts pinned"
+            style={{ "--columns": chartColumns.value, "--span": heroSpan(heroes.value.length, chartColumns.value) }}
+          >
             {heroes.value.map((key, i) => (
               <KeyChart key={key} name={key} big={i === 0} tools={<Tools name={key} />} />
             ))}
           </div>
         </section>
       )}
-      {sections.map((section) => (
-        <ScopeSection
-          key={section.scope}
-          {...section}
-          shut={!searching && view.closedSections.value.includes(section.scope || "/")}
-        />
-      ))}
+      <div class="sections" style={{ "--columns": chartColumns.value }}>
+        {sections.map((section) => (
+          <ScopeSection
+            key={section.scope}
+            {...section}
+            shut={!searching && view.closedSections.value.includes(section.scope || "/")}
+          />
+        ))}
+      </div>
     </>
   );
 }
 
-function ScopeSection({
-  scope,
-  keys: infos,
-  of,
-  shut,
-}: {
+function pinnedWords(): string {
+  const [n, of] = [heroes.value.length, keys.value?.keys.length ?? 0];
+  const strip = entities.value.some((entity) => entity.runs.length > 1)
+    ? "; strip on top: seeds behind each point"
+    : "";
+  return `${n} of ${of} keys, none of them again below${strip}`;
+}
+
+interface Scope {
   scope: string;
   keys: { key: string }[];
   of: number;
+  span: number;
   shut: boolean;
-}) {
+}
+
+function ScopeSection({ scope, keys: infos, of, span, shut }: Scope) {
   const limit = useSignal(FIRST);
+  const many = infos.length === of ? `${of} ${of === 1 ? "key" : "keys"}` : `${infos.length} of ${of} keys`;
   return (
-    <section class="section">
+    <section class="section" style={{ "--span": span }}>
       <h2>
         <button
           class="fold"
@@ -181,9 +201,7 @@ function ScopeSection({
           <Icon name={shut ? "right" : "down"} />
           {scope === "" ? "without scope" : scope}
         </button>
-        <span class="soft">
-          {infos.length === of ? `${of} ${of === 1 ? "key" : "keys"}` : `${infos.length} of ${of} keys`}
-        </span>
+        <span class="soft">{many}</span>
       </h2>
       {!shut && (
         <div class="charts">

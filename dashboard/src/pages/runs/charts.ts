@@ -4,7 +4,7 @@ import { computed, effect, signal } from "@preact/signals";
 import type { KeysAnswer } from "../../api/names.ts";
 import { Hub } from "../../charts/hub.ts";
 import type { Mark } from "../../charts/model.ts";
-import { pattern, sections, tellingFew } from "../../data/keys.ts";
+import { packed, pattern, pinnedFirst, sections } from "../../data/keys.ts";
 import { runOf, type Desk } from "../../state/desk.ts";
 import { Feed } from "../../state/feed.ts";
 import { foresee } from "../../state/foreseen.ts";
@@ -27,12 +27,17 @@ export const axis = computed(() => (view.xAxis.value !== "" ? view.xAxis.value :
 export const axisName = computed(() => keys.value?.axes.find((one) => one.x === axis.value)?.label ?? axis.value);
 
 const search = computed(() => pattern(view.keyFilter.value));
-export const shownSections = computed(() => sections(keys.value?.keys ?? [], search.value));
+/** How many charts stand side by side; the pane says it. */
+export const chartColumns = signal(3);
+
 export const heroes = computed(() => {
   const said = view.pinnedKeys.value;
   if (said.length > 0) return said;
-  return tellingFew(keys.value?.keys ?? [], 3);
+  return pinnedFirst(keys.value?.keys ?? []);
 });
+export const shownSections = computed(() =>
+  packed(sections(keys.value?.keys ?? [], search.value, heroes.value), chartColumns.value),
+);
 
 /** Marks by run; drawn only where few runs are, for many they would be a hedge. */
 export const marks = signal<Map<string, Mark[]>>(new Map());
