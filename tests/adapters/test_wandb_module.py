@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+import re
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -213,10 +216,64 @@ def test_a_sweep_runs_each_trial_of_its_grid_as_a_run_of_one_group(root: Path) -
         wandb.sweep({"method": "random", "parameters": {"lr": {"min": 0.1}}})
 
 
+PAGE = Path(__file__).parents[2] / "docs/adapters/wandb.md"
+
+
+def named(heading: str) -> dict[str, list[str]]:
+    """A table of the page, by its first column: what stands in backticks in the second."""
+    rows = PAGE.read_text(encoding="utf-8").partition(heading)[2].partition("\n\n")[0].splitlines()[1:]
+    cells = [[cell.strip(" `") for cell in row.strip("|").split("|", 1)] for row in rows if row.startswith("|")]
+    return {first: re.findall(r"[\w.]+", names) for first, names in cells if not first.startswith("---")}
+
+
+def test_every_name_and_keyword_that_programs_use_is_there(root: Path) -> None:
+    """`docs/adapters/wandb.md` lists what 40 code bases use."""
+    run = wandb.init(project="p")
+    names = [name for row in named("| code bases | names |").values() for name in row]
+    assert len(names) >= 50
+    for name in names:
+        found: Any = wandb
+        for part in name.split("."):
+            found = getattr(found, part)
+    for call, keywords in named("| call | keywords that they pass |").items():
+        found = wandb
+        for part in call.split("."):
+            found = getattr(found, part)
+        inspect.signature(found).bind_partial(**dict.fromkeys(keywords))
+    assert run.get_url() is None
+    wandb.finish()
+
+
+def test_what_does_nothing_here_says_so_once(root: Path) -> None:
+    run = wandb.init(project="p")
+    picture = np.zeros((8, 6, 3), np.uint8)
+    boxes = {"predictions": {"box_data": []}}
+
+    def log() -> None:
+        wandb.log({"a": 1.0, "img": wandb.Image(picture, boxes=boxes)})
+
+    with pytest.warns(rollbook.errors.RollbookWarning, match="boxes"):  # type: ignore[attr-defined]
+        log()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        log()
+    assert run.rollbook is not None
+    assert run.rollbook.bill()["drops"] == {"wandb_not_kept": 2}
+    artifact = wandb.Artifact("eval", type="eval_results")
+    artifact.add(wandb.Table(columns=["n"], data=[[1], [2]]), "rows")
+    run.log_artifact(artifact)
+    with pytest.raises(AttributeError, match="rollbook report"):
+        wandb.apis.reports.Report()
+    wandb.finish()
+    assert book(root).table("eval_rows")["n"].to_pylist() == [1, 2]
+
+
 PROGRAM = """
 import subprocess, sys
 import wandb
+import wandb.sdk.data_types.video as inner
 from wandb.sdk.wandb_run import Run
+assert inner.Video is wandb.Video
 assert wandb.__name__ == "rollbook.adapters.wandb" and issubclass(type(wandb.init(project="hooked")), Run)
 wandb.log({"a": 1.0})
 wandb.finish()
@@ -227,9 +284,53 @@ if len(sys.argv) > 1:
 
 def test_rollbook_run_records_a_program_and_its_children_without_a_change_to_it(root: Path, tmp_path: Path) -> None:
     program = tmp_path / "train.py"
-    program.write_text(PROGRAM.replace("from wandb.sdk.wandb_run import Run", "Run = wandb.sdk.wandb_run.Run"))
+    program.write_text(PROGRAM)
     command = [sys.executable, "-m", "rollbook", "run", str(program), "with a child", "--wandb", "replace"]
     subprocess.run(command, check=True, timeout=PATIENCE, env={**os.environ, "ROLLBOOK_DIR": str(root)})
     runs = rollbook.open(root)
     assert [b.project for b in runs] == ["hooked", "hooked"]
     assert all(b.metrics(["a"]).num_rows == 1 for b in runs)
+
+
+def test_beside_wandb_what_summary_writers_log_is_recorded_too(root: Path, own_place: Path) -> None:
+    """wandb's service reads event files itself: with sync_tensorboard nothing passes `Run.log`."""
+    pytest.importorskip("tensorboardX")
+    from types import SimpleNamespace
+
+    from rollbook.adapters import tensorboard
+    from rollbook.adapters.wandb.hook import mirror
+
+    class TheirRun:
+        id, project, name, group, job_type, notes = "abc", "cleanRL", "ppo", "", "", ""
+        tags, config, disabled, step, entity = (), {"seed": 3}, False, 0, "lab"
+
+        def log(self, data: dict[str, Any], step: int | None = None) -> None: ...
+
+        def finish(self, exit_code: int | None = None) -> None: ...
+
+        def __enter__(self) -> TheirRun:
+            return self
+
+        def __exit__(self, *error: object) -> None: ...
+
+    theirs: Any = SimpleNamespace(
+        init=lambda **_: TheirRun(),
+        patched={"tensorboard": ["writer"]},
+        sdk=SimpleNamespace(wandb_run=SimpleNamespace(Run=TheirRun)),
+    )
+    mirror(theirs)
+    try:
+        run = theirs.init(sync_tensorboard=True)
+        import tensorboardX
+
+        writer = tensorboardX.SummaryWriter("events")
+        writer.add_scalar("losses/td_loss", 0.1, 12)
+        run.log({"own": 1.0})
+        writer.close()
+        run.finish()
+    finally:
+        tensorboard.uninstall()
+    kept = book(root)
+    assert (kept.project, kept.seed, kept.status) == ("cleanRL", 3, "finished")
+    assert kept.metrics(["losses/td_loss"], x="env_step")["env_step"].to_pylist() == [12]
+    assert kept.metrics(["own"]).num_rows == 1

@@ -13,7 +13,8 @@ or without touching the program: `rollbook run train.py --wandb replace`. Names,
 from __future__ import annotations
 
 from rollbook._version import __version__
-from rollbook.adapters.wandb import _state, errors, plot, sdk, util
+from rollbook.adapters.wandb import _state, errors, plot, util
+from rollbook.adapters.wandb._api import Api
 from rollbook.adapters.wandb._current import CommError, Error, UsageError, current
 from rollbook.adapters.wandb._data import (
     Artifact,
@@ -28,6 +29,7 @@ from rollbook.adapters.wandb._data import (
     Table,
     Video,
 )
+from rollbook.adapters.wandb._inner import apis, sdk, tensorboard
 from rollbook.adapters.wandb._run import Config, Run, Settings, Summary
 from rollbook.adapters.wandb._state import (
     AlertLevel,
@@ -57,24 +59,21 @@ from rollbook.adapters.wandb._state import (
 )
 from rollbook.ground.lazy import attach
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rollbook.adapters.wandb._api import Api
-
 __all__ = [
     "AlertLevel", "Api", "Artifact", "Audio", "CommError", "Config", "Error", "Graph", "Histogram", "Html",
     "Image", "Molecule", "Object3D", "Plotly", "Run", "Settings", "Summary", "Table", "UsageError", "Video",
-    "__version__", "agent", "alert", "config", "controller", "define_metric", "ensure_configured", "errors", "finish",
-    "init", "log", "log_artifact", "log_code", "login", "mark_preempting", "plot", "restore", "run", "save", "sdk",
-    "setup", "summary", "sweep", "teardown", "termerror", "termlog", "termwarn", "unwatch", "use_artifact", "util",
-    "watch",
+    "__version__", "agent", "alert", "api", "apis", "config", "controller", "define_metric", "ensure_configured",
+    "errors", "finish", "init", "log", "log_artifact", "log_code", "login", "mark_preempting", "plot", "restore", "run",
+    "save", "sdk", "setup", "summary", "sweep", "teardown", "tensorboard", "termerror", "termlog", "termwarn",
+    "unwatch", "use_artifact", "util", "watch",
 ]  # fmt: skip
 
 
 __getattr__, __dir__ = attach(
     __name__,
-    {"rollbook.adapters.wandb._api": ("Api",)},
+    {},
     made={
+        "api": lambda _name: Api(),
         "run": lambda _name: current(),
         "config": lambda _name: _state.current_or_waiting().config,
         "summary": lambda _name: _state.current_or_waiting().summary,

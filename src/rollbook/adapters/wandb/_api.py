@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from rollbook.book.book import Book
 
-__all__ = ["Api"]
+__all__ = ["Api", "ApiRun"]
 
 
 class Api:
@@ -20,6 +20,9 @@ class Api:
     Args:
       overrides: {"dir": folder} names another folder; the rest is taken and without effect.
     """
+
+    api_key: str | None = None
+    """There is none: no service is asked."""
 
     def __init__(
         self, overrides: Mapping[str, Any] | None = None, timeout: int | None = None, api_key: str | None = None
@@ -31,7 +34,7 @@ class Api:
     def runs(
         self, path: str | None = None, filters: Mapping[str, Any] | None = None, order: str = "+created_at",
         per_page: int = 50, include_sweeps: bool = True, lazy: bool = True,
-    ) -> list[_Run]:  # fmt: skip
+    ) -> list[ApiRun]:  # fmt: skip
         """The runs of a project ("entity/project" or "project"), oldest first, with order="-created_at" newest first.
 
         `filters` are those of wandb for "config.x", "summary_metrics.x", "state", "group", "tags" and "display_name",
@@ -41,7 +44,7 @@ class Api:
 
         project = (path or "").rpartition("/")[2]
         books = [book for book in open_runs(self._root) if not project or book.project == project]
-        runs = [run for run in map(_Run, books) if _fits(run, filters or {})]
+        runs = [run for run in map(ApiRun, books) if _fits(run, filters or {})]
         name = order.lstrip("+-").removeprefix("summary_metrics.")
         if order.lstrip("+-") != name:
             runs.sort(key=lambda run: (run.summary.get(name) is None, run.summary.get(name) or 0))
@@ -49,7 +52,7 @@ class Api:
             runs.sort(key=lambda run: run.created)
         return runs[::-1] if order.startswith("-") else runs
 
-    def run(self, path: str) -> _Run:
+    def run(self, path: str) -> ApiRun:
         """One run: "entity/project/id", "project/id" or an id.
 
         Raises:
@@ -72,7 +75,7 @@ class Api:
         ]
 
 
-class _Run:
+class ApiRun:
     """A run as `wandb.Api` gives it, over a book of rollbook."""
 
     def __init__(self, book: Book) -> None:
@@ -160,7 +163,7 @@ class _Run:
         return f"<Run {self.project}/{self.id} ({self.state})>"
 
 
-def _fits(run: _Run, filters: Mapping[str, Any]) -> bool:
+def _fits(run: ApiRun, filters: Mapping[str, Any]) -> bool:
     for name, wanted in filters.items():
         if name == "$and":
             fits = all(_fits(run, part) for part in wanted)
@@ -175,7 +178,7 @@ def _fits(run: _Run, filters: Mapping[str, Any]) -> bool:
     return True
 
 
-def _field(run: _Run, name: str) -> Any:
+def _field(run: ApiRun, name: str) -> Any:
     first, _, rest = name.partition(".")
     if first in ("config", "summary_metrics"):
         value: Any = run.config if first == "config" else run.summary

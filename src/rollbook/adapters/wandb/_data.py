@@ -169,10 +169,14 @@ class Image(Value):
         file_type: str | None = None,
         normalize: bool = True,
     ) -> None:
-        self._data, self._caption = data_or_path, caption
+        self._data, self._caption, self._overlaid = data_or_path, caption, bool(boxes or masks)
 
     def keep(self, run: Run, key: str, step: int) -> None:
         """Log it under a key at a step."""
+        if self._overlaid:
+            run.count(
+                "wandb_not_kept", 1, f"wandb.Image under {key!r}: the picture is kept, its boxes and masks are not"
+            )
         data = self._data
         if isinstance(data, (str, os.PathLike)):
             keep_file(run, key, data, step)
@@ -281,6 +285,7 @@ class Artifact:
         self.metadata: dict[str, Any] = dict(metadata or {})
         self.aliases: list[str] = []
         self.files_added: list[tuple[str, str]] = []
+        self.objects: dict[str, Value] = {}
 
     def add_file(self, local_path: str | os.PathLike[str], name: str | None = None, **_options: object) -> None:
         """Add a file, as it is when the artifact is logged."""
@@ -294,10 +299,9 @@ class Artifact:
                 path = os.path.join(folder, file)
                 self.files_added.append((path, os.path.join(name or "", os.path.relpath(path, base))))
 
-    def add(self, obj: object, name: str) -> None:
-        """Add a value such as a Table; it is kept with the run when the artifact is logged."""
-        self.metadata.setdefault("objects", []).append(name)
-        self.files_added.append(("", name))
+    def add(self, obj: Value, name: str) -> None:
+        """Add a value such as a Table; it is kept in the run, as `log` keeps it, when the artifact is logged."""
+        self.objects[name] = obj
 
     def new_file(self, name: str, mode: str = "w", **_options: object) -> Any:
         """An open file that is added when it is closed."""

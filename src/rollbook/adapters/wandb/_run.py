@@ -294,7 +294,13 @@ class Run:
         """None: a run of rollbook is a folder. Look at it with `rollbook ui`."""
         return None
 
-    get_url = project_url = sweep_url = property(lambda self: None)
+    project_url = sweep_url = url
+
+    def get_url(self) -> str | None:
+        """None, as `url`."""
+        return None
+
+    get_project_url = get_sweep_url = get_url
 
     @property
     def step(self) -> int:
@@ -426,6 +432,8 @@ class Run:
         """Keep histograms of the gradients (and, with log="parameters" or "all", the parameters) of torch modules."""
         if self._recorder is None or log is None:
             return
+        if log_graph:
+            self._recorder.count("wandb_not_kept", 1, "wandb.watch(log_graph=True): the graph of the model is not kept")
         for n, model in enumerate(models if isinstance(models, (list, tuple)) else [models]):
             self._watched.append(
                 _watch(self, self._recorder, model, log, max(1, log_freq), f"{idx or n}" if idx or n else "")
@@ -471,9 +479,10 @@ class Run:
         artifact.aliases = list(aliases or ["latest"])
         if self._recorder is not None:
             for source, inside in artifact.files_added:
-                if source:
-                    place = os.path.join("artifacts", artifact.name.replace(os.sep, "_"), inside)
-                    copied(self._recorder, source, place, f"artifacts/{artifact.name}", self._step)
+                place = os.path.join("artifacts", artifact.name.replace(os.sep, "_"), inside)
+                copied(self._recorder, source, place, f"artifacts/{artifact.name}", self._step)
+            for name, value in artifact.objects.items():
+                self._keep(self._recorder, {f"{artifact.name}/{name}": value}, self._step)
         return artifact
 
     def log_model(self, path: Any, name: str | None = None, aliases: Iterable[str] | None = None) -> None:
@@ -501,6 +510,10 @@ class Run:
 
     def restore(self, name: str, run_path: str | None = None, replace: bool = False, root: str | None = None) -> Any:
         """An open file of the run's own folder; None where there is none of that name."""
+        if run_path is not None and self._recorder is not None and run_path.rpartition("/")[2] != self.id:
+            self._recorder.count(
+                "wandb_not_kept", 1, f"wandb.restore(run_path={run_path!r}): only files of this run can be had"
+            )
         path = os.path.join(self.dir, name)
         return open(path) if os.path.isfile(path) else None
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AlertLevel", "CommError", "Error", "UsageError", "agent", "alert", "controller", "current", "current_or_waiting",
-    "define_metric", "ensure_configured", "finish", "init", "log", "log_artifact", "log_code", "login",
-    "mark_preempting", "opened", "restore", "save", "setup", "sweep", "teardown", "termerror", "termlog", "termwarn",
-    "unwatch", "use_artifact", "watch",
+    "define_metric", "ensure_configured", "finish", "init", "keep_tensorboard", "log", "log_artifact", "log_code",
+    "login", "mark_preempting", "opened", "patch_tensorboard", "restore", "save", "setup", "sweep", "teardown",
+    "termerror", "termlog", "termwarn", "unwatch", "use_artifact", "watch",
 ]  # fmt: skip
 
 
@@ -139,8 +139,8 @@ def init(
         for word, value in (("fork_from", fork_from), ("resume_from", resume_from)):
             if value:
                 recorder.note(f"{word}={value}")
-        if sync_tensorboard or tensorboard:
-            _sync_tensorboard(recorder)
+        if sync_tensorboard or tensorboard or asked.sync_tensorboard or _patched:
+            keep_tensorboard(recorder)
         if monitor_gym:
             _monitor_gym(run)
     enter(run)
@@ -201,7 +201,21 @@ def _tags(tags: Any) -> list[str]:
     return [str(tag).strip() for tag in words if str(tag).strip()]
 
 
-def _sync_tensorboard(recorder: Recorder) -> None:
+_patched: list[bool] = []
+"""Holds something once `wandb.tensorboard.patch` was called: it is, before `init`."""
+
+
+def patch_tensorboard(
+    save: bool = True, tensorboard_x: bool | None = None, pytorch: bool | None = None, root_logdir: str = ""
+) -> None:
+    """`wandb.tensorboard.patch`: as init(sync_tensorboard=True), for the run that is open and those to come."""
+    _patched.append(True)
+    run = current()
+    if run is not None and run.rollbook is not None:
+        keep_tensorboard(run.rollbook)
+
+
+def keep_tensorboard(recorder: Recorder) -> None:
     """Every SummaryWriter of torch and tensorboardX that is made from now on writes the book, too."""
     from rollbook.adapters import tensorboard
     from rollbook.errors import MissingExtra
@@ -262,7 +276,7 @@ def watch(
     models: Any, criterion: object = None, log: str | None = "gradients", log_freq: int = 1000, **more: Any
 ) -> None:
     """See `Run.watch`."""
-    current_or_waiting().watch(models, criterion, log, log_freq)
+    current_or_waiting().watch(models, criterion, log, log_freq, **more)
 
 
 def unwatch(models: Any = None) -> None:
@@ -277,7 +291,7 @@ def save(glob_str: Any = None, base_path: Any = None, policy: str = "live") -> A
 
 def restore(name: str, run_path: str | None = None, replace: bool = False, root: str | None = None) -> Any:
     """See `Run.restore`."""
-    return current_or_waiting().restore(name)
+    return current_or_waiting().restore(name, run_path)
 
 
 def alert(title: str, text: str = "", level: Any = None, wait_duration: object = None) -> None:

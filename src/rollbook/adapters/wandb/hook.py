@@ -54,7 +54,10 @@ class _Replace:
         from importlib.util import find_spec
 
         here = "rollbook.adapters." + name
-        if find_spec(here) is None:
+        try:
+            if find_spec(here) is None:
+                return None
+        except ModuleNotFoundError:  # nor is what it would lie in
             return None
         return ModuleSpec(name, SameModule(here), is_package=name == "wandb")  # type: ignore[arg-type]
 
@@ -86,12 +89,12 @@ def mirror(wandb: Any) -> None:
     kind = wandb.sdk.wandb_run.Run
     if getattr(kind, "of_rollbook", False):
         return
-    log, finish, leave = kind.log, kind.finish, kind.__exit__
+    init, log, finish, leave = wandb.init, kind.log, kind.finish, kind.__exit__
     mirrors: dict[str, Any] = {}
 
     def of(run: Any) -> Any:
         from rollbook.adapters.wandb._run import Run, Settings
-        from rollbook.adapters.wandb._state import opened
+        from rollbook.adapters.wandb._state import keep_tensorboard, opened
 
         if run.id not in mirrors:
             recorder = opened(
@@ -101,7 +104,14 @@ def mirror(wandb: Any) -> None:
             )  # fmt: skip
             mirrors[run.id] = Run(recorder, Settings(project=run.project, entity=run.entity))
             recorder.note(f"beside the wandb run {run.id}")
+            if wandb.patched["tensorboard"]:  # its service reads the event files: none of that passes `log`
+                keep_tensorboard(recorder)
         return mirrors[run.id]
+
+    def opening(*arguments: Any, **options: Any) -> Any:
+        run = init(*arguments, **options)
+        _kept(lambda: None if run.disabled else of(run))
+        return run
 
     def logging(self: Any, data: Any, step: int | None = None, *more: Any, **options: Any) -> Any:
         _kept(lambda: of(self).log(_ours(data), self.step if step is None else step))
@@ -122,6 +132,7 @@ def mirror(wandb: Any) -> None:
             kept.finish(exit_code)
 
     kind.log, kind.finish, kind.__exit__, kind.of_rollbook = logging, finishing, leaving, True
+    wandb.init = opening
 
 
 def _kept(work: Any) -> None:

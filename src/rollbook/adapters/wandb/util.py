@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["generate_id", "make_artifact_name_safe"]
+__all__ = ["VALUE_BYTES_LIMIT", "generate_id", "make_artifact_name_safe"]
+
+VALUE_BYTES_LIMIT = 100_000
+"""What programs raise so that wandb takes longer texts; without effect here."""
 
 
 def generate_id(length: int = 8) -> str:

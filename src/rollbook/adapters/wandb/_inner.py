@@ -1,0 +1,66 @@
+"""The modules inside of `wandb` that programs look into: `wandb.sdk.wandb_run.Run`, `wandb.tensorboard.patch`, ….
+
+Each is made here, with what is used of it; `import wandb.sdk.data_types.video` finds it, too.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+from rollbook.adapters.wandb import _data, util
+from rollbook.adapters.wandb._api import Api, ApiRun
+from rollbook.adapters.wandb._current import CommError, Error
+from rollbook.adapters.wandb._run import Config, Run, Settings, Summary
+from rollbook.adapters.wandb._state import patch_tensorboard
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["apis", "sdk", "tensorboard"]
+
+
+class ConfigError(Error):
+    """What wandb raises for a configuration that changes; never raised here."""
+
+
+class ServerResponseError(Exception):
+    """What wandb raises when its server refuses; never raised here."""
+
+
+def _no_reports(name: str) -> Any:
+    raise AttributeError(f"wandb.apis.reports.{name}: reports lie on wandb's server. Here `rollbook report` writes one")
+
+
+def _module(name: str, **names: object) -> ModuleType:
+    """The module of that name below `wandb`, and its place in the one above it."""
+    above, _, last = name.rpartition(".")
+    module = ModuleType(f"{__package__}.{name}")
+    module.__spec__ = ModuleSpec(module.__name__, None, is_package=True)
+    module.__path__ = []  # else it would be no package, and could not be asked for what is below it
+    vars(module).update(names)
+    sys.modules[module.__name__] = module
+    if above:
+        setattr(sys.modules[f"{__package__}.{above}"], last, module)
+    return module
+
+
+sdk = _module("sdk")
+_module("sdk.wandb_run", Run=Run)
+_module("sdk.wandb_config", Config=Config)
+_module("sdk.wandb_summary", Summary=Summary)
+_module("sdk.wandb_settings", Settings=Settings)
+_module("sdk.lib")
+_module("sdk.lib.config_util", ConfigError=ConfigError)
+_module("sdk.lib.runid", generate_id=util.generate_id)
+_module("sdk.mailbox")
+_module("sdk.mailbox.mailbox_handle", ServerResponseError=ServerResponseError)
+_module("sdk.data_types")
+for _kind in (_data.Video, _data.Image, _data.Histogram, _data.Table, _data.Html):
+    _module(f"sdk.data_types.{_kind.__name__.lower()}", util=util, **{_kind.__name__: _kind})
+apis = _module("apis")
+_module("apis.public", Api=Api, Run=ApiRun, CommError=CommError)
+_module("apis.reports", __getattr__=_no_reports)
+tensorboard = _module("tensorboard", patch=patch_tensorboard, unpatch=lambda: None)
