@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import rollbook
+from rollbook.book.rollout_curves import CURVES
 from rollbook.errors import BadInput, UnknownKey
 
 ZERO, USED, LATE, FAILED = "zero std", "used", "late", "failed"
@@ -132,6 +133,33 @@ def test_each_question_is_one_query(question: str, book: Any) -> None:
     ]
 
 
+def test_curves_have_a_row_for_each_update_whoever_reported_its_facts(book: Any) -> None:
+    """The rollouts of a group that was used twice count once, at its first update; uses count each."""
+    rows = {row["gradient_step"]: row for row in book.rollout_curves().to_pylist()}
+    assert set(rows) == {10, 11, 12}
+    wanted = {
+        "rollout/n": (2, 2, 2), "rollout/reward": (0, 0.5, 1), "rollout/exact": (0, 0.5, 1),
+        "rollout/length": (2, 2, 2), "rollout/truncated": (0, 0, 0), "rollout/used": (0, 1, 0),
+        "rollout/waiting": (0, 0, 0), "group/solved_all": (0, 0, 1), "group/solved_none": (1, 0, 0),
+        "group/zero_std": (1, 0, 1), "group/used": (0, 1, 0), "tokens/sampled": (4, 4, 4),
+        "tokens/wasted": (4, 0, 4), "policy/staleness_mean": (None, 2, 3),
+    }  # fmt: skip
+    assert {name: tuple(rows[step][name] for step in (10, 11, 12)) for name in wanted} == wanted
+    by_version = {row["policy_version"]: row for row in book.rollout_curves("policy_version").to_pylist()}
+    assert set(by_version) == {0, 1, 2, 3}
+    assert [by_version[1][name] for name in ("policy/staleness_max", "policy/gap_max", "policy/clipped")] == [
+        3,
+        2.0,
+        0.25,
+    ]
+    tools = by_version[3]
+    assert [tools[name] for name in ("rollout/failed", "rollout/waiting", "time/tools_seconds")] == [0.5, 2, 2.0]
+    assert book.rollout_curves(mode="eval").num_rows == 0
+    assert book.rollout_curves(solved="reward > 5")["group/solved_none"].to_pylist() == [1.0, 1.0, 1.0]
+    with pytest.raises(BadInput, match="policy_version"):
+        book.rollout_curves("episode")
+
+
 def test_many_runs_answer_together_and_no_fate_goes_to_another_run(book: Any) -> None:
     runs = rollbook.open(Path(book.path).parent.parent)
     assert runs.sql("select run, count(*), count(used) from rollouts_now group by 1").fetchall() == [(book.id, 8, 6)]
@@ -146,6 +174,8 @@ def test_a_run_without_rollouts_has_none_and_every_column(tmp_path: Path) -> Non
     run.log_samples(["a"], reward=[1.0])
     assert run.book.samples()["item"].to_pylist() == ["a"]
     assert run.book.rollouts().num_rows == 0
+    assert run.book.rollout_curves().num_rows == 0
+    assert set(CURVES) < set(run.book.rollout_curves("policy_version").column_names)
     run.finish()
 
 

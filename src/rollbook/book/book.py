@@ -38,6 +38,7 @@ from rollbook.book.pictures import waiting_pixels, with_files
 from rollbook.book.pieces import Pieces, RunFiles
 from rollbook.book.read_context import Context
 from rollbook.book.rollout import Rollout, find_rollout
+from rollbook.book.rollout_curves import curves_query
 from rollbook.book.run_fields import RunFields
 from rollbook.book.scan import Scan, scan_of, scan_of_table
 from rollbook.book.sealed_rows import SealedRows
@@ -399,6 +400,24 @@ class Book(RunFields):
         folder = os.path.abspath(layout.data_folder(self._folder))
         database = Database(lambda name, tries: self._scan(name, tries, attempts), folder)
         return in_utc(database.arrow(f"select * from rollouts_now{condition} order by {order}{most}", []))
+
+    @suggesting
+    def rollout_curves(
+        self, x: str = "gradient_step", *, mode: str | None = None, solved: str = "reward > 0"
+    ) -> pa.Table:
+        """What the rollouts of each update were like: reward and its parts, length, failures, groups, staleness, waste.
+
+        Args:
+          x: "gradient_step", of the first update that had something to do with a rollout; or "policy_version", that
+            began it.
+          mode: of the rollouts; None: all that are no evaluations.
+          solved: when a rollout solved its task, in SQL, for `group/solved_all` and `group/solved_none`.
+        Returns:
+          One row for each reading of `x`, in order; a column is empty where nothing was reported for it.
+        """
+        names = ("rollouts", "fates")
+        columns = {name: self._scan(name).columns for name in names}
+        return self.asked(curves_query(columns, x, mode, one_condition(solved)), {})
 
     def rollout(self, rollout_id: str) -> Rollout:
         """One rollout, with its turns, tokens, group, history, task and fates.

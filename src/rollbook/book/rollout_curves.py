@@ -1,0 +1,96 @@
+"""Curves of rollouts: reward, length, failures, groups, staleness, waste and time for each update, from the tables.
+
+They are computed when they are read. The facts of one update come from several processes (samplers, reward workers,
+trainers), and late: no process that writes could log them right, and what a rewind abandons must not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from rollbook.errors import BadInput
+from rollbook.ground.expressions import quoted
+
+__all__ = ["CURVES", "curves_query"]
+
+_AXES = ("gradient_step", "policy_version")
+
+_ROLLOUTS = {
+    "rollout/n": "count(*)",
+    "rollout/reward": "avg(reward)",
+    "rollout/length": "avg(sampled_tokens)",
+    "rollout/truncated": "avg((status = 'truncated')::int)",
+    "rollout/failed": "avg((status in ('failed', 'aborted'))::int)",
+    "rollout/turns": "avg(turns)",
+    "rollout/tool_errors": "sum(tool_errors) / nullif(sum(tool_calls), 0)",
+    "rollout/used": "avg((used and reason is null)::int)",
+    "rollout/waiting": "count(*) filter (used is null)",
+    "tokens/sampled": "sum(sampled_tokens)",
+    "tokens/wasted": "coalesce(sum(sampled_tokens) filter (not used or reason is not null), 0)",
+    "time/model_seconds": 'sum("seconds/model")',
+    "time/tools_seconds": 'sum("seconds/tools")',
+    "time/reward_seconds": 'sum("seconds/reward")',
+    "time/queue_seconds": 'sum("seconds/queue")',
+}
+_GROUPS = {
+    "group/n": "count(*)",
+    "group/solved_all": "avg(every_solved::int)",
+    "group/solved_none": "avg((not any_solved)::int)",
+    "group/zero_std": "avg((low = high)::int)",
+    "group/used": "avg(any_used::int)",
+}
+_FATES = {
+    "policy/staleness_mean": "avg(staleness)",
+    "policy/staleness_max": "max(staleness)",
+    "policy/gap_mean": "avg(gap_mean)",
+    "policy/gap_max": "max(gap_max)",
+    "policy/clipped": "avg(clipped)",
+    "policy/ratio_max": "max(ratio_max)",
+    "policy/kl": "avg(kl)",
+}
+CURVES = (*_ROLLOUTS, *_GROUPS, *_FATES)
+"""The columns that are always there; `rollout/<part>` of each part of the reward comes after `rollout/reward`."""
+
+
+def curves_query(columns: Mapping[str, Collection[str]], x: str, mode: str | None, solved: str) -> str:
+    """One row for each reading of `x`.
+
+    Args:
+      columns: of the tables rollouts and fates.
+      x: "gradient_step": a rollout counts at the first update that had something to do with it, before that at its own
+        clock; "policy_version": at the version that began it.
+      mode: of the rollouts; None: all that are no evaluations.
+      solved: when a rollout solved its task, in SQL; checked by the caller.
+    Raises:
+      BadInput: x is something else.
+    """
+    if x not in _AXES:
+        raise BadInput(f"rollout_curves(x={x!r}): pass {' or '.join(map(repr, _AXES))}")
+    known = columns["rollouts"]
+    step = "f.gradient_step" if "gradient_step" in columns["fates"] else "null::bigint"
+    place = "coalesce(u.first_step, r.gradient_step)" if x == "gradient_step" else "r.policy_version"
+    is_there = "r.mode is distinct from 'eval'" if mode is None else f"r.mode = '{mode.replace(chr(39), chr(39) * 2)}'"
+    rewards = [name for name in known if name.startswith("rewards/")]
+    parts = {f"rollout/{name[8:]}": f"avg({quoted(name)})" for name in sorted(rewards)}
+    rows = [*list(_ROLLOUTS.items())[:2], *parts.items(), *list(_ROLLOUTS.items())[2:]]
+    place_of_use = step if x == "gradient_step" else "r.policy_version"
+    same = ["x", '"group"', *(name for name in ("task_id", "batch") if name in known)]
+    return f"""
+with late as (select rollout_id, min({step}) as first_step from fates f group by rollout_id),
+r as (select {place} as x, r.*, coalesce(({solved}), false) as is_solved
+  from rollouts_now r left join late u using (rollout_id) where {is_there}),
+a as (select x, {_listed(dict(rows))} from r where x is not null group by x),
+g as (select x, bool_and(is_solved) as every_solved, bool_or(is_solved) as any_solved, min(reward) as low,
+    max(reward) as high, coalesce(bool_or(used and reason is null), false) as any_used
+  from r where x is not null and "group" is not null group by {", ".join(same)}),
+b as (select x, {_listed(_GROUPS)} from g group by x),
+f as (select {place_of_use} as x, f.* exclude (staleness),
+    coalesce(f.staleness, f.trained_version - r.policy_version) as staleness
+  from fates f join rollouts_now r using (rollout_id) where f.used and {is_there}),
+c as (select x, {_listed(_FATES)} from f where x is not null group by x)
+select x as {quoted(x)}, a.* exclude (x), b.* exclude (x), c.* exclude (x)
+from a left join b using (x) full join c using (x) order by x"""
+
+
+def _listed(cells: Mapping[str, str]) -> str:
+    return ", ".join(f"{cell} as {quoted(name)}" for name, cell in cells.items())
