@@ -27,7 +27,7 @@ FUNCTIONS = {
     "open": "rollbook.formats.opening.open",
     "RecordEpisodes": "rollbook.capture.gym.RecordEpisodes",
     "record_envs": "rollbook.capture.gym.record_envs",
-    "siblings": "rollbook.capture.siblings.siblings",
+    "siblings": "rollbook.run.siblings.siblings",
 }
 OUTSIDE = {
     "README.md": "index.md",

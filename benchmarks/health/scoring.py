@@ -19,10 +19,10 @@ ROWS_AT_ONCE = 64
 def alerts_of(folder: Path) -> Iterator[Any]:
     """What the default rules say of a recorded run."""
     from rollbook import health
-    from rollbook.book.sealed_rows import SealedRows
     from rollbook.ground.columns import columns_of
     from rollbook.journal.reader import JournalReader
     from rollbook.keeper.forward import run_info
+    from rollbook.storage.sealed_rows import SealedRows
 
     rules = [health.make(name) for name in health.DEFAULT if name not in LEFT_OUT]
     for rule in rules:

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
     from rollbook.book.book import Book
     from rollbook.capture.gym import RecordEpisodes, record_envs
-    from rollbook.capture.siblings import siblings
     from rollbook.formats.opening import open as open
     from rollbook.run.run import Run
     from rollbook.run.scope import Scope
     from rollbook.run.session import attach, init
+    from rollbook.run.siblings import siblings
     from rollbook.runs.run_set import RunSet
 
 # `rollbook.open` is public, too. It is not listed: `from rollbook import *` would replace Python's own function.
@@ -77,9 +77,9 @@ def _verb(name: str) -> object:
 
 
 def _siblings(n: int, *, seeds: Any = None, **init_arguments: Any) -> object:
-    """Open n runs that take arrays with a leading seed axis; see `rollbook.capture.siblings`."""
-    from rollbook.capture.siblings import siblings
+    """Open n runs that take arrays with a leading seed axis; see `rollbook.run.siblings`."""
     from rollbook.run.session import init
+    from rollbook.run.siblings import siblings
     from rollbook.sinks import without_live
 
     def unseen(sinks: Any = None, **others: Any) -> Any:

@@ -21,8 +21,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rollbook
-from rollbook.capture.origin.config import FORMATTED, TOTAL, literal, plain, source, write_config_files
 from rollbook.errors import BadInput
+from rollbook.run.origin.config import FORMATTED, TOTAL, literal, plain, source, write_config_files
 
 
 def executed(text: str) -> Any:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from rollbook.capture.origin import provenance
-from rollbook.capture.origin.provenance import command_line
+from rollbook.run.origin import provenance
+from rollbook.run.origin.provenance import command_line
 from waiting import PATIENCE
 
 collect = functools.partial(provenance.collect, git_seconds=PATIENCE)

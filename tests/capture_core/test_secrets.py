@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rollbook
-from rollbook.capture.origin.config import hidden_places, literal, plain
-from rollbook.capture.origin.provenance import command_line
-from rollbook.capture.origin.secrets import HIDDEN, hidden, is_secret_name, without_secrets
 from rollbook.errors import RollbookWarning
+from rollbook.run.origin.config import hidden_places, literal, plain
+from rollbook.run.origin.provenance import command_line
+from rollbook.run.origin.secrets import HIDDEN, hidden, is_secret_name, without_secrets
 
 SECRET_NAMES = [
     "password", "db_password", "api_key", "API-KEY", "apiKey", "wandb_api_key", "wandb-key", "wandb.key", "openai_key",
@@ -141,7 +141,7 @@ def test_what_only_looks_like_a_secret_is_kept(config: dict[Any, Any]) -> None:
 LONG = """
 import resource
 resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
-from rollbook.capture.origin.secrets import hidden
+from rollbook.run.origin.secrets import hidden
 pieces = ["a-", "a@", "://", "a://", "a+b.c-", "eyJa-", "eyJa.", "sk-", "ghp_", "bearer ", "?a", "&a=", ";", "key ",
           "key-", "-----BEGIN PRIVATE KEY-----", "-----BEGIN ", "-----", "AccountKey", "pwd=", "xoxb-", "_",
           "0123456789abcdef"]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import rollbook
-from rollbook.capture.siblings import siblings
 from rollbook.errors import BadInput, LoggingFailed
+from rollbook.run.siblings import siblings
 
 
 class FakeRun:

@@ -15,12 +15,12 @@ import pytest
 
 import rollbook
 from rollbook.capture.samples.content import fingerprint_of
+from rollbook.ground.describe import histogram_columns
 from rollbook.ground.values.arrays import array_or_none, host_array, host_tensor
 from rollbook.ground.values.described import JsonData, described, json_data
 from rollbook.ground.values.devices import fetch
 from rollbook.ground.values.storable import UNSTORABLE, plain
 from rollbook.ground.values.walk import Walk, named_parts, where
-from rollbook.journal.histograms import histogram_columns
 
 
 class Tensor:

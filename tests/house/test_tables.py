@@ -13,12 +13,12 @@ import pytest
 from click.testing import CliRunner
 
 import rollbook
-from rollbook.book.sealed_rows import SealedRows
 from rollbook.cli.app import app
 from rollbook.ground.tables import FORWARDED, TABLES
 from rollbook.journal.reader import JournalReader
 from rollbook.keeper.main import Keeper
 from rollbook.sinks.memory import Memory
+from rollbook.storage.sealed_rows import SealedRows
 from rollbook.storage.sealing.folder import seal
 
 ROWS = 3

@@ -14,23 +14,23 @@ from pathlib import Path
 SRC = Path(__file__).parents[2] / "src" / "rollbook"
 
 WIDEST = {
-    "": 2, "_version": 1, "adapters": 1, "book": 36, "capture": 35, "cli": 1, "compare": 15, "demo": 2, "errors": 31,
-    "formats": 7, "ground": 200, "ground.values": 42, "health": 6, "journal": 35, "keeper": 13, "plots": 20,
-    "protocols": 12, "remote": 19, "run": 13, "runs": 16, "server": 9, "sinks": 19, "stats": 24, "storage": 40,
+    "": 2, "_version": 1, "adapters": 1, "book": 30, "capture": 21, "cli": 1, "compare": 15, "demo": 2, "errors": 31,
+    "formats": 7, "ground": 230, "ground.values": 42, "health": 6, "journal": 34, "keeper": 13, "plots": 20,
+    "protocols": 12, "remote": 19, "run": 17, "runs": 16, "server": 9, "sinks": 19, "stats": 24, "storage": 27,
     "testing": 0,
 }  # fmt: skip
 """The most names that other rooms may import from each. Who makes a face narrower, makes the number smaller."""
 
-MOST_ARROWS = 114
+MOST_ARROWS = 111
 """Between two rooms there is an arrow if a module of the one imports something of the other."""
 
 TO_THE_GROUND = {"ground", "ground.values", "errors", "protocols", "_version"}
-MOST_ARROWS_BETWEEN_WINGS = 61
+MOST_ARROWS_BETWEEN_WINGS = 57
 """The same without those that point to the ground."""
 
 
 def room_of(module: str) -> str:
-    """`rollbook.book.live` -> `book`; `ground.values` is a room of its own; "" is the face of the package."""
+    """`rollbook.storage.live` -> `book`; `ground.values` is a room of its own; "" is the face of the package."""
     parts = module.split(".")[1:]
     return ".".join(parts[: 2 if parts[:2] == ["ground", "values"] else 1])
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from rollbook.capture.host import probes
-from rollbook.capture.host.gpu import AmdGpus, NvidiaGpus, NvidiaSmi, gpu_probe, parse_smi
-from rollbook.capture.host.probes import Cpu, Disk, Host, Load, Memory, ProcessTree
+from rollbook.keeper.host import probes
+from rollbook.keeper.host.gpu import AmdGpus, NvidiaGpus, NvidiaSmi, gpu_probe, parse_smi
+from rollbook.keeper.host.probes import Cpu, Disk, Host, Load, Memory, ProcessTree
 from waiting import PATIENCE
 
 STAT = "cpu  {user} 0 0 {idle} 0 0 0 0 0 0\ncpu0 1 1 1 1\n"

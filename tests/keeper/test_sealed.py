@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import rollbook
-from rollbook.book.sealed_rows import SealedRows
 from rollbook.keeper.forward import Forwarder, replay
 from rollbook.keeper.sealed import LazySealed
 from rollbook.protocols import Row, RunInfo
+from rollbook.storage.sealed_rows import SealedRows
 
 seal_room = pytest.importorskip("rollbook.storage.sealing.folder")
 

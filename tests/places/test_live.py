@@ -16,14 +16,13 @@ import pytest
 
 import rollbook
 from rollbook import errors
-from rollbook.ground import manifest
+from rollbook.ground import manifest, source
 from rollbook.ground.addresses import backlog, begin
 from rollbook.remote import open_place, perform, views
 from rollbook.remote.commit import Commits, Local, LocalFile
 from rollbook.remote.merging import tidy
 from rollbook.remote.pull import pull
 from rollbook.remote.push import push
-from rollbook.storage import source
 from stores import await_shipped
 from waiting import until
 
@@ -363,10 +362,10 @@ def test_a_living_run_is_never_called_stale_however_slowly_it_is_shipped_and_one
 ):
     """Nothing is logged; every shipment takes so long, and the next one begins forty seconds after its end. The clock
     of the host is wrong by so much, that of the store is right."""
+    from rollbook.ground import status
     from rollbook.keeper.shipping import IDLE_SECONDS
     from rollbook.remote import push as shipping
     from rollbook.runs import remote
-    from rollbook.storage import status
 
     store = request.getfixturevalue(kind)
     run = rollbook.init("cartpole", "ppo", dir=tmp_path / "runs", sinks=[], keeper="inline", remote=store)

@@ -160,7 +160,7 @@ def test_both_configuration_files_of_an_earlier_life_are_kept_beside_the_new_one
 
 def test_the_code_and_the_packages_belong_to_the_life_that_ran_them(start: Start, monkeypatch: Any) -> None:
     found = {"git": {"commit": "one"}, "packages": {"torch": "1", "numpy": "2"}}
-    monkeypatch.setattr("rollbook.capture.origin.provenance.collect", lambda cwd: dict(found))
+    monkeypatch.setattr("rollbook.run.origin.provenance.collect", lambda cwd: dict(found))
     run = start()
     until(lambda: "git" in run.book.info)  # the run's own thread writes it down
     assert run.book.info["git"] == {"commit": "one"}  # a life that is killed has said it, too

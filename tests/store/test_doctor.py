@@ -16,8 +16,8 @@ import rollbook
 from cases import some_of
 from rollbook.book.book import Book
 from rollbook.book.repair.doctor import repair, verify
-from rollbook.capture.origin.config import write_config_files
 from rollbook.errors import NewerFormat, NotARun, RollbookError
+from rollbook.run.origin.config import write_config_files
 
 ROWS = 400
 

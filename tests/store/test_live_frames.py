@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from fake_writer import FakeLane, FakeWriter, make_run
 
-from rollbook.book import live
 from rollbook.book.book import Book
 from rollbook.journal.frame_files import FrameFile
 from rollbook.journal.frames import encode
+from rollbook.storage import live
 from rollbook.storage.frame_tables import group_of, table_of
 
 

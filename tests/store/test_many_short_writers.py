@@ -9,8 +9,8 @@ from fake_writer import FakeWriter, make_run
 
 from rollbook.book.book import Book
 from rollbook.book.repair.doctor import verify
-from rollbook.book.sealed_rows import SealedRows
 from rollbook.journal.reader import JournalReader
+from rollbook.storage.sealed_rows import SealedRows
 from rollbook.storage.sealing import writers
 from rollbook.storage.sealing.folder import seal
 

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from rollbook.book.book import Book
 from rollbook.book.repair.doctor import repair, verify
-from rollbook.book.sealed_rows import SealedRows
 from rollbook.journal import format as layout
 from rollbook.journal.reader import JournalReader
 from rollbook.journal.writer import Writer
+from rollbook.storage.sealed_rows import SealedRows
 from rollbook.storage.sealing import merge as merging
 from rollbook.storage.sealing import writers as sealing
 from rollbook.storage.sealing.folder import seal

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 import rollbook
 from cases import some_of
-from rollbook.book import axis, pieces
+from rollbook.book import axis
 from rollbook.book.book import Book
-from rollbook.book.pieces import Piece
-from rollbook.storage import encode
+from rollbook.storage import encode, pieces
+from rollbook.storage.pieces import Piece
 from rollbook.storage.sealing.folder import seal
 
 

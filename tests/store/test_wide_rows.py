@@ -134,14 +134,14 @@ def test_live_rows_come_alike_whether_they_are_kept_or_read_again(live: Path, mo
 
     streamed = asked()
     monkeypatch.setattr("rollbook.book.scan.MANY_BYTES", MANY_BYTES << 20)
-    monkeypatch.setattr("rollbook.book.live._MOST_KEPT_FRAMES", 1 << 30)
+    monkeypatch.setattr("rollbook.storage.live._MOST_KEPT_FRAMES", 1 << 30)
     assert asked() == streamed
 
 
 def test_frames_that_come_between_two_looks_are_seen_whether_the_others_are_kept_or_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rollbook.book.live._MOST_KEPT_FRAMES", 4_000)
+    monkeypatch.setattr("rollbook.storage.live._MOST_KEPT_FRAMES", 4_000)
     with rollbook.init("p", "r", dir=tmp_path, sinks=[], rules=[], keeper="inline") as run:
         book = Book(run.folder)
         for step in range(8):

@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.book.hosts import Host
-from rollbook.book.metrics import IDENTITY, chosen, identity, pivot
-from rollbook.book.pieces import Piece, Pieces
+from rollbook.book.metrics import pivot
 from rollbook.book.read_context import Timelines
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import from_numpy, take_table, to_numpy
 from rollbook.ground.run_files import value_name
-from rollbook.storage.history import Attempts, History
+from rollbook.storage.history import IDENTITY, Attempts, History, chosen, identity
+from rollbook.storage.pieces import Piece, Pieces
 
 __all__ = ["OtherHosts", "Placed", "chosen_rows", "in_order", "place", "timelines"]
 

@@ -8,13 +8,13 @@ import numpy as np
 
 from rollbook.book.envelope import as_they_lie, envelope, usual_axis
 from rollbook.book.metrics import all_keys
-from rollbook.book.pieces import Pieces
 from rollbook.book.read_context import Context, counts
 from rollbook.book.select import resolve_keys, select_metrics
 from rollbook.book.series import Buckets, Series, raw_series, reduce_points, reduced_rows, stretches
 from rollbook.errors import AmbiguousKey, UnknownKey
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import to_numpy
+from rollbook.storage.pieces import Pieces
 
 __all__ = ["batch"]
 

@@ -32,16 +32,14 @@ from rollbook.book.envelope import envelope
 from rollbook.book.episode import Episode, find_episode
 from rollbook.book.hosts import WriterHosts, writers_of
 from rollbook.book.latest import Latest, latest_values
-from rollbook.book.metrics import all_keys, identity
+from rollbook.book.metrics import all_keys
 from rollbook.book.nearest import nearest_rows, read_near, values_at
 from rollbook.book.pictures import waiting_pixels, with_files
-from rollbook.book.pieces import Pieces, RunFiles
 from rollbook.book.read_context import Context
 from rollbook.book.rollout import Rollout, find_rollout
 from rollbook.book.rollout_curves import curves_query
 from rollbook.book.run_fields import RunFields
 from rollbook.book.scan import Scan, scan_of, scan_of_table
-from rollbook.book.sealed_rows import SealedRows
 from rollbook.book.select import canonical_keys, select_metrics
 from rollbook.book.series import Series
 from rollbook.book.sql import Database, one_condition, one_order, unique_samples
@@ -49,12 +47,14 @@ from rollbook.book.summary import summary_of
 from rollbook.book.tables import binned, count_rows, read_metrics_rows, read_table
 from rollbook.errors import BadInput, UnknownKey, did_you_mean, suggesting
 from rollbook.ground import run_files as layout
+from rollbook.ground import source, status
 from rollbook.ground.arrow import arrays, in_microseconds, in_utc, take_table, to_numpy
 from rollbook.ground.tables import FORWARDED, TABLES
 from rollbook.journal.reader import JournalReader
 from rollbook.protocols import Row
-from rollbook.storage import source, status
-from rollbook.storage.history import Attempts, CheckpointRow, History
+from rollbook.storage.history import Attempts, CheckpointRow, History, identity
+from rollbook.storage.pieces import Pieces, RunFiles
+from rollbook.storage.sealed_rows import SealedRows
 
 T = TypeVar("T")
 

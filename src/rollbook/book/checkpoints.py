@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.errors import UnknownKey, did_you_mean
+from rollbook.ground import source
 from rollbook.ground.arrow import from_numpy, to_numpy
 from rollbook.ground.brief import brief
-from rollbook.storage import source
 
 __all__ = [
     "SavedCheckpoint",

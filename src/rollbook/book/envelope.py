@@ -11,15 +11,16 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from rollbook.book.metrics import all_keys
-from rollbook.book.pieces import Lines, Piece, Pieces
 from rollbook.book.read_context import Context, counts
 from rollbook.book.select import resolve_keys, select_metrics
 from rollbook.book.series import Buckets, Series, first_whole, raw_series, reduce_points, starts_between, stretch_edges
 from rollbook.errors import Damaged
+from rollbook.ground import source
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import to_numpy
-from rollbook.storage import source
-from rollbook.storage.pyramid import MIN_ROWS, Pyramid, bucket_rows, pyramid_path
+from rollbook.ground.run_files import pyramid_path
+from rollbook.storage.pieces import Lines, Piece, Pieces
+from rollbook.storage.pyramid import MIN_ROWS, Pyramid, bucket_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

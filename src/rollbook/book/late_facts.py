@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from rollbook.book.metrics import IDENTITY
 from rollbook.ground.expressions import quoted
 from rollbook.ground.tables import TABLES
+from rollbook.storage.history import IDENTITY
 
 __all__ = ["VIEWS", "view"]
 

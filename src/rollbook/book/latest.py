@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rollbook.book.metrics import IDENTITY, all_keys, chosen, identity, wide_metrics
-from rollbook.book.pieces import Piece, Pieces
+from rollbook.book.metrics import all_keys, wide_metrics
 from rollbook.book.read_context import Context
 from rollbook.ground.arrow import order_of, take_table, to_numpy
+from rollbook.storage.history import IDENTITY, chosen, identity
+from rollbook.storage.pieces import Piece, Pieces
 
 __all__ = ["Latest", "latest_values"]
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from rollbook.book.pieces import Piece, Pieces
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import (
     TIME,
@@ -22,12 +21,10 @@ from rollbook.ground.arrow import (
     without_dictionaries,
 )
 from rollbook.ground.run_files import value_name
-from rollbook.storage.history import Attempts, History
+from rollbook.storage.history import IDENTITY, Attempts, History, chosen, identity
+from rollbook.storage.pieces import Piece, Pieces
 
-__all__ = ["IDENTITY", "Wide", "Within", "all_keys", "chosen", "identity", "joined", "pivot", "wide_metrics"]
-
-IDENTITY = ("scope", "at", "attempt", "writer", "lane", "seq", "index")
-"""Columns that say which row a row is; kept inside and shown by `Book.table`."""
+__all__ = ["Wide", "Within", "all_keys", "joined", "pivot", "wide_metrics"]
 
 
 Within: TypeAlias = Sequence[tuple[str, float, float]]
@@ -124,43 +121,6 @@ def _renamed(table: pa.Table, labels: dict[str, str]) -> pa.Table:
     """With the keys spelled as all others spell them: a part may be older than a clock of the name of a key of its."""
     names = [labels.get(name, name) for name in table.column_names]
     return table.rename_columns(names) if names != table.column_names else table
-
-
-def identity(table: pa.Table, meta: dict[str, Any]) -> pa.Table:
-    """The rows with all identity columns, taken from the description where they are the same for all."""
-    n = table.num_rows
-    for name in IDENTITY:
-        if name not in table.column_names:
-            if name in ("scope", "at", "writer"):
-                text = str(meta.get(name) or "")
-                zeros = from_numpy(np.zeros(n, dtype=np.int32))
-                words = pa.StringArray.from_buffers(
-                    1, pa.py_buffer(np.array([0, len(text.encode())], dtype=np.int32)), pa.py_buffer(text.encode())
-                )
-                table = table.append_column(name, pa.DictionaryArray.from_arrays(zeros, words))
-            else:
-                number = int(meta.get(name) or 0)
-                table = table.append_column(name, from_numpy(np.full(n, number, dtype=np.int64)))
-    return table
-
-
-def chosen(table: pa.Table, history: History, attempts: Attempts) -> NDArray | None:
-    """Which rows a choice of attempts takes; None for all. The table has identity columns and time."""
-    if not table.num_rows:
-        return None
-    attempt, writer, lane, at = (_one_or_all(table[name]) for name in ("attempt", "writer", "lane", "at"))
-    seq, time = to_numpy(table["seq"])[0], to_numpy(table["time"])[0]
-    return history.mask(attempts, attempt, writer, lane, seq, time, at)
-
-
-def _one_or_all(column: pa.ChunkedArray) -> Any:
-    """The single value of a column that has only one, else an array (texts as numpy strings)."""
-    if pa.types.is_dictionary(column.type) and column.num_chunks == 1 and len(column.chunk(0).dictionary) == 1:
-        return column.chunk(0).dictionary[0].as_py()
-    values = to_numpy(column)[0]
-    if values.dtype == object:
-        values = values.astype(str)
-    return values[0].item() if bool(np.all(values == values[0])) else values
 
 
 def _with_any(table: pa.Table, names: Sequence[str]) -> pa.Table:

@@ -10,13 +10,14 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from rollbook.book.metrics import IDENTITY, all_keys, chosen, identity
-from rollbook.book.pieces import Piece, Pieces
+from rollbook.book.metrics import all_keys
 from rollbook.book.read_context import Context
 from rollbook.book.select import select_metrics
 from rollbook.book.tables import read_table
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import from_numpy, in_microseconds, join_tables, order_of, strings, take_table, to_numpy
+from rollbook.storage.history import IDENTITY, chosen, identity
+from rollbook.storage.pieces import Piece, Pieces
 
 __all__ = ["nearest_rows", "read_near", "values_at"]
 

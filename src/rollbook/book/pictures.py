@@ -9,9 +9,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rollbook.errors import UnknownKey
+from rollbook.ground import source
 from rollbook.ground.arrow import strings
 from rollbook.ground.spool.encode import locate, read_waiting
-from rollbook.storage import source
 
 __all__ = ["waiting_pixels", "with_files"]
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from rollbook.book.hosts import Host
-from rollbook.book.pieces import Piece
 from rollbook.ground.array_types import NDArray
 from rollbook.storage.history import Attempts, History
+from rollbook.storage.pieces import Piece
 
 __all__ = ["Context", "Timelines", "counts"]
 

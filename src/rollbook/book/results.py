@@ -22,7 +22,6 @@ import pyarrow as pa
 from rollbook.book.checkpoints import checkpoint_rows, choose_checkpoint
 from rollbook.book.latest import latest_values
 from rollbook.book.metrics import all_keys
-from rollbook.book.pieces import Piece, Pieces, RunFiles
 from rollbook.book.read_context import Context, counts
 from rollbook.book.select import canonical_keys, select_metrics
 from rollbook.book.tables import read_table
@@ -30,6 +29,7 @@ from rollbook.errors import RollbookError
 from rollbook.ground import aliases, manifest
 from rollbook.ground.arrow import to_numpy
 from rollbook.storage.history import Attempts
+from rollbook.storage.pieces import Piece, Pieces, RunFiles
 
 __all__ = ["MeasuredRun", "results_of", "results_written", "write_results"]
 

@@ -8,11 +8,11 @@ import numpy as np
 
 from rollbook.book.axis import chosen_rows
 from rollbook.book.book import Book
-from rollbook.book.pieces import Pieces
 from rollbook.errors import UnknownKey
 from rollbook.ground import run_files as layout
 from rollbook.ground.arrow import to_numpy
 from rollbook.ground.tables import TABLES
+from rollbook.storage.pieces import Pieces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

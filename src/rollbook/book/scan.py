@@ -14,9 +14,6 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from rollbook.book.live import Moved
-from rollbook.book.metrics import IDENTITY
-from rollbook.book.pieces import Piece, Pieces
 from rollbook.book.read_context import Context, counts
 from rollbook.book.tables import read_metrics_rows, read_table
 from rollbook.errors import Damaged
@@ -24,7 +21,10 @@ from rollbook.ground.arrow import common_type, empty_table, from_numpy, join_tab
 from rollbook.ground.expressions import literal, quoted
 from rollbook.ground.foreign import tolerating
 from rollbook.ground.run_files import CONSTANTS, RESERVED, value_name
+from rollbook.storage.history import IDENTITY
+from rollbook.storage.live import Moved
 from rollbook.storage.parts import Part
+from rollbook.storage.pieces import Piece, Pieces
 
 __all__ = ["SCAN_TRIES", "Scan", "scan_of", "scan_of_table"]
 

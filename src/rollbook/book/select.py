@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.book.axis import OtherHosts, in_order, place
-from rollbook.book.metrics import IDENTITY, all_keys, joined, wide_metrics
-from rollbook.book.pieces import Pieces
+from rollbook.book.metrics import all_keys, joined, wide_metrics
 from rollbook.book.read_context import Context
 from rollbook.errors import AmbiguousKey, BadInput, UnknownKey, did_you_mean
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import cast, from_numpy, take_table, to_numpy
+from rollbook.storage.history import IDENTITY
+from rollbook.storage.pieces import Pieces
 
 __all__ = ["canonical_keys", "resolve_keys", "select_metrics"]
 

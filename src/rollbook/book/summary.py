@@ -10,12 +10,12 @@ import json
 from pathlib import Path
 from typing import Any, Protocol
 
-from rollbook.book.pieces import Pieces, RunFiles
 from rollbook.book.read_context import Context
 from rollbook.book.tables import read_table
 from rollbook.ground import manifest
 from rollbook.ground.foreign import tolerating
 from rollbook.storage.history import Attempts
+from rollbook.storage.pieces import Pieces, RunFiles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

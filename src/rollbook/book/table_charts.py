@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from rollbook.book.stages import own_seconds
 from rollbook.book.table_protocols import ChartTables
 from rollbook.errors import BadInput, UnknownKey, did_you_mean
 from rollbook.ground.array_types import Floats, NDArray
 from rollbook.ground.arrow import to_numpy
+from rollbook.ground.stages import own_seconds
 from rollbook.plots import Cells, Dots, Line, Mark, Panel, Spans, Stack
 
 __all__ = [

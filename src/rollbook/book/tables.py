@@ -8,15 +8,15 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.book.axis import in_order
-from rollbook.book.metrics import IDENTITY, chosen, identity, joined, wide_metrics
-from rollbook.book.pieces import Piece, Pieces
+from rollbook.book.metrics import joined, wide_metrics
 from rollbook.book.read_context import Context
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import TIME, any_column, join_tables, take_table, without_dictionaries
 from rollbook.ground.describe import histogram_of
 from rollbook.ground.run_files import RESERVED
 from rollbook.ground.tables import table_of
-from rollbook.storage.history import Attempts, History
+from rollbook.storage.history import IDENTITY, Attempts, History, chosen, identity
+from rollbook.storage.pieces import Piece, Pieces
 
 __all__ = ["binned", "count_rows", "read_metrics_rows", "read_table"]
 

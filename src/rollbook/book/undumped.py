@@ -15,12 +15,12 @@ import pyarrow as pa
 
 from rollbook.book.book import Book
 from rollbook.book.metrics import joined, wide_metrics
-from rollbook.book.pieces import Pieces
 from rollbook.book.read_context import Context
 from rollbook.book.tables import read_table
 from rollbook.ground.arrow import take_table, to_numpy
 from rollbook.ground.run_files import value_name
 from rollbook.ground.values import Histogram
+from rollbook.storage.pieces import Pieces
 
 __all__ = ["Window", "read_windows"]
 

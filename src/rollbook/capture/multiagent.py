@@ -64,7 +64,7 @@ class _Recorded:
         return _without_recording, (self.env,)
 
     def _describe(self) -> None:
-        from rollbook.capture.episodes.spaces import describe
+        from rollbook.ground.spaces import describe
 
         settings, texts = self.episodes.settings, {}
         if settings.described:

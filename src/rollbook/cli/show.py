@@ -64,8 +64,8 @@ def summary(book: Book) -> dict[str, Any]:
 def _remote(book: Book) -> dict[str, object]:
     """Where it is shipped to, or lies, and how far that is."""
     from rollbook.ground.addresses import backlog
+    from rollbook.ground.source import is_view
     from rollbook.remote.views import address_of
-    from rollbook.storage.source import is_view
 
     if is_view(book.path):
         url, run = address_of(book.path)

@@ -14,6 +14,8 @@ from array import array
 from collections import namedtuple
 
 from rollbook.ground.foreign import is_foreign
+from rollbook.ground.values import MAX_RAW_ARRAY
+from rollbook.ground.values.arrays import host_array
 from rollbook.ground.values.kinds import Histogram
 
 TYPE_CHECKING = False
@@ -35,6 +37,7 @@ __all__ = [
     "Sample",
     "Statistics",
     "describe",
+    "histogram_columns",
     "histogram_of",
     "new_buffer",
     "warm_average",
@@ -317,3 +320,36 @@ def new_buffer() -> MutableSequence[float]:
     import sys
 
     return array("d") if getattr(sys, "_is_gil_enabled", lambda: True)() else []
+
+
+def histogram_columns(value: object) -> dict[str, object]:
+    """The columns of one row of the `histograms` table: raw values up to `MAX_RAW_ARRAY` elements, else 64 bins."""
+    if isinstance(value, Histogram):
+        return _histogram_columns(value)
+    if isinstance(value, (list, tuple)) and len(value) <= MAX_RAW_ARRAY:
+        return {"values": [[float(item) for item in value]]}
+    import numpy as np
+
+    array = host_array(value).reshape(-1)
+    if array.dtype.kind == "O":
+        array = np.array([float(item) for item in array.tolist()])
+    elif array.dtype.kind not in "fiub":
+        raise TypeError(f"its elements are {array.dtype}")
+    if array.size <= MAX_RAW_ARRAY:
+        return {"values": [array.tolist()]}
+    binned = histogram_of(array)
+    if binned is None:
+        return {"values": [array[:MAX_RAW_ARRAY].astype(np.float64).tolist()]}
+    counts = [int(count) for count in binned.counts]
+    return {**_histogram_columns(binned), "counts": [counts], "non_finite": [int(array.size - binned.count)]}
+
+
+def _histogram_columns(binned: Histogram) -> dict[str, object]:
+    return {
+        "edges": [list(binned.edges)],
+        "counts": [list(binned.counts)],
+        "low": [binned.low],
+        "high": [binned.high],
+        "total": [binned.total],
+        "total_squares": [binned.total_squares],
+    }

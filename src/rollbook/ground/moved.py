@@ -19,6 +19,7 @@ OTHER_NAMES = {"rollbook.wandb": "rollbook.adapters.wandb"}
 
 MOVED = {
     "rollbook.aliases": "rollbook.ground.aliases",
+    "rollbook.capture.host": "rollbook.keeper.host",
     "rollbook.cluster": "rollbook.run",
     "rollbook.datasets": "rollbook.formats.datasets",
     "rollbook.filters": "rollbook.sinks.filters",
@@ -59,9 +60,12 @@ class MovedModules:
         """The module of today for an old name, or None: then the import fails as it would have."""
         if not name.startswith("rollbook."):
             return None
-        first = ".".join(name.split(".", 2)[:2])
+        parts = name.split(".")
+        first = ".".join(parts[:2])
+        if first not in MOVED and len(parts) > 2:
+            first = ".".join(parts[:3])
         today = MOVED.get(first)
-        if today is None and first not in OTHER_NAMES:
+        if today is None and (first := ".".join(parts[:2])) not in OTHER_NAMES:
             return None
         from importlib.machinery import ModuleSpec
         from warnings import warn

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = [
+    "ABANDONED_FILE",
+    "COLUMNS_FILE",
     "CONSTANTS",
     "HIDDEN_TABLES",
     "LONG",
@@ -45,6 +47,7 @@ __all__ = [
     "parse_name",
     "part_folder",
     "part_folders",
+    "pyramid_path",
     "read_metadata",
     "sound_key",
     "table_folder",
@@ -59,6 +62,10 @@ RESERVED = ("time", "scope", "at", "attempt", "writer", "lane", "seq", "index")
 """Columns beside the clocks that every table may have; a value of that name is stored as value/<name>."""
 
 METADATA_KEY = "rollbook"
+
+ABANDONED_FILE = "abandoned.parquet"
+COLUMNS_FILE = "0.columns.parquet"
+
 
 WIDE, LONG = "wide", "long"
 """The two forms of metrics, and the folders they lie in: a column a key, and a line a value."""
@@ -130,6 +137,11 @@ def part_folders(run: str | os.PathLike[str], table: str) -> list[str]:
     """All folders that hold sealed parts of a table; format 1 had both forms of metrics in one."""
     folder = table_folder(run, table)
     return [folder] if table != "metrics" else [folder, os.path.join(folder, WIDE), os.path.join(folder, LONG)]
+
+
+def pyramid_path(run: str, table: str, part_name: str) -> str:
+    """Where the levels of a part are."""
+    return os.path.join(data_folder(run), "pyramid", f"{table}.{part_name.removesuffix('.parquet')}.pyr")
 
 
 def irregular(run: str | os.PathLike[str]) -> list[str]:

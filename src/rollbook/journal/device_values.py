@@ -100,7 +100,7 @@ class DeviceValues:
             self._lost(key)
 
     def _flush_arrays(self) -> None:
-        from rollbook.journal.histograms import histogram_columns
+        from rollbook.ground.describe import histogram_columns
 
         waiting = list(self._arrays)
         for array, content in zip(waiting, devices.fetch([array.value for array in waiting]), strict=True):

@@ -6,10 +6,10 @@ import time
 
 from rollbook.errors import LoggingFailed
 from rollbook.ground.clocks import STANDARD, UNKNOWN, as_clock, now
+from rollbook.ground.describe import histogram_columns
 from rollbook.ground.foreign import is_foreign
 from rollbook.ground.values import Histogram, devices, flatten, scalar_of
 from rollbook.ground.values.known import kind_of
-from rollbook.journal.histograms import histogram_columns
 from rollbook.journal.lane import NO_DESCRIPTOR
 
 TYPE_CHECKING = False

@@ -53,7 +53,7 @@ class HostRows:
     def prepare(self) -> None:
         """Take the first look, which rates are counted from. Costs nothing if there are to be no rows."""
         if self._seconds and self._probe is None:
-            from rollbook.capture.host.probes import Host
+            from rollbook.keeper.host.probes import Host
 
             self._probe = Host(self._run_folder, self._pids)
             self._probe()

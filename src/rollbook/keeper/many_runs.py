@@ -14,7 +14,7 @@ import threading
 import time
 from heapq import heappop, heappush
 
-from rollbook.capture.host import probes
+from rollbook.keeper.host import probes
 from rollbook.keeper.one_run import OneRun
 from rollbook.keeper.sealing import Sealing
 from rollbook.keeper.shared_keeper_files import Household

@@ -10,11 +10,11 @@ import sys
 import time
 
 from rollbook.errors import PlaceAway, RollbookError, RunExists, RunIsLive
+from rollbook.ground.status import STALE_SECONDS
 from rollbook.remote import claim, open_place, perform
 from rollbook.remote.commit import Commits, NotShipped
 from rollbook.remote.pages import page_of
 from rollbook.remote.steps import Away, Missing, Unknown, said_of
-from rollbook.storage.status import STALE_SECONDS
 
 __all__ = ["check", "main"]
 

@@ -12,6 +12,7 @@ from rollbook.errors import NotARun, PlaceAway, RunExists
 from rollbook.ground import manifest
 from rollbook.ground.addresses import is_copy, origin_of
 from rollbook.ground.files import write_json
+from rollbook.ground.status import derived
 from rollbook.remote import Place, perform
 from rollbook.remote.commit import Manifest, NotShipped
 from rollbook.remote.pages import page_of
@@ -19,7 +20,6 @@ from rollbook.remote.row_ranges import are_inside, held_by
 from rollbook.remote.snapshot import Snapshots
 from rollbook.remote.steps import Away, Get, Missing, Steps, Stored, Unknown, said_of
 from rollbook.remote.views import check_file, laid_out, page_and_manifests
-from rollbook.storage.status import derived
 
 __all__ = ["Pulled", "pull"]
 

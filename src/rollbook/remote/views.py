@@ -25,11 +25,11 @@ from rollbook.errors import Damaged, NotARun, PlaceAway, PlaceError, RollbookErr
 from rollbook.ground.addresses import check_remote
 from rollbook.ground.files import read_json, write_json
 from rollbook.ground.run_files import PartName
+from rollbook.ground.source import cache_root, is_view
 from rollbook.remote.commit import Commits, Manifest, NotShipped
 from rollbook.remote.opening import open_place
 from rollbook.remote.place import Place, perform
 from rollbook.remote.steps import Away, Get, Missing, Steps, Stored, Unknown, said_of
-from rollbook.storage.source import cache_root, is_view
 
 __all__ = [
     "address_of",

@@ -96,7 +96,7 @@ def _trace(error: BaseException) -> str:
 
 def _bounded(text: str, most: int) -> str:
     """A text without credentials; of a long one the beginning and, for that is where it was raised, most of the end."""
-    from rollbook.capture.origin.secrets import without_secrets
+    from rollbook.run.origin.secrets import without_secrets
 
     if len(text) > most:
         begin = most // 4

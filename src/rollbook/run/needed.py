@@ -25,7 +25,7 @@ _BY_ALL = (
     "rollbook.capture.checkpoints.container", "rollbook.capture.checkpoints.saving",
     "rollbook.capture.checkpoints.torch_files", "rollbook.capture.media.pixels", "rollbook.capture.media.recorder",
     "rollbook.capture.samples.recorder", "rollbook.capture.store_dump", "rollbook.capture.timers",
-    "rollbook.journal.frames", "rollbook.journal.histograms", "rollbook.keeper.launch", "rollbook.run.foreign_rows",
+    "rollbook.ground.describe", "rollbook.journal.frames", "rollbook.keeper.launch", "rollbook.run.foreign_rows",
 )  # fmt: skip
 
 _BY_SINKS = (
@@ -33,7 +33,7 @@ _BY_SINKS = (
 )  # fmt: skip
 
 _BY_KEEPERS = (
-    "rollbook.capture.alerts", "rollbook.capture.host.gpu", "rollbook.capture.host.probes", "rollbook.health",
+    "rollbook.capture.alerts", "rollbook.keeper.host.gpu", "rollbook.keeper.host.probes", "rollbook.health",
     "rollbook.keeper.main", "rollbook.ground.spool.encode",
 )  # fmt: skip
 

@@ -227,7 +227,7 @@ def _next_life(wanted: Wanted, former: str, bill: Bill) -> _Life:
 
 def _describe(life: _Life, wanted: Wanted) -> None:
     """Write into the page of a run what this life was asked for and where it is."""
-    from rollbook.capture.origin.provenance import command_line
+    from rollbook.run.origin.provenance import command_line
 
     about: Any = life.about
     own = liveness.identity()

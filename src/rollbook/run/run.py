@@ -477,7 +477,7 @@ class Run(Scope):
             return
         self.page_due = False
         if self.config:
-            from rollbook.capture.origin.config import plain
+            from rollbook.run.origin.config import plain
 
             config = plain(dict(self.config))[0]
             if repr(config) != repr(self.about.get("config")):  # also something deep inside of it
@@ -487,7 +487,7 @@ class Run(Scope):
         self.page_due = False
         self.about["summary"] = {}
         if self.summary:
-            from rollbook.capture.origin.config import plain
+            from rollbook.run.origin.config import plain
 
             self.about["summary"] = plain(dict(self.summary))[0]
         unsaid = self._words.unsaid(self.about["summary"])

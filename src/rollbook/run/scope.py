@@ -10,9 +10,9 @@ import os
 
 from rollbook.errors import BadInput, InvalidName, LoggingFailed
 from rollbook.ground.clocks import UNKNOWN
+from rollbook.ground.describe import histogram_columns
 from rollbook.ground.foreign import is_foreign
 from rollbook.ground.values.arrays import host_array, is_tensor
-from rollbook.journal.histograms import histogram_columns
 from rollbook.journal.unusual_calls import UnusualCalls
 
 TYPE_CHECKING = False

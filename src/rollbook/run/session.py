@@ -192,7 +192,7 @@ _MOST_NAMED = 8
 
 def _say_what_is_hidden(config: Mapping[str, object]) -> None:
     """What was hidden is said once for each run, and is no failure under strict=True either."""
-    from rollbook.capture.origin.config import hidden_places
+    from rollbook.run.origin.config import hidden_places
 
     places = hidden_places(config)
     if places:
@@ -205,7 +205,7 @@ def _say_what_is_hidden(config: Mapping[str, object]) -> None:
 def _plain_config(config: object) -> tuple[dict[str, object], list[str]]:
     if config is None:
         return {}, []
-    from rollbook.capture.origin.config import plain
+    from rollbook.run.origin.config import plain
 
     return plain(config)
 

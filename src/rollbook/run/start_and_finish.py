@@ -247,7 +247,7 @@ def _provenance(run: Run) -> None:
     if run._parts.provenance is not None:
         return
     run._parts.provenance = {}
-    from rollbook.capture.origin.provenance import collect
+    from rollbook.run.origin.provenance import collect
 
     run._parts.provenance = collect(run.about.get("cwd", "."))
     _fold_provenance(run)

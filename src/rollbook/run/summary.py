@@ -32,7 +32,7 @@ class SummaryWords:
 
     def say(self, keys: list[str]) -> None:
         """Write a mark about these keys of the summary, and what other processes read."""
-        from rollbook.capture.origin.config import plain
+        from rollbook.run.origin.config import plain
 
         run = self._run
         values = plain({key: run.summary[key] for key in keys if key in run.summary})[0]

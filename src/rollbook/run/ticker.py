@@ -121,7 +121,7 @@ class Ticker(threading.Thread):
         run = self._run
         if run.config_changed and run.writer.main and not run.writer.fenced:
             run.config_changed = False
-            from rollbook.capture.origin.config import write_config_files
+            from rollbook.run.origin.config import write_config_files
 
             # As it was given, it keeps sets, tuples and keys that JSON has not; what was changed later is plain data.
             native, run._parts.native_config = run._parts.native_config, None

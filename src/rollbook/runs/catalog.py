@@ -19,9 +19,9 @@ from rollbook.errors import ForeignManifest, RollbookError, RunNotFound
 from rollbook.ground import manifest
 from rollbook.ground.addresses import is_address
 from rollbook.ground.files import replacing, user_cache
+from rollbook.ground.status import derived
 from rollbook.runs.fields import FIELDS
 from rollbook.runs.run_set import RunSet
-from rollbook.storage.status import derived
 
 __all__ = ["found", "open", "stamped"]
 

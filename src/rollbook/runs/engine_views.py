@@ -13,9 +13,8 @@ from rollbook.ground.addresses import is_address, parts_of
 from rollbook.ground.clocks import STANDARD
 from rollbook.ground.expressions import literal, quoted
 from rollbook.ground.files import own_files
-from rollbook.ground.run_files import LONG, RESERVED, WIDE, table_names
+from rollbook.ground.run_files import COLUMNS_FILE, LONG, RESERVED, WIDE, table_names
 from rollbook.runs.catalog import open as open_runs
-from rollbook.storage.sealing.columns_files import FILE as COLUMNS_FILE
 
 __all__ = ["view_sql"]
 

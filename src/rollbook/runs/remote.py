@@ -11,6 +11,7 @@ from typing import Any
 
 from rollbook.errors import Damaged, NewerFormat, NotARun, NotARunPlace, PlaceAway, RunNotFound
 from rollbook.ground.addresses import check_remote, parts_of
+from rollbook.ground.status import STALE_SECONDS
 from rollbook.remote import Place, perform
 from rollbook.remote.catalogue import fields_of, read_catalogue
 from rollbook.remote.commit import Commits
@@ -19,7 +20,6 @@ from rollbook.remote.steps import Away, Missing, Unknown, said_of
 from rollbook.remote.views import address_of, folders_of
 from rollbook.runs.fields import FIELDS
 from rollbook.runs.run_set import RunSet
-from rollbook.storage.status import STALE_SECONDS
 
 __all__ = ["open_address", "root_of"]
 

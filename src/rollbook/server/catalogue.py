@@ -13,10 +13,10 @@ from typing import Any
 
 from rollbook.errors import ForeignManifest, RollbookError
 from rollbook.ground import manifest
+from rollbook.ground.status import derived
 from rollbook.runs.catalog import open as open_runs
 from rollbook.runs.catalog import stamped
 from rollbook.server.refusals import Refused
-from rollbook.storage.status import derived
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

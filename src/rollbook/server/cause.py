@@ -7,9 +7,9 @@ import os
 
 import numpy as np
 
-from rollbook.book.stages import own_seconds
 from rollbook.errors import BadInput, RollbookError
 from rollbook.ground.arrow import take_table
+from rollbook.ground.stages import own_seconds
 from rollbook.server.alerts import alerts_of, media_of
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import cells_of, num, plain

@@ -19,8 +19,8 @@ import numpy as np
 
 from rollbook.book.book import Book
 from rollbook.errors import RollbookError
+from rollbook.ground import source
 from rollbook.server.kept_rows import Rows, packed, unpacked
-from rollbook.storage import source
 
 __all__ = ["ROWS_A_RUN", "RowHelpers", "main", "rows_in"]
 

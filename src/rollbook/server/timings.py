@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rollbook.book.stages import own_seconds
+from rollbook.ground.stages import own_seconds
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import num, plain
 from rollbook.server.endpoint import Endpoint

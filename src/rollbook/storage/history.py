@@ -12,12 +12,21 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from rollbook.errors import BadInput, UnknownKey
 from rollbook.ground.array_types import NDArray
+from rollbook.ground.arrow import from_numpy, to_numpy
 from rollbook.ground.manifest import Cut, chain
 
-__all__ = ["Attempts", "CheckpointRow", "History"]
+__all__ = [
+    "IDENTITY",
+    "Attempts",
+    "CheckpointRow",
+    "History",
+    "chosen",
+    "identity",
+]
 
 
 Attempts: TypeAlias = str | Sequence[int]
@@ -25,6 +34,10 @@ Attempts: TypeAlias = str | Sequence[int]
 
 CheckpointRow: TypeAlias = tuple[int, str, int, int, int]
 """Where a checkpoint's own row stands: attempt, writer, lane, seq, unix ns."""
+
+
+IDENTITY = ("scope", "at", "attempt", "writer", "lane", "seq", "index")
+"""Columns that say which row a row is; kept inside and shown by `Book.table`."""
 
 
 class History:
@@ -150,3 +163,40 @@ def _groups(n: int, *columns: NDArray | int | str) -> list[tuple[Any, tuple[Any,
             combination.append(words[place])
         groups.append((rows, tuple(reversed(combination))))
     return groups
+
+
+def identity(table: pa.Table, meta: dict[str, Any]) -> pa.Table:
+    """The rows with all identity columns, taken from the description where they are the same for all."""
+    n = table.num_rows
+    for name in IDENTITY:
+        if name not in table.column_names:
+            if name in ("scope", "at", "writer"):
+                text = str(meta.get(name) or "")
+                zeros = from_numpy(np.zeros(n, dtype=np.int32))
+                words = pa.StringArray.from_buffers(
+                    1, pa.py_buffer(np.array([0, len(text.encode())], dtype=np.int32)), pa.py_buffer(text.encode())
+                )
+                table = table.append_column(name, pa.DictionaryArray.from_arrays(zeros, words))
+            else:
+                number = int(meta.get(name) or 0)
+                table = table.append_column(name, from_numpy(np.full(n, number, dtype=np.int64)))
+    return table
+
+
+def chosen(table: pa.Table, history: History, attempts: Attempts) -> NDArray | None:
+    """Which rows a choice of attempts takes; None for all. The table has identity columns and time."""
+    if not table.num_rows:
+        return None
+    attempt, writer, lane, at = (_one_or_all(table[name]) for name in ("attempt", "writer", "lane", "at"))
+    seq, time = to_numpy(table["seq"])[0], to_numpy(table["time"])[0]
+    return history.mask(attempts, attempt, writer, lane, seq, time, at)
+
+
+def _one_or_all(column: pa.ChunkedArray) -> Any:
+    """The single value of a column that has only one, else an array (texts as numpy strings)."""
+    if pa.types.is_dictionary(column.type) and column.num_chunks == 1 and len(column.chunk(0).dictionary) == 1:
+        return column.chunk(0).dictionary[0].as_py()
+    values = to_numpy(column)[0]
+    if values.dtype == object:
+        values = values.astype(str)
+    return values[0].item() if bool(np.all(values == values[0])) else values

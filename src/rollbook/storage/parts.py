@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rollbook.errors import Damaged
+from rollbook.ground import source
 from rollbook.ground.arrow import strings
 from rollbook.ground.foreign import is_foreign
 from rollbook.ground.run_files import CONSTANTS, METADATA_KEY, PartName, part_folders
-from rollbook.storage import source
 from rollbook.storage.tabulate import Meta
 
 __all__ = ["Part", "PartShelf", "covers_of", "uncovered"]

@@ -22,13 +22,12 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from rollbook.ground import source
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import to_numpy
 from rollbook.ground.files import open_regular, pread, replace_file
-from rollbook.ground.run_files import data_folder
-from rollbook.storage import source
 
-__all__ = ["MIN_ROWS", "Pyramid", "PyramidWriter", "pyramid_path"]
+__all__ = ["MIN_ROWS", "Pyramid", "PyramidWriter"]
 
 MIN_ROWS = 1 << 16
 """Parts with fewer rows are read as they are."""
@@ -37,11 +36,6 @@ _MAGIC = b"RBKPYR1\n"
 _TAIL = struct.Struct("<QII8s")
 _BASE_BITS, _STEP_BITS, _MOST_LEVELS = 8, 2, 8
 _NO_MIN, _NO_MAX = 2**63 - 1, -(2**63)
-
-
-def pyramid_path(run: str, table: str, part_name: str) -> str:
-    """Where the levels of a part are."""
-    return os.path.join(data_folder(run), "pyramid", f"{table}.{part_name.removesuffix('.parquet')}.pyr")
 
 
 def level_sizes(rows: int) -> list[int]:

@@ -182,7 +182,7 @@ def _compile_config(theirs: Callable[..., object], experiment: Experiment) -> Ca
         compiled: Any = theirs(cfg, *args, **kwargs)
         run = experiment.run
         try:
-            from rollbook.capture.origin.config import plain
+            from rollbook.run.origin.config import plain
 
             run.config.update(plain(compiled)[0])
             if isinstance(compiled.get("seed"), int):

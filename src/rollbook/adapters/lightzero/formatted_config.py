@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rollbook.capture.origin.config import literal, pretty
+from rollbook.run.origin.config import literal, pretty
 
 __all__ = ["formatted"]
 

@@ -9,23 +9,23 @@ from typing import Any
 
 from rollbook.book.book import Book
 from rollbook.book.repair.lost_manifest import rebuilt, recall
-from rollbook.book.repair.salvage import rescue, whole_frames
 from rollbook.book.results import write_results
 from rollbook.errors import Damaged, ForeignManifest, NewerFormat, NotARun, RollbookError, RunIsLive
 from rollbook.ground import manifest
 from rollbook.ground.files import own_files
 from rollbook.ground.liveness import is_alive
+from rollbook.ground.run_files import ABANDONED_FILE as ABANDONED
 from rollbook.ground.run_files import PartName, data_folder, irregular, journal_folder, parse_name, part_folders
 from rollbook.ground.spool.encode import SPOOL, encode_spooled, read_ledger
+from rollbook.ground.status import STALE_SECONDS, quiet_seconds, why_unsealed
 from rollbook.journal.frame_files import FrameFile
 from rollbook.journal.segments import Segment
 from rollbook.journal.writers import WriterInfo, list_writers
 from rollbook.storage.missing_parts import missing_parts
 from rollbook.storage.parts import Part
 from rollbook.storage.pyramid import Pyramid
-from rollbook.storage.sealing.abandoned import FILE as ABANDONED
+from rollbook.storage.salvage import rescue, whole_frames
 from rollbook.storage.sealing.one_pass import keep_aside
-from rollbook.storage.status import STALE_SECONDS, quiet_seconds, why_unsealed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

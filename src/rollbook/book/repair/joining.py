@@ -19,9 +19,9 @@ from rollbook.ground import manifest
 from rollbook.ground.files import is_regular, read_json, write_json
 from rollbook.ground.liveness import is_alive
 from rollbook.ground.run_files import PartName, data_folder
+from rollbook.ground.status import STALE_SECONDS, quiet_seconds
 from rollbook.journal.writers import list_writers
 from rollbook.storage.sealing.writers_file import write_writers_file
-from rollbook.storage.status import STALE_SECONDS, quiet_seconds
 
 __all__ = ["Joined", "join"]
 

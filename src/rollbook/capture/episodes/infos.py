@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from rollbook.capture.ledger import Tally
 from rollbook.errors import BadInput
+from rollbook.ground.spaces import is_picture
 from rollbook.ground.values import flatten, scalar_of
 from rollbook.ground.values.arrays import is_array
 from rollbook.ground.values.storable import UNSTORABLE, flat, plain
@@ -188,14 +189,6 @@ class EpisodeInfos:
             self._unstorable(name, value)
         else:
             into[name] = cell
-
-
-def is_picture(value: Any) -> bool:
-    """Whether `value` looks like one rendered frame: uint8, height x width (x 1, 3 or 4)."""
-    if getattr(value, "dtype", None) is None or str(value.dtype) != "uint8":
-        return False
-    shape = tuple(value.shape)
-    return min(shape[:2], default=0) >= 8 and (len(shape) == 2 or (len(shape) == 3 and shape[2] in (1, 3, 4)))
 
 
 def info_cells(info: Mapping[str, object], unstorable: Unstorable, cells: dict[str, object]) -> None:

@@ -6,9 +6,9 @@ from typing import Any
 
 import gymnasium
 
-from rollbook.capture.episodes.spaces import describe
 from rollbook.errors import LoggingFailed
 from rollbook.ground.foreign import is_foreign
+from rollbook.ground.spaces import describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

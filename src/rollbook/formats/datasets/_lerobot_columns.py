@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rollbook.capture.episodes.infos import is_picture
-from rollbook.capture.episodes.spaces import describe, space_from
 from rollbook.errors import BadInput, Damaged
 from rollbook.formats.datasets._arrow import fixed_lists, to_cells
 from rollbook.formats.datasets._cells import leaves_of
@@ -22,6 +20,7 @@ from rollbook.formats.datasets._replay import Replay
 from rollbook.formats.datasets._source import StepSource, Trajectory
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import from_numpy, strings
+from rollbook.ground.spaces import describe, is_picture, space_from
 
 __all__ = ["COUNTED", "Column", "Origin", "columns_of", "counted", "frame_features", "lists", "trajectory_of"]
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from rollbook.capture.episodes.spaces import describe
 from rollbook.formats.datasets._cells import Cells
 from rollbook.formats.datasets._source import Trajectory
+from rollbook.ground.spaces import describe
 from rollbook.protocols import Recorder
 
 __all__ = ["Replay", "flat_tree"]

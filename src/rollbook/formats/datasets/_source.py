@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rollbook.book.metrics import chosen, identity
-from rollbook.book.pieces import BadPiece, Piece
 from rollbook.errors import BadInput, RollbookWarning
 from rollbook.formats.datasets._cells import Cells, as_space, is_ragged, join_cells, leaves_of, tree_of
 from rollbook.formats.datasets._groups import Group, Places, cut, joined, words_of
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import to_numpy
+from rollbook.storage.history import chosen, identity
+from rollbook.storage.pieces import BadPiece, Piece
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ class StepSource:
         Args:
           what: "observation" or "action".
         """
-        from rollbook.capture.episodes.spaces import space_from
+        from rollbook.ground.spaces import space_from
 
         name = f"env/{what}_space" + (f"/{agent}" if agent else "")
         texts = self.book.text(name)

@@ -23,7 +23,6 @@ from typing import IO, Any
 
 import numpy as np
 
-from rollbook.capture.episodes.spaces import describe, space_from
 from rollbook.errors import Damaged, NewerFormat
 from rollbook.formats.datasets._cells import stacked
 from rollbook.formats.datasets._groups import Group, Places
@@ -31,6 +30,7 @@ from rollbook.formats.datasets._replay import Replay
 from rollbook.formats.datasets._source import Key, StepSource, Trajectory
 from rollbook.formats.datasets._whole import Exported
 from rollbook.ground.files import replacing
+from rollbook.ground.spaces import describe, space_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,13 +18,12 @@ from rollbook.errors import Damaged
 from rollbook.ground import manifest
 from rollbook.ground.arrow import constant, from_numpy, plain_text, to_numpy
 from rollbook.ground.files import is_regular, replace_file
-from rollbook.ground.run_files import data_folder, table_names
+from rollbook.ground.run_files import ABANDONED_FILE, data_folder, table_names
 from rollbook.storage.history import CheckpointRow, History
 from rollbook.storage.parts import Part, PartShelf
 
-__all__ = ["FILE", "write_abandoned"]
+__all__ = ["write_abandoned"]
 
-FILE = "abandoned.parquet"
 
 _SCHEMA = pa.schema([("writer", pa.string()), ("lane", pa.int64()), ("seq", pa.int64())])
 
@@ -37,7 +36,7 @@ def write_abandoned(run: str) -> None:
     Raises:
       Damaged: a part cannot be read. OSError: the disk is full.
     """
-    path = os.path.join(data_folder(run), FILE)
+    path = os.path.join(data_folder(run), ABANDONED_FILE)
     shelf = PartShelf(run)
     history = History(manifest.look(run), lambda: _checkpoint_rows(shelf))
     if history.is_simple:

@@ -17,13 +17,12 @@ from rollbook.ground import manifest
 from rollbook.ground.arrow import TIME, common_type
 from rollbook.ground.clocks import STANDARD
 from rollbook.ground.files import is_regular, replace_file
-from rollbook.ground.run_files import LONG, WIDE, table_folder, value_name
+from rollbook.ground.run_files import COLUMNS_FILE, LONG, WIDE, table_folder, value_name
 from rollbook.storage.parts import Part, PartShelf
 from rollbook.storage.tabulate import stored_name
 
-__all__ = ["FILE", "write_columns_files"]
+__all__ = ["write_columns_files"]
 
-FILE = "0.columns.parquet"
 
 MOST_KEYS = 10_000
 """Beyond so many, keys that stand in long form alone are no columns of the wide form."""
@@ -62,8 +61,8 @@ def write_columns_files(run: str) -> None:
     wide = {name: common_type(types) if types else pa.float64() for name, types in kinds.items()}
     wide = {name: pa.float64() if pa.types.is_null(kind) else kind for name, kind in wide.items()}
     folder = table_folder(run, "metrics")
-    _write(os.path.join(folder, WIDE, FILE), {**wide, **shared})
-    _write(os.path.join(folder, LONG, FILE), {**shared, **_LONG})
+    _write(os.path.join(folder, WIDE, COLUMNS_FILE), {**wide, **shared})
+    _write(os.path.join(folder, LONG, COLUMNS_FILE), {**shared, **_LONG})
 
 
 def _write(path: str, columns: dict[str, pa.DataType]) -> None:

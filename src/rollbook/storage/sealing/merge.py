@@ -27,11 +27,18 @@ from rollbook.ground.arrow import (
     without_dictionaries,
 )
 from rollbook.ground.files import own_files, remove
-from rollbook.ground.run_files import HIDDEN_TABLES, PartName, data_folder, journal_folder, part_folder, part_folders
+from rollbook.ground.run_files import (
+    HIDDEN_TABLES,
+    PartName,
+    data_folder,
+    journal_folder,
+    part_folder,
+    part_folders,
+    pyramid_path,
+)
 from rollbook.storage.encode import PartWriter
 from rollbook.storage.fills import Fills
 from rollbook.storage.parts import Part, PartShelf, covers_of
-from rollbook.storage.pyramid import pyramid_path
 from rollbook.storage.tabulate import Meta, long_table, stored_name
 
 __all__ = ["SMALL_ROWS", "filled", "merge"]

@@ -12,7 +12,7 @@ import pyarrow as pa
 from rollbook.errors import Damaged, NewerFormat
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.files import names_in
-from rollbook.ground.run_files import PartName, data_folder, parse_name, part_folder
+from rollbook.ground.run_files import PartName, data_folder, parse_name, part_folder, pyramid_path
 from rollbook.journal.frame_files import FrameFile
 from rollbook.journal.frames import decode
 from rollbook.journal.writers import WriterInfo
@@ -21,7 +21,6 @@ from rollbook.storage.encode import write_part
 from rollbook.storage.fills import Fills
 from rollbook.storage.missing_parts import SealedSoFar, Stream
 from rollbook.storage.parts import Part, PartShelf, covers_of
-from rollbook.storage.pyramid import pyramid_path
 from rollbook.storage.tabulate import Meta
 
 __all__ = [

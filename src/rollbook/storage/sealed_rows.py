@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rollbook.book.metrics import identity
 from rollbook.errors import Damaged
 from rollbook.ground.arrow import take_table, to_numpy
 from rollbook.ground.foreign import is_foreign, tolerating
@@ -20,6 +19,7 @@ from rollbook.ground.run_files import HIDDEN_TABLES, data_folder
 from rollbook.ground.tables import FORWARDED, table_of
 from rollbook.journal.rows import MARKS
 from rollbook.protocols import Row
+from rollbook.storage.history import identity
 from rollbook.storage.parts import Part, PartShelf, covers_of
 from rollbook.storage.tabulate import stored_name
 

@@ -12,13 +12,13 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
-from rollbook.book.live import LiveFrames, LiveJournal, LiveSegment, Moved, Snapshot
 from rollbook.errors import Damaged
+from rollbook.ground import source
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import from_json, rows_equal, take_table, to_numpy
 from rollbook.ground.foreign import is_foreign
-from rollbook.storage import source
 from rollbook.storage.fills import Fills
+from rollbook.storage.live import LiveFrames, LiveJournal, LiveSegment, Moved, Snapshot
 from rollbook.storage.missing_parts import missing_parts
 from rollbook.storage.parts import Part, PartShelf, covers_of
 from rollbook.storage.sealing.merge import filled

@@ -62,7 +62,7 @@ class Host:
         extra: Sequence[Probe] = (),
         proc: str = "/proc",
     ) -> None:
-        from rollbook.capture.host.gpu import gpu_probe
+        from rollbook.keeper.host.gpu import gpu_probe
 
         self._probes: list[Probe] = [Cpu(proc), Memory(proc), Load(), Disk(folder), ProcessTree(pids, proc)]
         gpu = gpu_probe()

@@ -16,7 +16,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["describe", "space_from"]
+__all__ = [
+    "describe",
+    "is_picture",
+    "space_from",
+]
 
 _DEEPEST = 16
 
@@ -156,3 +160,11 @@ def _dtype(name: str) -> object:
     if dtype.kind not in "biuf":
         raise ValueError(f"no space holds values of type {name!r}")
     return dtype.type
+
+
+def is_picture(value: Any) -> bool:
+    """Whether `value` looks like one rendered frame: uint8, height x width (x 1, 3 or 4)."""
+    if getattr(value, "dtype", None) is None or str(value.dtype) != "uint8":
+        return False
+    shape = tuple(value.shape)
+    return min(shape[:2], default=0) >= 8 and (len(shape) == 2 or (len(shape) == 3 and shape[2] in (1, 3, 4)))

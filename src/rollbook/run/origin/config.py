@@ -14,11 +14,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence, Set
 
-from rollbook.capture.origin.secrets import HIDDEN, hidden, without_secrets
 from rollbook.errors import BadInput
 from rollbook.ground.files import exists, replacing
 from rollbook.ground.foreign import is_foreign, tolerating
 from rollbook.ground.values.walk import Walk, named_parts, repr_of, where
+from rollbook.run.origin.secrets import HIDDEN, hidden, without_secrets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

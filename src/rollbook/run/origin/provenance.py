@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import sys
 
-from rollbook.capture.origin.secrets import hidden, is_secret_name, without_secrets
 from rollbook.ground.files import exists, is_folder
 from rollbook.ground.foreign import is_foreign
+from rollbook.run.origin.secrets import hidden, is_secret_name, without_secrets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
