@@ -27,7 +27,6 @@ def completions(
       What `book.sql` raises for a column that is not there.
     """
     from rollbook.book.sql import one_condition, one_order
-    from rollbook.ground.expressions import quoted
 
     tasks = "select task_id, any_value(prompt) as prompt from tasks group by task_id"
     rows = "select * exclude (item), item as completion from rollouts_now"
