@@ -2,7 +2,7 @@
 # Needs make and Python 3.11+. uv is used where it is found, pip otherwise.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo page test test-page test-lowest docs bench lint types layers pytest test-long frameworks test-frameworks clean
+.PHONY: help demo page test test-page test-lowest docs release-check bench lint types layers pytest test-long frameworks test-frameworks clean
 
 # The first interpreter here that is new enough; say `make PYTHON=/path/to/python …` to choose another.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
@@ -78,6 +78,11 @@ test-lowest: .venvs/lowest/.has-lowest  ## the tests of what is stored, read and
 docs: .venvs/docs/.has-docs  ## the site, into build/site: strict about links, with llms.txt
 	NO_MKDOCS_2_WARNING=1 .venvs/docs/bin/mkdocs build --quiet
 	@echo "The site lies in build/site; open build/site/index.html."
+
+release-check: $(VENV)/.has-dev page  ## build sdist and wheel, check them, install the wheel in a new environment and use it
+	@$(call install,$(VENV)) build twine
+	@rm -rf build/release
+	$(BIN)/python scripts/release_check.py build/release
 
 bench: .venvs/bench/.has-bench  ## the table of numbers beside the peers, into benchmarks/RESULTS.md
 	.venvs/bench/bin/python -m benchmarks $(ARGS)
