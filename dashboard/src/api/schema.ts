@@ -403,6 +403,28 @@ export interface Failure {
   stderr: string;
 }
 
+/** What became of the rollouts over training. */
+export interface FatesAnswer {
+  took_ms: number;
+  x: string;
+  places: (number | "-Infinity" | "Infinity" | "NaN" | null)[];
+  total: number;
+  layers: FatesLayer[];
+  curves: { [name: string]: (number | "-Infinity" | "Infinity" | "NaN" | null)[] };
+  stale: { [name: string]: Cell }[];
+  tools: { [name: string]: Cell }[];
+  words: { [name: string]: Cell }[];
+}
+
+/** The rollouts of one reason in each stretch. */
+export interface FatesLayer {
+  reason: string;
+  n: number[];
+  total: number;
+  tokens: number | "-Infinity" | "Infinity" | "NaN" | null;
+  first: number | "-Infinity" | "Infinity" | "NaN" | null;
+}
+
 /** What to set; what is left out stays. */
 export interface Fields {
   name?: string | null;
@@ -668,6 +690,21 @@ export interface NoveltyPoint {
   share_new: number | "-Infinity" | "Infinity" | "NaN" | null;
 }
 
+/** One rollout with its turns, all its fates, and its task over training. */
+export interface OneRolloutAnswer {
+  took_ms: number;
+  id: string;
+  cells: { [name: string]: Cell };
+  prompt: Cell;
+  messages: string | null;
+  tools: string | null;
+  turns: RolloutTurn[];
+  tokens: RolloutTokens | null;
+  fates: { [name: string]: Cell }[];
+  history: RolloutVersion[];
+  turns_left_out: number;
+}
+
 /** One sample, its texts whole. */
 export interface OneSampleAnswer {
   took_ms: number;
@@ -743,6 +780,69 @@ export interface Reason {
   groups: number;
   rows: number;
   ids: string[];
+}
+
+/** One rollout with its newest fate: its id, and its cells. */
+export interface RolloutRow {
+  id: string;
+  cells: { [name: string]: Cell };
+}
+
+/** A window of the rollouts. */
+export interface RolloutsAnswer {
+  took_ms: number;
+  total: number;
+  matched: number;
+  offset: number;
+  columns: Column[];
+  rows: RolloutRow[];
+}
+
+/** Which rollouts. */
+export interface RolloutsAsk {
+  search?: string | null;
+  where?: string | null;
+  sort?: Sort[];
+  offset?: number;
+  limit?: number;
+  group?: string | null;
+  task?: string | null;
+}
+
+/** The tokens of a turn. */
+export interface RolloutTokens {
+  text: string[];
+  columns: { [name: string]: (number | "-Infinity" | "Infinity" | "NaN" | null)[] };
+}
+
+/** One turn. */
+export interface RolloutTurn {
+  turn: number;
+  parent: number | null;
+  role: string;
+  name: string | null;
+  text: string | null;
+  length: number | null;
+  calls: string | null;
+  n_tokens: number | null;
+  trained: boolean | null;
+  seconds: number | "-Infinity" | "Infinity" | "NaN" | null;
+  finish_reason: string | null;
+  error: string | null;
+  reward: number | "-Infinity" | "Infinity" | "NaN" | null;
+  policy_version: number | null;
+  tokens: RolloutTokens | null;
+}
+
+/** A task at one version of the policy. */
+export interface RolloutVersion {
+  version: number | null;
+  n: number;
+  mean: number | "-Infinity" | "Infinity" | "NaN" | null;
+  solved: number;
+  low: number | "-Infinity" | "Infinity" | "NaN" | null;
+  high: number | "-Infinity" | "Infinity" | "NaN" | null;
+  used: number;
 }
 
 /** Everything that a run says about itself. */

@@ -37,7 +37,7 @@ from rollbook.book.nearest import nearest_rows, read_near, values_at
 from rollbook.book.pictures import waiting_pixels, with_files
 from rollbook.book.read_context import Context
 from rollbook.book.rollout import Rollout, find_rollout
-from rollbook.book.rollout_curves import curves_query
+from rollbook.book.rollout_curves import SOLVED, curves_query
 from rollbook.book.run_fields import RunFields
 from rollbook.book.scan import Scan, scan_of, scan_of_table
 from rollbook.book.select import canonical_keys, select_metrics
@@ -403,7 +403,7 @@ class Book(RunFields):
 
     @suggesting
     def rollout_curves(
-        self, x: str = "gradient_step", *, mode: str | None = None, solved: str = "reward > 0"
+        self, x: str = "gradient_step", *, mode: str | None = None, solved: str | None = None
     ) -> pa.Table:
         """What the rollouts of each update were like: reward and its parts, length, failures, groups, staleness, waste.
 
@@ -411,13 +411,15 @@ class Book(RunFields):
           x: "gradient_step", of the first update that had something to do with a rollout; or "policy_version", that
             began it.
           mode: of the rollouts; None: all that are no evaluations.
-          solved: when a rollout solved its task, in SQL, for `group/solved_all` and `group/solved_none`.
+          solved: when a rollout solved its task, in SQL, for `group/solved_all` and `group/solved_none`; by default
+            where its reward is above the middle of the run's lowest and highest.
         Returns:
           One row for each reading of `x`, in order; a column is empty where nothing was reported for it.
         """
         names = ("rollouts", "fates")
         columns = {name: self._scan(name).columns for name in names}
-        return self.asked(curves_query(columns, x, mode, one_condition(solved)), {})
+        condition = SOLVED if solved is None else one_condition(solved)
+        return self.asked(curves_query(columns, x, mode, condition), {})
 
     def rollout(self, rollout_id: str) -> Rollout:
         """One rollout, with its turns, tokens, group, history, task and fates.

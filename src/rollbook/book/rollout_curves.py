@@ -11,7 +11,10 @@ from collections.abc import Collection, Mapping
 from rollbook.errors import BadInput
 from rollbook.ground.expressions import quoted
 
-__all__ = ["CURVES", "curves_query"]
+__all__ = ["CURVES", "SOLVED", "curves_query"]
+
+SOLVED = "reward > (select (min(reward) + max(reward)) / 2 from rollouts)"
+"""When a rollout solved its task, unless told: above the middle of the run's lowest and highest reward."""
 
 _AXES = ("gradient_step", "policy_version")
 
@@ -52,7 +55,7 @@ CURVES = (*_ROLLOUTS, *_GROUPS, *_FATES)
 """The columns that are always there; `rollout/<part>` of each part of the reward comes after `rollout/reward`."""
 
 
-def curves_query(columns: Mapping[str, Collection[str]], x: str, mode: str | None, solved: str) -> str:
+def curves_query(columns: Mapping[str, Collection[str]], x: str, mode: str | None, solved: str = SOLVED) -> str:
     """One row for each reading of `x`.
 
     Args:

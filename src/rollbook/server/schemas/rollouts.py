@@ -1,0 +1,163 @@
+"""Rollouts: their table, one as a conversation, its group, its prompt over training, and what became of all."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rollbook.server.schemas.common import Answer, Cell, Column, Num, OfRun, Row, Sort
+
+__all__ = [
+    "FatesAnswer",
+    "FatesAsk",
+    "FatesLayer",
+    "OneRolloutAnswer",
+    "OneRolloutAsk",
+    "RolloutRow",
+    "RolloutTokens",
+    "RolloutTurn",
+    "RolloutVersion",
+    "RolloutsAnswer",
+    "RolloutsAsk",
+]
+
+
+class RolloutsAsk(OfRun, kw_only=True):
+    """Which rollouts.
+
+    Attributes:
+      search: words that must all occur in the last answer or the prompt.
+      where: a condition in SQL over rollouts_now, such as reward > 1 and not used.
+      group: only those of the group of this rollout; task: only those of its task.
+    """
+
+    search: str | None = None
+    where: str | None = None
+    sort: list[Sort] = []
+    offset: int = 0
+    limit: int = 100
+    group: str | None = None
+    task: str | None = None
+
+
+class RolloutRow(msgspec.Struct, kw_only=True):
+    """One rollout with its newest fate: its id, and its cells."""
+
+    id: str
+    cells: Row
+
+
+class RolloutsAnswer(Answer, kw_only=True):
+    """A window of the rollouts."""
+
+    total: int
+    matched: int
+    offset: int
+    columns: list[Column]
+    rows: list[RolloutRow]
+
+
+class OneRolloutAsk(OfRun, kw_only=True):
+    """One rollout by its id."""
+
+    id: str
+
+
+class RolloutTokens(msgspec.Struct, kw_only=True):
+    """The tokens of a turn.
+
+    Attributes:
+      text: ids, as texts; columns: a number for each (sampler, trainer, gap, entropy, advantage, mask).
+    """
+
+    text: list[str]
+    columns: dict[str, list[Num]]
+
+
+class RolloutTurn(msgspec.Struct, kw_only=True):
+    """One turn.
+
+    Attributes:
+      calls: the tool calls, as JSON. length: characters of the whole text, where the text was cut short.
+    """
+
+    turn: int
+    parent: int | None
+    role: str
+    name: str | None
+    text: str | None
+    length: int | None
+    calls: str | None
+    n_tokens: int | None
+    trained: bool | None
+    seconds: Num
+    finish_reason: str | None
+    error: str | None
+    reward: Num
+    policy_version: int | None
+    tokens: RolloutTokens | None
+
+
+class RolloutVersion(msgspec.Struct, kw_only=True):
+    """A task at one version of the policy.
+
+    Attributes:
+      solved: above the middle of the run's lowest and highest reward; low, high: of their share, 95 % (Wilson).
+    """
+
+    version: int | None
+    n: int
+    mean: Num
+    solved: int
+    low: Num
+    high: Num
+    used: int
+
+
+class OneRolloutAnswer(Answer, kw_only=True):
+    """One rollout with its turns, all its fates, and its task over training."""
+
+    id: str
+    cells: Row
+    prompt: Cell
+    messages: str | None
+    tools: str | None
+    turns: list[RolloutTurn]
+    tokens: RolloutTokens | None
+    fates: list[Row]
+    history: list[RolloutVersion]
+    turns_left_out: int
+
+
+class FatesAsk(OfRun, kw_only=True):
+    """What became of all rollouts, in so many stretches of training."""
+
+    points: int = 120
+
+
+class FatesLayer(msgspec.Struct, kw_only=True):
+    """The rollouts of one reason in each stretch."""
+
+    reason: str
+    n: list[int]
+    total: int
+    tokens: Num
+    first: Num
+
+
+class FatesAnswer(Answer, kw_only=True):
+    """What became of the rollouts over training.
+
+    Attributes:
+      x: gradient_step or policy_version; places: where each stretch begins.
+      curves: name -> a number for each stretch. stale: a row for each staleness. tools: a row for each tool.
+      words: those that grew most among high advantage.
+    """
+
+    x: str
+    places: list[Num]
+    total: int
+    layers: list[FatesLayer]
+    curves: dict[str, list[Num]]
+    stale: list[Row]
+    tools: list[Row]
+    words: list[Row]

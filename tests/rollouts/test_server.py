@@ -1,0 +1,99 @@
+"""What the page is told of rollouts: searched, sorted, one as a conversation, its group, and what became of all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from agent_rollouts import HOSTILE, SIZE, record_agents
+from page_server import client_of
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+    folder: Path = tmp_path_factory.mktemp("agents") / "runs"
+    record_agents(folder)
+    with client_of(folder) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def place(client: TestClient) -> str:
+    (row,) = client.post("/api/runs", json={"sections": False}).json()["rows"]
+    return f"/api/runs/{row['run']}"
+
+
+def asked(client: TestClient, place: str, **body: Any) -> dict[str, Any]:
+    answer = client.post(f"{place}/rollouts", json=body)
+    assert answer.status_code == 200, answer.text
+    return dict(answer.json())
+
+
+def test_rollouts_are_searched_filtered_sorted_and_windowed(client: TestClient, place: str) -> None:
+    everything = asked(client, place, limit=5, offset=2, sort=[{"column": "reward", "descending": True}])
+    assert (everything["total"], everything["matched"], len(everything["rows"])) == (64, 64, 5)
+    assert {"reward", "used", "reason", "staleness", "prompt", "item"} <= {c["name"] for c in everything["columns"]}
+    found = asked(client, place, search="<SCRIPT> pytest.skip", where="used and advantage > 0 or not used")
+    assert 0 < found["matched"] < 64
+    assert all("pytest.skip" in str(row["cells"]["item"]) for row in found["rows"])
+    assert asked(client, place, search="nowhere at all")["matched"] == 0
+    for bad in ({"where": "reward >"}, {"sort": [{"column": "rewrad"}]}, {"where": "1); drop table rollouts"}):
+        assert client.post(f"{place}/rollouts", json=bad).status_code == 400
+    assert client.post(f"{place}/rollouts", json={"limit": 10**9}).status_code == 413
+
+
+def test_one_rollout_is_a_conversation_with_its_tokens_fates_and_history(client: TestClient, place: str) -> None:
+    row = asked(client, place, where="used and clipped is not null and tool_errors > 0", limit=1)["rows"][0]
+    one = client.get(f"{place}/rollouts/{row['id']}").json()
+    assert one["cells"]["reward"] == row["cells"]["reward"]
+    assert "You are careful" in one["messages"]
+    roles = [turn["role"] for turn in one["turns"]]
+    assert roles == ["assistant", "tool"] * (len(roles) // 2) + ["assistant"]
+    assert HOSTILE.split(" ")[0] in one["turns"][1]["text"]
+    assert any(turn["error"] for turn in one["turns"])
+    spoken = one["turns"][0]
+    assert (spoken["trained"], len(spoken["tokens"]["text"])) == (True, spoken["n_tokens"])
+    assert set(spoken["tokens"]["columns"]) == {"sampler", "entropy"}
+    assert one["turns"][1]["tokens"] is None
+    assert [fate["used"] for fate in one["fates"]] == [True]
+    assert sum(version["n"] for version in one["history"]) == asked(client, place, task=row["id"])["matched"]
+    assert all(v["low"] <= v["solved"] / v["n"] <= v["high"] for v in one["history"])
+    group = asked(client, place, group=row["id"])
+    assert group["matched"] == SIZE
+    assert {other["cells"]["group"] for other in group["rows"]} == {row["cells"]["group"]}
+    assert client.get(f"{place}/rollouts/nobody").status_code == 404
+    assert asked(client, place, group="nobody")["matched"] == 0
+
+
+def test_every_rollout_stands_in_one_layer_of_the_fates(client: TestClient, place: str) -> None:
+    fates = client.get(f"{place}/fates").json()
+    assert (fates["x"], fates["total"]) == ("gradient_step", 64)
+    assert fates["layers"][0]["reason"] == "used"
+    assert {"zero_std", "no fate yet"} <= {layer["reason"] for layer in fates["layers"]}
+    assert sum(sum(layer["n"]) for layer in fates["layers"]) == 64
+    assert all(len(cells) == len(fates["places"]) for cells in fates["curves"].values())
+    assert len(client.get(f"{place}/fates?points=3").json()["places"]) <= 3
+    assert {row["name"] for row in fates["tools"]} == {"read", "run_tests"}
+    assert fates["stale"]
+
+
+def test_late_numbers_of_the_trainer_stand_beside_the_turns_that_they_are_about(tmp_path: Path) -> None:
+    import rollbook
+
+    with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline", rules=()) as run:
+        talk = [
+            {"role": "user", "content": "?"},
+            {"role": "assistant", "content": "a b", "tokens": [1, 2], "logprobs": [-1.0, -2.0]},
+            {"role": "tool", "content": "c", "tokens": 3},
+            {"role": "assistant", "content": "d", "tokens": [6], "logprobs": [-3.0]},
+        ]
+        ids = run.rollouts.log_many([talk])
+        run.rollouts.trained(ids, trainer_logprobs=[[-1.5, -2.0, 0, 0, 0, -1.0]])
+    with client_of(tmp_path) as client:
+        (row,) = client.post("/api/runs", json={"sections": False}).json()["rows"]
+        turns = client.get(f"/api/runs/{row['run']}/rollouts/{ids[0]}").json()["turns"]
+    assert [turn["tokens"] and turn["tokens"]["columns"]["gap"] for turn in turns] == [[-0.5, 0.0], None, [2.0]]
