@@ -6,6 +6,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+import rollbook
 from page_server import record
 
 
@@ -93,28 +96,61 @@ def test_after_a_click_on_a_chart_letters_are_shortcuts_and_esc_gives_the_hand_b
     assert page.errors == []
 
 
-def test_the_charts_beside_a_cause_show_its_run_also_when_another_one_is_chosen(
+def test_a_cause_stands_beside_the_charts_and_gives_the_table_back_as_it_was(
     page: Any, serve: Any, recorded: Path
 ) -> None:
-    page.open(serve(recorded), "#/runs").drawn(2).settled()
-    box = page.tab.locator(".slot.big .plotarea").first.bounding_box()
-    page.tab.mouse.click(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.5)
-    charts = page.tab.get_by_label("The keys of that moment")
-    charts.locator(".slot").first.locator(".read span").first.wait_for()
-    page.settled()
-    first = charts.locator(".slot").first
-    assert first.locator(".chartnote").count() == 0, "the run of the point has rows of the key that was clicked"
-    which = page.tab.get_by_label("Which run of the group")
-    drawn = first.locator(".plotarea")
-    before = drawn.get_attribute("aria-label")
-    which.select_option(index=1)
-    page.tab.wait_for_function(
-        "([chart, told]) => chart.isConnected === false || chart.getAttribute('aria-label') !== told",
-        arg=[drawn.element_handle(), before],
+    page.open(serve(recorded), "#/runs?g=none").drawn(2).settled()
+    charts = (
+        "() => [...document.querySelectorAll('.slot')].map(one => [one.dataset.key, one.getBoundingClientRect().x])"
     )
-    first.locator(".read span").first.wait_for()
+    before = page.tab.evaluate(charts)
+    page.tab.keyboard.press("j")
+    page.tab.keyboard.press("j")
+    chosen = page.tab.locator(".grid-row.active .runname").inner_text()
+    box = page.tab.locator(".slot.big .plotarea").first.bounding_box()
+    page.tab.mouse.click(box["x"] + box["width"] * 0.4, box["y"] + box["height"] * 0.5)
+    page.tab.locator("#cause .causehead h2").wait_for()
     page.settled()
-    assert first.locator(".chartnote").count() == 0
+    assert page.tab.evaluate(charts) == before
+    front = page.tab.locator(".slot.big .read span")
+    assert front.count() == 1, "the run of the point stands in front, the others have no names"
+    assert page.tab.locator(".slot.big .chartnote").count() == 0
+    first = page.tab.locator("#cause h2").inner_text()
+    page.tab.keyboard.press("ArrowRight")
+    page.tab.wait_for_function("was => document.querySelector('#cause h2').innerText !== was", arg=first)
+    page.tab.go_back()
+    page.tab.wait_for_function("was => document.querySelector('#cause h2').innerText === was", arg=first)
+    page.tab.keyboard.press("Escape")
+    page.tab.locator("#cause").wait_for(state="detached")
+    assert page.tab.locator(".grid-row.active .runname").inner_text() == chosen
+    assert page.errors == []
+
+
+def train_and_crash(folder: Path) -> None:
+    more: dict[str, Any] = {"dir": folder, "sinks": [], "keeper": "inline", "total": {"env_step": 90}}
+    with rollbook.init("cartpole", "ppo", seed=1, **more) as run:
+        for step in range(40):
+            run.log({"train/return": float(step)}, env_step=step)
+        run.save_checkpoint(write=lambda path: Path(path).write_bytes(b"x"), env_step=30)
+        raise ZeroDivisionError("no steps in this epoch")
+
+
+def test_a_crashed_run_says_why_first_and_how_it_goes_on(page: Any, serve: Any, tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError):
+        train_and_crash(tmp_path / "runs")
+    page.open(serve(tmp_path / "runs"), "#/runs?g=none").drawn(1)
+    page.tab.locator(".why").click()
+    page.tab.locator("#cause").wait_for()
+    identity = page.tab.evaluate("decodeURIComponent(location.hash).split('cause=')[1].split(',')[0]")
+    for where in ("#cause", ".drawerlike"):
+        told = page.tab.locator(where)
+        told.locator(".ended").wait_for()
+        told.get_by_text("Go on from the last checkpoint").wait_for()
+        words = told.inner_text()
+        order = ["ZeroDivisionError: no steps", "test_runs.py:", "Go on from the last checkpoint", 'resume="must"']
+        places = [words.index(part) for part in order]
+        assert places == sorted(places)
+        page.tab.goto(f"{page.tab.url.partition('#')[0]}#/run/{identity}")
     assert page.errors == []
 
 

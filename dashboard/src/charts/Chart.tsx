@@ -7,7 +7,7 @@ import { valueAt } from "../data/lines.ts";
 import { shortNames } from "../data/names.ts";
 import { ground } from "../state/theme.ts";
 import type { Hub, View } from "./hub.ts";
-import type { AxisKind, Line, Mark } from "./model.ts";
+import { isNamed, type AxisKind, type Line, type Mark, type Pin } from "./model.ts";
 import { palette } from "./palette.ts";
 import { Plot } from "./plot.ts";
 import { Tip } from "./Tip.tsx";
@@ -20,6 +20,7 @@ export interface ChartProps {
   soft?: ComponentChildren;
   lines: readonly Line[];
   marks?: readonly Mark[];
+  pin?: Pin | null;
   span: View | null;
   xLog?: boolean;
   yLog?: boolean;
@@ -40,6 +41,7 @@ export interface ChartProps {
 }
 
 const READS = 24;
+const NO_MARKS: readonly Mark[] = [];
 const OTHERS = 100; // ms
 
 export function Chart(props: ChartProps) {
@@ -50,7 +52,7 @@ export function Chart(props: ChartProps) {
   const now = useRef(props);
   now.current = props;
   const look = palette(ground.value);
-  const curves = props.lines.filter((line) => line.ghost !== true);
+  const curves = props.lines.filter(isNamed);
   const names = shortNames(
     curves.map((line) => line.name),
     props.big === true ? 26 : 14,
@@ -85,11 +87,21 @@ export function Chart(props: ChartProps) {
       props.onPlot?.(null);
     };
   }, [props.hub]);
-  const { lines, marks = [], span, xLog = false, yLog = false, robust = true, xKind = "number", big = false } = props;
+  const {
+    lines,
+    marks = NO_MARKS,
+    pin = null,
+    span,
+    xLog = false,
+    yLog = false,
+    robust = true,
+    xKind = "number",
+    big = false,
+  } = props;
   useEffect(() => {
-    plot.current?.set({ lines, marks, span, xLog, yLog, robust, xKind, ends: letters }, look);
+    plot.current?.set({ lines, marks, span, xLog, yLog, robust, xKind, ends: letters, pin }, look);
     write(reads.current, props, props.hub.cursor.peek());
-  }, [lines, marks, span, xLog, yLog, robust, xKind, letters, look, props.hub]);
+  }, [lines, marks, pin, span, xLog, yLog, robust, xKind, letters, look, props.hub]);
   const key = (event: KeyboardEvent): void => {
     const { hub } = props;
     if (event.key === "Enter") {
@@ -161,7 +173,7 @@ function write(into: HTMLElement | null, { lines, lasts = true }: ChartProps, x:
   if (!into) return;
   let i = 0;
   for (const line of lines) {
-    if (line.ghost === true) continue;
+    if (!isNamed(line)) continue;
     const text = into.children[i++]?.lastElementChild;
     if (!text) return;
     const hit = x === null ? null : valueAt(line, x);
@@ -182,7 +194,7 @@ function lastOf(line: Line): number | null {
 
 /** The chart as a sentence, for those who hear it. */
 function sentence({ title, scope = "", xName, lines }: ChartProps): string {
-  const curves = lines.filter((line) => line.ghost !== true);
+  const curves = lines.filter(isNamed);
   const each = curves.slice(0, 6).map((line) => {
     return `${line.name} ends at ${value(lastOf(line))}`;
   });

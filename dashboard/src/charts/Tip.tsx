@@ -5,7 +5,7 @@ import type { RefObject } from "preact";
 import { clock, count, seconds, value } from "../data/numbers.ts";
 import { valueAt } from "../data/lines.ts";
 import type { Hub } from "./hub.ts";
-import type { AxisKind, Line } from "./model.ts";
+import { isNamed, type AxisKind, type Line } from "./model.ts";
 import type { Plot } from "./plot.ts";
 
 const ROWS = 12;
@@ -35,7 +35,7 @@ export function Tip({
   const view = hub.current();
   if (at === null || !view) return null;
   const shown = lines
-    .filter((line) => line.ghost !== true)
+    .filter(isNamed)
     .map((line) => ({ line, hit: valueAt(line, at) }))
     .filter((row) => row.hit !== null)
     .sort((a, b) => (b.hit?.value ?? 0) - (a.hit?.value ?? 0));

@@ -2,6 +2,7 @@
 
 import { cuts } from "../data/range.ts";
 import { short, value } from "../data/numbers.ts";
+import { valueAt } from "../data/lines.ts";
 import * as ticks from "../data/ticks.ts";
 import {
   project,
@@ -11,6 +12,7 @@ import {
   type Line,
   type Mark,
   type Palette,
+  type Pin,
   type Projection,
 } from "./model.ts";
 import type { Pen } from "./pen.ts";
@@ -18,6 +20,7 @@ import type { Pen } from "./pen.ts";
 const TICK = 10;
 /** How dark an envelope is: its area, and its strokes over it. */
 const [FILL, STROKE] = [0.22, 0.38];
+const DIM = 0.32;
 
 export function xTicks(axes: Axes, width: number): number[] {
   const room = Math.max(2, Math.floor(width / 72));
@@ -111,12 +114,41 @@ export function drawLines(
   pen.rect(box.left, box.top - 1, box.right - box.left, box.bottom - box.top + 2);
   pen.clip();
   pen.lineCap = "butt";
-  for (const line of lines) drawBand(pen, line, at, axes, look);
-  for (const line of lines) drawCurve(pen, line, at, axes, look);
+  const inFront = [...lines].sort((a, b) => Number(b.dim ?? false) - Number(a.dim ?? false));
+  for (const line of inFront) if (line.dim !== true) drawBand(pen, line, at, axes, look);
+  for (const line of inFront) drawCurve(pen, line, at, axes, look);
   pen.restore();
   drawSeeds(pen, lines, at, box, look);
   drawMarks(pen, marks, at, box, look);
   drawLost(pen, lines, at, axes, box, look);
+}
+
+/** The moment that one looks into. */
+export function drawPin(pen: Pen, pin: Pin, lines: readonly Line[], axes: Axes, box: Box, look: Palette): void {
+  const at = project(axes, box);
+  const px = at.px(pin.x);
+  if (px < box.left - 1 || px > box.right + 1) return;
+  pen.strokeStyle = look.ink;
+  pen.globalAlpha = 0.6;
+  pen.lineWidth = 1;
+  pen.beginPath();
+  pen.moveTo(Math.round(px) + 0.5, box.top);
+  pen.lineTo(Math.round(px) + 0.5, box.bottom);
+  pen.stroke();
+  pen.globalAlpha = 1;
+  for (const line of lines) {
+    const hit = line.id === pin.line ? valueAt(line, pin.x) : null;
+    if (!hit || !Number.isFinite(hit.value)) continue;
+    const py = Math.max(box.top, Math.min(box.bottom, at.py(hit.value)));
+    pen.beginPath();
+    pen.moveTo(px + 4, py);
+    pen.arc(px, py, 4, 0, Math.PI * 2);
+    pen.fillStyle = color(line, look);
+    pen.strokeStyle = look.panel;
+    pen.lineWidth = 1.5;
+    pen.fill();
+    pen.stroke();
+  }
 }
 
 /** First and last index whose x may touch [x0, x1]: one beyond on each side, so that lines run to the edge. */
@@ -187,6 +219,13 @@ function drawCurve(pen: Pen, line: Line, at: Projection, axes: Axes, look: Palet
   // Where points lie dense nobody sees it, and it is half the work.
   pen.lineJoin = (last - first) * 2 > width ? "bevel" : "round";
   pen.strokeStyle = pen.fillStyle = color(line, look);
+  if (line.dim === true) {
+    pen.globalAlpha = DIM;
+    pen.lineWidth = 1.5;
+    stroke(pen, line.x, line.smooth ?? line.y, first, last, at, axes.yLog);
+    pen.globalAlpha = 1;
+    return;
+  }
   if (line.ghost === true) {
     pen.setLineDash([3, 3]);
     pen.lineWidth = 1.25;

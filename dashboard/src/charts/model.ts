@@ -20,9 +20,14 @@ export interface Line {
   /** An attempt that was abandoned: dashed and grey. */
   ghost?: boolean | undefined;
   dash?: number[] | undefined;
+  /** Stands back behind the line that one looks at. */
+  dim?: boolean | undefined;
   /** True when `low` and `high` are min and max of rows (drawn to the pixel), false when they are an interval. */
   envelope: boolean;
 }
+
+/** Whether a line has a name and a value of its own: no ghost, and not one that stands back. */
+export const isNamed = (line: Line): boolean => line.ghost !== true && line.dim !== true;
 
 /** Something that happened at one x. */
 export interface Mark {
@@ -30,6 +35,12 @@ export interface Mark {
   x: number;
   text: string;
   color: number;
+}
+
+/** A moment that stays marked: a line at x, and a dot on the line whose id is this. */
+export interface Pin {
+  x: number;
+  line: string;
 }
 
 export type AxisKind = "number" | "wall" | "duration";

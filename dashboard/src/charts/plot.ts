@@ -3,10 +3,20 @@
 import { apart, yRange, type Range } from "../data/range.ts";
 import { endOf, valueAt } from "../data/lines.ts";
 import { copyOf, fit } from "./canvas.ts";
-import { drawAxes, drawGrid, drawLines, drawXTexts } from "./draw.ts";
+import { drawAxes, drawGrid, drawLines, drawPin, drawXTexts } from "./draw.ts";
 import { hold, type Held, type PlotEvents } from "./gestures.ts";
 import type { Hub, View } from "./hub.ts";
-import { project, type Axes, type AxisKind, type Box, type Line, type Mark, type Palette } from "./model.ts";
+import {
+  isNamed,
+  project,
+  type Axes,
+  type AxisKind,
+  type Box,
+  type Line,
+  type Mark,
+  type Palette,
+  type Pin,
+} from "./model.ts";
 
 export interface PlotData {
   lines: readonly Line[];
@@ -18,6 +28,7 @@ export interface PlotData {
   xKind: AxisKind;
   /** How many letters the longest name at the end of a line has; 0: none is written there. */
   ends: number;
+  pin: Pin | null;
 }
 
 const AXIS = 17;
@@ -46,6 +57,7 @@ export class Plot implements Held {
     robust: true,
     xKind: "number",
     ends: 0,
+    pin: null,
   };
   private drawn: View | null = null;
   private size = { width: 0, height: 0 };
@@ -229,6 +241,7 @@ export class Plot implements Held {
     const pen = fit(this.curves, width, this.size.height);
     pen.translate(-this.box.left, 0);
     drawLines(pen, lines, this.data.marks, axes, this.box, this.look);
+    if (this.data.pin) drawPin(pen, this.data.pin, lines, axes, this.box, this.look);
     this.drawEnds(axes);
     this.tell(axes);
   }
@@ -288,7 +301,7 @@ export class Plot implements Held {
       return;
     }
     const at = project(axes, this.box);
-    const curves = this.data.lines.filter((line) => line.ghost !== true);
+    const curves = this.data.lines.filter(isNamed);
     const known = curves
       .map((line, i) => ({ line, i, end: endOf(line, axes.x1) }))
       .filter((one) => one.end !== null && one.end.x >= axes.x0)
@@ -326,7 +339,7 @@ export class Plot implements Held {
     const view = this.hub.current();
     const at = view && project(this.axes(view), this.box);
     let used = 0;
-    for (const line of lines.slice(0, 12)) {
+    for (const line of lines.filter((one) => one.dim !== true).slice(0, 12)) {
       const hit = x === null ? null : valueAt(line, x);
       if (!hit || !at || !Number.isFinite(hit.value) || line.ghost === true) continue;
       const py = at.py(hit.value);

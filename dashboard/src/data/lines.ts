@@ -9,6 +9,7 @@ export interface LineLook {
   name: string;
   color: number;
   dash?: number[] | undefined;
+  dim?: boolean | undefined;
 }
 
 /** The curve of one run. */

@@ -21,3 +21,21 @@ export function CopyLink() {
     </button>
   );
 }
+
+/** Copies a text that stands on the page. */
+export function Copy({ text, what }: { text: string; what: string }) {
+  const [said, setSaid] = useState("Copy");
+  const copy = (): void => {
+    const done = navigator.clipboard?.writeText(text) ?? Promise.reject(new Error("no clipboard"));
+    done.then(
+      () => setSaid("copied"),
+      () => setSaid("mark it to copy"),
+    );
+    setTimeout(() => setSaid("Copy"), 2500);
+  };
+  return (
+    <button class="link" type="button" aria-label={`Copy ${what}`} onClick={copy}>
+      <span role="status">{said}</span>
+    </button>
+  );
+}

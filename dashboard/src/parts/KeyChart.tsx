@@ -63,6 +63,7 @@ function OnDesk({ desk, name, big, soft, tools }: KeyChartProps & { desk: Desk }
   const errors = state.value.errors.filter(({ error }) => !isInBanner(error));
   const { xLog, yLog, robust, draw } = look.value;
   const { Draw } = kindNamed(draw);
+  const tag = desk.tags?.value.get(name);
   const note =
     errors.length > 0 ? (
       <div class="chartnote">
@@ -79,7 +80,8 @@ function OnDesk({ desk, name, big, soft, tools }: KeyChartProps & { desk: Desk }
         hub={hub}
         title={short}
         scope={scope}
-        soft={preliminary ? "finer band on its way" : soft}
+        soft={preliminary ? "finer band on its way" : tag !== undefined ? <span class="tag warn">{tag}</span> : soft}
+        pin={desk.pin?.value ?? null}
         lines={lines.value}
         marks={shownMarks.value}
         span={span}

@@ -3,7 +3,7 @@
 import { signal, type ReadonlySignal } from "@preact/signals";
 import { createContext } from "preact";
 import { Hub } from "../charts/hub.ts";
-import type { AxisKind, Line, Mark } from "../charts/model.ts";
+import type { AxisKind, Line, Mark, Pin } from "../charts/model.ts";
 import { colorOfRun } from "./colors.ts";
 import { Feed, type Entity } from "./feed.ts";
 
@@ -26,6 +26,10 @@ export interface Desk {
   axisName: ReadonlySignal<string>;
   marks: ReadonlySignal<Map<string, Mark[]>>;
   look: ReadonlySignal<Look>;
+  /** A moment that all charts mark. */
+  pin?: ReadonlySignal<Pin | null>;
+  /** What is said beside the name of a key: how far it left its usual range there. */
+  tags?: ReadonlySignal<ReadonlyMap<string, string>>;
   pick?: (line: Line, x: number, key: string) => void;
   foresee?: (line: Line, x: number, key: string) => void;
 }

@@ -16,6 +16,8 @@ export interface Entity {
   color: number;
   runs: { run: string; name: string }[];
   dash?: number[] | undefined;
+  /** Stands back behind what one looks at. */
+  dim?: boolean | undefined;
 }
 
 export interface FeedSpec {
@@ -213,9 +215,9 @@ export class Feed {
   }
 
   private looks(entity: Entity): (LineLook & { run: string | null })[] {
-    const { id, color, dash } = entity;
-    if (entity.runs.length === 1) return [{ id, name: entity.name, color, dash, run: entity.runs[0]?.run ?? "" }];
-    if (this.spec.statistic !== "each") return [{ id, name: entity.name, color, dash, run: null }];
+    const { id, color, dash, dim } = entity;
+    if (entity.runs.length === 1) return [{ id, name: entity.name, color, dash, dim, run: entity.runs[0]?.run ?? "" }];
+    if (this.spec.statistic !== "each") return [{ id, name: entity.name, color, dash, dim, run: null }];
     return entity.runs.map((member) => ({
       id: member.run,
       name: `${entity.name}, ${member.name}`,
@@ -380,11 +382,7 @@ export class Feed {
         for (const [id, whole] of store.overview) {
           if (id.split("~")[0] !== look.id) continue;
           const part = detail?.get(id) ?? whole;
-          lines.push(
-            part.line.color === look.color && part.line.dash === look.dash
-              ? part.line
-              : { ...part.line, color: look.color, dash: look.dash },
-          );
+          lines.push(isLike(part.line, look) ? part.line : { ...part.line, ...lookOf(look) });
           rows = Math.max(rows, whole.rows);
           if (whole.span)
             span = span ? { x0: Math.min(span.x0, whole.span.x0), x1: Math.max(span.x1, whole.span.x1) } : whole.span;
@@ -415,6 +413,9 @@ export class Feed {
   }
 }
 
+const lookOf = ({ color, dash, dim }: LineLook) => ({ color, dash, dim });
+const isLike = (line: Line, look: LineLook): boolean =>
+  line.color === look.color && line.dash === look.dash && (line.dim ?? false) === (look.dim ?? false);
 const width = (view: View): number => view.x1 - view.x0;
 const covers = (a: View, b: View): boolean => a.x0 <= b.x0 + width(b) * 1e-6 && a.x1 >= b.x1 - width(b) * 1e-6;
 const same = <T>(a: readonly T[], b: readonly T[]): boolean =>

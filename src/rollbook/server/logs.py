@@ -171,6 +171,8 @@ def lines_near(path: str, moment: float, most: int) -> Part:
         return Part([], 0, 0, size)
     nearest = min(range(len(lines)), key=lambda n: abs((times[n] if times[n] is not None else float("inf")) - moment))  # type: ignore[operator]
     first = max(0, nearest - most // 2)
+    while first < nearest and times[first] is None:  # a message of several lines is shown from its first one on
+        first += 1
     chosen = lines[first : first + most]
     return Part(chosen, chosen[0].offset, after.end, size)
 

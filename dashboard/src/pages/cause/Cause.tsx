@@ -1,38 +1,42 @@
-/** What happened there? Everything near one step of one run: left the keys that left their range, right a drawer. */
+/** What happened there? Everything near one step of one run, in the place of the table; the charts stay beside it. */
 
 import { signal } from "@preact/signals";
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import type { Cause as Found } from "../../api/names.ts";
-import { count, seconds, value } from "../../data/numbers.ts";
+import { count, seconds, short, value } from "../../data/numbers.ts";
 import { Icon } from "../../parts/Icon.tsx";
-import { KeyChart } from "../../parts/KeyChart.tsx";
 import { Failure, Waiting } from "../../parts/Say.tsx";
 import { Status } from "../../parts/Status.tsx";
 import { clock } from "../../data/numbers.ts";
 import { useAnswer } from "../../state/answer.ts";
 import { colorOfRun } from "../../state/colors.ts";
-import { deskOf, DeskContext, runOf } from "../../state/desk.ts";
 import { useHands } from "../../state/hands.ts";
 import { causeOf } from "../../state/foreseen.ts";
 import { source } from "../../state/here.ts";
 import { go } from "../../state/address.ts";
-import { axisName, marks } from "../runs/charts.ts";
+import { calledThere, hub, tags } from "../runs/charts.ts";
 import { entities } from "../runs/table.ts";
-import { cause, sayCause, smoothing } from "../runs/view.ts";
+import { cause, sayCause } from "../runs/view.ts";
 import { place } from "../../charts/Tip.tsx";
 import { kindOf } from "../../state/desk.ts";
+import { Crashed } from "./Crashed.tsx";
 import { PANELS } from "./panels.tsx";
 
 type Point = NonNullable<typeof cause.value>;
 
-const AROUND = 6; // windows of rows before and behind the point that the charts show
-const LEAST = 0.08; // of the way to the point: keys that are logged rarely need so much to be seen
+const AROUND = 12; // windows of rows on each side that "zoom" shows
+const FAR = 1.5; // of half the usual range: so far a key has left it
 const window = signal<number | null>(null);
 
 /** Goes along the rows of the key that was clicked. */
 async function step(point: Point, by: 1 | -1): Promise<void> {
   const { at } = await source.step(point.run, point.x, point.at, point.key, by);
-  if (typeof at === "number") sayCause({ ...point, at }, false);
+  if (typeof at === "number") sayCause({ ...point, at });
+}
+
+function zoomTo(at: number, half: number): void {
+  const whole = hub.whole();
+  if (whole) hub.jump({ x0: Math.max(whole.x0, at - half), x1: Math.min(whole.x1, at + half) });
 }
 
 function giveBack(before: HTMLElement | null, key: string, frames = 30): void {
@@ -87,12 +91,20 @@ export function Cause() {
     },
     { keys: ["Escape"], shown: "Esc", what: "close the drawer", act: () => sayCause(null) },
   ]);
-  if (!point) return null;
   const found = answer.value;
+  useEffect(() => {
+    const far = (found?.unusual ?? []).filter(({ times }) => Number(times) >= FAR);
+    tags.value = new Map(far.map(({ key: name, times }) => [name, `${value(Number(times), 2)} × its usual`]));
+    if (found) calledThere.value = found.seed === null ? found.name : `${found.name}, seed ${found.seed}`;
+    return () => {
+      tags.value = new Map();
+      calledThere.value = "";
+    };
+  }, [found]);
+  if (!point) return null;
   return (
     <>
-      <Moment point={point} found={found} />
-      <aside class="drawer" id="cause" tabIndex={-1} aria-label="What happened there">
+      <section class="pane drawer" id="cause" tabIndex={-1} aria-label="What happened there">
         <div class="scroll" tabIndex={0} role="region" aria-label="What happened near this point">
           <Head point={point} found={found} />
           {answer.error && (
@@ -101,6 +113,7 @@ export function Cause() {
             </div>
           )}
           {!found && answer.slow && <Waiting what="what happened there" />}
+          {found?.status === "crashed" && <Crashed run={found.run} />}
           {found &&
             PANELS.map(({ id, show, Panel }) =>
               show(found) ? (
@@ -115,13 +128,18 @@ export function Cause() {
             )}
         </div>
         <div class="foot">
-          {found && <span>read in {seconds(found.took_ms / 1000)}</span>}
+          {found && (
+            <button class="link" type="button" onClick={() => zoomTo(point.at, found.window * AROUND)}>
+              zoom to ±{kindOf(point.x) === "number" ? short(found.window * AROUND) : "this moment"}
+            </button>
+          )}
+          {found && <span class="hide-m">read in {seconds(found.took_ms / 1000)}</span>}
           <span class="grow" />
           <span class="hide-s">
-            <kbd>←</kbd> <kbd>→</kbd> rows <kbd>e</kbd> episode <kbd>Esc</kbd> close
+            <kbd>←</kbd> <kbd>→</kbd> points <kbd>e</kbd> episode <kbd>Esc</kbd> close
           </span>
         </div>
-      </aside>
+      </section>
     </>
   );
 }
@@ -146,10 +164,10 @@ function Head({ point, found }: { point: Point; found: Found | null }) {
           {found ? found.x : point.x} {place(point.at, kindOf(point.x))}
         </h2>
         <span class="grow" />
-        <button class="btn icon" type="button" aria-label="Previous row" onClick={() => void step(point, -1)}>
+        <button class="btn icon" type="button" aria-label="Previous point" onClick={() => void step(point, -1)}>
           <Icon name="left" />
         </button>
-        <button class="btn icon" type="button" aria-label="Next row" onClick={() => void step(point, 1)}>
+        <button class="btn icon" type="button" aria-label="Next point" onClick={() => void step(point, 1)}>
           <Icon name="right" />
         </button>
         <button class="btn bare icon" type="button" aria-label="Close" onClick={() => sayCause(null)}>
@@ -195,93 +213,6 @@ function Head({ point, found }: { point: Point; found: Found | null }) {
           )}
         </p>
       )}
-    </section>
-  );
-}
-
-/** The keys of that moment, those that left their usual range first. */
-function Moment({ point, found }: { point: Point; found: Found | null }) {
-  const color = colorIn(point.run);
-  const name = found ? `${found.name}${found.seed === null ? "" : `, seed ${found.seed}`}` : point.run;
-  const desk = useMemo(
-    () =>
-      deskOf(
-        point.run,
-        name,
-        point.x,
-        axisName.peek() === "" ? point.x : axisName.peek(),
-        {
-          marks,
-          look: signal({ smoothing: smoothing.peek(), xLog: false, yLog: false, robust: false, draw: "curves" }),
-          pick: (line, x, key) => {
-            if (runOf(desk.entities.peek(), line)) sayCause({ ...point, key, at: x }, false);
-          },
-        },
-        color,
-      ),
-    [point.run, point.x, name, color],
-  );
-  const near = found?.window ?? 0;
-  const span = desk.feed.of(point.key).value.span;
-  useEffect(() => {
-    if (near <= 0) return;
-    const half = Math.max(near * AROUND, kindOf(point.x) === "wall" ? 0 : Math.abs(point.at) * LEAST);
-    const from = point.at - half;
-    desk.hub.view.value = {
-      x0: Math.max(span?.x0 ?? (point.at >= 0 ? 0 : from), from),
-      x1: Math.min(span?.x1 ?? Infinity, point.at + half),
-    };
-    desk.hub.refresh();
-    desk.hub.point(point.at, null);
-  }, [desk, point.at, near, span?.x0, span?.x1]);
-  useEffect(() => desk.hub.view.subscribe((view) => desk.feed.zoom(view)), [desk]);
-  const unusual = (found?.unusual ?? []).filter((one) => one.key !== point.key);
-  return (
-    <section class="pane" aria-label="The keys of that moment">
-      <div class="scroll" tabIndex={0} role="region" aria-label="Charts near the point">
-        <DeskContext.Provider value={desk}>
-          <section class="section">
-            <h2>
-              The point <span class="soft">double-click for the whole run</span>
-            </h2>
-            <div class="charts">
-              <div class="wide">
-                <KeyChart key={point.key} name={point.key} soft="every row" />
-              </div>
-            </div>
-          </section>
-          {unusual.length > 0 && (
-            <section class="section">
-              <h2>
-                Same moment <span class="soft">keys that left their usual range here come first</span>
-              </h2>
-              <div class="charts">
-                {unusual.slice(0, 24).map((one) => (
-                  <KeyChart
-                    key={one.key}
-                    name={one.key}
-                    soft={
-                      <span
-                        class={`tag${Number(one.times) >= 3 ? " warn" : ""}`}
-                        title={`usually ${value(Number(one.low))} to ${value(Number(one.high))}`}
-                      >
-                        {value(Number(one.times), 2)} ×
-                      </span>
-                    }
-                  />
-                ))}
-              </div>
-            </section>
-          )}
-        </DeskContext.Provider>
-      </div>
-      <div class="foot">
-        {found && unusual.length > 0 && (
-          <span>
-            sorted by how far each key left its range: {Math.min(24, unusual.length)} of {unusual.length} keys shown
-          </span>
-        )}
-      </div>
     </section>
   );
 }

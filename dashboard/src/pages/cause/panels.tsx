@@ -7,6 +7,7 @@ import { AlertLine } from "../../parts/AlertLine.tsx";
 import { Film } from "../../parts/Film.tsx";
 import { ending } from "../episodes/ending.ts";
 import { MiniTable } from "../../parts/MiniTable.tsx";
+import { Unusual } from "./Unusual.tsx";
 
 export interface PanelProps {
   found: Cause;
@@ -16,6 +17,7 @@ export interface PanelProps {
 
 export const PANELS: { id: string; show: (found: Cause) => boolean; Panel: ComponentType<PanelProps> }[] = [
   { id: "alerts", show: (found) => found.alerts.length > 0, Panel: Alerts },
+  { id: "unusual", show: (found) => found.unusual.some(({ times }) => Number(times) >= 1), Panel: Unusual },
   { id: "episodes", show: () => true, Panel: Episodes },
   { id: "films", show: (found) => found.films.length > 0, Panel: Films },
   { id: "samples", show: (found) => found.samples.rows.length > 0, Panel: Samples },

@@ -13,6 +13,7 @@ import { useAnswer, type Answer } from "../../state/answer.ts";
 import { colorOfRun } from "../../state/colors.ts";
 import { hello, source } from "../../state/here.ts";
 import { useNews } from "../../state/run.ts";
+import { Ending } from "../cause/Crashed.tsx";
 import { Files } from "../health/Files.tsx";
 import { Config, Fact, json, Packages, Pictures } from "./cards.tsx";
 import { RunCharts } from "./RunCharts.tsx";
@@ -45,8 +46,8 @@ export function Run() {
         <Answered of={answer} what="the run">
           {(found) => (
             <div class="cols">
+              <HowItEnded detail={found} />
               <Damage detail={found} />
-              <Failure detail={found} />
               <About detail={found} answer={answer} />
               <Attempts detail={found} />
               <RunCharts run={run} detail={found} />
@@ -151,24 +152,12 @@ function Damage({ detail: { problems, path } }: { detail: RunDetail }) {
   );
 }
 
-/** What ended the run before its time: exception or signal, where it was raised, the last words of the error output. */
-function Failure({ detail: { failure } }: { detail: RunDetail }) {
-  if (failure === null) return null;
-  const text = [failure.stderr, failure.traceback].filter((part) => part !== "").join("\n");
+/** Why it ended before its time. */
+function HowItEnded({ detail }: { detail: RunDetail }) {
+  if (detail.status === "running" || detail.status === "finished") return null;
   return (
-    <section class="card c12">
-      <header>
-        <h2>How it ended</h2>
-        <span class="tag bad">{failure.type}</span>
-      </header>
-      <div class="in damage">
-        {failure.message !== "" && <p class="wraps">{failure.message}</p>}
-        {text !== "" && (
-          <pre class="line" tabIndex={0}>
-            {text}
-          </pre>
-        )}
-      </div>
+    <section class="card c12 drawerlike">
+      <Ending detail={detail} />
     </section>
   );
 }

@@ -85,8 +85,9 @@ export function Runs() {
         <CopyLink />
       </Context>
       <main id="main" class={open ? "split cause" : "split"}>
-        {!open && <RunsPane />}
-        {open && Drawer ? <Drawer /> : <ChartsPane />}
+        <RunsPane away={open && Drawer !== null} />
+        {open && Drawer && <Drawer />}
+        <ChartsPane />
       </main>
     </>
   );

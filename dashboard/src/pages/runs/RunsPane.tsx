@@ -18,7 +18,8 @@ import { Name, open, rowClass, sectionRow } from "./rows.tsx";
 import { drawn, entities, orderWaits, pinnedRows, pointerInside, rowAt, rowId, table, toggleDrawn } from "./table.ts";
 import * as view from "./view.ts";
 
-export function RunsPane() {
+/** `away`: the cause of a point stands in its place; the table keeps its scroll, its row and its menus. */
+export function RunsPane({ away = false }: { away?: boolean }) {
   const active = useSignal(-1);
   const activeRow = useSignal("");
   const ids = chosen();
@@ -71,8 +72,8 @@ export function RunsPane() {
   };
   const here = (): Row | undefined => rowAt(active.value);
   useHands(() => [
-    { keys: ["j"], what: "next run", act: () => move(1) },
-    { keys: ["k"], what: "previous run", act: () => move(-1) },
+    { keys: ["j"], what: "next run", act: () => move(1), when: () => !away },
+    { keys: ["k"], what: "previous run", act: () => move(-1), when: () => !away },
     {
       keys: [" "],
       shown: "Space",
@@ -81,7 +82,7 @@ export function RunsPane() {
         const row = here();
         if (row) toggleDrawn(rowId(row));
       },
-      when: () => here() !== undefined,
+      when: () => !away && here() !== undefined,
     },
     {
       keys: ["Enter"],
@@ -90,7 +91,7 @@ export function RunsPane() {
         const row = here();
         if (row) open(row);
       },
-      when: () => here() !== undefined,
+      when: () => !away && here() !== undefined,
     },
     { keys: ["g"], what: "group seeds, or show each", act: () => say({ g: grouped ? "none" : "", open: "" }) },
     { keys: ["c"], what: "compare the chosen", act: () => go(compareAddress()) },
@@ -104,7 +105,7 @@ export function RunsPane() {
   ]);
   const chosenCount = useComputed(() => entities.value.length);
   return (
-    <section class="pane" aria-label="Runs">
+    <section class="pane" aria-label="Runs" hidden={away}>
       <div class="bar">
         <Field
           grow

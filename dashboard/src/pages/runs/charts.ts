@@ -6,13 +6,14 @@ import { Hub } from "../../charts/hub.ts";
 import type { Mark } from "../../charts/model.ts";
 import { packed, pattern, pinnedFirst, sections } from "../../data/keys.ts";
 import { runOf, type Desk } from "../../state/desk.ts";
-import { Feed } from "../../state/feed.ts";
+import { colorOfRun } from "../../state/colors.ts";
+import { Feed, type Entity } from "../../state/feed.ts";
 import { foresee } from "../../state/foreseen.ts";
 import { source } from "../../state/here.ts";
 import { hear, reborn, watch } from "../../state/live.ts";
 import { refusal, type Refusal } from "../../state/source.ts";
 import { forget } from "./sparks.ts";
-import { entities, table } from "./table.ts";
+import { entities, nameOf, table } from "./table.ts";
 import * as view from "./view.ts";
 
 export const hub = new Hub(() => view.xLog.peek());
@@ -20,7 +21,31 @@ export const feed = new Feed();
 export const keys = signal<KeysAnswer | null>(null);
 export const keysError = signal<Refusal | null>(null);
 
-const runsDrawn = computed(() => entities.value.flatMap((entity) => entity.runs.map((member) => member.run)));
+/** How far each key left its usual range at the moment that one looks into; the drawer says it. */
+export const tags = signal<ReadonlyMap<string, string>>(new Map());
+
+/** What the run of an open moment is called; the drawer says it. */
+export const calledThere = signal("");
+
+const runOfCause = computed(() => view.cause.value?.run);
+
+/** What the charts draw: with a moment open its run in front of all others. */
+const charted = computed((): Entity[] => {
+  const run = runOfCause.value;
+  const all = entities.value;
+  if (run === undefined) return all;
+  const own = all.find((entity) => entity.runs.some((member) => member.run === run));
+  const color = own?.color ?? colorOfRun(run);
+  const name =
+    own?.runs.find((member) => member.run === run)?.name ??
+    (calledThere.value === "" ? nameOf(run) : calledThere.value);
+  const front: Entity = { id: run, name, color, runs: [{ run, name }] };
+  return [...all.filter(({ id }) => id !== run).map((entity) => ({ ...entity, dim: true })), front];
+});
+
+const runsDrawn = computed(() => [
+  ...new Set(charted.value.flatMap((entity) => entity.runs.map((member) => member.run))),
+]);
 
 /** The axis that is drawn: the one chosen, or the runs' own. */
 export const axis = computed(() => (view.xAxis.value !== "" ? view.xAxis.value : (keys.value?.default_x ?? "")));
@@ -77,10 +102,15 @@ export const desk: Desk = {
   id: 0,
   hub,
   feed,
-  entities,
+  entities: charted,
   axis,
   axisName,
   marks,
+  tags,
+  pin: computed(() => {
+    const now = view.cause.value;
+    return now === null || now.x !== axis.value ? null : { x: now.at, line: now.run };
+  }),
   look: computed(() => ({
     smoothing: view.smoothing.value,
     xLog: view.xLog.value,
@@ -89,11 +119,11 @@ export const desk: Desk = {
     draw: view.draw.value,
   })),
   foresee: (line, x, key) => {
-    const hit = runOf(entities.peek(), line);
+    const hit = runOf(charted.peek(), line);
     if (hit) foresee({ run: hit.run, x: axis.peek(), at: x, key });
   },
   pick: (line, x, key) => {
-    const hit = runOf(entities.peek(), line);
+    const hit = runOf(charted.peek(), line);
     if (hit) view.sayCause({ run: hit.run, x: axis.peek(), at: x, key });
   },
 };
@@ -135,7 +165,7 @@ export function startCharts(): () => void {
     effect(() => {
       if (keys.value === null && entities.value.length > 0) return;
       feed.choose({
-        entities: entities.value,
+        entities: charted.value,
         x: axis.value,
         statistic: view.statistic.value,
         ghosts: view.ghosts.value,

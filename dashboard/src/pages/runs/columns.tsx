@@ -9,7 +9,7 @@ import { Status } from "../../parts/Status.tsx";
 import { source } from "../../state/here.ts";
 import { say } from "../../state/address.ts";
 import { HEIGHT, spark, WIDTH } from "./sparks.ts";
-import { colorOf, columnsWanted, rowId } from "./table.ts";
+import { colorOf, columnsWanted, rowId, runName } from "./table.ts";
 import * as view from "./view.ts";
 
 /** What columns could be shown; null until the server said so. */
@@ -116,7 +116,7 @@ export function column(id: string): Column<Row> {
 }
 
 function content(id: string, row: GroupRow | RunRow, metric: boolean) {
-  if (id === "status") return row.kind === "run" ? <Status status={row.status} /> : <Statuses counts={row.status} />;
+  if (id === "status") return row.kind === "run" ? <OneStatus row={row} /> : <Statuses counts={row.status} />;
   if (id === "spark") return <Spark row={row} />;
   if (id === "progress") return <Progress row={row} />;
   const cell = row.cells[id];
@@ -164,6 +164,18 @@ function GroupContent({ cell, metric }: { cell: Cell | GroupCell | undefined; me
     );
   }
   return <span class={metric ? "" : "soft"}>{typeof cell === "number" && metric ? value(cell) : plain(cell)}</span>;
+}
+
+/** The status of a run; of one that ended before its time what leads to why. */
+function OneStatus({ row }: { row: RunRow }) {
+  const { run, status, x, at } = row;
+  if (status === "running" || status === "finished" || x === "" || at === null) return <Status status={status} />;
+  const look = (): void => view.sayCause({ run, x, at, key: heroKey.value });
+  return (
+    <button class="link why" type="button" aria-label={`${status}: why ${runName(row)} ended`} onClick={look}>
+      <Status status={status} />
+    </button>
+  );
 }
 
 function Statuses({ counts }: { counts: { [status: string]: number } }) {

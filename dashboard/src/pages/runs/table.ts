@@ -234,6 +234,12 @@ function apart(all: Entity[]): Entity[] {
   return placed.map((one) => (twice.has(one.name) ? { ...one, name: `${one.name} ${one.id}` } : one));
 }
 
+/** A run by its name and seed, where it is known. */
+export function nameOf(run: string): string {
+  const row = known.get(run);
+  return row?.kind === "run" ? runName(row) : run;
+}
+
 function memberName(run: string): string {
   const row = known.get(run);
   return row?.kind === "run" ? runName(row, true) : run;

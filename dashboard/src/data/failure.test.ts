@@ -1,0 +1,45 @@
+import { describe, expect, test } from "vitest";
+import { frames, lastMessages } from "./failure.ts";
+
+const TRACE = `Traceback (most recent call last):
+  File "/home/me/train.py", line 212, in main
+    losses = agent.update(batch)
+  File "/venv/lib/python3.11/site-packages/torch/nn/module.py", line 1, in _call
+    return forward()
+  File "/venv/lib/python3.11/site-packages/torch/nn/module.py", line 2, in forward
+    return x
+  File "C:\\code\\ppo.py", line 61, in check_finite
+    raise FloatingPointError("nan")
+FloatingPointError: loss is nan`;
+
+describe("a traceback", () => {
+  test("shows own frames by file and line, with their code", () => {
+    const own = frames(TRACE).filter(({ folded, place }) => folded === 0 && place !== "");
+    expect(own.map(({ place }) => place)).toEqual(["train.py:212", "ppo.py:61"]);
+    expect(own[0]).toMatchObject({ where: "main", code: "losses = agent.update(batch)" });
+  });
+  test("folds frames of one library that follow each other, by its name", () => {
+    expect(frames(TRACE).filter(({ folded }) => folded > 0)).toEqual([
+      { place: "torch", where: "", code: "", folded: 2 },
+    ]);
+    const standard = '  File "/usr/lib/python3.11/json/decoder.py", line 3, in decode\n    x()';
+    expect(frames(standard)).toEqual([{ place: "Python", where: "", code: "", folded: 1 }]);
+  });
+  test("ends with the exception, and words between two exceptions stay", () => {
+    expect(frames(TRACE).at(-1)?.code).toBe("FloatingPointError: loss is nan");
+    expect(frames("During handling of the above exception, another exception occurred:")[0]?.place).toBe("");
+  });
+  test("that is none is shown as it is, and nothing is nothing", () => {
+    expect(frames("killed by signal 9")).toEqual([{ place: "", where: "", code: "killed by signal 9", folded: 0 }]);
+    expect(frames("")).toEqual([]);
+  });
+});
+
+describe("the last lines of stderr", () => {
+  test("are those that say something else than the traceback, in order", () => {
+    const stderr = `a\nb\n\nWARNING c\n${TRACE}\n`;
+    expect(lastMessages(stderr, TRACE, 2)).toEqual(["b", "WARNING c"]);
+    expect(lastMessages("", TRACE, 8)).toEqual([]);
+    expect(lastMessages("x", "", 8)).toEqual(["x"]);
+  });
+});

@@ -1,0 +1,41 @@
+import type { Cause } from "../../api/names.ts";
+import { count, value } from "../../data/numbers.ts";
+import { MiniTable } from "../../parts/MiniTable.tsx";
+
+/** Which keys left their usual range here, the furthest first; a name leads to its chart. */
+export function Unusual({ found }: { found: Cause }) {
+  const rows = found.unusual.filter(({ times }) => Number(times) >= 1).slice(0, 6);
+  const columns = [
+    { id: "key", head: "key" },
+    { id: "value", head: "here", number: true },
+    { id: "usual", head: "usual", number: true },
+    { id: "times", head: "left it by", number: true },
+  ];
+  return (
+    <section>
+      <h3>
+        What left its usual range <span class="soft">of {count(found.looked_at)} keys looked at</span>
+      </h3>
+      <MiniTable
+        label="Keys that left their usual range"
+        columns={columns}
+        rows={rows}
+        cell={(row, id) => {
+          if (id === "key")
+            return (
+              <button class="link mono" type="button" onClick={() => showChart(row.key)}>
+                {row.key}
+              </button>
+            );
+          if (id === "value") return <b>{value(Number(row.value))}</b>;
+          if (id === "usual") return `${value(Number(row.low))} … ${value(Number(row.high))}`;
+          return `${value(Number(row.times), 2)} ×`;
+        }}
+      />
+    </section>
+  );
+}
+
+function showChart(key: string): void {
+  document.querySelector(`[data-key="${CSS.escape(key)}"]`)?.scrollIntoView({ block: "center" });
+}
