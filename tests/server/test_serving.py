@@ -33,7 +33,7 @@ def page(tmp_path: Path) -> Path:
     folder = tmp_path / "page"
     (folder / "assets").mkdir(parents=True)
     (folder / "index.html").write_text(
-        '<!doctype html><meta name="rollbook" content="live"><script src="./assets/a.js">'
+        '<!doctype html><meta name="rollbook" content="live" /><script src="./assets/a.js">'
     )
     (folder / "assets" / "a.js").write_text("let a = 1;" * 100)
     (folder / "assets" / "a.js.map").write_text("{}")

@@ -121,12 +121,12 @@ def _copy_page(built: BuiltPage, target: Path) -> None:
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, place)
     index = (built.folder / "index.html").read_text(encoding="utf-8")
-    live = '<meta name="rollbook" content="live">'
-    if live not in index:
+    live = re.search(r'<meta name="rollbook" content="live" ?/?>', index)
+    if live is None:
         raise RollbookError(f"{built.folder / 'index.html'} does not say that it is live, so no copy can be made of it")
     rules = "; ".join(part for part in content_policy(False).split("; ") if not part.startswith("frame-ancestors"))
     policy = f'<meta http-equiv="Content-Security-Policy" content="{rules}">'
-    marked = index.replace(live, f'{policy}\n<meta name="rollbook" content="static">')
+    marked = index.replace(live.group(0), f'{policy}\n<meta name="rollbook" content="static">')
     (target / "index.html").write_text(marked, encoding="utf-8")
 
 
