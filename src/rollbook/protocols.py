@@ -205,6 +205,7 @@ class ForeignRun:
     Attributes:
       name: what the run is to be called; one of its own in what was imported together.
       rows: gives the rows in order, the same ones at each call; counts what cannot be read by `leave_out` on the way.
+      parts: where several of its files grow: a word for each -> its rows, in an order of their own; said by `give`.
       config, seed, notes, project, group, job_type, tags: what the other tool kept of them.
       status: how the run ended, "finished", "killed" or "crashed"; asked after the last row, so that `rows` may set it.
       clocks: clocks that its rows name, beside the standard ones.
@@ -225,6 +226,17 @@ class ForeignRun:
     clocks: tuple[str, ...] = ()
     files: Sequence[Path] = ()
     left_out: dict[str, int] = field(default_factory=dict)
+    parts: Mapping[str, Callable[[], Iterable[Row]]] = field(default_factory=dict)
+
+    def give(self, parts: Mapping[str, Callable[[], Iterable[Row]]]) -> None:
+        """Say that the rows come in parts; see `parts`."""
+
+        def rows() -> Iterable[Row]:
+            self.left_out.clear()
+            for of_part in self.parts.values():
+                yield from of_part()
+
+        self.parts, self.rows = parts, rows
 
     def leave_out(self, what: str, n: int = 1) -> None:
         """Count something that is not brought over; `what` is a plural, such as "pictures"."""
@@ -235,9 +247,10 @@ class ForeignRun:
 class Importer(Protocol):
     """Reads runs that another tool wrote. Made anew for each import, used by one thread.
 
-    Two attributes are looked at where it has them: `files`, patterns of file names ("*.wandb") by which a folder of
-    such runs is opened without an import; and `gathers`, true where files of several folders belong together: then
-    `runs` is asked for the whole tree at once and not for each folder with such a file.
+    Three attributes are looked at where it has them: `files`, patterns of file names ("*.wandb", or "scalars/*.csv"
+    with the name of their folder) by which a folder of such runs is opened without an import; `gathers`, true where
+    files of several folders belong together: then `runs` is asked for the whole tree at once and not for each folder
+    with such a file; and `includes`, the importers whose files it reads, too.
     """
 
     name: str

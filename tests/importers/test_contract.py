@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,9 @@ import pytest
 from rollbook import testing
 from rollbook.formats import importers
 from rollbook.sinks.event_files import Messages
+
+WRITTEN = Path(__file__).parent / "samples"
+"""What the tools themselves wrote: the make_*.py there say how."""
 
 
 def event_files(folder: Path) -> Path:
@@ -56,8 +61,38 @@ def json_lines(folder: Path) -> Path:
     return path
 
 
+SQL = {"trackio": "study.db", "goodseed": "projects/study/runs/rapid-heron.sqlite"}
+
+
+def of_database(name: str) -> Callable[[Path], Path]:
+    """A database that a tool wrote, from its dump."""
+
+    def make(folder: Path) -> Path:
+        path = folder / SQL[name]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.closing(sqlite3.connect(path)) as made:
+            made.executescript((WRITTEN / f"{name}.sql").read_text())
+        return path
+
+    return make
+
+
+def copied(name: str) -> Callable[[Path], Path]:
+    """A file or folder as a tool wrote it."""
+    copy = shutil.copytree if (WRITTEN / name).is_dir() else shutil.copyfile
+    return lambda folder: Path(copy(WRITTEN / name, folder / Path(name).name))
+
+
 SAMPLES: dict[str, Callable[[Path], Path]] = {
+    "acme": copied("acme"),
     "csv": progress_csv,
+    "goodseed": of_database("goodseed"),
+    "marl_eval": copied("marl_eval/metrics.json"),
+    "sb3": copied("sb3"),
+    "scalar_files": copied("torchrl"),
+    "swanlab": copied("swanlab"),
+    "trackio": of_database("trackio"),
+    "trainer_state": copied("trainer"),
     "jsonl": json_lines,
     "mlflow": mlflow_store,
     "tensorboard": event_files,

@@ -54,8 +54,9 @@ def found(root: str | os.PathLike[str], own: Container[str] = ()) -> dict[str, l
     wanted, looks_for = patterns(), _any_of(patterns())
     sources: dict[str, list[str]] = {}
     for folder, names in _folders(os.path.abspath(os.fspath(root)), own):
+        above = os.path.basename(folder)
         for name in names:
-            match = looks_for.fullmatch(name)
+            match = looks_for.fullmatch(f"{above}/{name}")
             if match is not None:
                 folders = sources.setdefault(str(match.lastgroup), [])
                 if not folders or folders[-1] != folder:
@@ -175,10 +176,11 @@ def _is_of_rollbook(folders: set[str], base: Path) -> bool:
 
 
 def _any_of(wanted: dict[str, tuple[str, ...]]) -> re.Pattern[str]:
-    """One expression whose last group is the format that a file's name belongs to."""
+    """One expression for "folder/file" whose last group is the format that a file's name belongs to."""
     groups = []
     for name, globs in wanted.items():
-        inside = "|".join(fnmatch.translate(glob).removesuffix(r"\Z").removesuffix(r"\z") for glob in globs)
+        paths = [glob if "/" in glob else f"*/{glob}" for glob in globs]
+        inside = "|".join(fnmatch.translate(path).removesuffix(r"\Z").removesuffix(r"\z") for path in paths)
         groups.append(f"(?P<{name}>{inside})")
     return re.compile("|".join(groups) or r"(?!)")
 

@@ -115,7 +115,11 @@ def import_one(
     )
     status = "crashed"
     try:
-        rows = run.write_rows(span.watch(foreign.rows()), source=f"{chosen}:{foreign.name}")
+        foreign.left_out.clear()
+        rows = 0
+        for part, rows_of in (foreign.parts or {"": foreign.rows}).items():
+            source = f"{chosen}:{foreign.name}:{part}" if part else f"{chosen}:{foreign.name}"
+            rows += run.write_rows(span.watch(rows_of()), source=source)
         status = foreign.status
     finally:
         left_out = dict(foreign.left_out)

@@ -24,9 +24,17 @@ GROUP = "rollbook.importers"
 _IMPORTERS = {
     "wandb": "wandb:Wandb",
     "mlflow": "mlflow:MLflow",
+    "trackio": "trackio:Trackio",
+    "swanlab": "swanlab:SwanLab",
+    "goodseed": "goodseed:GoodSeed",
+    "marl_eval": "marl_eval:MarlEval",
+    "scalar_files": "scalar_files:ScalarFiles",
+    "acme": "acme:Acme",
+    "sb3": "sb3:StableBaselines3",
     "jsonl": "jsonl:JsonLines",
     "csv": "csv:Csv",
     "tensorboard": "tensorboard:TensorBoard",
+    "trainer_state": "trainer_state:TrainerState",
 }
 """Where two formats tell of one run, the one that stands first here is read."""
 
@@ -57,7 +65,9 @@ def choose(path: str | os.PathLike[str]) -> str:
     place = Path(path)
     if not place.exists():
         raise BadInput(f"import {place}: there is no such file or folder")
-    fitting = [name for name in names() if make(name).finds(place)]
+    found = {name: importer for name in names() if (importer := make(name)).finds(place)}
+    also = {inner for importer in found.values() for inner in getattr(importer, "includes", ())}
+    fitting = [name for name in found if name not in also]
     if len(fitting) == 1:
         return fitting[0]
     if not fitting:

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["BadMessage", "double", "fields", "first", "signed"]
+__all__ = ["BadMessage", "double", "fields", "first", "moment", "signed"]
 
 
 class BadMessage(ValueError):
@@ -67,6 +67,13 @@ def signed(value: int | bytes | None) -> int:
     if not isinstance(value, int):
         return 0
     return value - (1 << 64) if value >= 1 << 63 else value
+
+
+def moment(value: int | bytes | None) -> float:
+    """A google.protobuf.Timestamp in unix seconds; 0.0 where there is none."""
+    if not isinstance(value, bytes):
+        return 0.0
+    return signed(first(value, 1)) + signed(first(value, 2)) / 1e9
 
 
 def double(value: int | bytes | None) -> float | None:

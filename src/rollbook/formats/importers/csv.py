@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import json
 import os
 from pathlib import Path
@@ -41,7 +42,7 @@ class Csv:
     """
 
     name = "csv"
-    files = ("progress.csv", "progress.txt", "monitor.csv", "*.monitor.csv")
+    files = ("progress.csv", "progress.txt", "monitor.csv", "*.monitor.csv", "metrics.csv")
 
     def __init__(self, clock: str = "", time: str = "") -> None:
         self._clocks: dict[str, str] = {}
@@ -60,19 +61,17 @@ class Csv:
         base = path.resolve()
         run = ForeignRun(base.stem if path.is_file() else base.name, files=files, clocks=tuple(self._clocks.values()))
         describe(run, base.parent if path.is_file() else base)
-        run.rows = lambda: self._rows(run)
+        run.give({file.name: functools.partial(self._rows, file, run) for file in files})
         return [run]
 
-    def _rows(self, run: ForeignRun) -> Iterator[Row]:
-        run.left_out.clear()
-        for file in run.files:
-            header = _header_of(file)
-            if header is None:
-                run.leave_out("files without a header")
-            elif header.monitor is not None:
-                yield from self._episodes(file, header, run)
-            else:
-                yield from self._metrics(file, header, run)
+    def _rows(self, file: Path, run: ForeignRun) -> Iterator[Row]:
+        header = _header_of(file)
+        if header is None:
+            run.leave_out("files without a header")
+        elif header.monitor is not None:
+            yield from self._episodes(file, header, run)
+        else:
+            yield from self._metrics(file, header, run)
 
     def _metrics(self, file: Path, header: _Header, run: ForeignRun) -> Iterator[Row]:
         clocks = {name: self._clocks.get(name) or clock_name(name) for name in header.columns}
@@ -180,7 +179,7 @@ def _header_of(file: Path) -> _Header | None:
 
 def _lines(file: Path, header: _Header, run: ForeignRun) -> Iterator[list[str]]:
     """The lines behind the header as cells; those that do not fit are counted."""
-    with open(file, encoding="utf-8", errors="backslashreplace", newline="") as stream:
+    with open(file, encoding="utf-8", errors="surrogateescape", newline="") as stream:
         reader = csv.reader(stream, delimiter=header.separator)
         number = 0
         while True:
@@ -197,6 +196,11 @@ def _lines(file: Path, header: _Header, run: ForeignRun) -> Iterator[list[str]]:
             if len(cells) != len(header.columns) or any("\x00" in cell for cell in cells):
                 run.leave_out(f"lines of {file.name} that do not fit its header")
                 continue
+            if not all(map(str.isascii, cells)):
+                told = [cell.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace") for cell in cells]
+                if told != cells:
+                    run.leave_out(f"bytes of {file.name} that are not UTF-8")
+                cells = told
             yield cells
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from pathlib import Path
@@ -56,32 +57,30 @@ class JsonLines:
         run.clocks = (self._clock,) if self._clock else ()
         told = (said for file in files if isinstance(said := (_first_object(file) or {}).get("config"), dict))
         describe(run, base.parent if path.is_file() else base, next(told, None))
-        run.rows = lambda: self._rows(run)
+        run.give({file.name: functools.partial(self._rows, file, run) for file in files})
         return [run]
 
-    def _rows(self, run: ForeignRun) -> Iterator[Row]:
-        run.left_out.clear()
-        for file in run.files:
-            start: float | None = None
-            for said in _objects(file, run):
-                if file.name == "result.json":
-                    said.pop("config", None)
-                values: dict[str, Any] = {}
-                _flatten("", said, values, run)
-                stamp = next((values.pop(name) for name in _TIMES if _is_unix(values.get(name))), None)
-                if stamp is None:
-                    if start is None:
-                        start = _start_of(file)
-                    passed = next(
-                        (values[name] for name in _ELAPSED if isinstance(values.get(name), (int, float))), 0.0
-                    )
-                    stamp = start + (passed if 0 <= passed < _EARLIEST else 0.0)
-                clocks = clocks_of(values)
-                reading = values.get(self._column) if self._column else None
-                if isinstance(reading, (int, float)) and reading == int(reading):
-                    clocks[self._clock] = int(reading)
-                if values:
-                    yield Row(float(stamp), clocks, values)
+    def _rows(self, file: Path, run: ForeignRun) -> Iterator[Row]:
+        start: float | None = None
+        for said in _objects(file, run):
+            if file.name == "result.json":
+                said.pop("config", None)
+            if set(said) == {"step", "data"} and isinstance(said["data"], dict):  # verl's file logger
+                said = {"step": said["step"], **said["data"]}
+            values: dict[str, Any] = {}
+            _flatten("", said, values, run)
+            stamp = next((values.pop(name) for name in _TIMES if _is_unix(values.get(name))), None)
+            if stamp is None:
+                if start is None:
+                    start = _start_of(file)
+                passed = next((values[name] for name in _ELAPSED if isinstance(values.get(name), (int, float))), 0.0)
+                stamp = start + (passed if 0 <= passed < _EARLIEST else 0.0)
+            clocks = clocks_of(values)
+            reading = values.get(self._column) if self._column else None
+            if isinstance(reading, (int, float)) and reading == int(reading):
+                clocks[self._clock] = int(reading)
+            if values:
+                yield Row(float(stamp), clocks, values)
 
 
 def _files(path: Path) -> list[Path]:

@@ -7,12 +7,11 @@ refuses the file store since 3.13 (mlflow#18534).
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
 from pathlib import Path
-from urllib.parse import quote
 
 from rollbook.formats.importers._beside import plain, seed_of
+from rollbook.formats.importers._database import has_tables, opened, with_log
 from rollbook.ground.counters import clocks_of
 from rollbook.protocols import ForeignRun, Row
 
@@ -93,7 +92,7 @@ class MLflow:
     # -- the database
 
     def _of_database(self, file: Path) -> Iterator[tuple[str, ForeignRun]]:
-        with contextlib.closing(_opened(file)) as database:
+        with contextlib.closing(opened(file)) as database:
             try:
                 experiments = dict(database.execute("select experiment_id, name from experiments"))
                 found = database.execute(
@@ -109,7 +108,7 @@ class MLflow:
         for run_id, name, status, experiment in found:
             params, tags = texts["params"].get(run_id, {}), texts["tags"].get(run_id, {})
             run = _described(run_id, name or tags.get("mlflow.runName"), experiments.get(experiment), params, tags)
-            run.files = [path for path in (file, Path(f"{file}-wal")) if path.exists()]
+            run.files = with_log(file)
             run.clocks = (self._clock,)
             run.rows = lambda run=run, run_id=run_id, status=status: self._of_run(file, run, run_id, status)  # type: ignore[misc]
             yield run_id, run
@@ -118,7 +117,7 @@ class MLflow:
         run.left_out.clear()
         run.status = _WORDS.get(status, "finished")
         points: list[tuple[int, int, str, float]] = []
-        with contextlib.closing(_opened(file)) as database:
+        with contextlib.closing(opened(file)) as database:
             try:
                 rows = database.execute(
                     "select timestamp, step, key, value, is_nan from metrics where run_uuid = ?", (run_id,)
@@ -167,17 +166,7 @@ def _stores(path: Path) -> Iterator[Path]:
 
 
 def _is_database(file: Path) -> bool:
-    try:
-        with contextlib.closing(_opened(file)) as database:
-            tables = {name for (name,) in database.execute("select name from sqlite_master where type = 'table'")}
-    except sqlite3.Error:
-        return False
-    return {"experiments", "runs", "metrics", "params", "tags"} <= tables
-
-
-def _opened(file: Path) -> sqlite3.Connection:
-    """A database that may be written by others meanwhile; reading changes nothing of it."""
-    return sqlite3.connect(f"file:{quote(os.path.abspath(file))}?mode=ro", uri=True, timeout=5.0)
+    return has_tables(file, {"experiments", "runs", "metrics", "params", "tags"})
 
 
 def _by_run(rows: Iterable[tuple[str, str, str]]) -> dict[str, dict[str, str]]:

@@ -1,20 +1,17 @@
 """Weights & Biases offline runs: the log `run-<id>.wandb` in `wandb/offline-run-*` and `wandb/run-*`.
 
-The file is a log of records in blocks of 32,768 bytes, counted from its start, behind a header of seven bytes. A piece
-of a record has a header of its own: checksum (zlib's crc32 of the type byte and the data), length, and type (1 whole,
-2 first, 3 middle, 4 last). A record is a protocol buffer message; its field numbers are those of
+The file is a log of records (`_blocks`). A record is a protocol buffer message; its field numbers are those of
 wandb/proto/wandb_internal.proto of wandb 0.31. wandb itself has no reader for these files in Python.
 """
 
 from __future__ import annotations
 
 import json
-import struct
-import zlib
 from pathlib import Path
 
 from rollbook.formats.importers._beside import describe
-from rollbook.formats.importers._wire import BadMessage, fields, first, signed
+from rollbook.formats.importers._blocks import blocks_of
+from rollbook.formats.importers._wire import BadMessage, fields, first, moment, signed
 from rollbook.ground.counters import clocks_of
 from rollbook.ground.values import Histogram
 from rollbook.protocols import ForeignRun, Row
@@ -27,11 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["Wandb"]
 
 _HEADER = b":W&B" + (0xBEE1).to_bytes(2, "little") + b"\0"
-_BLOCK = 32_768
-_WHOLE, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
-_LONGEST = 256 * 1024 * 1024
-"""A record that says it is longer is not believed."""
-
 _HISTORY, _CONFIG, _STATS, _RUN, _EXIT = 2, 5, 7, 17, 18
 _ENVELOPE = (16, 19, 200)
 """Fields of a record beside its one content: control, uuid and who wrote it."""
@@ -123,7 +115,7 @@ class Wandb:
                     elif number == _STATS:
                         yield from _system(data)
                     elif number == _RUN:
-                        start = _timestamp(first(data, 17))
+                        start = moment(first(data, 17))
                     elif number == _EXIT:
                         run.status = "finished" if signed(first(data, 1)) == 0 else "crashed"
                     elif number in _SKIPPED:
@@ -167,58 +159,24 @@ def _records(file: Path, leave_out: Callable[[str], None], until: int = 0) -> It
     Args:
       until: stop before the first record of that number.
     """
-    with open(file, "rb") as stream:
-        if stream.read(len(_HEADER)) != _HEADER:
-            leave_out("files that do not begin as a .wandb file of version 0 does")
+    for record in blocks_of(file, _HEADER, "files that do not begin as a .wandb file of version 0 does", leave_out):
+        try:
+            told = next(
+                (
+                    (number, value)
+                    for number, value in fields(record)
+                    if isinstance(value, bytes) and number not in _ENVELOPE
+                ),
+                None,
+            )
+        except BadMessage:
+            leave_out("records that cannot be read")
+            continue
+        if told is None:
+            continue
+        if told[0] == until:
             return
-        parts: list[bytes] = []
-        length = 0
-        while True:
-            left = _BLOCK - stream.tell() % _BLOCK
-            if left < 7:
-                stream.seek(left, 1)
-            head = stream.read(7)
-            if len(head) < 7:
-                return
-            checksum, size, form = struct.unpack("<IHB", head)
-            data = stream.read(size)
-            if len(data) < size:
-                return  # half a piece: a run that still writes, or was killed
-            if zlib.crc32(data, zlib.crc32(head[6:7])) != checksum or not _WHOLE <= form <= _LAST:
-                leave_out("blocks of 32 KiB with a wrong checksum")  # its length is not believed, either
-                stream.seek((stream.tell() - 7 - size) // _BLOCK * _BLOCK + _BLOCK)
-                parts, length = [], 0
-                continue
-            if form in (_WHOLE, _FIRST):
-                parts, length = [], 0
-            elif not parts:
-                continue  # the first piece was damaged
-            parts.append(data)
-            length += size
-            if length > _LONGEST:
-                leave_out("records of more than 256 MiB")
-                parts, length = [], 0
-            if form not in (_WHOLE, _LAST) or not parts:
-                continue
-            record = parts[0] if len(parts) == 1 else b"".join(parts)
-            parts, length = [], 0
-            try:
-                told = next(
-                    (
-                        (number, value)
-                        for number, value in fields(record)
-                        if isinstance(value, bytes) and number not in _ENVELOPE
-                    ),
-                    None,
-                )
-            except BadMessage:
-                leave_out("records that cannot be read")
-                continue
-            if told is None:
-                continue
-            if told[0] == until:
-                return
-            yield told
+        yield told
 
 
 def _item(data: bytes) -> tuple[list[str], Any]:
@@ -297,17 +255,10 @@ def _system(data: bytes) -> Iterator[Row]:
     time, values = 0.0, {}
     for number, value in fields(data):
         if number == 2 and isinstance(value, bytes):
-            time = _timestamp(value)
+            time = moment(value)
         elif number == 3 and isinstance(value, bytes):
             names, told = _item(value)
             if isinstance(told, (int, float)):
                 values[f"system/{'.'.join(names)}"] = told
     if values and time:
         yield Row(time, {}, values)
-
-
-def _timestamp(value: int | bytes | None) -> float:
-    """A google.protobuf.Timestamp in unix seconds; 0.0 where there is none."""
-    if not isinstance(value, bytes):
-        return 0.0
-    return signed(first(value, 1)) + signed(first(value, 2)) / 1e9

@@ -1,0 +1,67 @@
+"""Logs of records in blocks of 32,768 bytes, as LevelDB has them: W&B's and SwanLab's files.
+
+The blocks are counted from the file's start, behind a header of seven bytes. A piece of a record has a header of its
+own: checksum (zlib's crc32 of the type byte and the data), length, and type (1 whole, 2 first, 3 middle, 4 last).
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from pathlib import Path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["blocks_of"]
+
+_BLOCK = 32_768
+_WHOLE, _FIRST, _LAST = 1, 2, 4
+_LONGEST = 256 * 1024 * 1024
+"""A record that says it is longer is not believed."""
+
+
+def blocks_of(file: Path, header: bytes, what: str, leave_out: Callable[[str], object]) -> Iterator[bytes]:
+    """The records of a file in order; of one that is half written, nothing.
+
+    Args:
+      header: what the file begins with.
+      what: words for what is left out where it does not.
+    """
+    with open(file, "rb") as stream:
+        if stream.read(len(header)) != header:
+            leave_out(what)
+            return
+        parts: list[bytes] = []
+        length = 0
+        while True:
+            left = _BLOCK - stream.tell() % _BLOCK
+            if left < 7:
+                stream.seek(left, 1)
+            head = stream.read(7)
+            if len(head) < 7:
+                return
+            checksum, size, form = struct.unpack("<IHB", head)
+            data = stream.read(size)
+            if len(data) < size:
+                return  # half a piece: a run that still writes, or was killed
+            if zlib.crc32(data, zlib.crc32(head[6:7])) != checksum or not _WHOLE <= form <= _LAST:
+                leave_out("blocks of 32 KiB with a wrong checksum")  # its length is not believed, either
+                stream.seek((stream.tell() - 7 - size) // _BLOCK * _BLOCK + _BLOCK)
+                parts, length = [], 0
+                continue
+            if form in (_WHOLE, _FIRST):
+                parts, length = [], 0
+            elif not parts:
+                continue  # the first piece was damaged
+            parts.append(data)
+            length += size
+            if length > _LONGEST:
+                leave_out("records of more than 256 MiB")
+                parts, length = [], 0
+            if form not in (_WHOLE, _LAST) or not parts:
+                continue
+            record = parts[0] if len(parts) == 1 else b"".join(parts)
+            parts, length = [], 0
+            yield record

@@ -1,0 +1,66 @@
+"""Acme's folders: `logs/<label>/logs.csv`, a file for the learner, each actor and the evaluator."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from pathlib import Path
+
+from rollbook.formats.importers._beside import describe
+from rollbook.formats.importers.csv import Csv
+from rollbook.protocols import ForeignRun
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from rollbook.protocols import Row
+
+__all__ = ["Acme"]
+
+
+class Acme:
+    """Acme's folders (`logs/<label>/logs.csv`): a run for each, whose keys begin with the label, "learner/loss".
+
+    Counters and times are found as in CSV files of others.
+    """
+
+    name = "acme"
+    files = ("logs.csv",)
+    gathers = True
+
+    def finds(self, path: Path) -> bool:
+        """Whether there is such a folder."""
+        return bool(_homes(path))
+
+    def runs(self, path: Path) -> Iterable[ForeignRun]:
+        """A run for each folder that holds `logs/`, called like it."""
+        base = path.resolve()
+        for home, files in sorted(_homes(path).items()):
+            below = "-".join(home.relative_to(base).parts) if home != base and base in home.parents else ""
+            run = ForeignRun(below or home.name, files=files)
+            describe(run, home)
+            parts: dict[str, Callable[[], Iterable[Row]]] = {}
+            for file in files:
+                (inner,) = Csv().runs(file)
+                inner.left_out = run.left_out
+                label = file.parent.name
+                parts[label] = functools.partial(_under, label, inner.parts[file.name])
+            run.give(parts)
+            yield run
+
+
+def _under(label: str, rows: Callable[[], Iterable[Row]]) -> Iterator[Row]:
+    for row in rows():
+        yield dataclasses.replace(row, values={f"{label}/{key}": value for key, value in row.values.items()})
+
+
+def _homes(path: Path) -> dict[Path, list[Path]]:
+    """The folder of each run, with its files."""
+    homes: dict[Path, list[Path]] = {}
+    if path.is_dir():
+        base = path.resolve()
+        for file in sorted(base.rglob("logs.csv")):
+            if file.parent.parent.name == "logs" and file.is_file():
+                homes.setdefault(file.parents[2], []).append(file)
+    return homes

@@ -1,0 +1,116 @@
+"""SwanLab's runs: the log `run-<id>.swanlab` in `swanlog/run-*`, as SwanLab 0.10 writes it (version 2).
+
+A log of records like W&B's (`_blocks`); a record is the message Record of swanlab/proto/swanlab/record/v1, whose field
+numbers these are, with those of run_pb2 and data_pb2 beside it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rollbook.formats.importers._beside import config_beside, seed_of
+from rollbook.formats.importers._blocks import blocks_of
+from rollbook.formats.importers._wire import BadMessage, double, fields, first, moment, signed
+from rollbook.ground.counters import clocks_of
+from rollbook.protocols import ForeignRun, Row
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+__all__ = ["SwanLab"]
+
+_HEADER = b":SWL" + (0xE1D6).to_bytes(2, "little") + b"\2"
+_WRONG = "files that do not begin as a .swanlab file of version 2 does"
+_START, _FINISH, _SCALAR = 10, 11, 13
+_SKIPPED = {14: "pictures, films and texts", 16: "lines of console output", 20: "saved files"}
+_STATES = {1: "finished", 2: "crashed", 3: "killed"}
+
+
+class SwanLab:
+    """SwanLab's runs (`*.swanlab`, version 2): scalars, configuration, project, group, tags, notes, how it ended.
+
+    Scalars of one step are one row. Pictures, films, texts and console output are left out and counted.
+
+    Args:
+      clock: the clock that SwanLab's steps are readings of.
+    """
+
+    name = "swanlab"
+    files = ("*.swanlab",)
+
+    def __init__(self, clock: str = "step") -> None:
+        self._clock = clock
+
+    def finds(self, path: Path) -> bool:
+        """Whether there are `.swanlab` files."""
+        return bool(_files(path))
+
+    def runs(self, path: Path) -> Iterable[ForeignRun]:
+        """A run for each file, called like its experiment, with the id where two have one name."""
+        made = [self._run(file) for file in _files(path)]
+        names = [run.name for run in made]
+        for run in made:
+            if names.count(run.name) > 1:
+                run.name = f"{run.name}-{run.files[0].stem.removeprefix('run-')}"
+        return made
+
+    def _run(self, file: Path) -> ForeignRun:
+        run = ForeignRun(file.stem.removeprefix("run-"), clocks=(self._clock,), files=[file])
+        said = config_beside(file.parent / "files")
+        run.config = {key: cell["value"] if isinstance(cell, dict) and "value" in cell else cell for key, cell in said.items()}  # fmt: skip  # noqa: E501
+        run.seed = seed_of(run.config)
+        for record in blocks_of(file, _HEADER, _WRONG, lambda _what: None):
+            try:
+                start = first(record, _START)
+                if isinstance(start, bytes):
+                    told = [(n, value.decode("utf-8", "backslashreplace")) for n, value in fields(start) if isinstance(value, bytes)]  # fmt: skip  # noqa: E501
+                    text = dict(told)
+                    run.name, run.notes = text.get(4) or run.name, text.get(5, "")
+                    run.project, run.group, run.job_type = text.get(1) or None, text.get(7) or None, text.get(8) or None
+                    run.tags = tuple(tag for n, tag in told if n == 6)
+                    break
+            except BadMessage:
+                continue
+        run.rows = lambda: self._rows(file, run)
+        return run
+
+    def _rows(self, file: Path, run: ForeignRun) -> Iterator[Row]:
+        run.left_out.clear()
+        run.status = "crashed"  # no word of its end: it was killed, or it still runs
+        values: dict[str, Any] = {}
+        step, stamp = None, 0.0
+        for record in blocks_of(file, _HEADER, _WRONG, run.leave_out):
+            try:
+                said = {number: value for number, value in fields(record) if number >= _START}
+                if isinstance(scalar := said.get(_SCALAR), bytes):
+                    of = dict(fields(scalar))
+                    key, at = of.get(1), signed(of.get(2))
+                    value = of.get(5)
+                    number = double(first(value, 1)) if isinstance(value, bytes) else None
+                    name = key.decode("utf-8", "backslashreplace") if isinstance(key, bytes) else ""
+                    if at != step or name in values:
+                        if values:
+                            yield self._row(stamp, step, values)
+                        values, step, stamp = {}, at, moment(of.get(4))
+                    values[name] = 0.0 if number is None else number
+                elif isinstance(end := said.get(_FINISH), bytes):
+                    run.status = _STATES.get(signed(first(end, 1)), "crashed")
+                else:
+                    for number in said:
+                        if number in _SKIPPED:
+                            run.leave_out(_SKIPPED[number])
+            except BadMessage:
+                run.leave_out("records that cannot be read")
+        if values:
+            yield self._row(stamp, step, values)
+
+    def _row(self, stamp: float, step: int | None, values: dict[str, Any]) -> Row:
+        return Row(stamp, {**clocks_of(values), self._clock: step or 0}, values)
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_file():
+        return [path] if path.suffix == ".swanlab" else []
+    return sorted(file for file in path.rglob("*.swanlab") if file.is_file()) if path.is_dir() else []

@@ -1,0 +1,167 @@
+"""Writes small samples with the tools themselves, one function each.
+
+python make_more.py FOLDER       the versions are in README.md beside this file
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+root = Path(sys.argv[1]).resolve()
+root.mkdir(parents=True, exist_ok=True)
+os.chdir(root)
+TRACKIO = root / "trackio"
+os.environ |= {"TRACKIO_DIR": str(TRACKIO), "GOODSEED_HOME": str(root / "goodseed")}
+
+
+def sb3() -> None:
+    from stable_baselines3 import A2C
+    from stable_baselines3.common.callbacks import EvalCallback
+    from stable_baselines3.common.env_util import make_vec_env
+    from stable_baselines3.common.logger import configure
+
+    folder = str(root / "sb3")
+    train = make_vec_env("CartPole-v1", 2, seed=1, monitor_dir=folder)
+    test = make_vec_env("CartPole-v1", 1, seed=2)
+    model = A2C("MlpPolicy", train, seed=1, device="cpu")
+    model.set_logger(configure(folder, ["csv", "json"]))
+    model.learn(1000, callback=EvalCallback(test, n_eval_episodes=3, eval_freq=100, log_path=folder, verbose=0))
+
+
+def trackio() -> None:
+    import trackio as tool
+
+    for seed in (1, 2):
+        tool.init(project="study", name=f"ppo-{seed}", group="ppo", config={"lr": 3e-4, "seed": seed})
+        for n in range(12):
+            value = float("nan") if n == 3 else float("inf") if n == 4 else 1 / (n + 1)
+            tool.log({"global_step": 128 * n, "loss": value, "nested": {"x": n}}, step=n)
+        tool.finish()
+
+
+def swanlab() -> None:
+    import swanlab as tool
+
+    tool.init(project="study", experiment_name="ppo-1", config={"lr": 3e-4, "seed": 1, "net": {"size": 8}},
+              tags=["a", "b"], description="hello",
+              mode="offline", logdir="swanlog", settings=tool.Settings(log_proxy_type="none"))  # fmt: skip
+    for n in range(12):
+        tool.log({"global_step": 128 * n, "loss": float("nan") if n == 3 else 1 / (n + 1)}, step=n)
+    tool.finish()
+
+
+def goodseed() -> None:
+    import goodseed as tool
+
+    run = tool.Run(name="ppo-1", project="study", tags=["a"], storage="local")
+    run["lr"] = 3e-4
+    run["seed"] = 1
+    for n in range(12):
+        run["train/loss"].log(1 / (n + 1), step=n)
+    run.close()
+
+
+def d3rlpy() -> None:
+    import d3rlpy as tool
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    n = 40
+    data = tool.dataset.MDPDataset(
+        rng.normal(size=(n, 3)).astype(np.float32), rng.integers(0, 2, n), rng.normal(size=n), np.arange(n) % 10 == 9
+    )
+    tool.seed(4)
+    tool.algos.DQNConfig(batch_size=4).create().fit(
+        data, n_steps=20, n_steps_per_epoch=5, experiment_name="DQN", with_timestamp=False, show_progress=False,
+        logger_adapter=tool.logging.FileAdapterFactory(str(root / "d3rlpy")), save_interval=100,
+    )  # fmt: skip
+
+
+def marl_eval() -> None:
+    from json_logger import JsonLogger  # marl_eval/json_tools on the path: the package itself asks for neptune
+
+    for seed in (0, 1):
+        logger = JsonLogger(str(root / "marl_eval"), "ippo", "3s5z", "smax", seed)
+        for n in range(8):
+            logger.write(1000 * n, "mean_episode_return", n / 2 + seed, n)
+            logger.write(1000 * n, "win_rate", n / 8, n)
+        logger.write(7000, "mean_episode_return", 9.5, 8, is_absolute_metric=True)
+
+
+def torchrl() -> None:
+    from torchrl.record.loggers.csv import CSVLogger
+
+    logger = CSVLogger("dqn", log_dir=str(root / "torchrl"))
+    logger.log_hparams({"lr": 3e-4, "seed": 5})
+    for n in range(12):
+        logger.log_scalar("train/loss", 1 / (n + 1), step=100 * n)
+        if n % 3 == 0:
+            logger.log_scalar("eval/reward", n / 2, step=100 * n)
+
+
+def trainer() -> None:
+    import torch
+    from transformers import Trainer, TrainingArguments
+
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.line = torch.nn.Linear(1, 1)
+
+        def forward(self, x: torch.Tensor, labels: torch.Tensor) -> dict[str, torch.Tensor]:
+            return {"loss": ((self.line(x) - labels) ** 2).mean()}
+
+    data = [{"x": torch.tensor([n / 8]), "labels": torch.tensor([n / 4])} for n in range(16)]
+    arguments = TrainingArguments(
+        str(root / "trainer"), max_steps=12, logging_steps=1, save_steps=4, eval_strategy="steps", eval_steps=4, seed=6,
+        report_to=[], per_device_train_batch_size=4, use_cpu=True, disable_tqdm=True,
+    )  # fmt: skip
+    Trainer(Net(), arguments, train_dataset=data, eval_dataset=data).train()
+
+
+def lightning() -> None:
+    from lightning.pytorch.loggers import CSVLogger
+
+    logger = CSVLogger(str(root), name="lightning")
+    logger.log_hyperparams({"lr": 3e-4, "seed": 8})
+    for n in range(12):
+        logger.log_metrics({"train_loss": 1 / (n + 1), "epoch": n // 4}, step=n)
+        if n % 4 == 3:
+            logger.log_metrics({"val_loss": 2 / (n + 1), "epoch": n // 4}, step=n)
+    logger.save()
+
+
+def acme() -> None:
+    import types
+
+    sys.modules.setdefault("launchpad", types.ModuleType("launchpad"))  # its CSV logger does not use it
+    from acme.utils.loggers.csv import CSVLogger
+
+    for label, key in (("learner", "loss"), ("evaluator", "episode_return")):
+        logger = CSVLogger(str(root / "acme"), label, add_uid=False)
+        for n in range(12):
+            logger.write({"learner_steps": 10 * n, key: n / 2, "walltime": 0.5 * n})
+        logger.close()
+
+
+def aim() -> None:
+    import aim as tool
+
+    run = tool.Run(
+        repo=str(root / "aim"), experiment="study", system_tracking_interval=None, capture_terminal_logs=False
+    )
+    run["hparams"] = {"lr": 3e-4, "seed": 1}
+    for n in range(12):
+        run.track(1 / (n + 1), name="loss", step=n, context={"subset": "train"})
+    run.close()
+
+
+for make in (sb3, trackio, swanlab, goodseed, d3rlpy, marl_eval, torchrl, trainer, lightning, acme, aim):
+    if len(sys.argv) < 3 or make.__name__ in sys.argv[2:]:
+        try:
+            make()
+            print("ok", make.__name__, flush=True)
+        except Exception as err:
+            print("FAILED", make.__name__, type(err).__name__, str(err)[:300], flush=True)
