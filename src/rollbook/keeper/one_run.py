@@ -277,7 +277,7 @@ class OneRun:
         if self._shipping.failures or self._sealing.failures or self.reports.has_troubles:
             self._guard("troubles", self._tell_troubles)
         self._guard("host", self._sample)
-        self._sealing.step(self._durable.waiting(here, self._host.writer_id), now, self._rules.has_looked_since)
+        self._sealing.step(self._durable.waiting(here, self._host.writer_id), now, self._rules)
         self._guard("ship", lambda: self._shipping.step(self._feeding.changed_at))
         if not drained and not self._feeding.failing():
             return 0.0

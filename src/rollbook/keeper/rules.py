@@ -3,8 +3,8 @@
 Rules are asked in a thread of their own, so that one that fails, sleeps or never returns keeps neither sealing nor
 forwarding from their work: it is reported, counted, and asked no more. The thread sleeps until rows have come or some
 seconds have passed, takes at most a tenth of one core, and where more is logged than it can look at in that time it
-looks at the newest rows and counts the others. Rules see rows of the journal alone: segments are sealed after they were
-looked at, and what was sealed without that is counted as passed over.
+looks at the newest rows and counts the others. Rules see rows of the journal alone: while the run goes on nothing is
+sealed that lies behind the cursor in rules.json, and what was sealed all the same is counted as passed over.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Rules:
         self.rows = self.skipped = self.failures = self.alerts = 0
         self.seconds = 0.0
         self._seen: object = None
-        self._asked_at = -1e9
+        self._asked_at = self._saved_at = -1e9
         self._rest_until = -1e9
         self._looker: _Looker | None = None
         self._dead: set[str] = set()
@@ -110,19 +110,24 @@ class Rules:
         self._seen, self._asked_at = news, now
         self._ask(last=False)
 
+    @property
+    def are_asked(self) -> bool:
+        """Whether there is a rule to ask."""
+        return bool(self._specs)
+
     def has_looked_since(self, moment: float) -> bool:
-        """Whether a look that began after `moment` is over; sealing waits for it a little. Begins one where it can."""
+        """Whether a look that began after `moment` is over and saved; sealing waits for it. Begins one where it can."""
         if not self._specs:
             return True
         looker = self._looker
         if looker is not None and looker.busy:
             self._judge(looker)
             return False
-        if self._asked_at >= moment:
+        if self._saved_at >= moment:
             return True
         if self._clock() >= self._rest_until:
-            self._asked_at = self._clock()
-            self._ask(last=False)
+            self._asked_at = self._saved_at = self._clock()
+            self._ask(last=False, save=True)
         return False
 
     def finish(self) -> bool:
@@ -174,10 +179,10 @@ class Rules:
 
     # -- below: the thread's life
 
-    def _ask(self, last: bool) -> None:
+    def _ask(self, last: bool, save: bool = False) -> None:
         if self._looker is None:
             self._looker = _Looker(self)
-        self._looker.ask(last)
+        self._looker.ask(last, save)
 
     def _judge(self, looker: _Looker) -> None:
         """Leave a rule behind that takes too long, and go on without it; without any where rows cannot be read."""
@@ -193,7 +198,7 @@ class Rules:
             self._say(f"rule:{name}", words)
             looker.abandon()
             self._looker = None
-            self._seen = None
+            self._seen, self._saved_at = None, -1e9
 
     def worked(self, seconds: float) -> None:
         """The thread has looked for so long, and may rest now."""
@@ -208,16 +213,16 @@ class _Looker(threading.Thread):
         super().__init__(name="rollbook-rules", daemon=True)
         self._owner, self._folder = owner, owner._folder
         self._wake = threading.Event()
-        self._asked_last = self._stopping = self.abandoned = False
+        self._asked_last = self._asked_to_save = self._stopping = self.abandoned = False
         self.busy = self.has_looked_last = False
         self.at_work: tuple[str, float] = ("", 0.0)
         self._book: _RuleBook | None = None
         self.start()
 
-    def ask(self, last: bool) -> None:
-        """Look once; `last`: and at everything that is left."""
+    def ask(self, last: bool, save: bool) -> None:
+        """Look once; `last`: and at everything that is left; `save`: and save how far that is."""
         self.at_work = ("", time.monotonic())
-        self._asked_last, self.busy = last, True
+        self._asked_last, self._asked_to_save, self.busy = last, save, True
         self._wake.set()
 
     def stop(self) -> None:
@@ -244,7 +249,7 @@ class _Looker(threading.Thread):
             try:
                 if self._book is None:
                     self._book = _RuleBook(self._owner, self)
-                self._book.look(last)
+                self._book.look(last, save=self._asked_to_save)
             except Exception as err:
                 self._owner.failures += 1
                 self._owner._say("rules", f"the rules cannot look ({type(err).__name__}: {err}); tried again")
@@ -308,7 +313,7 @@ class _RuleBook:
         self._saved_at = time.monotonic()
         self._moved = False
 
-    def look(self, last: bool) -> None:
+    def look(self, last: bool, save: bool = False) -> None:
         """Give the rules what is new; nothing new is also something to look at."""
         until = time.thread_time() + (_LAST_LOOK_SECONDS if last else _LOOK_SECONDS)
         from rollbook.ground.columns import Columns
@@ -328,7 +333,7 @@ class _RuleBook:
             self._owner.skipped += read.skipped
         if not heard and not last:
             self._ask(Columns(), self._now())
-        if self._moved and (last or time.monotonic() - self._saved_at >= _SAVE_SECONDS):
+        if self._moved and (last or save or time.monotonic() - self._saved_at >= _SAVE_SECONDS):
             self._save()
 
     def close(self) -> None:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from rollbook.keeper.child import Child
+from rollbook.keeper.rules import rules_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rollbook.keeper.ballast import Ballast
+    from rollbook.keeper.rules import Rules
 
 __all__ = ["Sealing"]
 
 SEAL_BYTES = 4 * 1024 * 1024
 SEAL_SECONDS = 60.0
-_MOST_DELAY_SECONDS = 1.0
-"""How long sealing waits for the health rules, which look at the journal alone."""
+_MOST_DELAY_SECONDS = 30.0
+"""How long sealing waits for the health rules, which look at the journal alone; then it seals unseen rows, too."""
 
 
 class Sealing(Child):
@@ -45,19 +47,20 @@ class Sealing(Child):
         self._first_seen: dict[str, float] = {}
         self.successes = 0
         self.due_since: float | None = None
+        self._up_to: tuple[str, ...] = (f"--up-to={rules_path(run_folder)}",)
 
     def step(
         self,
         waiting: Sequence[tuple[str, int]],
         found_at: float = 0.0,
-        has_looked_since: Callable[[float], bool] = lambda moment: True,
+        rules: Rules | None = None,
     ) -> None:
         """Take the child back if it has ended; start one if 4 MiB wait, or something has waited for 60 s.
 
         Args:
           waiting: (path, bytes) of the journal files that can be sealed.
           found_at: when they were found.
-          has_looked_since: whether the health rules have seen what was written before a moment of the clock.
+          rules: what the health rules have not looked at stays in the journal.
         """
         self.poll()
         now = self._clock()
@@ -69,13 +72,19 @@ class Sealing(Child):
         oldest = min(self._first_seen.values())
         if sum(size for _, size in waiting) >= SEAL_BYTES or now - oldest >= SEAL_SECONDS or self._ballast.tight():
             self.due_since = found_at if self.due_since is None else self.due_since
-            if has_looked_since(self.due_since) or now - self.due_since >= _MOST_DELAY_SECONDS:
+            if rules is None or not rules.are_asked or self._ballast.tight():
+                self._start(final=False)
+            elif rules.has_looked_since(self.due_since):
+                self.options = (*type(self).options, *self._up_to)
+                self._start(final=False)
+            elif now - self.due_since >= _MOST_DELAY_SECONDS:
                 self._start(final=False)
 
     def _start(self, *, final: bool) -> None:
         self.due_since = None
         self._ballast.give_up_if_tight()
         super()._start(final=final)
+        self.options = type(self).options
 
     def _ended(self, status: int) -> bool:
         if status == 0:

@@ -36,7 +36,7 @@ _MANY_WRITERS = 64
 
 
 def seal(
-    run: str | os.PathLike[str], *, final: bool = False, take_over: bool = False, processes: int = 1
+    run: str | os.PathLike[str], *, final: bool = False, take_over: bool = False, processes: int = 1, up_to: str = ""
 ) -> SealReport:
     """Seal what can be sealed.
 
@@ -45,6 +45,7 @@ def seal(
       final: the run is over: also merge the parts of each stream, and all small groups.
       take_over: also seal writers that cannot be judged from here (another host). Only if they are known to be gone.
       processes: how many may seal where many writers have left much; each seals some of the writers.
+      up_to: names a JSON file whose `cursor` is {writer: {lane: seq}}: rows behind it stay in the journal; "" for none.
     Raises:
       OSError: the disk is full, or the folder cannot be written. What was sealed before that stays sealed.
     """
@@ -62,8 +63,8 @@ def seal(
             report.problems.append("another process is sealing this run")
             return report
         _sweep(folder)
-        done, reached = seal_by_helpers(folder, lock, processes, report, take_over=take_over, final=final)
-        sealed = seal_writers(folder, report, take_over=take_over, but=done)
+        done, reached = seal_by_helpers(folder, lock, processes, report, take_over=take_over, final=final, up_to=up_to)
+        sealed = seal_writers(folder, report, take_over=take_over, but=done, up_to=up_to)
         sealed.remember(reached)
         from rollbook.storage.sealing.abandoned import write_abandoned
         from rollbook.storage.sealing.columns_files import write_columns_files
@@ -166,9 +167,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("run", help="the run's folder")
     parser.add_argument("--final", action="store_true", help="the run is over: also merge its parts")
     parser.add_argument("--at-once", type=int, default=1, help="so many runs may be sealed at once on this host")
+    parser.add_argument(
+        "--up-to", default="", help="a JSON file: rows behind the `cursor` in it are left in the journal"
+    )
     options = parser.parse_args(arguments)
     try:
-        report = seal(options.run, final=options.final, processes=most_processes(options.at_once))
+        report = seal(options.run, final=options.final, processes=most_processes(options.at_once), up_to=options.up_to)
     except OSError as err:
         sys.stderr.write(f"rollbook: sealing {options.run} stopped: {err}\n")
         return 1

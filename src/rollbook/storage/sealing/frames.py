@@ -52,6 +52,7 @@ class FrameSealing:
         done: list[tuple[str, bool]] = []
         frames: list[tuple[int, int, dict[str, object]]] = []
         later = waits = False
+        last = self._pass.last_of(info.id, lane)
         for path in paths:
             batch = self._pass.attempt(_read, path, info)
             if batch is None:
@@ -62,6 +63,9 @@ class FrameSealing:
                     keep_aside(self._pass.run, path)
                 continue
             own, damaged, problems = batch
+            if any(seq > last for seq, _, _ in own):
+                waits = True
+                break
             if not gone and any(self._is_pending(info, lane, *frame) for frame in own):
                 waits = True  # its values are still on their way
                 break

@@ -48,7 +48,7 @@ def most_processes(sealings: int = 1) -> int:
 
 
 def seal_by_helpers(
-    run: str, lock: int, processes: int, report: SealReport, *, take_over: bool, final: bool
+    run: str, lock: int, processes: int, report: SealReport, *, take_over: bool, final: bool, up_to: str = ""
 ) -> tuple[set[str], list[tuple[Stream, int]]]:
     """Seal the writers for which it is worth while, and merge their parts unless that comes at the end anyway.
 
@@ -56,6 +56,7 @@ def seal_by_helpers(
       lock: the descriptor that holds the run's lock; -1 where there is none, then nobody helps.
       processes: at most so many helpers.
       report: what they did is added to it.
+      up_to: see `SealPass`.
     Returns:
       The writers that are done, and how far their streams were sealed.
     """
@@ -64,7 +65,7 @@ def seal_by_helpers(
     shares = _shares(_waiting(run, take_over), processes)
     if len(shares) < 2:
         return set(), []
-    flags = [*(["--take-over"] if take_over else []), *(["--final"] if final else [])]
+    flags = [*(["--take-over"] if take_over else []), *(["--final"] if final else []), f"--up-to={up_to}"]
     command = [sys.executable, "-c", _PROGRAM.format(path=sys.path)]
     helpers: list[subprocess.Popen[bytes]] = []
     done: set[str] = set()
@@ -161,13 +162,14 @@ def _size(path: str) -> int:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Seal some writers of a run: RUN [--take-over] [--final] WRITER…; what was done goes to stdout as JSON."""
+    """Seal some writers: RUN [--take-over] [--final] [--up-to=FILE] WRITER…; what was done goes to stdout as JSON."""
     run, *words = arguments
     writers = frozenset(word for word in words if not word.startswith("--"))
+    up_to = next((word.removeprefix("--up-to=") for word in words if word.startswith("--up-to=")), "")
     threading.Thread(target=_end_with_parent, daemon=True).start()
     report = SealReport()
     try:
-        sealed = seal_writers(run, report, take_over="--take-over" in words, only=writers)
+        sealed = seal_writers(run, report, take_over="--take-over" in words, only=writers, up_to=up_to)
         if "--final" not in words:
             report.merged = merge(run, final=False, problems=report.problems, writers=writers)
     except OSError as err:

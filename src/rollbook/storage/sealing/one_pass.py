@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from rollbook.errors import Damaged, NewerFormat
 from rollbook.ground.array_types import NDArray
-from rollbook.ground.files import names_in
+from rollbook.ground.files import names_in, read_json
 from rollbook.ground.run_files import PartName, data_folder, parse_name, part_folder, pyramid_path
 from rollbook.journal.frame_files import FrameFile
 from rollbook.journal.frames import decode
@@ -72,6 +72,8 @@ class SealReport:
 class SealPass:
     """One pass over the journal of a run, or of some of its writers.
 
+    Args:
+      up_to: names a JSON file whose `cursor` is {writer: {lane: seq}}: rows behind it stay in the journal; "" for none.
     Attributes:
       run: the run's folder.
       report: what was done so far.
@@ -79,8 +81,9 @@ class SealPass:
       sealed: which rows are in Parquet already.
     """
 
-    def __init__(self, run: str, report: SealReport, writers: Collection[str] | None = None) -> None:
+    def __init__(self, run: str, report: SealReport, writers: Collection[str] | None = None, up_to: str = "") -> None:
         self.run, self.report = run, report
+        self._up_to: dict[str, Any] | None = read_json(up_to).get("cursor", {}) if up_to else None
         self.marks = DurableMarks(run)
         self.sealed = SealedRanges(run, writers)
         self._fills: dict[str, Fills] = {}
@@ -94,6 +97,10 @@ class SealPass:
         except (Damaged, NewerFormat) as err:
             self.report.problems.append(str(err))
             return None
+
+    def last_of(self, writer: str, lane: int) -> int:
+        """The last sequence number of a lane that may be sealed."""
+        return 2**63 if self._up_to is None else int(self._up_to.get(writer, {}).get(str(lane), 0))
 
     def fills_of(self, info: WriterInfo) -> Fills:
         """The late values of one writer; found when they are first asked for."""

@@ -95,6 +95,9 @@ class SegmentSealing:
             own, words, odd, generation = loaded
             if odd:
                 self._pass.report.problems.append(f"{left.path}: {odd} rows have impossible numbers and were left out")
+            if len(words) and words[:, -1].max() > self._pass.last_of(info.id, own.lane):
+                waits = True
+                break
             if own.deferred and not gone and self._waits(info, own, words):
                 waits = True
                 break  # later ones wait with it, so that parts stay in order

@@ -15,15 +15,22 @@ __all__ = ["may_seal", "seal_writers"]
 
 
 def seal_writers(
-    run: str, report: SealReport, *, take_over: bool, only: Collection[str] | None = None, but: Collection[str] = ()
+    run: str,
+    report: SealReport,
+    *,
+    take_over: bool,
+    only: Collection[str] | None = None,
+    but: Collection[str] = (),
+    up_to: str = "",
 ) -> SealedRanges:
     """Of each writer segments first: once the late values are in their rows, the frames that brought them may go.
 
     Args:
       take_over: also writers that cannot be judged from here.
       only, but: ids of the writers to seal, None for all; and of those that others have sealed.
+      up_to: see `SealPass`.
     """
-    at_hand = SealPass(run, report, only)
+    at_hand = SealPass(run, report, only, up_to)
     segments, frames = SegmentSealing(at_hand), FrameSealing(at_hand)
     for info in list_writers(run):
         if (only is None or info.id in only) and info.id not in but:
