@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -114,6 +115,47 @@ def test_after_a_keepers_death_rows_are_forwarded_judged_sealed_and_shipped_agai
     rows = [json.loads(line) for line in jsonl.read_text().splitlines()]
     assert sum("before" in row for row in rows) == sum("after" in row for row in rows) == 1
     assert run.book.problems() == []
+
+
+FORKED = (
+    "import os, signal, sys, rollbook\n"
+    "run = rollbook.init('p', 'n', sinks=[{'name': 'jsonl'}])\n"
+    "if not os.fork():\n"
+    "    for line in sys.stdin:\n"
+    "        run.log({line.strip(): 1.0})\n"
+    "    os._exit(0)\n"
+    "print(run.folder, flush=True)\n"
+    "signal.pause()\n"
+)
+
+
+def test_a_forked_child_starts_a_keeper_when_that_died_together_with_the_process_that_opened_the_run(
+    folder: Path,
+) -> None:
+    opener = subprocess.Popen(
+        [sys.executable, "-c", FORKED], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+    )
+    assert opener.stdout is not None
+    assert opener.stdin is not None
+    run = Path(opener.stdout.readline().strip())
+    jsonl = run / "log" / "jsonl" / "metrics.jsonl"
+    numbers = itertools.count()
+    for death in ("before its first row", "after it"):
+        first = until(lambda: Lock(str(run)).taken() and keeper_of(run))
+        opener.kill()
+        os.kill(first["pid"], signal.SIGKILL)
+        until(lambda first=first: is_alive(first) is False)
+
+        def heard(death: str = death) -> bool:
+            opener.stdin.write(f"{death} {next(numbers)}\n")
+            return jsonl.exists() and death in jsonl.read_text()
+
+        until(heard)
+    opener.communicate()
+    until(lambda: not Lock(str(run)).taken())
+    keys = [key for line in jsonl.read_text().splitlines() for key in json.loads(line) if key.split()[-1].isdigit()]
+    assert len(keys) == len(set(keys)) == next(numbers)
+    assert read_json(str(run / "run.json"))["status"] == "crashed"
 
 
 def test_a_restart_of_the_keeper_is_reported_once_and_counts_as_no_loss(folder: Path) -> None:

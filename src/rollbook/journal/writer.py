@@ -51,6 +51,8 @@ class Writer:
       nonce: the run's nonce.
       whereabouts: where in a cluster this process runs; kept in writer.json.
       not_before: unix ns; rows are never stamped earlier (a wall clock that stepped back between attempts).
+    Attributes:
+      in_child: called in a forked child where a row takes the long way: its first one, new keys, a full segment.
     """
 
     first_segment_bytes = layout.FIRST_SEGMENT_BYTES
@@ -84,6 +86,8 @@ class Writer:
         self._mapped_wanted, self._not_before, self._whereabouts = mapped, not_before, dict(whereabouts or {})
         self._channels = 0
         self.free: list[Lane] = []
+        self.in_child: Callable[[], object] | None = None
+        self._is_child = False
         self._begin_life()
         _live_writers.append(self)
 
@@ -217,7 +221,7 @@ class Writer:
         self.free.clear()
         for lane in self.lanes:
             lane.forget()
-        self.main = False
+        self.main, self._is_child = False, True
         was_closed = self.closed
         self._begin_life()
         self.closed = was_closed
@@ -374,6 +378,8 @@ class Writer:
             return None
         if self.pid != os.getpid():  # forked where no hook ran
             self.after_fork()
+        if self._is_child and self.in_child is not None:
+            self.in_child()
         deadline = 0.0
         while True:
             try:

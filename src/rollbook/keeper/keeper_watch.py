@@ -14,13 +14,13 @@ import time
 
 from rollbook.ground.files import is_folder, read_json
 from rollbook.ground.foreign import is_foreign, tolerating
-from rollbook.ground.liveness import Watch
+from rollbook.ground.liveness import Watch, is_alive
 from rollbook.keeper.launch import is_kept, launch
 from rollbook.keeper.own_files import Lock, state_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
 
 __all__ = ["KeeperWatch"]
@@ -58,9 +58,11 @@ class KeeperWatch:
         self._still = 0  # looks since it ran
         self.starts = 0
 
-    def look(self) -> None:
+    def look(self, opener: Mapping[str, object] | None = None) -> None:
         """Look whether a keeper is at work, if it is time; start one if there is none.
 
+        Args:
+          opener: in a forked child, who looks while it lives: the identity of the process that opened the run.
         Raises:
           OSError: a keeper cannot be started.
         """
@@ -68,6 +70,8 @@ class KeeperWatch:
         if now < self._due or self._in_a_row > _MOST_STARTS:
             return
         self._due = now + _LOOK_SECONDS
+        if opener is not None and is_alive(opener) is not False:
+            return
         if not is_folder(self._folder):  # removed: nothing must bring it back
             return
         if is_kept(self._folder) and not self._ended_as_hung():

@@ -10,17 +10,20 @@ from rollbook.ground.addresses import backlog
 from rollbook.ground.clocks import now
 from rollbook.ground.files import exists, is_folder, make_folders, names_in, write_json
 from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.liveness import identity
 from rollbook.run import ending
 from rollbook.run.current import opened
 from rollbook.run.failure import report_in_alerts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
     from rollbook.ground.shapes import Plan as AskedOfKeeper
     from rollbook.ground.shapes import RunJson
     from rollbook.journal.writer import Writer
+    from rollbook.keeper.keeper_watch import KeeperWatch
     from rollbook.run.arguments import Plan
     from rollbook.run.run import Run
 
@@ -62,7 +65,9 @@ def start(
             from rollbook.keeper.launch import launch
 
             launch(folder)
-            run._parts.keeper_watch = KeeperWatch(folder, lambda *found: _report_keeper(run, *found))
+            watch = run._parts.keeper_watch = KeeperWatch(folder, lambda *found: _report_keeper(run, *found))
+            opener = identity()
+            writer.in_child = lambda: _look_from_child(run, watch, opener)
         except OSError as err:
             if is_foreign(err):
                 raise
@@ -219,6 +224,16 @@ def _report_keeper(run: Run, cause: str, words: str, is_lasting: bool) -> None:
         run.count(cause, message=words)
     else:
         run.writer.bill.remark(cause, words)
+
+
+def _look_from_child(run: Run, watch: KeeperWatch, opener: Mapping[str, object]) -> None:
+    """A forked child has no thread of ours: it looks after the keeper where a row takes the long way."""
+    try:
+        watch.look(opener)
+    except Exception as err:
+        if is_foreign(err):
+            raise
+        run.writer.failed("start a keeper", err)
 
 
 def _write_plan(folder: str, plan: Plan, about: RunJson) -> None:
