@@ -2,7 +2,7 @@
 # Needs make and Python 3.11+. uv is used where it is found, pip otherwise.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo page test test-page test-lowest docs release-check bench lint types layers pytest test-long frameworks test-frameworks clean
+.PHONY: help demo page test test-page test-lowest docs gallery release-check bench lint types layers pytest test-long frameworks test-frameworks clean
 
 # The first interpreter here that is new enough; say `make PYTHON=/path/to/python …` to choose another.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
@@ -78,6 +78,10 @@ test-lowest: .venvs/lowest/.has-lowest  ## the tests of what is stored, read and
 docs: .venvs/docs/.has-docs  ## the site, into build/site: strict about links, with llms.txt
 	NO_MKDOCS_2_WARNING=1 .venvs/docs/bin/mkdocs build --quiet
 	@echo "The site lies in build/site; open build/site/index.html."
+
+gallery: $(VENV)/.has-demo page  ## record the studies of the gallery, a copy of the page of each, into build/gallery
+	@$(call install,$(VENV)) tensorboard
+	$(BIN)/python scripts/gallery.py build/gallery $(ARGS)
 
 release-check: $(VENV)/.has-dev page  ## build sdist and wheel, check them, install the wheel in a new environment and use it
 	@$(call install,$(VENV)) build twine

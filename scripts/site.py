@@ -7,8 +7,10 @@ llms.txt, a list of the pages with what stands in them, and llms-full.txt, all o
 
 from __future__ import annotations
 
+import ast
 import posixpath
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,7 @@ FUNCTIONS = {
     "record_envs": "rollbook.capture.gym.record_envs",
     "siblings": "rollbook.run.siblings.siblings",
 }
+STUDIES = sorted((ROOT / "examples" / "gallery").glob("*.py"))
 OUTSIDE = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -36,6 +39,9 @@ OUTSIDE = {
     "benchmarks/RESULTS.md": "benchmarks.md",
 }
 """File of the project -> its page on the site."""
+
+COPIES = ROOT / "build" / "gallery"
+"""What `make gallery` made; without it the page of the gallery names the scripts alone."""
 
 LINK = re.compile(r"(!?\[[^\]]*\]\()([^)#\s]+)(#[^)\s]*)?\)")
 
@@ -54,8 +60,10 @@ def on_files(files: Files, *, config: Any) -> Files:
     pages = {
         "reference/python.md": _python_page(),
         "reference/commands.md": _commands_page(),
+        "gallery.md": _gallery_page(),
         **{page: _outside(name, page) for name, page in OUTSIDE.items() if page != "index.md"},
         **{f"examples/{path.stem}.md": _example(path) for path in sorted((ROOT / "examples").glob("*.py"))},
+        **{f"examples/gallery/{path.stem}.md": _example(path) for path in STUDIES},
     }
     for uri, text in pages.items():
         level = InclusionLevel.NOT_IN_NAV if uri.startswith("examples/") else InclusionLevel.INCLUDED
@@ -82,13 +90,15 @@ def on_post_build(*, config: Any) -> None:
                 elif path in OUTSIDE.values():
                     text = (ROOT / next(k for k, v in OUTSIDE.items() if v == path)).read_text(encoding="utf-8")
                 else:
-                    text = _commands_page() if "commands" in path else ""
+                    text = _commands_page() if "commands" in path else _gallery_page() if path == "gallery.md" else ""
                 if text:
                     name, about = _title_and_first_sentence(text)
                     lines.append(f"- [{name}]({posixpath.splitext(path)[0]}.html): {about}")
                     whole.append(text.strip())
             lines.append("")
     site = Path(config.site_dir)
+    if COPIES.is_dir():
+        shutil.copytree(COPIES, site / "gallery", dirs_exist_ok=True)
     (site / "llms.txt").write_text("\n".join(lines), encoding="utf-8")
     (site / "llms-full.txt").write_text("\n\n---\n\n".join(whole) + "\n", encoding="utf-8")
 
@@ -124,6 +134,25 @@ def _commands_page() -> str:
         assert command is not None
         inner = click.Context(command, info_name=name, parent=context, terminal_width=100, max_content_width=100)
         parts += [f"## rollbook {name}", "", "```text", command.get_help(inner).strip(), "```", ""]
+    return "\n".join(parts)
+
+
+def _gallery_page() -> str:
+    parts = [
+        "# Gallery",
+        "",
+        "Studies that were recorded with rollbook. Each opens a copy of the page that can be clicked.",
+        "",
+    ]
+    for path in STUDIES:
+        title, _, text = (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").partition("\n")
+        parts += [f"## {title.rstrip('.')}", "", " ".join(text.split()), ""]
+        script = f"[The script](examples/gallery/{path.stem}.md)"
+        there = (COPIES / path.stem / "index.html").exists()
+        page = (
+            f'<a href="gallery/{path.stem}/index.html">Open the page</a>' if there else "`make gallery` makes its page"
+        )
+        parts += [f"{page} · {script}", ""]
     return "\n".join(parts)
 
 

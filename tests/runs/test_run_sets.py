@@ -415,3 +415,45 @@ def test_one_run_and_one_group_are_answered_too(runs: rollbook.RunSet) -> None:
 def test_a_field_that_only_one_run_nests_deeper_is_a_field() -> None:
     rows = [{"config": {"a": 1}}, {"config": {"a": {"b": 2}}}, {"config": {"a": 3}, "summary": {"best": 1.0}}]
     assert {"config.a", "config.a.b", "summary.best"} <= set(field_names(rows))
+
+
+def written(folder: Path, name: str, x: list[int], values: list[float], **more: object) -> None:
+    with rollbook.init("scores", name, dir=folder, sinks=[], keeper="inline", rules=(), **more) as run:  # type: ignore[arg-type]
+        for step, value in zip(x, values, strict=True):
+            run.log({"test/return": value, "loss": -value}, env_step=step)
+
+
+def test_an_area_is_the_mean_height_of_a_curve_and_steps_are_those_to_the_first_row_at_the_level(
+    tmp_path: Path,
+) -> None:
+    written(tmp_path, "rises", [0, 10, 40], [0.0, 2.0, 8.0])
+    written(tmp_path, "never", [0, 10, 40], [0.0, 1.0, 1.0])
+    written(tmp_path, "once", [7], [9.0])
+    runs = rollbook.open(tmp_path)
+    how = {"test/return": ["area", "steps to 2"], "loss": "steps to -2"}
+    by_name = {row["name"]: row for row in runs.table(["name"], how, x="env_step").to_pylist()}
+    area = {name: row["test/return area"] for name, row in by_name.items()}
+    assert area == {"rises": pytest.approx((10 * 1 + 30 * 5) / 40), "never": pytest.approx((5 + 30) / 40), "once": 9.0}
+    assert {name: row["test/return steps to 2"] for name, row in by_name.items()} == {
+        "rises": 10,
+        "never": None,
+        "once": 7,
+    }
+    assert {name: row["loss"] for name, row in by_name.items()} == {
+        "rises": 10,
+        "never": None,
+        "once": 7,
+    }  # lower is better
+
+
+def test_of_steps_to_a_level_the_fewer_are_better_and_who_never_got_there_is_told(tmp_path: Path) -> None:
+    for seed in range(8):
+        for algo, pace in (("quick", 10), ("slow", 30)):
+            x = [0, pace + seed, 200]
+            written(tmp_path, algo, x, [0.0, 5.0, 5.0], seed=seed)
+        written(tmp_path, "lost", [0, 200], [0.0, 1.0], seed=seed)
+    answer = rollbook.open(tmp_path).compare("test/return", "name", score="steps to 5", x="env_step")
+    assert answer.lower_is_better
+    pair = next(pair for pair in answer.pairs if {pair.a, pair.b} == {"quick", "slow"})
+    assert "quick is" in pair.sentence()
+    assert any("8 of 24 runs never reached 5" in note for note in answer.notes)

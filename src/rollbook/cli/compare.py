@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 @dir_option
 @click.option("--metric", "-m", default=None, help="The score, such as test/return.")
 @click.option("--by", default=None, help="The field whose values are compared, such as config.algo.")
-@click.option("--score", default="mean of the last 10%", show_default=True, help='Also "last", "best", "mean" …')
+@click.option(
+    "--score", default="mean of the last 10%", show_default=True, help='Also "last", "best", "area", "steps to 475" …'
+)
 @click.option("-x", "--x", "axis", default=None, help="The axis along which last is meant.")
 @click.option("--where", default=None, help="Condition on runs, such as \"status = 'finished'\".")
 @click.option("--statistic", default=None, help="iqm (default), mean (default with --plan) or median.")
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 @click.option("--normalise", default=None, help="Scores of several tasks on one scale: atari or d4rl.")
 @click.option("--output", "-o", "folder", default=None, help="A folder for the figures.")
 @click.option("--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True)
+@click.option("--latex", is_flag=True, help="Print a LaTeX table (booktabs).")
 @format_options
 def compare(
     runs: str,
@@ -56,6 +59,7 @@ def compare(
     normalise: str | None,
     folder: str | None,
     theme: str,
+    latex: bool,
     as_json: bool,
     as_csv: bool,
 ) -> None:
@@ -77,6 +81,8 @@ def compare(
         print_json({"sentences": answer.sentences(), "groups": answer.table()})
     elif as_csv:
         print_rows(answer.table(), as_csv=True)
+    elif latex:
+        click.echo(answer.latex(), nl=False)
     else:
         width = terminal_width() or 80
         for sentence in answer.sentences():
@@ -134,7 +140,9 @@ def _wrapped(text: str, width: int) -> None:
 @click.argument("runs", default="", required=False)
 @dir_option
 @click.option("--metric", "-m", default=None, help="Says which difference goes along with which result.")
-@click.option("--score", default="mean of the last 10%", show_default=True, help='Also "last", "best", "mean" …')
+@click.option(
+    "--score", default="mean of the last 10%", show_default=True, help='Also "last", "best", "area", "steps to 475" …'
+)
 @click.option("--where", default=None, help="Condition on runs, such as \"status = 'finished'\".")
 @click.option("--limit", default=40, type=click.IntRange(min=1), show_default=True, help="How many rows at most.")
 @format_options

@@ -16,7 +16,7 @@ _COUNTS = (3, 5, 10, 15, 20, 30, 50)
 @dir_option
 @click.option("--metric", "-m", default=None, help="The score, such as test/return.")
 @click.option("--by", default=None, help="The field whose values are compared, such as config.algo.")
-@click.option("--score", default="mean of the last 10%", show_default=True, help='Also "last", "best", "mean" …')
+@click.option("--score", default="mean of the last 10%", show_default=True, help='Also "last", "best", "area" …')
 @click.option("--where", default=None, help="Condition on runs, such as \"status = 'finished'\".")
 @click.option("--difference", type=click.FloatRange(min=0, min_open=True), default=None, help="To be found.")
 @click.option("--std", type=click.FloatRange(min=0, min_open=True), default=None, help="Between the scores of seeds.")

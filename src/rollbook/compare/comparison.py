@@ -100,6 +100,12 @@ class Comparison:
             for group in self.groups
         ]
 
+    def latex(self) -> str:
+        """The groups as a LaTeX table (booktabs) with seeds, estimate and interval."""
+        from rollbook.compare.latex import latex_table
+
+        return latex_table(self.groups, self.metric, self.by, self.how, self.statistic)
+
     def plot(self, chart: str = "intervals", *, theme: str = "light", **options: Any) -> Picture:
         """The comparison as a picture.
 

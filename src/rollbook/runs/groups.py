@@ -15,7 +15,7 @@ from rollbook.errors import BadInput, InvalidName
 from rollbook.ground import files, manifest
 from rollbook.ground.array_types import NDArray
 from rollbook.runs.fields import check_field, value_at
-from rollbook.runs.results import placed_scores_of, taken_of
+from rollbook.runs.results import fewer_is_better, placed_scores_of, taken_of
 
 __all__ = ["comparison_of", "curves_of", "lines_of", "plan_path", "plans_below", "refined_curves_of", "units_of"]
 
@@ -120,6 +120,8 @@ def comparison_of(
         for row, result, unit in zip(rows, results, units, strict=True)
     ]
     how = score if isinstance(score, str) else getattr(score, "__name__", "a function")
+    if direction is None and fewer_is_better(score):
+        direction = "lower"
     study, looked_at = None, None
     path = None if plan is None else plan_path(root, plan)
     asked = {"metric": metric, "by": by, "score": str(how), "task": task or ""}
@@ -135,7 +137,7 @@ def comparison_of(
     comparison = compare.compare(
         entries, metric=metric, by=by, how=str(how), normalise=normalise, statistic=statistic, study=study,
         planned=plan is not None, delta=delta, floor=floor, direction=direction, seed=seed,
-        notes=mixed(rows, by, task),
+        notes=[*mixed(rows, by, task), *_who_never_got_there(entries, metric, str(how))],
     )  # fmt: skip
     if path is not None and comparison.study is not None:
         seeds = {group.label: list(group.names) for group in comparison.groups}
@@ -143,6 +145,18 @@ def comparison_of(
         os.makedirs(os.path.dirname(path), exist_ok=True)
         files.write_json(path, {"asked": asked, "study": comparison.study.as_data(), "seeds": seeds})
     return comparison
+
+
+def _who_never_got_there(entries: Sequence[compare.Entry], metric: str, how: str) -> list[str]:
+    """What a reader has to know of a score that only some runs have."""
+    never = sum(entry.score is None and entry.span is not None for entry in entries)
+    if not never or not fewer_is_better(how):
+        return []
+    level = how.strip().rpartition(" ")[2]
+    return [
+        f"{never} of {len(entries)} runs never reached {level} and have no score, which flatters their groups: "
+        f'runs.curves("{metric}", by=…).reached({level}) counts them.'
+    ]
 
 
 def _nobody_gone(plan: str | None, before: object, now: Mapping[str, Sequence[str]]) -> None:

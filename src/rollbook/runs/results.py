@@ -20,7 +20,17 @@ from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import constant, floats, join_tables
 from rollbook.runs.fields import check_field, column_of, field_names, values_at
 
-__all__ = ["Score", "metrics_of", "placed_scores_of", "run_table", "score_named", "scores_of", "series_of", "taken_of"]
+__all__ = [
+    "Score",
+    "fewer_is_better",
+    "metrics_of",
+    "placed_scores_of",
+    "run_table",
+    "score_named",
+    "scores_of",
+    "series_of",
+    "taken_of",
+]
 
 Row: TypeAlias = Mapping[str, Any]
 T = TypeVar("T")
@@ -30,6 +40,7 @@ Score: TypeAlias = Callable[[NDArray, NDArray], float]
 _WORTH_THREADS, _MOST_THREADS = 16, 4
 _USUAL = ("project", "name", "id", "status", "seed", "group", "attempts", "created", "ended")
 _WINDOW = re.compile(r"(mean|median|max|min) of the last (\d+(?:\.\d+)?)\s*(%?)")
+_STEPS = re.compile(r"steps to (-?\d[\d_]*(?:\.\d+)?(?:e[+-]?\d+)?)")
 _WORDS = (
     "last",
     "first",
@@ -41,7 +52,14 @@ _WORDS = (
     "count",
     "mean of the last 20",
     "mean of the last 10%",
+    "area",
+    "steps to 475",
 )
+
+
+def fewer_is_better(how: object) -> bool:
+    """Whether a score is a number of steps: the fewer the better, whatever the metric."""
+    return isinstance(how, str) and _STEPS.fullmatch(how.strip().lower()) is not None
 
 
 def _score_of_function(how: Callable[..., Any], key: str) -> Score:
@@ -85,9 +103,20 @@ def score_named(how: object, key: str) -> Score:
         "mean": lambda x, values: float(values.mean()),
         "median": lambda x, values: float(np.median(values)),
         "count": lambda x, values: float(len(values)),
+        "area": _area,
     }
     if word in simple:
         return simple[word]
+    steps = _STEPS.fullmatch(word)
+    if steps is not None:
+        level, sign = float(steps.group(1)), -1.0 if lower_is_better(key) else 1.0
+
+        def first_at_level(x: NDArray, values: NDArray) -> float:
+            """Where the level is first reached, from the first row on; NaN where it never is."""
+            there = np.flatnonzero(sign * values >= sign * level)
+            return float(x[there[0]]) if len(there) else np.nan
+
+        return first_at_level
     window = _WINDOW.fullmatch(word)
     if window is None or float(window.group(2)) <= 0:
         raise BadInput(f"{key}: {how!r} is not a way to make one number of it.{did_you_mean(word, list(_WORDS))}")
@@ -102,6 +131,12 @@ def score_named(how: object, key: str) -> Score:
         return float(reduce(values[np.searchsorted(x, from_here) :]))
 
     return over_last_part
+
+
+def _area(x: NDArray, values: NDArray) -> float:
+    """The area below the curve, straight between its rows, by the length of the axis: its mean height."""
+    length = float(x[-1] - x[0])
+    return float(values[-1]) if length <= 0 else float(np.diff(x) @ (values[1:] + values[:-1]) / 2 / length)
 
 
 def scores_of(rows: Sequence[Row], key: str, how: object, x: str | None = None) -> list[float | None]:

@@ -210,8 +210,9 @@ class RunSet(Sequence["Book"]):
             summary that any run has.
           metrics: key -> how it becomes one number: "last", "first", "best" (the highest, or the lowest of a loss),
             "max", "min", "mean", "median", "count", "mean of the last 20", "mean of the last 10%" (also median of),
-            a function of (values) or of (x, values) -> number, or a list of these; a list of keys means "last". Costs
-            reading those keys.
+            "area" (below the curve, by the length of the axis: its mean height), "steps to 475" (where that is first
+            reached; null where it never is), a function of (values) or of (x, values) -> number, or a list of these; a
+            list of keys means "last". Costs reading those keys.
           x: the axis of metrics; the run's own by default.
         Returns:
           The columns as they were asked for. A metric's column is called as its key, or "<key> <how>" where there are

@@ -1,0 +1,39 @@
+#!/usr/bin/env python3
+"""Records the studies of the gallery and makes a copy of the page of each: `make gallery`.
+
+    python scripts/gallery.py OUT [NAME ...]        OUT/NAME/index.html for each study of examples/gallery, or some
+
+A study is a script of examples/gallery that records runs below ./runs; the copy works from any file server. The site of
+`make docs` takes the copies of build/gallery along and links them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+STUDIES = Path(__file__).resolve().parents[1] / "examples" / "gallery"
+
+
+def main(out: Path, names: list[str]) -> int:
+    """Record and export; the exit status."""
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("ROLLBOOK")}
+    for name in names or sorted(path.stem for path in STUDIES.glob("*.py")):
+        with tempfile.TemporaryDirectory() as folder:
+            for command in (
+                [sys.executable, str(STUDIES / f"{name}.py")],
+                [sys.executable, "-m", "rollbook", "ui", "runs", "--export", str(out / name)],
+            ):
+                shutil.rmtree(out / name, ignore_errors=True)
+                subprocess.run(command, cwd=folder, env=clean, check=True, stdout=subprocess.DEVNULL)
+        size = sum(path.stat().st_size for path in (out / name).rglob("*") if path.is_file())
+        print(f"{name}: {size / 1e6:.1f} MB", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]).resolve(), sys.argv[2:]))

@@ -1,0 +1,42 @@
+"""The scripts of the gallery run, and record what they say."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rollbook
+from sealing_forks import python_path
+
+ROOT = Path(__file__).resolve().parents[2]
+STUDIES = sorted((ROOT / "examples" / "gallery").glob("*.py"))
+EXPECTED = {
+    "seeds": 10,
+    "sweep": 18,
+    "killed": 1,
+    "environment_data": 4,
+    "grpo": 1,
+    "film": 2,
+    "fault": 5,
+    "other_tools": 11,
+}
+
+
+def test_there_are_eight() -> None:
+    assert {path.stem for path in STUDIES} == set(EXPECTED)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("study", STUDIES, ids=lambda path: path.stem)
+def test_a_study_records_its_runs(study: Path, tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("ROLLBOOK")}
+    environment |= {"PYTHONPATH": python_path(ROOT / "src"), "GALLERY_STEPS": "4000"}
+    done = subprocess.run([sys.executable, study], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    runs = rollbook.open(tmp_path / "runs", foreign=True)
+    assert len(runs) == EXPECTED[study.stem]
+    assert {book.status for book in runs} <= {"finished", "crashed"}
