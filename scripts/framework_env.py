@@ -164,6 +164,13 @@ GROUPS: dict[str, Group] = {
         packages=("lightning>=2.6,<2.7", "pytorch-lightning>=2.6,<2.7", "rsl-rl-lib>=5.5,<5.6", "optuna>=5,<6"),
         modules=("lightning", "pytorch_lightning", "rsl_rl.runners", "optuna"),
     ),
+    # Libraries of loops whose loggers are joined by adapters of one file. d3rlpy pins a gymnasium of before; rl_games
+    # asks for the old gym beside it.
+    "loops": Group(
+        packages=("skrl>=2.1,<2.2", "rl-games>=1.6.5,<1.7", "d3rlpy>=2.8,<2.9", "tensorboard", "tensorboardX"),
+        overrides=("gymnasium>=1.2,<1.3",),
+        modules=("skrl", "rl_games.torch_runner", "d3rlpy", "gymnasium"),
+    ),
     # Numbers only: what rollbook.stats is compared with. Its own pins are older than what it needs.
     "rliable": Group(
         packages=("rliable>=1.2,<1.3", "pandas<3", "arch<8", "scipy"), torch=False, modules=("rliable.metrics",)

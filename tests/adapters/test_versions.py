@@ -39,6 +39,9 @@ WITHOUT = {
     "accelerate": "joins a hook that all versions have",
     "lightning": "joins a hook that all versions have",
     "optuna": "joins a hook that all versions have",
+    "skrl": "the agents of versions before have not what it asks of them, and that is said",
+    "rl_games": "joins a hook that all versions have",
+    "d3rlpy": "versions without the hook have no argument for it",
     "rsl_rl": "versions without the hook have no place to name it",
 }
 

@@ -292,10 +292,11 @@ def test_rollbook_run_records_a_program_and_its_children_without_a_change_to_it(
     assert all(b.metrics(["a"]).num_rows == 1 for b in runs)
 
 
-def test_beside_wandb_what_summary_writers_log_is_recorded_too(root: Path, own_place: Path) -> None:
+def test_beside_wandb_what_summary_writers_log_is_recorded_too(
+    root: Path, own_place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """wandb's service reads event files itself: with sync_tensorboard nothing passes `Run.log`."""
-    pytest.importorskip("tensorboardX")
-    from types import SimpleNamespace
+    from types import ModuleType, SimpleNamespace
 
     from rollbook.adapters import tensorboard
     from rollbook.adapters.wandb.hook import mirror
@@ -318,18 +319,24 @@ def test_beside_wandb_what_summary_writers_log_is_recorded_too(root: Path, own_p
         patched={"tensorboard": ["writer"]},
         sdk=SimpleNamespace(wandb_run=SimpleNamespace(Run=TheirRun)),
     )
+    points: list[object] = []
+    native = {"add_scalar": lambda self, *point: points.append(point), "close": lambda self: None}
+    tensorboardx: Any = ModuleType("tensorboardX")
+    tensorboardx.SummaryWriter = type("SummaryWriter", (), {"__init__": lambda self, **_: None, **native})
+    monkeypatch.setitem(sys.modules, "tensorboardX", tensorboardx)
+    monkeypatch.setitem(sys.modules, "tensorboardX.writer", ModuleType("tensorboardX.writer"))
+    vars(sys.modules["tensorboardX.writer"])["SummaryWriter"] = tensorboardx.SummaryWriter
     mirror(theirs)
     try:
         run = theirs.init(sync_tensorboard=True)
-        import tensorboardX
-
-        writer = tensorboardX.SummaryWriter("events")
+        writer = tensorboardx.SummaryWriter("events")
         writer.add_scalar("losses/td_loss", 0.1, 12)
         run.log({"own": 1.0})
         writer.close()
         run.finish()
     finally:
         tensorboard.uninstall()
+    assert [point[0] for point in points] == ["losses/td_loss"]  # type: ignore[index]
     kept = book(root)
     assert (kept.project, kept.seed, kept.status) == ("cleanRL", 3, "finished")
     assert kept.metrics(["losses/td_loss"], x="env_step")["env_step"].to_pylist() == [12]

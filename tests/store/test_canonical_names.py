@@ -26,6 +26,17 @@ WRITTEN = {
         "learner/cur_lr": "update/learning_rate",
     },
     "rsl_rl": {"Train/mean_reward": "train/return", "Loss/surrogate": "update/loss/policy"},
+    "skrl": {"Reward / Total reward (mean)": "train/return", "Loss / Policy loss": "update/loss/policy"},
+    "rl_games": {"rewards/step": "train/return", "losses/c_loss": "update/loss/value"},
+    "d3rlpy": {"rollout_return": "train/return", "evaluation": "test/return"},
+    "brax": {"episode/sum_reward": "train/return", "eval/episode_reward": "test/return"},
+    "stoix": {"actor/episode_return/mean": "train/return", "evaluator/episode_return/mean": "test/return"},
+    "benchmarl": {
+        "collection/reward/episode_reward_mean": "train/return",
+        "train/agents/loss_critic": "update/loss/value",
+    },
+    "pufferlib": {"environment/episode_return": "train/return", "agent_steps": "time/env_steps"},
+    "dreamerv3": {"episode/score": "train/return", "episode/length": "train/length"},
     "mrl": {"metrics/rewards": "train/reward"},
     "rllib": {
         "env_runners/episode_return_mean": "train/return",

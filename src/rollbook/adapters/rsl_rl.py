@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import os
 
-from rollbook.adapters._run import find_run, keep_config
-from rollbook.ground.bill import Bill
+from rollbook.adapters._door import Door
 from rollbook.ground.optional import need
 
 TYPE_CHECKING = False
@@ -50,9 +49,8 @@ class RollbookWriter(_Base):
         super().__init__()
         folder = os.path.abspath(os.fspath(log_dir))
         parent, name = os.path.split(folder)
-        self.run: Any
-        self.run, self._owned = find_run(run, project=os.path.basename(parent), name=name, options=run_options)
-        self._bill = Bill(to=self.run) if self.run is not None else Bill(who="RollbookWriter")
+        self._door = Door("RollbookWriter", run, os.path.basename(parent), name, run_options)
+        self.run = self._door.run
 
     def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> None:
         """One number under its native tag, with the clock `step` at rsl_rl's iteration.
@@ -60,35 +58,20 @@ class RollbookWriter(_Base):
         A tag that ends with "/time" is rsl_rl's second copy of a number, at seconds instead of the iteration. Every row
         has its time, so the copy is left out.
         """
-        if self.run is not None and not tag.endswith(_SECONDS):
-            self.run.log({tag: scalar_value}, step=global_step)
+        if not tag.endswith(_SECONDS):
+            self._door.log({tag: scalar_value}, step=global_step)
 
     def store_config(self, env_cfg: Any, train_cfg: Mapping[str, object]) -> None:
         """Keep both configurations in the run's config, as `env` and `train`."""
-        if self.run is not None:
-            self._bill.guard("config", "keeping the configuration", self._keep, env_cfg, train_cfg)
-
-    def _keep(self, env_cfg: Any, train_cfg: Any) -> None:
         env = env_cfg.to_dict() if callable(getattr(env_cfg, "to_dict", None)) else env_cfg
         settings = {"env": env, "train": train_cfg}
-        keep_config(self.run, {name: value for name, value in settings.items() if value is not None})
-        if self._owned and isinstance(train_cfg, dict):
-            whole = self.run.run
-            seed = train_cfg.get("seed")
-            if whole.seed is None and isinstance(seed, int):
-                whole.fill_in(seed=seed)
+        seed = train_cfg.get("seed") if isinstance(train_cfg, dict) else None
+        self._door.settings({name: value for name, value in settings.items() if value is not None}, seed)
 
     def save_model(self, model_path: str, it: int) -> None:
         """Register the checkpoint where it is."""
-        if self.run is not None:
-            register = self.run.run.save_checkpoint
-            self._bill.guard(
-                "checkpoint",
-                "registering a checkpoint",
-                lambda: register(path=model_path, rng=False, through="step", step=it),
-            )
+        self._door.checkpoint(model_path, step=it)
 
     def stop(self) -> None:
         """End the run if it was opened here. rsl_rl calls it when `learn` is over."""
-        if self._owned:
-            self.run.finish()
+        self._door.finish()

@@ -42,8 +42,8 @@ class Native:
     """What one framework calls a quantity.
 
     Attributes:
-      framework: the adapter's name: sb3, spinningup, acme, tianshou, lightzero, mrl, rllib, trl; cleanrl and rsl_rl
-        through their SummaryWriter.
+      framework: the adapter's name: sb3, spinningup, acme, tianshou, lightzero, mrl, rllib, trl, rsl_rl, skrl,
+        rl_games, d3rlpy, brax, stoix, pufferlib, dreamerv3; of cleanrl and benchmarl through their writers.
       key: its key. A part that is `*` stands for any one part ("learners/*/entropy").
       estimator: how the number was made from what was observed.
     """
@@ -82,6 +82,7 @@ _EACH = "each episode"
 _LAST_100 = "mean of the last 100 finished episodes"
 _EPOCH = "mean of the episodes finished in the epoch"
 _COLLECT = "mean of the episodes finished in one collect"
+_ITERATION_ALL = "mean of the episodes finished in the iteration"
 _ITERATION = "mean of the episodes finished in the iteration, at most 100"
 _EVAL = "mean of the evaluation's episodes"
 _UPDATE = "mean of the update's minibatches"
@@ -112,6 +113,14 @@ TABLE: tuple[Canonical, ...] = (
         ("rllib", "env_runners/episode_reward_mean", _ITERATION),
         ("rllib", "episode_reward_mean", _ITERATION),
         ("rsl_rl", "Train/mean_reward", _LAST_100),
+        ("skrl", "Reward / Total reward (mean)", "mean of the last 100 finished episodes, over the write interval"),
+        ("rl_games", "rewards/step", "mean of the last finished games, at most games_to_track"),
+        ("d3rlpy", "rollout_return", "mean of the episodes finished since the last row"),
+        ("pufferlib", "environment/episode_return", _ITERATION_ALL),
+        ("brax", "episode/sum_reward", _ITERATION_ALL),
+        ("dreamerv3", "episode/score", _EACH),
+        ("stoix", "actor/episode_return/mean", _ITERATION_ALL),
+        ("benchmarl", "collection/reward/episode_reward_mean", _COLLECT),
     ),
     Canonical(
         "train/length",
@@ -134,6 +143,11 @@ TABLE: tuple[Canonical, ...] = (
         ("rllib", "env_runners/episode_len_mean", _ITERATION),
         ("rllib", "episode_len_mean", _ITERATION),
         ("rsl_rl", "Train/mean_episode_length", _LAST_100),
+        ("skrl", "Episode / Total timesteps (mean)", "mean of the last 100 finished episodes, over the write interval"),
+        ("rl_games", "episode_lengths/step", "mean of the last finished games, at most games_to_track"),
+        ("pufferlib", "environment/episode_length", _ITERATION_ALL),
+        ("dreamerv3", "episode/length", _EACH),
+        ("stoix", "actor/episode_length/mean", _ITERATION_ALL),
     ),
     Canonical(
         "train/success_rate",
@@ -179,6 +193,10 @@ TABLE: tuple[Canonical, ...] = (
         ("lightzero", "basic/eval_episode_return_mean", _EVAL),
         ("rllib", "evaluation/env_runners/episode_return_mean", _EVAL),
         ("rllib", "evaluation/env_runners/episode_reward_mean", _EVAL),
+        ("d3rlpy", "evaluation", _EVAL),
+        ("brax", "eval/episode_reward", _EVAL),
+        ("stoix", "evaluator/episode_return/mean", _EVAL),
+        ("benchmarl", "eval/reward/episode_reward_mean", _EVAL),
     ),
     Canonical(
         "test/length",
@@ -195,6 +213,9 @@ TABLE: tuple[Canonical, ...] = (
         ("lightzero", "evaluator_iter/avg_envstep_per_episode", _EVAL),
         ("lightzero", "evaluator_step/avg_envstep_per_episode", _EVAL),
         ("rllib", "evaluation/env_runners/episode_len_mean", _EVAL),
+        ("brax", "eval/avg_episode_length", _EVAL),
+        ("stoix", "evaluator/episode_length/mean", _EVAL),
+        ("benchmarl", "eval/reward/episode_len_mean", _EVAL),
     ),
     Canonical(
         "test/success_rate",
@@ -218,6 +239,8 @@ TABLE: tuple[Canonical, ...] = (
         ("rllib", "learners/*/total_loss", _UPDATE),
         ("trl", "loss", _STEP),
         ("trl", "train/loss_total", _STEP),
+        ("brax", "training/total_loss", _UPDATE),
+        ("stoix", "trainer/total_loss", _UPDATE),
     ),
     Canonical(
         "update/loss/policy",
@@ -237,6 +260,12 @@ TABLE: tuple[Canonical, ...] = (
         ("lightzero", "learner_iter/policy_loss_avg", "mean of the last 11 iterations"),
         ("rllib", "learners/*/policy_loss", _UPDATE),
         ("rsl_rl", "Loss/surrogate", _UPDATE),
+        ("skrl", "Loss / Policy loss", "mean of the write interval"),
+        ("rl_games", "losses/a_loss", _UPDATE),
+        ("d3rlpy", "actor_loss", "mean of the epoch's gradient steps"),
+        ("brax", "training/policy_loss", _UPDATE),
+        ("stoix", "trainer/actor_loss", _UPDATE),
+        ("benchmarl", "train/*/loss_objective", _UPDATE),
     ),
     Canonical(
         "update/loss/value",
@@ -253,6 +282,11 @@ TABLE: tuple[Canonical, ...] = (
         ("rllib", "learners/*/vf_loss", _UPDATE),
         ("rsl_rl", "Loss/value_function", _UPDATE),
         ("rsl_rl", "Loss/value", _UPDATE),
+        ("skrl", "Loss / Value loss", "mean of the write interval"),
+        ("rl_games", "losses/c_loss", _UPDATE),
+        ("brax", "training/v_loss", _UPDATE),
+        ("stoix", "trainer/value_loss", _UPDATE),
+        ("benchmarl", "train/*/loss_critic", _UPDATE),
     ),
     Canonical(
         "update/loss/q",
@@ -265,6 +299,11 @@ TABLE: tuple[Canonical, ...] = (
         ("spinningup", "LossQ", "mean of the epoch's gradient steps"),
         ("tianshou", "update/critic_loss", _STEP),
         ("rllib", "learners/*/qf_loss", _UPDATE),
+        ("skrl", "Loss / Q-network loss", "mean of the write interval"),
+        ("skrl", "Loss / Critic loss", "mean of the write interval"),
+        ("d3rlpy", "critic_loss", "mean of the epoch's gradient steps"),
+        ("brax", "training/critic_loss", _UPDATE),
+        ("stoix", "trainer/q_loss", _UPDATE),
     ),
     Canonical(
         "update/loss/q1",
@@ -332,6 +371,8 @@ TABLE: tuple[Canonical, ...] = (
         ("rllib", "learners/*/entropy", _UPDATE),
         ("rsl_rl", "Loss/entropy", _UPDATE),
         ("trl", "entropy", _STEP),
+        ("stoix", "trainer/entropy", _UPDATE),
+        ("benchmarl", "train/*/entropy", _UPDATE),
     ),
     Canonical(
         "update/approx_kl",
@@ -380,6 +421,7 @@ TABLE: tuple[Canonical, ...] = (
         "1",
         "gradient_step",
         ("sb3", "train/clip_range", "at the update"),
+        ("rl_games", "info/e_clip", "at the moment of logging"),
     ),
     Canonical(
         "update/explained_variance",
@@ -402,6 +444,8 @@ TABLE: tuple[Canonical, ...] = (
         ("rllib", "learners/*/default_optimizer_learning_rate", "at the update"),
         ("rsl_rl", "Loss/learning_rate", "at the update"),
         ("trl", "learning_rate", "at the update"),
+        ("skrl", "Learning / Learning rate", "mean of the write interval"),
+        ("rl_games", "info/last_lr", "at the moment of logging"),
     ),
     Canonical(
         "update/entropy_coefficient",
@@ -413,6 +457,8 @@ TABLE: tuple[Canonical, ...] = (
         ("tianshou", "update/alpha", "at the update"),
         ("rllib", "learners/*/alpha_value", _UPDATE),
         ("rllib", "learners/*/curr_entropy_coeff", "at the update"),
+        ("skrl", "Coefficient / Entropy coefficient", "mean of the write interval"),
+        ("brax", "training/alpha", _UPDATE),
     ),
     Canonical(
         "update/policy_std",
@@ -422,6 +468,7 @@ TABLE: tuple[Canonical, ...] = (
         ("sb3", "train/std", "at the update"),
         ("rsl_rl", "Policy/mean_noise_std", "at the update"),
         ("rsl_rl", "Policy/mean_std", "at the update"),
+        ("skrl", "Policy / Standard deviation", "mean of the write interval"),
     ),
     Canonical(
         "update/gradient_norm",
@@ -461,6 +508,9 @@ TABLE: tuple[Canonical, ...] = (
         ("lightzero", "collector_iter/avg_envstep_per_sec", "of one collect"),
         ("lightzero", "collector_step/avg_envstep_per_sec", "of one collect"),
         ("rsl_rl", "Perf/total_fps", "of one iteration"),
+        ("rl_games", "performance/step_inference_rl_update_fps", "of the last epoch"),
+        ("pufferlib", "SPS", "since the last row"),
+        ("brax", "training/sps", "of the last epoch"),
     ),
     Canonical(
         "time/elapsed_seconds",
@@ -471,6 +521,8 @@ TABLE: tuple[Canonical, ...] = (
         ("spinningup", "Time", "seconds"),
         ("tianshou", "info/timing/total_time", "seconds"),
         ("rllib", "time_total_s", "seconds"),
+        ("pufferlib", "uptime", "seconds"),
+        ("brax", "training/walltime", "seconds"),
     ),
     Canonical(
         "time/env_steps",
@@ -485,6 +537,8 @@ TABLE: tuple[Canonical, ...] = (
         ("lightzero", "collector_iter/total_envstep_count", "a counter"),
         ("rllib", "num_env_steps_sampled_lifetime", "a counter"),
         ("rllib", "env_runners/num_env_steps_sampled_lifetime", "a counter"),
+        ("pufferlib", "agent_steps", "a counter"),
+        ("benchmarl", "counters/total_frames", "a counter"),
     ),
     Canonical(
         "time/episodes",
@@ -505,6 +559,7 @@ TABLE: tuple[Canonical, ...] = (
         ("sb3", "time/iterations", "a counter"),
         ("spinningup", "Epoch", "a counter, from 0"),
         ("rllib", "training_iteration", "a counter"),
+        ("rl_games", "info/epochs", "a counter"),
     ),
 )
 """Every canonical name, in the order in which a reader would look for them."""

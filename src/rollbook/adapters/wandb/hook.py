@@ -89,7 +89,7 @@ def mirror(wandb: Any) -> None:
     kind = wandb.sdk.wandb_run.Run
     if getattr(kind, "of_rollbook", False):
         return
-    init, log, finish, leave = wandb.init, kind.log, kind.finish, kind.__exit__
+    begin, log, finish, leave = wandb.init, kind.log, kind.finish, kind.__exit__
     mirrors: dict[str, Any] = {}
 
     def of(run: Any) -> Any:
@@ -109,7 +109,7 @@ def mirror(wandb: Any) -> None:
         return mirrors[run.id]
 
     def opening(*arguments: Any, **options: Any) -> Any:
-        run = init(*arguments, **options)
+        run = begin(*arguments, **options)
         _kept(lambda: None if run.disabled else of(run))
         return run
 

@@ -1,0 +1,69 @@
+"""What the logger of any framework does with a run: finds or opens it, writes rows, keeps settings, ends it."""
+
+from __future__ import annotations
+
+import os
+
+from rollbook.adapters._run import find_run, keep_config
+from rollbook.ground.bill import Bill
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+__all__ = ["Door"]
+
+
+class Door:
+    """A run as a framework's logger sees it. Nothing raises after the first line; what fails is counted and said once.
+
+    Args:
+      who: the adapter, for what has to be said where there is no run.
+      run: a run or a scope of it; None takes the current run, or opens one; False keeps no book.
+      project, name: of a run that is opened here.
+      options: arguments of `rollbook.init` for such a run; with any of them the current run is not taken.
+    Attributes:
+      run: the run or scope, None where no book is kept.
+      bill: where failures are counted.
+    Raises:
+      BadInput: `run` is something else, or an option is none of `rollbook.init`.
+    """
+
+    def __init__(self, who: str, run: object, project: str, name: str, options: Mapping[str, object]) -> None:
+        self.run: Any
+        self.run, self._owned = find_run(run, project=project, name=name, options=options)
+        self.bill = Bill(to=self.run) if self.run is not None else Bill(who=who)
+
+    def log(self, values: Mapping[str, object], **clocks: Any) -> None:
+        """One row under the native keys; a clock that is None is left out."""
+        if self.run is not None and values:
+            self.run.log(values, **{name: at for name, at in clocks.items() if at is not None})
+
+    def keep(self, cause: str, what: str, work: Callable[..., object], *arguments: object) -> None:
+        """Do what may fail, if there is a run: the failure is counted under `cause` and said as "<what> failed"."""
+        if self.run is not None:
+            self.bill.guard(cause, what, work, *arguments)
+
+    def settings(self, settings: Mapping[str, object], seed: object = None) -> None:
+        """Add a framework's settings to the run's config, and its seed to a run that was opened here without one."""
+        self.keep("config", "keeping the configuration", self._settings, settings, seed)
+
+    def _settings(self, settings: Mapping[str, object], seed: object) -> None:
+        keep_config(self.run, settings)
+        whole = self.run.run
+        if self._owned and whole.seed is None and isinstance(seed, int) and not isinstance(seed, bool):
+            whole.fill_in(seed=seed)
+
+    def checkpoint(self, path: str | os.PathLike[str], through: str = "step", **clocks: Any) -> None:
+        """Register a file that the framework saved, where it is; nothing if there is none."""
+        if os.path.exists(path):
+            self.keep("checkpoint", "registering a checkpoint", self._checkpoint, path, through, clocks)
+
+    def _checkpoint(self, path: str, through: str, clocks: Mapping[str, Any]) -> None:
+        self.run.run.save_checkpoint(path=path, rng=False, through=through, **clocks)
+
+    def finish(self) -> None:
+        """End the run if it was opened here. Twice is fine."""
+        if self._owned:
+            self.run.finish()

@@ -1,0 +1,87 @@
+"""d3rlpy with a rollbook run: a factory of logger adapters.
+
+    dqn.fit(dataset, n_steps=10_000, logger_adapter=RollbookAdapterFactory(project="cartpole", seed=1))
+
+To keep d3rlpy's own files as well: `CombineAdapterFactory([FileAdapterFactory(), RollbookAdapterFactory()])`.
+"""
+
+from __future__ import annotations
+
+from rollbook.adapters._door import Door
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+__all__ = ["RollbookAdapter", "RollbookAdapterFactory"]
+
+
+class RollbookAdapterFactory:
+    """What `fit(logger_adapter=…)` and `fit_online(logger_adapter=…)` take: makes an adapter for each training.
+
+    Args:
+      run: a run or a scope of it; None takes the current run, or opens one for each training.
+      models: keep the models that d3rlpy saves, in the run's folder.
+      gradients: keep a histogram of each parameter's gradients once an epoch.
+      run_options: arguments of `rollbook.init` for a run that is opened here; with any of them the current run is not
+        taken. Default of project: "d3rlpy", of name: the experiment's name.
+    """
+
+    def __init__(self, run: object = None, *, models: bool = True, gradients: bool = False, **run_options: Any) -> None:
+        self._given, self._models, self._gradients, self._options = run, models, gradients, run_options
+
+    def create(self, algo: Any, experiment_name: str, n_steps_per_epoch: int) -> RollbookAdapter:
+        """The adapter of one training; d3rlpy calls this."""
+        door = Door("RollbookAdapterFactory", self._given, "d3rlpy", experiment_name, self._options)
+        return RollbookAdapter(door, algo, models=self._models, gradients=self._gradients)
+
+
+class RollbookAdapter:
+    """Writes one training to a run. Made by the factory."""
+
+    def __init__(self, door: Door, algo: Any, *, models: bool, gradients: bool) -> None:
+        self.run = door.run
+        self._door, self._algo, self._models, self._gradients = door, algo, models, gradients
+        self._row: dict[str, object] = {}
+        self._watched: int | None = None
+
+    def write_params(self, params: Mapping[str, object]) -> None:
+        """Add them to the run's config."""
+        self._door.settings(dict(params), params.get("seed"))
+
+    def before_write_metric(self, epoch: int, step: int) -> None:
+        """A row begins."""
+        self._row = {}
+
+    def write_metric(self, epoch: int, step: int, name: str, value: float) -> None:
+        """One number of the row, under its native name."""
+        self._row[name] = value
+
+    def after_write_metric(self, epoch: int, step: int) -> None:
+        """The row is whole: it stands at the clocks `step` and `epoch`."""
+        self._door.log(self._row, step=step, epoch=epoch)
+        self._row = {}
+
+    def watch_model(self, epoch: int, step: int) -> None:
+        """Keep histograms of the gradients once an epoch, if that was asked for; d3rlpy calls this in every step."""
+        if self._gradients and epoch != self._watched and self._algo.impl is not None:
+            self._watched = epoch
+            self._door.keep("gradients", "keeping gradients", self._watch, step)
+
+    def _watch(self, step: int) -> None:
+        for name, gradient in self._algo.impl.modules.get_gradients():
+            self.run.log_histogram(f"gradients/{name}", gradient, step=step)
+
+    def save_model(self, epoch: int, algo: Any) -> None:
+        """Save the model into the run's folder; d3rlpy passes its step as `epoch`."""
+        if self._models:
+            self._door.keep("checkpoint", "saving a model", self._save, epoch, algo)
+
+    def _save(self, step: int, algo: Any) -> None:
+        write = lambda path: algo.save(str(path))  # noqa: E731
+        self.run.run.save_checkpoint(write=write, rng=False, through="step", step=step)
+
+    def close(self) -> None:
+        """End the run if it was opened for this training."""
+        self._door.finish()

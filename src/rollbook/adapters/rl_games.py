@@ -1,0 +1,121 @@
+"""rl_games with a rollbook run: an observer, around the one that a program has.
+
+    runner = Runner(algo_observer=RollbookObserver(project="ant", seed=1))
+    runner.load(config)
+    runner.run({"train": True})
+
+rl_games writes rewards and lengths three times, at frames, epochs and seconds (`rewards/step`, `/iter`, `/time`). Here
+each is one number at the clocks `env_step` and `epoch`, and every row has its time. The event files stay as they are.
+"""
+
+from __future__ import annotations
+
+import os
+
+from rollbook.adapters._door import Door
+from rollbook.ground.optional import need
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    class _Base:
+        pass
+
+    _Default: Any
+else:
+    _host = need("rl_games.common.algo_observer", extra="rl_games", why="RollbookObserver")
+    _Base, _Default = _host.AlgoObserver, _host.DefaultAlgoObserver
+
+__all__ = ["RollbookObserver"]
+
+_COPIES = ("/iter", "/time")
+
+
+class RollbookObserver(_Base):
+    """An observer of rl_games that records what the algorithm writes, and lets another observer do its work.
+
+    Args:
+      observer: the program's own observer; None: rl_games' default.
+      run: a run or a scope of it; None takes the current run, or opens one.
+      run_options: arguments of `rollbook.init` for a run that is opened here; with any of them the current run is not
+        taken. Default of project: the environment's name, of name: the experiment's.
+    """
+
+    def __init__(self, observer: Any = None, run: object = None, **run_options: Any) -> None:
+        super().__init__()
+        self.observer = observer if observer is not None else _Default()
+        self.run: Any = None
+        self._given, self._options = run, run_options
+
+    def before_init(self, base_name: str, config: Mapping[str, object], experiment_name: str) -> None:
+        """Passed on."""
+        self.observer.before_init(base_name, config, experiment_name)
+
+    def after_init(self, algo: Any) -> None:
+        """Open the run, and stand where the algorithm writes. Ranks above 0 have no writer and write nothing."""
+        writer = getattr(algo, "writer", None)
+        if writer is not None and not isinstance(writer, _Writer):  # rl_games calls this twice for one algorithm
+            config = dict(getattr(algo, "config", {}))
+            project, name = str(config.get("env_name", "rl_games")), str(getattr(algo, "experiment_name", "run"))
+            door = Door("RollbookObserver", self._given, project, name, self._options)
+            self.run = door.run
+            features = config.pop("features", None)  # objects, this observer among them
+            door.settings({key: value for key, value in config.items() if value is not features}, config.get("seed"))
+            algo.writer = _Writer(algo, door)
+            self._register(algo, door)
+        self.observer.after_init(algo)
+
+    @staticmethod
+    def _register(algo: Any, door: Door) -> None:
+        save = algo.save
+
+        def saving(fn: str) -> None:
+            save(fn)
+            path = fn if os.path.exists(fn) else f"{fn}.pth"
+            door.checkpoint(path, through="env_step", env_step=_frames(algo))
+
+        algo.save = saving
+
+    def __getattr__(self, name: str) -> Any:
+        """What else rl_games asks of an observer, the program's own answers."""
+        if name == "observer":
+            raise AttributeError(name)
+        return getattr(self.observer, name)
+
+    def process_infos(self, infos: Any, done_indices: Any) -> None:
+        """Passed on."""
+        self.observer.process_infos(infos, done_indices)
+
+    def after_steps(self) -> None:
+        """Passed on."""
+        self.observer.after_steps()
+
+    def after_clear_stats(self) -> None:
+        """Passed on."""
+        self.observer.after_clear_stats()
+
+    def after_print_stats(self, frame: int, epoch_num: int, total_time: float) -> None:
+        """Passed on."""
+        self.observer.after_print_stats(frame, epoch_num, total_time)
+
+
+class _Writer:
+    """Stands for the algorithm's SummaryWriter: every call reaches it, numbers reach the run, too."""
+
+    def __init__(self, algo: Any, door: Door) -> None:
+        self._algo, self._door, self._native = algo, door, algo.writer
+
+    def add_scalar(self, tag: str, value: Any, step: Any = None, *more: Any, **options: Any) -> None:
+        """One number; copies at epochs and at seconds go to the event file alone."""
+        if not tag.endswith(_COPIES):
+            self._door.log({tag: value}, env_step=step, epoch=getattr(self._algo, "epoch_num", None))
+        self._native.add_scalar(tag, value, step, *more, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._native, name)
+
+
+def _frames(algo: Any) -> int:
+    return int(algo.frame) // max(1, int(getattr(algo, "num_agents", 1) or 1))

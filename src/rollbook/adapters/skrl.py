@@ -1,0 +1,78 @@
+"""skrl with a rollbook run: one line between the agent and its trainer.
+
+    agent = PPO(...)
+    attach(agent, project="pendulum", seed=1)
+    SequentialTrainer(cfg=cfg, env=env, agents=agent).train()
+
+Works on agents of skrl's torch, jax and warp, single and multi-agent: what is used of them is common to them. The event
+files are written as before.
+"""
+
+from __future__ import annotations
+
+import os
+
+from rollbook.adapters._door import Door
+from rollbook.errors import BadInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["attach"]
+
+
+def attach(agent: Any, run: object = None, **run_options: Any) -> Any:
+    """Record what an agent writes: a row each time that it writes its tracking data, and its checkpoints.
+
+    Args:
+      agent: an agent of skrl, before or after its trainer is made.
+      run: a run or a scope of it; None takes the current run, or opens one.
+      run_options: arguments of `rollbook.init` for a run that is opened here; with any of them the current run is not
+        taken. Default of project and name: the last two parts of the agent's experiment folder.
+    Returns:
+      The run. One that is opened here ends with the program, or by its `finish()`.
+    Raises:
+      BadInput: `agent` is no agent of skrl 2, or `run` is something else.
+    """
+    if not callable(getattr(agent, "write_tracking_data", None)) or not hasattr(agent, "experiment_dir"):
+        raise BadInput(
+            f"attach({type(agent).__name__}): found no write_tracking_data and experiment_dir. "
+            "Pass an agent of skrl 2, such as PPO(...)"
+        )
+    parent, name = os.path.split(os.path.abspath(agent.experiment_dir))
+    door = Door("skrl.attach", run, os.path.basename(parent), name, run_options)
+    door.settings({"agent": getattr(agent, "cfg", None), "algorithm": type(agent).__name__})
+    write, save = agent.write_tracking_data, agent.write_checkpoint
+
+    def write_tracking_data(*, timestep: int, timesteps: int) -> None:
+        """Log the row, then let the agent write it: that clears the data."""
+        door.keep("tracking_data", "recording tracking data", _log, door, agent, timestep)
+        write(timestep=timestep, timesteps=timesteps)
+
+    def write_checkpoint(*, timestep: int, timesteps: int) -> None:
+        """Let the agent save, then register what it saved."""
+        save(timestep=timestep, timesteps=timesteps)
+        folder = os.path.join(agent.experiment_dir, "checkpoints")
+        for part in ("agent", *getattr(agent, "checkpoint_modules", ())):
+            for ending in ("pt", "pickle"):  # of torch, of jax
+                door.checkpoint(os.path.join(folder, f"{part}_{timestep}.{ending}"), step=timestep)
+
+    agent.write_tracking_data, agent.write_checkpoint = write_tracking_data, write_checkpoint
+    return door.run
+
+
+def _log(door: Door, agent: Any, timestep: int) -> None:
+    row: dict[str, object] = {}
+    for key, numbers in agent.tracking_data.items():
+        if len(numbers):
+            ends = min if key.endswith("(min)") else max if key.endswith("(max)") else _mean
+            row[key] = float(ends([float(number) for number in numbers]))
+    environments = getattr(getattr(agent, "memory", None), "num_envs", None)
+    door.log(row, step=timestep, env_step=timestep * environments if isinstance(environments, int) else None)
+
+
+def _mean(numbers: list[float]) -> float:
+    import numpy as np  # sums in pairs, as skrl does
+
+    return float(np.mean(numbers))
