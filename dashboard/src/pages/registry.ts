@@ -4,7 +4,7 @@ import type { ComponentType } from "preact";
 import type { IconName } from "../parts/Icon.tsx";
 import { Runs } from "./runs/Runs.tsx";
 
-export type PageId = "runs" | "compare" | "episodes" | "samples" | "timings" | "health" | "run" | "sql";
+export type PageId = "runs" | "compare" | "episodes" | "samples" | "rollouts" | "timings" | "health" | "run" | "sql";
 
 export interface Page {
   name: string;
@@ -32,6 +32,12 @@ export const PAGES: Record<PageId, Page> = {
     question: "What does it learn from?",
     icon: "samples",
     load: () => import("./samples/Samples.tsx").then((m) => m.Samples),
+  },
+  rollouts: {
+    name: "Rollouts",
+    question: "What is the model trained on?",
+    icon: "rollouts",
+    load: () => import("./rollouts/Rollouts.tsx").then((m) => m.Rollouts),
   },
   timings: {
     name: "Timings",

@@ -2,6 +2,7 @@ const PATHS = {
   runs: "M2 11l3-4 3 2 5-6M2 14h12",
   episodes: "M2 3h12v10H2zM6.5 6v4l3.5-2z",
   samples: "M2 4h12M2 8h8M2 12h10",
+  rollouts: "M2 3h9v5H6l-2 2V8H2zM8 10.5h6v3h-1.5L11 15v-1.5H8z",
   timings: "M2 3h6v3H2zM5 8h7v3H5zM10 13h4",
   health: "M1.5 8h3l2-5 3 10 2-5h3",
   compare: "M3 3v10M3 5h6M3 11h9M9 3.5v3M12 9.5v3",

@@ -117,6 +117,9 @@ export class Copy implements Source {
   };
   sampleGroup = () => notHere("The group of a sample");
   sampleHistory = () => notHere("The history of a sample");
+  rollouts = () => notHere("The rollouts");
+  rollout = () => notHere("This rollout");
+  fates = () => notHere("What became of the rollouts");
   novelty = () => notHere("Novelty");
   unused = () => notHere("What was not trained on");
   timings: Source["timings"] = (run) => this.of(run, "timings");

@@ -46,6 +46,9 @@ export interface Source {
   sampleHistory(run: string, id: string): Promise<api.SampleHistory>;
   novelty(run: string): Promise<api.Novelty>;
   unused(run: string, at: number | null): Promise<api.Unused>;
+  rollouts(run: string, query: api.RolloutsQuery, signal?: AbortSignal): Promise<api.RolloutsAnswer>;
+  rollout(run: string, id: string): Promise<api.OneRollout>;
+  fates(run: string): Promise<api.Fates>;
   timings(run: string, x: string | null): Promise<api.Timings>;
   timeline(
     run: string,

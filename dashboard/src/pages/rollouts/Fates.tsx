@@ -1,0 +1,187 @@
+/** What became of all rollouts: reasons over training, what each cost, staleness, tools, words that grew. */
+
+import type { Cell, Fates as Found, Num } from "../../api/names.ts";
+import { StackedArea } from "../../charts/StackedArea.tsx";
+import { shown } from "../../data/diff.ts";
+import { count, percent, seconds, value } from "../../data/numbers.ts";
+import { MiniTable } from "../../parts/MiniTable.tsx";
+import { Answered } from "../../parts/Say.tsx";
+import { addressOf } from "../../state/address.ts";
+import { useAnswer } from "../../state/answer.ts";
+import { source } from "../../state/here.ts";
+import { useNews } from "../../state/run.ts";
+
+const COLORS = [1, 2, 5, 8, 7, 6, 4, 9, 3, 10];
+const WORDS: { [name: string]: string } = {
+  zero_std: "easier and harder prompts, or more samples a group",
+  stale: "fewer rollouts in flight, or a larger limit of staleness",
+  overlong: "a soft length penalty, or a larger limit",
+  error: "see the tools below",
+  surplus: "fewer rollouts than the update needs",
+  "no fate yet": "in flight, or lost",
+};
+
+export function Fates({ run }: { run: string }) {
+  const news = useNews(run, ["fates"], 10_000);
+  const fates = useAnswer(`${run} fates ${news}`, () => source.fates(run));
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label="What became of the rollouts">
+      <Answered of={fates} what="what became of the rollouts">
+        {(found) => <All run={run} found={found} />}
+      </Answered>
+    </div>
+  );
+}
+
+function All({ run, found }: { run: string; found: Found }) {
+  const used = found.layers.find(({ reason }) => reason === "used")?.total ?? 0;
+  const tokens = found.layers.reduce((sum, layer) => sum + Number(layer.tokens ?? 0), 0);
+  const wasted = found.layers
+    .filter(({ reason }) => reason !== "used" && reason !== "no fate yet")
+    .reduce((sum, layer) => sum + Number(layer.tokens ?? 0), 0);
+  const where = (reason: string): string =>
+    reason === "used"
+      ? "used and reason is null"
+      : reason === "no fate yet"
+        ? "used is null"
+        : `reason = '${reason.replaceAll("'", "''")}'`;
+  return (
+    <div class="cols">
+      <section class="card" style={{ gridColumn: "1 / -1" }}>
+        <header>
+          <h2>
+            {percent(used / (found.total || 1))} of {count(found.total)} rollouts taught something
+          </h2>
+          {tokens > 0 && <span class="soft">{percent(wasted / tokens)} of the sampled tokens taught nothing</span>}
+        </header>
+        <StackedArea
+          label={`Fates of ${found.total} rollouts over training, as shares`}
+          x={found.places.map(Number)}
+          layers={found.layers.map((layer, i) => ({
+            name: shown(layer.reason),
+            color: COLORS[i % COLORS.length] ?? 10,
+            y: layer.n,
+          }))}
+          share
+          xKind="number"
+        />
+        <MiniTable
+          label="Rollouts by fate"
+          columns={[
+            { id: "reason", head: "fate" },
+            { id: "n", head: "rollouts", number: true },
+            { id: "share", head: "share", number: true },
+            { id: "tokens", head: "sampled tokens", number: true },
+            { id: "what", head: "what one can do" },
+          ]}
+          rows={found.layers}
+          cell={(layer, column) => {
+            if (column === "reason")
+              return (
+                <span>
+                  <i class={`dot s${COLORS[found.layers.indexOf(layer) % COLORS.length]}`} />{" "}
+                  <a href={addressOf("rollouts", { run, where: where(layer.reason) })}>{shown(layer.reason)}</a>
+                </span>
+              );
+            if (column === "n") return count(layer.total);
+            if (column === "share") return percent(layer.total / (found.total || 1));
+            if (column === "tokens") return count(Number(layer.tokens ?? 0));
+            return <span class="soft">{WORDS[layer.reason] ?? ""}</span>;
+          }}
+        />
+      </section>
+      <section class="card" style={{ gridColumn: "1 / -1" }}>
+        <header>
+          <h2>Over training</h2>
+          <span class="soft">by {found.x}; the last value beside the name</span>
+        </header>
+        <div class="in smalls">
+          {Object.entries(found.curves).map(([name, cells]) => (
+            <Small key={name} name={name} cells={cells} />
+          ))}
+        </div>
+      </section>
+      <Rows
+        title="Staleness"
+        soft="used rollouts; does it hurt?"
+        rows={found.stale}
+        columns={["staleness", "n", "clipped", "gap_mean", "gap_max"]}
+      />
+      <Rows
+        title="Which tool breaks"
+        soft="share of calls with an error"
+        rows={found.tools}
+        columns={["name", "calls", "failed", "share", "seconds", "slow", "error"]}
+      />
+      <Rows
+        title="What high advantage says"
+        soft="words in the last answers of the top and the bottom tenth; newest 20 000 used"
+        rows={found.words}
+        columns={["word", "high", "low"]}
+      />
+    </div>
+  );
+}
+
+function Small({ name, cells }: { name: string; cells: readonly Num[] }) {
+  const values = cells.map((cell) => (typeof cell === "number" ? cell : Number.NaN));
+  const known = values.filter(Number.isFinite);
+  const [low, high] = [Math.min(...known), Math.max(...known)];
+  const at = (v: number, i: number): string =>
+    [(i / Math.max(1, values.length - 1)) * 200, 52 - ((v - low) / (high - low || 1)) * 46]
+      .map((place) => place.toFixed(1))
+      .join(",");
+  let path = "";
+  values.forEach((v, i) => {
+    if (Number.isFinite(v)) path += `${path === "" || Number.isNaN(values[i - 1]) ? "M" : "L"}${at(v, i)}`;
+  });
+  const last = known[known.length - 1];
+  return (
+    <div class="small">
+      <span class="soft">{shown(name)}</span> <b>{name.endsWith("_seconds") ? seconds(last) : value(last)}</b>
+      <svg viewBox="0 0 200 56" preserveAspectRatio="none" role="img">
+        <title>{`${name}: from ${value(low)} to ${value(high)}`}</title>
+        <path d={path} vector-effect="non-scaling-stroke" />
+      </svg>
+    </div>
+  );
+}
+
+function Rows({
+  title,
+  soft,
+  rows,
+  columns,
+}: {
+  title: string;
+  soft: string;
+  rows: readonly { [name: string]: Cell }[];
+  columns: readonly string[];
+}) {
+  if (rows.length === 0) return null;
+  const named = columns.filter((name) => rows.some((row) => row[name] !== null && row[name] !== undefined));
+  const text = (name: string, cell: Cell | undefined): string => {
+    if (typeof cell !== "number") return shown(String(cell ?? "–"));
+    if (name === "share" || name === "clipped") return percent(cell);
+    if (name === "seconds" || name === "slow") return seconds(cell);
+    return Number.isInteger(cell) ? count(cell) : value(cell);
+  };
+  return (
+    <section class="card" style={{ gridColumn: "span 6" }}>
+      <header>
+        <h2>{title}</h2>
+        <span class="soft">{soft}</span>
+      </header>
+      <MiniTable
+        label={title}
+        columns={named.map((id) => ({
+          id,
+          head: { slow: "95 %", seconds: "median", n: "rollouts" }[id] ?? id.replace("_", " "),
+          number: rows.some((row) => typeof row[id] === "number"),
+        }))}
+        rows={rows}
+        cell={(row, column) => text(column, row[column])}
+      />
+    </section>
+  );
+}

@@ -1,0 +1,203 @@
+/** One rollout: what became of it, where its time went, the conversation, its group, and its task over training. */
+
+import { useEffect, useState } from "preact/hooks";
+import type { Num, OneRollout as Found } from "../../api/names.ts";
+import { shown } from "../../data/diff.ts";
+import { count, percent, seconds, value } from "../../data/numbers.ts";
+import { Answered } from "../../parts/Say.tsx";
+import { say } from "../../state/address.ts";
+import { useAnswer } from "../../state/answer.ts";
+import { useHands } from "../../state/hands.ts";
+import { source } from "../../state/here.ts";
+import { fateOf } from "./List.tsx";
+import { Group } from "./Group.tsx";
+import { PassRate } from "./PassRate.tsx";
+import { Turn } from "./Turn.tsx";
+
+const HEATS = ["gap", "entropy", "advantage", "sampler", "trainer", "mask"];
+
+export function OneRollout({ run, id }: { run: string; id: string }) {
+  const rollout = useAnswer(`${run} ${id}`, () => source.rollout(run, id));
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label="The rollout">
+      <Answered of={rollout} what="the rollout">
+        {(found) => <Whole key={found.id} run={run} found={found} />}
+      </Answered>
+    </div>
+  );
+}
+
+function Whole({ run, found }: { run: string; found: Found }) {
+  const names = HEATS.filter((name) => found.turns.some(({ tokens }) => tokens?.columns[name] !== undefined));
+  const [heat, setHeat] = useState(names[0] ?? "");
+  const [unfolded, setUnfolded] = useState(false);
+  const [at, setAt] = useState(-1);
+  const group = useAnswer(`${run} ${found.id} group`, () => source.rollouts(run, { group: found.id, limit: 64 }));
+  const step = (by: number): void => setAt((now) => Math.max(0, Math.min(found.turns.length - 1, now + by)));
+  const sibling = (by: number): void => {
+    const ids = group.value?.rows.map((row) => row.id).sort() ?? [];
+    const next = ids[ids.indexOf(found.id) + by];
+    if (next) say({ row: next });
+  };
+  useEffect(() => {
+    if (at >= 0) document.getElementById(`turn-${at}`)?.scrollIntoView({ block: "nearest" });
+  }, [at]);
+  useHands(() => [
+    { keys: ["n"], what: "next turn", act: () => step(1) },
+    { keys: ["p"], what: "previous turn", act: () => step(-1) },
+    { keys: ["o"], what: "unfold or fold all turns", act: () => setUnfolded((was) => !was) },
+    {
+      keys: ["h"],
+      what: "colour tokens by the next number",
+      act: () => setHeat((now) => ["", ...names][(names.indexOf(now) + 2) % (names.length + 1)] ?? ""),
+    },
+    { keys: ["["], what: "previous of the group", act: () => sibling(-1) },
+    { keys: ["]"], what: "next of the group", act: () => sibling(1) },
+  ]);
+  return (
+    <>
+      <div class="bar">
+        <h2 class="mono clip">{found.id}</h2>
+        <span class="tag">{shown(String(found.cells["status"] ?? ""))}</span>
+        {typeof found.cells["stop_reason"] === "string" && (
+          <span class="tag hide-s">stop: {shown(found.cells["stop_reason"])}</span>
+        )}
+        <span class="grow" />
+        <button class="btn" type="button" onClick={() => say({ of: `task:${found.id}`, row: found.id })}>
+          Its task
+        </button>
+        <button class="btn" type="button" onClick={() => say({ of: `group:${found.id}`, row: found.id })}>
+          Its group
+        </button>
+      </div>
+      <Fate found={found} />
+      <Times found={found} onPick={setAt} />
+      <div class="bar">
+        <span class="soft">Tokens by</span>
+        <span class="seg" role="group" aria-label="Tokens coloured by">
+          {[...names, ""].map((name) => (
+            <button key={name} type="button" aria-pressed={heat === name} onClick={() => setHeat(name)}>
+              {name === "" ? "off" : name}
+            </button>
+          ))}
+        </span>
+        <span class="grow" />
+        <button class="btn" type="button" onClick={() => setUnfolded(!unfolded)}>
+          {unfolded ? "Fold all" : "Unfold all"} <kbd class="hide-s">o</kbd>
+        </button>
+      </div>
+      <div class="talk">
+        <Task found={found} open={unfolded} />
+        {found.turns.map((turn, i) => (
+          <Turn key={turn.turn} turn={turn} heat={heat} open={unfolded} now={i === at} place={i} />
+        ))}
+        {found.turns_left_out > 0 && <p class="soft">{count(found.turns_left_out)} more turns are not shown here.</p>}
+      </div>
+      <div class="cols one">
+        {group.value && group.value.rows.length > 1 && <Group rows={group.value.rows} id={found.id} />}
+        {found.history.length > 1 && <PassRate history={found.history} version={found.cells["policy_version"]} />}
+      </div>
+    </>
+  );
+}
+
+function Fate({ found }: { found: Found }) {
+  const { cells } = found;
+  const number = (name: string): number | null => (typeof cells[name] === "number" ? cells[name] : null);
+  const said = fateOf(cells);
+  const parts = [
+    number("reward") === null ? null : `reward ${value(number("reward"))}`,
+    number("advantage") === null ? null : `advantage ${value(number("advantage"))}`,
+    number("staleness") === null ? null : `${count(number("staleness") ?? 0)} versions stale`,
+    number("clipped") === null ? null : `clipped ${percent(number("clipped") ?? 0)}`,
+    number("gap_mean") === null ? null : `gap ${value(number("gap_mean"))}`,
+    found.fates.length > 1 ? `${found.fates.length} uses` : null,
+  ].filter((part) => part !== null);
+  const step = number("gradient_step");
+  return (
+    <p class="fate">
+      <b>{said === "used" ? "Used" : cells["used"] === true ? `Used, taught nothing: ${said}` : said}</b>
+      {cells["used"] != null && step !== null ? ` at update ${count(step)}` : ""}
+      <span class="soft"> · {parts.join(" · ")}</span>
+      {typeof cells["error"] === "string" && <span class="bad"> {shown(cells["error"])}</span>}
+    </p>
+  );
+}
+
+function Times({ found, onPick }: { found: Found; onPick: (turn: number) => void }) {
+  const of = (x: Num): number => (typeof x === "number" && x > 0 ? x : 0);
+  const own = found.turns.map((turn, i) => ({
+    key: `${turn.turn}`,
+    i,
+    seconds: of(turn.seconds),
+    color: turn.role === "tool" ? 2 : 1,
+    bad: turn.error !== null,
+    name: `turn ${turn.turn}, ${turn.name ?? turn.role}`,
+  }));
+  const rest = (["queue", "reward"] as const).map((name, n) => ({
+    key: name,
+    i: -1,
+    seconds: of(found.cells[`seconds/${name}`] as Num),
+    color: n === 0 ? 10 : 3,
+    bad: false,
+    name,
+  }));
+  const all = [rest[0], ...own, rest[1]].filter((part) => part !== undefined && part.seconds > 0);
+  const total = all.reduce((sum, part) => sum + (part?.seconds ?? 0), 0);
+  if (total === 0) return null;
+  return (
+    <div class="timebar" role="img" aria-label={`${seconds(total)} in all`}>
+      {all.map(
+        (part) =>
+          part && (
+            <i
+              key={part.key}
+              class={part.bad ? "err" : ""}
+              title={`${part.name}: ${seconds(part.seconds)}`}
+              style={{ width: `${(part.seconds / total) * 100}%`, background: `var(--series-${part.color})` }}
+              onClick={() => part.i >= 0 && onPick(part.i)}
+            />
+          ),
+      )}
+    </div>
+  );
+}
+
+interface Message {
+  role?: unknown;
+  content?: unknown;
+}
+
+function Task({ found, open }: { found: Found; open: boolean }) {
+  let messages: Message[] = [];
+  try {
+    const read: unknown = found.messages === null ? null : JSON.parse(found.messages);
+    if (Array.isArray(read)) messages = read as Message[];
+  } catch {
+    messages = [];
+  }
+  if (messages.length === 0 && typeof found.prompt === "string") messages = [{ role: "task", content: found.prompt }];
+  return (
+    <>
+      {messages.map(({ role, content }, i) => {
+        const text = shown(typeof content === "string" ? content : JSON.stringify(content));
+        return (
+          <div key={i} class="turn">
+            <span class="nr" />
+            <div>
+              <b>{shown(String(role))}</b> <span class="soft">not trained</span>
+              {text.length > 400 && !open ? (
+                <details>
+                  <summary>{text.slice(0, 160)}</summary>
+                  <pre>{text}</pre>
+                </details>
+              ) : (
+                <pre>{text}</pre>
+              )}
+            </div>
+          </div>
+        );
+      })}
+    </>
+  );
+}

@@ -1,0 +1,58 @@
+/** A task over training: the share of rollouts that solved it at each version of the policy, with its interval. */
+
+import type { Cell, RolloutVersion } from "../../api/names.ts";
+import { count, percent } from "../../data/numbers.ts";
+
+const [WIDTH, HEIGHT, LEFT, BOTTOM] = [600, 150, 40, 18];
+
+export function PassRate({ history, version }: { history: readonly RolloutVersion[]; version: Cell | undefined }) {
+  const known = history.filter((point) => point.version !== null);
+  const low = known[0]?.version ?? 0;
+  const wide = (known[known.length - 1]?.version ?? 1) - low || 1;
+  const x = (at: number): number => LEFT + ((at - low) / wide) * (WIDTH - LEFT - 10);
+  const y = (share: number): number => 8 + (1 - share) * (HEIGHT - BOTTOM - 8);
+  const total = history.reduce((sum, { n }) => sum + n, 0);
+  return (
+    <section class="card">
+      <header>
+        <h2>This task over training</h2>
+        <span class="soft">
+          {count(total)} rollouts at {count(history.length)} versions; share solved, bars: 95 % (Wilson)
+        </span>
+      </header>
+      <div class="in">
+        <svg class="passrate" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img">
+          <title>{`Share of rollouts that solved this task, at ${known.length} versions of the policy`}</title>
+          {[0, 0.5, 1].map((share) => (
+            <g key={share}>
+              <line class="grid" x1={LEFT} x2={WIDTH - 10} y1={y(share)} y2={y(share)} />
+              <text x={LEFT - 6} y={y(share) + 3} text-anchor="end">
+                {percent(share)}
+              </text>
+            </g>
+          ))}
+          <polyline points={known.map((p) => `${x(p.version ?? 0)},${y(p.solved / p.n)}`).join(" ")} />
+          {known.map((p) => (
+            <g key={p.version}>
+              <line x1={x(p.version ?? 0)} x2={x(p.version ?? 0)} y1={y(Number(p.low))} y2={y(Number(p.high))} />
+              <circle
+                class={p.version === version ? "here" : ""}
+                cx={x(p.version ?? 0)}
+                cy={y(p.solved / p.n)}
+                r={p.version === version ? 4.5 : 3}
+              >
+                <title>{`version ${p.version}: ${p.solved} of ${p.n} solved, ${p.used} used`}</title>
+              </circle>
+            </g>
+          ))}
+          <text x={LEFT} y={HEIGHT - 4}>
+            version {count(low)}
+          </text>
+          <text x={WIDTH - 10} y={HEIGHT - 4} text-anchor="end">
+            {count(low + wide)}
+          </text>
+        </svg>
+      </div>
+    </section>
+  );
+}

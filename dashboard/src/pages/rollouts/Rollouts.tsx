@@ -1,0 +1,77 @@
+/** What is the model trained on? All rollouts of a run, one of them as a conversation, and what became of all. */
+
+import { signal } from "@preact/signals";
+import { Context } from "../../parts/Context.tsx";
+import { CopyLink } from "../../parts/CopyLink.tsx";
+import { RunPicker } from "../../parts/RunPicker.tsx";
+import { Empty, Failure } from "../../parts/Say.tsx";
+import { say, word } from "../../state/address.ts";
+import { useRun } from "../../state/run.ts";
+import { Fates } from "./Fates.tsx";
+import { List } from "./List.tsx";
+import { OneRollout } from "./OneRollout.tsx";
+import "./rollouts.css";
+
+const row = word("row");
+const tab = word("tab");
+/** The rollout whose row was pressed; before that the first of the table, so that there is something to read. */
+const first = signal("");
+
+export function Rollouts() {
+  const { run, detail, none } = useRun("rollouts");
+  const has = (detail.value?.tables["rollouts"] ?? 0) > 0;
+  return (
+    <>
+      <Context>
+        <RunPicker detail={detail.value} />
+        <span class="grow" />
+        {has ? (
+          <span class="seg" role="group" aria-label="What to look at">
+            {[
+              ["", "Rollouts"],
+              ["fates", "Fates"],
+            ].map(([id = "", name]) => (
+              <button key={id} type="button" aria-pressed={tab.value === id} onClick={() => say({ tab: id })}>
+                {name}
+              </button>
+            ))}
+          </span>
+        ) : null}
+        <CopyLink />
+      </Context>
+      {detail.error && (
+        <div class="pad">
+          <Failure error={detail.error} again={detail.again} />
+        </div>
+      )}
+      {none && (
+        <main id="main">
+          <Empty title="No runs yet" code="rollbook demo" />
+        </main>
+      )}
+      {run !== null && detail.value && (
+        <main id="main" class={has && tab.value === "" ? "split" : ""}>
+          {!has ? (
+            <Empty title="This run has no rollouts" code="with run.rollouts.begin(task=prompt) as rollout: …">
+              <p>What a language model or an agent said and did, and whether it was trained on, stands here:</p>
+            </Empty>
+          ) : tab.value === "fates" ? (
+            <Fates run={run} />
+          ) : (
+            <>
+              <List key={run} run={run} row={row.value} first={first} />
+              <section class="pane" aria-label="One rollout">
+                <Chosen run={run} />
+              </section>
+            </>
+          )}
+        </main>
+      )}
+    </>
+  );
+}
+
+function Chosen({ run }: { run: string }) {
+  const id = row.value !== "" ? row.value : first.value;
+  return id === "" ? null : <OneRollout key={run} run={run} id={id} />;
+}

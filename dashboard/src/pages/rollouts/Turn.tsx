@@ -1,0 +1,103 @@
+/** One turn: who spoke, whether it was trained on, its text, its tool calls folded, its tokens coloured. */
+
+import type { RolloutTokens, RolloutTurn } from "../../api/names.ts";
+import { shown } from "../../data/diff.ts";
+import { count, seconds, value } from "../../data/numbers.ts";
+
+const SHADES = ["n3", "n2", "n1", "", "p1", "p2", "p3"];
+const MOST = 2000;
+
+export function Turn({
+  turn,
+  heat,
+  open,
+  now,
+  place,
+}: {
+  turn: RolloutTurn;
+  heat: string;
+  open: boolean;
+  now: boolean;
+  place: number;
+}) {
+  const text = shown(turn.text ?? "");
+  const isTool = turn.role === "tool";
+  const lines = text.split("\n").length;
+  const folds = isTool && (lines > 3 || text.length > 300);
+  const facts = [
+    typeof turn.seconds === "number" ? seconds(turn.seconds) : null,
+    turn.n_tokens === null ? null : `${count(turn.n_tokens)} tokens`,
+    turn.trained === null ? null : turn.trained ? "trained" : "not trained",
+    turn.policy_version === null ? null : `version ${count(turn.policy_version)}`,
+    turn.parent === null ? null : `after turn ${turn.parent}`,
+    typeof turn.reward === "number" ? `reward ${value(turn.reward)}` : null,
+    turn.finish_reason === null ? null : shown(turn.finish_reason),
+  ].filter((fact) => fact !== null);
+  return (
+    <div
+      id={`turn-${place}`}
+      class={`turn${turn.trained === true ? " trained" : ""}${isTool ? " tool" : ""}${now ? " now" : ""}`}
+    >
+      <span class="nr">{turn.turn}</span>
+      <div>
+        <b>{shown(turn.role)}</b> {turn.name !== null && <span class="mono">{shown(turn.name)}</span>}{" "}
+        <span class="soft">{facts.join(" · ")}</span>
+        {turn.error !== null && <div class="bad">{shown(turn.error)}</div>}
+        {folds && !open ? (
+          <details open={turn.error !== null}>
+            <summary>
+              {text.slice(0, 120)} <span class="soft">{count(lines)} lines</span>
+            </summary>
+            <pre>{text}</pre>
+          </details>
+        ) : (
+          text !== "" && <pre>{text}</pre>
+        )}
+        {turn.length !== null && <p class="soft">cut: {count(turn.length)} in all</p>}
+        {turn.calls !== null && (
+          <details open={open} class="calls">
+            <summary>{shown(turn.calls)}</summary>
+            <pre>{shown(pretty(turn.calls))}</pre>
+          </details>
+        )}
+        {heat !== "" && turn.tokens?.columns[heat] && <Heat tokens={turn.tokens} by={heat} />}
+      </div>
+    </div>
+  );
+}
+
+function pretty(json: string): string {
+  try {
+    return JSON.stringify(JSON.parse(json), null, 2);
+  } catch {
+    return json;
+  }
+}
+
+function Heat({ tokens, by }: { tokens: RolloutTokens; by: string }) {
+  const values = (tokens.columns[by] ?? []).map((v) => (typeof v === "number" ? v : Number.NaN));
+  const finite = values.filter(Number.isFinite);
+  const signed = finite.some((v) => v < 0) && finite.some((v) => v > 0);
+  const middle = signed ? 0 : finite.reduce((sum, v) => sum + v, 0) / (finite.length || 1);
+  const most = finite.reduce((m, v) => Math.max(m, Math.abs(v - middle)), 0);
+  const mask = tokens.columns["mask"];
+  return (
+    <div class="heatstrip" role="img" aria-label={`${values.length} tokens coloured by ${by}`}>
+      {values.slice(0, MOST).map((v, i) => {
+        const share = Math.max(-1, Math.min(1, (v - middle) / (most || 1)));
+        const shade = SHADES[Math.round((share + 1) * 3)] ?? "";
+        const numbers = Object.entries(tokens.columns)
+          .map(([name, cells]) => `${name} ${value(Number(cells[i] ?? Number.NaN))}`)
+          .join("  ");
+        return (
+          <i
+            key={i}
+            class={mask?.[i] === 0 ? "off" : ""}
+            title={`token ${i}, id ${tokens.text[i] ?? ""}\n${numbers}`}
+            style={{ background: shade === "" || Number.isNaN(v) ? "transparent" : `var(--heat-${shade})` }}
+          />
+        );
+      })}
+    </div>
+  );
+}

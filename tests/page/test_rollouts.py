@@ -1,0 +1,35 @@
+"""The page of rollouts in a real browser: a conversation, moved through by keys; hostile texts stay texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from agent_rollouts import record_agents
+
+
+def test_rollouts_are_read_by_keys_and_hostile_texts_stay_texts(
+    page: Any, serve: Callable[[Path], str], tmp_path: Path
+) -> None:
+    record_agents(tmp_path / "runs", 3)
+    tab = page.open(serve(tmp_path / "runs"), "#/rollouts").tab
+    tab.wait_for_selector(".turn")
+    assert tab.locator(".turn script, .turn img, .grid img").count() == 0
+    assert "⟨U+202E⟩" in tab.inner_text('[aria-label="The rollout"]')
+    first = tab.inner_text('[aria-label="One rollout"] h2')
+    tab.keyboard.press("j")
+    tab.keyboard.press("j")
+    tab.wait_for_function(
+        "first => document.querySelector('[aria-label=\"One rollout\"] h2').innerText !== first", arg=first
+    )
+    tab.wait_for_selector(".turn.trained")
+    assert tab.locator("details[open]").count() <= tab.locator(".turn.tool .bad").count()
+    tab.keyboard.press("o")
+    tab.wait_for_selector("details.calls[open]")
+    tab.keyboard.press("n")
+    tab.wait_for_selector(".turn.now")
+    tab.click("text=Fates")
+    tab.wait_for_selector("canvas")
+    assert "of 24 rollouts taught something" in tab.inner_text("#main")
+    assert page.errors == []
