@@ -61,6 +61,27 @@ def test_the_way_a_program_ends_is_the_status_of_its_run(root: Path, body: str, 
     assert page["attempts"][-1]["status"] == status
 
 
+def test_runs_end_whole_where_no_thread_can_be_started_any_more(root: Path, tmp_path: Path) -> None:
+    """Python 3.12 refuses each while the interpreter exits, every Python at the system's limit of threads."""
+    body = f"""
+import atexit, threading
+def refuse(thread):
+    raise RuntimeError("can't create new thread at interpreter shutdown")
+for keeper in ('inline', 'thread', 'process'):
+    mine = rollbook.init('ends', keeper, keeper=keeper, remote={str(tmp_path / "place")!r})
+    mine.log({{'a': 1}}, env_step=1)
+atexit.register(setattr, threading.Thread, 'start', refuse)
+"""
+    done = subprocess.run([sys.executable, "-c", HEAD + body], capture_output=True, text=True, check=True)
+    assert "RollbookWarning" not in done.stderr
+    for keeper in ("inline", "thread", "process"):
+        assert any(f" ends/{keeper} " in line and line.endswith("| finished") for line in done.stderr.splitlines())
+    books = rollbook.open(root / "ends")
+    assert [(book.status, book.problems(), book.metrics(["a"]).num_rows) for book in books] == [("finished", [], 1)] * 3
+    assert all(list(folder.glob("data/metrics/wide/*.parquet")) for folder in (root / "ends").iterdir())
+    assert len(rollbook.open(tmp_path / "place")) == 3
+
+
 def test_sigterm_ends_the_run_as_killed_and_still_kills(root: Path) -> None:
     page, code = run_program(root, "os.kill(os.getpid(), signal.SIGTERM); time.sleep(5)")
     assert page["status"] == "killed"

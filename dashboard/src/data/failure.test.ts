@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { frames, lastMessages } from "./failure.ts";
 
 const TRACE = `Traceback (most recent call last):
-  File "/home/me/train.py", line 212, in main
+  File "/code/train.py", line 212, in main
     losses = agent.update(batch)
   File "/venv/lib/python3.11/site-packages/torch/nn/module.py", line 1, in _call
     return forward()

@@ -182,6 +182,15 @@ class Rules:
     def _ask(self, last: bool, save: bool = False) -> None:
         if self._looker is None:
             self._looker = _Looker(self)
+            try:
+                self._looker.start()
+            except RuntimeError:  # Python 3.12 starts none while the interpreter exits, no Python at a limit of threads
+                looker, self._looker = self._looker, None
+                looker.ask(last, save)
+                looker.look_once()
+                looker.close()
+                self._finished = self._finished or last
+                return
         self._looker.ask(last, save)
 
     def _judge(self, looker: _Looker) -> None:
@@ -217,7 +226,6 @@ class _Looker(threading.Thread):
         self.busy = self.has_looked_last = False
         self.at_work: tuple[str, float] = ("", 0.0)
         self._book: _RuleBook | None = None
-        self.start()
 
     def ask(self, last: bool, save: bool) -> None:
         """Look once; `last`: and at everything that is left; `save`: and save how far that is."""
@@ -245,19 +253,28 @@ class _Looker(threading.Thread):
             self._wake.clear()
             if self._stopping:
                 break
-            began, last = time.thread_time(), self._asked_last
-            try:
-                if self._book is None:
-                    self._book = _RuleBook(self._owner, self)
-                self._book.look(last, save=self._asked_to_save)
-            except Exception as err:
-                self._owner.failures += 1
-                self._owner._say("rules", f"the rules cannot look ({type(err).__name__}: {err}); tried again")
+            self.look_once()
             if self.abandoned:
                 return
+        self.close()
+
+    def look_once(self) -> None:
+        """What `ask` asked for; in the calling thread."""
+        began, last = time.thread_time(), self._asked_last
+        try:
+            if self._book is None:
+                self._book = _RuleBook(self._owner, self)
+            self._book.look(last, save=self._asked_to_save)
+        except Exception as err:
+            self._owner.failures += 1
+            self._owner._say("rules", f"the rules cannot look ({type(err).__name__}: {err}); tried again")
+        if not self.abandoned:
             self._owner.worked(time.thread_time() - began)
             self.has_looked_last = last
             self.busy = False
+
+    def close(self) -> None:
+        """Save what the rules remember, after the last look."""
         if self._book is not None and not self.abandoned:
             self._book.close()
 

@@ -86,7 +86,10 @@ class Sinks:
             self._forwarders.append(forwarder)
             is_apart = not inline or (objects_apart and not isinstance(spec, dict))
             if is_apart and not forwarder.is_file():
-                self._threads[unique] = _Thread(forwarder)
+                try:
+                    self._threads[unique] = _Thread(forwarder)
+                except RuntimeError:  # see rules.Rules: none can be started any more, so `step` feeds it
+                    pass
 
     def __iter__(self) -> Iterator[Forwarder]:
         return iter(self._forwarders)
