@@ -88,6 +88,18 @@ release-check: $(VENV)/.has-dev page  ## build sdist and wheel, check them, inst
 	@rm -rf build/release
 	$(BIN)/python scripts/release_check.py build/release
 
+# PYTHONS=3.13 picks some of them. pyenv's own are found by their folders: its python3.x answer only where they are chosen.
+PYTHONS ?= $(shell sed -n 's/.*Python :: \(3\.[0-9]*\)".*/\1/p' pyproject.toml)
+.PHONY: test-pythons
+test-pythons:  ## the tests in every Python that pyproject.toml names, each in an environment under .venvs
+	@status=0; for version in $(PYTHONS); do \
+		found=; for python in python$$version $${PYENV_ROOT:-$$HOME/.pyenv}/versions/$$version.*/bin/python; do \
+			$$python -c 'import venv' >/dev/null 2>&1 && found=$$python && break; done; \
+		if [ -z "$$found" ]; then echo "Python $$version: not found here, not tested"; continue; fi; \
+		echo "Python $$version: $$found"; \
+		$(MAKE) --no-print-directory pytest VENV=.venvs/cpython-$$version PYTHON=$$found || status=1; \
+	done; exit $$status
+
 bench: .venvs/bench/.has-bench  ## the table of numbers beside the peers, into benchmarks/RESULTS.md
 	.venvs/bench/bin/python -m benchmarks $(ARGS)
 
