@@ -22,8 +22,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from rollbook.book.book import Book
-    from rollbook.capture.gym import RecordEpisodes, record_envs
+    from rollbook.book import Book
+    from rollbook.capture import RecordEpisodes, record_envs
     from rollbook.formats.opening import open as open
     from rollbook.run.run import Run
     from rollbook.run.scope import Scope

@@ -13,8 +13,7 @@ from rollbook.book.read_context import Timelines
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import from_numpy, take_table, to_numpy
 from rollbook.ground.run_files import value_name
-from rollbook.storage.history import IDENTITY, Attempts, History, chosen, identity
-from rollbook.storage.pieces import Piece, Pieces
+from rollbook.storage import IDENTITY, Attempts, History, Piece, Pieces, chosen, identity
 
 __all__ = ["OtherHosts", "Placed", "chosen_rows", "in_order", "place", "timelines"]
 

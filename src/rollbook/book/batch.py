@@ -14,7 +14,7 @@ from rollbook.book.series import Buckets, Series, raw_series, reduce_points, red
 from rollbook.errors import AmbiguousKey, UnknownKey
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import to_numpy
-from rollbook.storage.pieces import Pieces
+from rollbook.storage import Pieces
 
 __all__ = ["batch"]
 

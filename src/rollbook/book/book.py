@@ -50,11 +50,9 @@ from rollbook.ground import run_files as layout
 from rollbook.ground import source, status
 from rollbook.ground.arrow import arrays, in_microseconds, in_utc, take_table, to_numpy
 from rollbook.ground.tables import FORWARDED, TABLES
-from rollbook.journal.reader import JournalReader
+from rollbook.journal import JournalReader
 from rollbook.protocols import Row
-from rollbook.storage.history import Attempts, CheckpointRow, History, identity
-from rollbook.storage.pieces import Pieces, RunFiles
-from rollbook.storage.sealed_rows import SealedRows
+from rollbook.storage import Attempts, CheckpointRow, History, Pieces, RunFiles, SealedRows, identity
 
 T = TypeVar("T")
 

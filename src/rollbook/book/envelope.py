@@ -19,8 +19,7 @@ from rollbook.ground import source
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import to_numpy
 from rollbook.ground.run_files import pyramid_path
-from rollbook.storage.pieces import Lines, Piece, Pieces
-from rollbook.storage.pyramid import MIN_ROWS, Pyramid, bucket_rows
+from rollbook.storage import MIN_ROWS, Lines, Piece, Pieces, Pyramid, bucket_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from rollbook.ground import manifest
 from rollbook.ground.files import names_in, read_json
 from rollbook.ground.liveness import is_alive
 from rollbook.ground.run_files import data_folder, journal_folder
-from rollbook.journal.writers import list_writers
+from rollbook.journal import list_writers
 
 __all__ = ["Host", "WriterHosts", "writers_of"]
 

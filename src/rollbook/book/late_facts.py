@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 
 from rollbook.ground.expressions import quoted
 from rollbook.ground.tables import TABLES
-from rollbook.storage.history import IDENTITY
+from rollbook.storage import IDENTITY
 
 __all__ = ["VIEWS", "view"]
 

@@ -10,8 +10,7 @@ import pyarrow as pa
 from rollbook.book.metrics import all_keys, wide_metrics
 from rollbook.book.read_context import Context
 from rollbook.ground.arrow import order_of, take_table, to_numpy
-from rollbook.storage.history import IDENTITY, chosen, identity
-from rollbook.storage.pieces import Piece, Pieces
+from rollbook.storage import IDENTITY, Piece, Pieces, chosen, identity
 
 __all__ = ["Latest", "latest_values"]
 

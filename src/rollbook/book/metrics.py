@@ -21,8 +21,7 @@ from rollbook.ground.arrow import (
     without_dictionaries,
 )
 from rollbook.ground.run_files import value_name
-from rollbook.storage.history import IDENTITY, Attempts, History, chosen, identity
-from rollbook.storage.pieces import Piece, Pieces
+from rollbook.storage import IDENTITY, Attempts, History, Piece, Pieces, chosen, identity
 
 __all__ = ["Wide", "Within", "all_keys", "joined", "pivot", "wide_metrics"]
 

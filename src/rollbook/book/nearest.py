@@ -16,8 +16,7 @@ from rollbook.book.select import select_metrics
 from rollbook.book.tables import read_table
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import from_numpy, in_microseconds, join_tables, order_of, strings, take_table, to_numpy
-from rollbook.storage.history import IDENTITY, chosen, identity
-from rollbook.storage.pieces import Piece, Pieces
+from rollbook.storage import IDENTITY, Piece, Pieces, chosen, identity
 
 __all__ = ["nearest_rows", "read_near", "values_at"]
 

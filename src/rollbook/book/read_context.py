@@ -9,8 +9,7 @@ import numpy as np
 
 from rollbook.book.hosts import Host
 from rollbook.ground.array_types import NDArray
-from rollbook.storage.history import Attempts, History
-from rollbook.storage.pieces import Piece
+from rollbook.storage import Attempts, History, Piece
 
 __all__ = ["Context", "Timelines", "counts"]
 

@@ -28,8 +28,7 @@ from rollbook.book.tables import read_table
 from rollbook.errors import RollbookError
 from rollbook.ground import aliases, manifest
 from rollbook.ground.arrow import to_numpy
-from rollbook.storage.history import Attempts
-from rollbook.storage.pieces import Piece, Pieces, RunFiles
+from rollbook.storage import Attempts, Piece, Pieces, RunFiles
 
 __all__ = ["MeasuredRun", "results_of", "results_written", "write_results"]
 

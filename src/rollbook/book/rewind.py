@@ -12,7 +12,7 @@ from rollbook.errors import UnknownKey
 from rollbook.ground import run_files as layout
 from rollbook.ground.arrow import to_numpy
 from rollbook.ground.tables import TABLES
-from rollbook.storage.pieces import Pieces
+from rollbook.storage import Pieces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rollbook.storage.history import Attempts
+    from rollbook.storage import Attempts
 
 __all__ = ["Rollout", "find_rollout"]
 

@@ -21,10 +21,7 @@ from rollbook.ground.arrow import common_type, empty_table, from_numpy, join_tab
 from rollbook.ground.expressions import literal, quoted
 from rollbook.ground.foreign import tolerating
 from rollbook.ground.run_files import CONSTANTS, RESERVED, value_name
-from rollbook.storage.history import IDENTITY
-from rollbook.storage.live import Moved
-from rollbook.storage.parts import Part
-from rollbook.storage.pieces import Piece, Pieces
+from rollbook.storage import IDENTITY, Moved, Part, Piece, Pieces
 
 __all__ = ["SCAN_TRIES", "Scan", "scan_of", "scan_of_table"]
 

@@ -15,8 +15,7 @@ from rollbook.book.read_context import Context
 from rollbook.errors import AmbiguousKey, BadInput, UnknownKey, did_you_mean
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import cast, from_numpy, take_table, to_numpy
-from rollbook.storage.history import IDENTITY
-from rollbook.storage.pieces import Pieces
+from rollbook.storage import IDENTITY, Pieces
 
 __all__ = ["canonical_keys", "resolve_keys", "select_metrics"]
 

@@ -14,8 +14,7 @@ from rollbook.book.read_context import Context
 from rollbook.book.tables import read_table
 from rollbook.ground import manifest
 from rollbook.ground.foreign import tolerating
-from rollbook.storage.history import Attempts
-from rollbook.storage.pieces import Pieces, RunFiles
+from rollbook.storage import Attempts, Pieces, RunFiles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from rollbook.book.series import Series
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.ground.shapes import RunJson
-    from rollbook.storage.history import Attempts
+    from rollbook.storage import Attempts
 
 __all__ = ["ChartTables", "EpisodeTables"]
 

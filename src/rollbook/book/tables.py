@@ -15,8 +15,7 @@ from rollbook.ground.arrow import TIME, any_column, join_tables, take_table, wit
 from rollbook.ground.describe import histogram_of
 from rollbook.ground.run_files import RESERVED
 from rollbook.ground.tables import table_of
-from rollbook.storage.history import IDENTITY, Attempts, History, chosen, identity
-from rollbook.storage.pieces import Piece, Pieces
+from rollbook.storage import IDENTITY, Attempts, History, Piece, Pieces, chosen, identity
 
 __all__ = ["binned", "count_rows", "read_metrics_rows", "read_table"]
 

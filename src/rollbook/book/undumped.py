@@ -20,7 +20,7 @@ from rollbook.book.tables import read_table
 from rollbook.ground.arrow import take_table, to_numpy
 from rollbook.ground.run_files import value_name
 from rollbook.ground.values import Histogram
-from rollbook.storage.pieces import Pieces
+from rollbook.storage import Pieces
 
 __all__ = ["Window", "read_windows"]
 

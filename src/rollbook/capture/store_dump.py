@@ -20,7 +20,7 @@ from rollbook.ground.describe import EXACT_UP_TO, SAMPLE, Blocks, Pile, new_buff
 from rollbook.ground.foreign import is_foreign
 from rollbook.ground.values import flatten, scalar_of
 from rollbook.ground.values.devices import copy_on_device, fetch, is_deferred, is_tracer
-from rollbook.journal.recovery import Turns
+from rollbook.journal import Turns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ def checkpoints(run: str, which: str | None, root: str, everything: bool, as_jso
       rollbook checkpoints cartpole/ppo --json
       python evaluate.py "$(rollbook checkpoints cartpole/ppo best)"
     """
-    from rollbook.book.checkpoints import checkpoint_rows, file_of_checkpoint
+    from rollbook.book import checkpoint_rows, file_of_checkpoint
 
     book = find_book(run, root, lambda book: book.row_count("checkpoints") > 0, "checkpoints")
     if which is not None:

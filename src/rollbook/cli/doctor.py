@@ -20,7 +20,7 @@ def verify(runs: tuple[str, ...], root: str, as_json: bool) -> None:
       rollbook verify last
       rollbook verify runs/cartpole/*
     """
-    from rollbook.book.repair.doctor import verify as verify_run
+    from rollbook.book.repair import verify as verify_run
     from rollbook.errors import ForeignManifest
 
     problems_of: dict[str, list[str]] = {}
@@ -52,7 +52,7 @@ def repair(runs: tuple[str, ...], root: str, force: bool, as_json: bool) -> None
       rollbook repair last
       rollbook repair runs/cartpole/ppo-k3v9x2ab --force
     """
-    from rollbook.book.repair.doctor import repair as repair_run
+    from rollbook.book.repair import repair as repair_run
     from rollbook.errors import ForeignManifest
 
     done: dict[str, list[str]] = {}
@@ -78,7 +78,7 @@ def seal(run: str, root: str) -> None:
     Example:
       rollbook seal last
     """
-    from rollbook.storage.sealing.folder import seal as seal_run
+    from rollbook.storage import seal as seal_run
 
     report = seal_run(find_folder(run, root))
     remark(clean(report))

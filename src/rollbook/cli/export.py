@@ -30,7 +30,7 @@ def export(
       rollbook export last --keys train/return,test/return -x env_step --to csv
       rollbook export cartpole/ppo --table episodes -o episodes.parquet
     """
-    from rollbook.book.export import export_table
+    from rollbook.book import export_table
 
     chosen = kind or (out.rpartition(".")[2] if out != "-" else "csv")
     book = find_book(run, root, lambda book: book.row_count(table) > 0, f"rows of {table}")

@@ -21,7 +21,7 @@ from rollbook.ground.addresses import is_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.book.book import Book
+    from rollbook.book import Book
     from rollbook.runs.run_set import RunSet
 
 __all__ = [
@@ -99,7 +99,7 @@ def find_book(word: str, root: str, having: Callable[[Book], bool] | None = None
     Raises:
       RunNotFound: nothing of that name. NotARun, NewerFormat: its run.json cannot be read.
     """
-    from rollbook.book.book import Book
+    from rollbook.book import Book
 
     if not is_address(word) and _is_run(word):
         return Book(os.path.abspath(word))

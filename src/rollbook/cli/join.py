@@ -22,7 +22,7 @@ def join(part: str, run: str, root: str, force: bool) -> None:
     Examples:
       rollbook join /mnt/node-7/runs/ant/ppo-k3v9x2ab runs/ant/ppo-k3v9x2ab
     """
-    from rollbook.book.repair.joining import join as join_part
+    from rollbook.book.repair import join as join_part
 
     done = join_part(part, find_folder(run, root), force=force)
     click.echo(f"{done.files} files ({done.bytes:,} bytes) joined, {done.known} were there")

@@ -10,7 +10,7 @@ from rollbook.sinks.terminal import Terminal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.book.book import Book
+    from rollbook.book import Book
 
 __all__ = ["follow"]
 

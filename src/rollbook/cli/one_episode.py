@@ -11,8 +11,7 @@ from rollbook.cli.output import cell, clean, number, print_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.book.book import Book
-    from rollbook.book.episode import Episode
+    from rollbook.book import Book, Episode
 
 __all__ = ["duration", "end_of", "show_episode"]
 

@@ -14,7 +14,7 @@ from rollbook.cli.output import remark
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.book.book import Book
+    from rollbook.book import Book
 
 
 @click.command()
@@ -31,7 +31,7 @@ def play(run: str, root: str, episode: str, out: str | None, show: bool) -> None
       rollbook play last
       rollbook play cartpole/ppo --episode worst -o worst.mp4
     """
-    from rollbook.book.videos import video_of_episode
+    from rollbook.book import video_of_episode
 
     book = find_book(run, root, lambda book: book.media("video").num_rows > 0, "film")
     path = video_of_episode(book, episode)

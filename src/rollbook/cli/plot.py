@@ -12,7 +12,7 @@ from rollbook.cli.output import clean, remark
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.book.book import Book
+    from rollbook.book import Book
 
 _LINES_OF_TEXT = 22
 

@@ -15,7 +15,7 @@ from rollbook.ground.tables import TABLES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.book.book import Book
+    from rollbook.book import Book
 
 _PIPE_WIDTH = 100
 _MOST_LINES = 10
@@ -90,7 +90,7 @@ def _stages(book: Book) -> dict[str, float]:
 
 def _checkpoints(book: Book) -> dict[str, object]:
     """How many checkpoints are still there, and which are the best and the last."""
-    from rollbook.book.checkpoints import checkpoint_rows, kept_checkpoints
+    from rollbook.book import checkpoint_rows, kept_checkpoints
     from rollbook.errors import UnknownKey
 
     said: dict[str, object] = {}

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import pyarrow
 
-    from rollbook.book.book import Book
+    from rollbook.book import Book
 
 _HINT = "--wide, --json and --csv show all columns"
 _PLUMBING = frozenset(("time", "attempt", "writer", "lane", "seq", "index", "at"))

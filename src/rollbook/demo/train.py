@@ -22,7 +22,7 @@ from rollbook.ground.optional import need
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.book.book import Book
+    from rollbook.book import Book
     from rollbook.run.run import Run
 
 __all__ = ["main", "several"]

@@ -68,7 +68,7 @@ class Forwarder:
         clock: Callable[[], float] = time.monotonic,
         say: Callable[[str, str], None] = lambda cause, words: None,
     ) -> None:
-        from rollbook.journal.reader import JournalReader
+        from rollbook.journal import JournalReader
         from rollbook.keeper.sealed import LazySealed
 
         self.name, self.every_seconds = name or type(sink).__name__, every_seconds
@@ -266,7 +266,7 @@ def replay(run_folder: str | os.PathLike[str], sink: Sink, *, most_rows: int = 4
     Raises:
       Whatever the sink raises; NotARun if there is no run.
     """
-    from rollbook.journal.reader import JournalReader
+    from rollbook.journal import JournalReader
     from rollbook.keeper.sealed import LazySealed
 
     folder = os.path.abspath(os.fspath(run_folder))

@@ -81,7 +81,7 @@ class HostRows:
 
     def _open(self, attempt: int, clocks: tuple[str, ...]) -> None:
         from rollbook.ground.clocks import STANDARD
-        from rollbook.journal.writer import Writer
+        from rollbook.journal import Writer
 
         writer = Writer(self._run_folder, attempt=attempt, clocks=clocks or STANDARD, main=False)
         # A stream from the first row on: one key set is all there will be, and frames would load msgspec.

@@ -81,8 +81,8 @@ def acceptable(rows: Sequence[Row], accepts: frozenset[type]) -> tuple[list[Row]
 def _effective(run_folder: str, attempt: int) -> Iterator[list[Row]]:
     """The rows that an attempt goes on from, in order. Ends of earlier attempts are left out: the run did not end."""
     with forks_wait():
-        from rollbook.book.book import Book
-    from rollbook.journal.reader import JournalReader
+        from rollbook.book import Book
+    from rollbook.journal import JournalReader
     from rollbook.keeper.sealed import LazySealed
 
     history = Book(run_folder).context([], "effective").history.before(attempt)

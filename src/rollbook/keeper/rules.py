@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rollbook.ground.columns import Columns
-    from rollbook.journal.reader import ColumnsRead
+    from rollbook.journal import ColumnsRead
     from rollbook.protocols import Alert, Row, Rule, RunInfo
 
 __all__ = ["Rules", "rules_path"]
@@ -288,9 +288,9 @@ class _RuleBook:
     """The rules themselves, the reader that feeds them, and the writer of their alerts; used by the thread alone."""
 
     def __init__(self, owner: Rules, looker: _Looker) -> None:
-        from rollbook.capture.alerts import Alerts
+        from rollbook.capture import Alerts
         from rollbook.health import make
-        from rollbook.journal.reader import JournalReader
+        from rollbook.journal import JournalReader
         from rollbook.keeper.forward import run_info
 
         self._owner, self._looker, self._folder = owner, looker, owner._folder
@@ -480,7 +480,7 @@ class _AlertWriter:
         """Be ready to write in the run's newest attempt."""
         from rollbook.ground import manifest
         from rollbook.ground.clocks import STANDARD
-        from rollbook.journal.writer import Writer
+        from rollbook.journal import Writer
 
         attempt = int(manifest.newest(manifest.look(self._folder)).get("n", info.attempt))
         if self._writer is not None and attempt == self._attempt:

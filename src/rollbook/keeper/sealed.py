@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rollbook.protocols import Row
-    from rollbook.storage.sealed_rows import SealedRows
+    from rollbook.storage import SealedRows
 
 __all__ = ["LazySealed"]
 
@@ -69,7 +69,7 @@ class LazySealed:
         if any((w, i) == (writer, lane) and first <= up_to and last > after for w, i, first, last in asked):
             if self._store is None:
                 with forks_wait():
-                    from rollbook.storage.sealed_rows import SealedRows
+                    from rollbook.storage import SealedRows
 
                 self._store = SealedRows(self._run_folder)
             yield from self._store.rows(writer, lane, after, up_to, tables, most=most, newest=newest)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 
 from rollbook.errors import RollbookError
-from rollbook.storage.sealing.folder import main as seal
+from rollbook.storage import main as seal
 
 __all__ = ["main"]
 
@@ -19,8 +19,7 @@ def main(arguments: list[str]) -> int:
     code = seal(arguments)
     if code == 0 and "--final" in arguments:
         folder = next(word for word in arguments if not word.startswith("--"))
-        from rollbook.book.book import Book
-        from rollbook.book.results import write_results
+        from rollbook.book import Book, write_results
 
         try:
             write_results(Book(folder))

@@ -12,8 +12,7 @@ import pyarrow as pa
 from rollbook.ground.arrow import plain_text, take_table, to_numpy
 from rollbook.ground.run_files import PartName
 from rollbook.remote.row_ranges import Cover
-from rollbook.storage.encode import write_part
-from rollbook.storage.parts import Part
+from rollbook.storage import Part, write_part
 
 __all__ = ["cut_part"]
 

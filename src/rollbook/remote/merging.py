@@ -161,7 +161,7 @@ def _longest_run(manifest: Manifest, paths: list[str]) -> list[str]:
 
 def _join(got: dict[str, Any], folder: str) -> list[LocalFile]:
     """The parts, merged in a folder as those of a finished run are."""
-    from rollbook.storage.sealing.merge import merge
+    from rollbook.storage import merge
 
     for path, stored in got.items():
         target = os.path.join(folder, "run", *path.split("/"))

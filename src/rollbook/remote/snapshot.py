@@ -18,8 +18,8 @@ from typing import Any
 from rollbook.errors import Damaged, NewerFormat
 from rollbook.ground.files import names_in, own_files, read_json, read_regular, write_json
 from rollbook.ground.run_files import PartName, parse_name, read_metadata
+from rollbook.journal import Segment
 from rollbook.journal import format as layout
-from rollbook.journal.segments import Segment
 from rollbook.remote.commit import Local, LocalFile, Named
 from rollbook.remote.row_ranges import Cover
 from rollbook.remote.steps import LookAgain

@@ -11,7 +11,7 @@ from rollbook.ground.bill import Bill
 from rollbook.ground.clocks import STANDARD
 from rollbook.ground.files import exists, is_file, is_folder
 from rollbook.ground.foreign import is_foreign
-from rollbook.journal.writer import Writer
+from rollbook.journal import Writer
 from rollbook.run.current import opened
 from rollbook.run.ending import status_of
 from rollbook.run.joining import own_rank

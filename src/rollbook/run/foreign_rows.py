@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from typing import Any, Protocol
 
-    from rollbook.book.book import Book
-    from rollbook.journal.writer import Writer
+    from rollbook.book import Book
+    from rollbook.journal import Writer
     from rollbook.run.open_run import OpenRun
 
     class WrittenRun(OpenRun, Protocol):
@@ -99,7 +99,7 @@ class ForeignRows:
         known = self._places.get(source)
         if known is not None:
             return known, None
-        from rollbook.book.summary import all_marks
+        from rollbook.book import all_marks
 
         marks = [
             {**mark["payload"], **{name: mark[name] for name in ("writer", "lane", "seq")}}
@@ -110,7 +110,7 @@ class ForeignRows:
             return 0, None
         newest = max(range(len(marks)), key=lambda n: (int(marks[n]["start"]), int(marks[n]["there"]), n))
         last = marks[newest]
-        from rollbook.journal.reader import JournalReader
+        from rollbook.journal import JournalReader
         from rollbook.keeper.sealed import LazySealed
 
         tops: dict[str, dict[int, int]] = {}
@@ -268,7 +268,7 @@ class ForeignRows:
     def _own_writer(self) -> Writer:
         main = self._run.writer
         if self._writer is None or self._writer.attempt != main.attempt:
-            from rollbook.journal.writer import Writer
+            from rollbook.journal import Writer
 
             self.close()
             self._writer = Writer(

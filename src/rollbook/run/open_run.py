@@ -8,11 +8,10 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any, Protocol
 
-    from rollbook.book.book import Book
-    from rollbook.capture.checkpoints.saving import Checkpoint
-    from rollbook.capture.store_dump import Store
+    from rollbook.book import Book
+    from rollbook.capture import Checkpoint, Store
     from rollbook.ground.shapes import RunJson
-    from rollbook.journal.writer import Writer
+    from rollbook.journal import Writer
 
     class OpenRun(Protocol):
         """A run that is being written. `Run` is one; see there."""

@@ -14,7 +14,7 @@ from rollbook.ground import liveness, manifest
 from rollbook.ground.clocks import STANDARD, check_clock_names
 from rollbook.ground.files import exists, make_folders
 from rollbook.ground.foreign import is_foreign, tolerating
-from rollbook.journal.writer import Writer
+from rollbook.journal import Writer
 from rollbook.run.arguments import check_total
 from rollbook.run.choosing_remote import bring_run, check_place, place_to_go_on, settle_place
 from rollbook.run.joining import own_rank, rendezvous
@@ -319,8 +319,7 @@ def _summary_of(folder: str) -> dict[str, object]:
     lives = fields["attempts"][:-1]
     if lives and "last" in lives[-1]:  # it ended by itself; the common case costs no reading
         return dict(fields["summary"])
-    from rollbook.book.book import Book
-    from rollbook.book.summary import summary_of
+    from rollbook.book import Book, summary_of
 
     with tolerating(Exception):  # a damaged book must not keep the run from going on
         return summary_of(Book(folder))

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import os
 
-from rollbook.journal.lane import Receipt
+from rollbook.journal import Receipt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Protocol
 
-    from rollbook.capture.checkpoints.saving import Checkpoints
-    from rollbook.capture.media.recorder import Media
-    from rollbook.capture.rollouts.recorder import RolloutLog
-    from rollbook.capture.samples.recorder import SampleLog
-    from rollbook.capture.store_dump import Store
+    from rollbook.capture import Checkpoints, Media, RolloutLog, SampleLog, Store
     from rollbook.keeper.keeper_watch import KeeperWatch
     from rollbook.keeper.main import Keeper
     from rollbook.run.foreign_rows import ForeignRows

@@ -16,7 +16,7 @@ from rollbook.ground import manifest
 from rollbook.ground.addresses import backlog
 from rollbook.ground.clocks import UNKNOWN, as_clock
 from rollbook.ground.foreign import is_foreign, tolerating
-from rollbook.journal.recovery import Turns
+from rollbook.journal import Turns
 from rollbook.run.process_state import Parts
 from rollbook.run.scope import Scope
 from rollbook.run.summary import SummaryWords
@@ -30,14 +30,10 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
-    from rollbook.book.book import Book
-    from rollbook.capture.checkpoints.restoring import Restored
-    from rollbook.capture.checkpoints.saving import Checkpoint, Checkpoints
-    from rollbook.capture.media.recorder import Media
-    from rollbook.capture.rollouts.recorder import RolloutLog
-    from rollbook.capture.samples.recorder import SampleLog
+    from rollbook.book import Book
+    from rollbook.capture import Checkpoint, Checkpoints, Media, Restored, RolloutLog, SampleLog
     from rollbook.ground.shapes import Attempt, CutJson, RunJson
-    from rollbook.journal.writer import Writer
+    from rollbook.journal import Writer
 
 __all__ = ["Run"]
 
@@ -115,7 +111,7 @@ class Run(Scope):
     @property
     def book(self) -> Book:
         """The reading end of this run, while it is being written."""
-        from rollbook.book.book import Book
+        from rollbook.book import Book
 
         return Book(self._folder)
 
@@ -165,7 +161,7 @@ class Run(Scope):
             self._guard(self._refill_stores)
         store = stores.get((scope, at))
         if store is None:
-            from rollbook.capture.store_dump import Store
+            from rollbook.capture import Store
 
             store = stores.setdefault((scope, at), Store(count=self.count))
         return store
@@ -174,7 +170,7 @@ class Run(Scope):
     def media(self) -> Media:
         """Pictures and films of the run (capture.media)."""
         if self._parts.media is None:
-            from rollbook.capture.media.recorder import Media
+            from rollbook.capture import Media
 
             self._parts.media = Media(self._folder, self.count)
         return self._parts.media
@@ -183,7 +179,7 @@ class Run(Scope):
     def samples(self) -> SampleLog:
         """The seen-before set and sample log of the run (capture.samples)."""
         if self._parts.samples is None:
-            from rollbook.capture.samples.recorder import SampleLog
+            from rollbook.capture import SampleLog
 
             self._parts.samples = SampleLog(self)
         return self._parts.samples
@@ -192,7 +188,7 @@ class Run(Scope):
     def rollouts(self) -> RolloutLog:
         """Rollouts of language models and agents: `begin`, `log_many`, `trained`, `dropped` (capture.rollouts)."""
         if self._parts.rollouts is None:
-            from rollbook.capture.rollouts.recorder import RolloutLog
+            from rollbook.capture import RolloutLog
 
             self._parts.rollouts = RolloutLog(self)
         return self._parts.rollouts
@@ -201,7 +197,7 @@ class Run(Scope):
     def checkpoints(self) -> Checkpoints:
         """The checkpoints of the run (capture.checkpoints)."""
         if self._parts.checkpoints is None:
-            from rollbook.capture.checkpoints.saving import Checkpoints
+            from rollbook.capture import Checkpoints
 
             self._parts.checkpoints = Checkpoints(self, self._folder, positions=self.writer.positions)
         return self._parts.checkpoints
@@ -238,7 +234,7 @@ class Run(Scope):
           end of the run, it is false and its path is None.
         """
         if self.status != "running":
-            from rollbook.capture.checkpoints.saving import Checkpoint
+            from rollbook.capture import Checkpoint
 
             self.count(
                 "checkpoint_after_finish",
@@ -290,8 +286,8 @@ class Run(Scope):
           Damaged, OSError: its file cannot be read; the run's history is then as it was.
           NothingToResume: there is no such checkpoint, and the run was opened with resume="must".
         """
-        from rollbook.book.checkpoints import checkpoint_rows, choose_checkpoint, file_of_checkpoint
-        from rollbook.capture.checkpoints.restoring import Restored, known_clocks, place_of, through_clocks
+        from rollbook.book import checkpoint_rows, choose_checkpoint, file_of_checkpoint
+        from rollbook.capture import Restored, known_clocks, place_of, through_clocks
 
         rows = checkpoint_rows(self.book.checkpoints())
         row = choose_checkpoint(rows, which, self._folder)
@@ -317,7 +313,7 @@ class Run(Scope):
         attempt, cut = place_of(row)
         through = through_clocks(row)
         if through:
-            from rollbook.book.rewind import cut_through
+            from rollbook.book import cut_through
 
             cut = cut_through(self._folder, attempt, cut, str(row["writer"]), through)
         self._rewind_to(attempt, cut, restored.id)
@@ -377,7 +373,7 @@ class Run(Scope):
         reading = as_clock(value)
         if reading is None:
             raise BadInput(f"rewind({name}={value!r:.80}): a clock counts; pass the integer it stood at")
-        from rollbook.book.rewind import cut_at
+        from rollbook.book import cut_at
 
         attempt, cut, clocks = cut_at(self._folder, name, reading)
         self._rewind_to(attempt, cut, None)
@@ -431,7 +427,7 @@ class Run(Scope):
     def _refill_stores(self) -> None:
         """What was stored since the last dump, as the history stands now, is waiting for the next dump again."""
         self._windows_due = False
-        from rollbook.book.undumped import read_windows
+        from rollbook.book import read_windows
 
         self.writer.device_values.flush()
         windows = read_windows(self.book)

@@ -13,7 +13,7 @@ from rollbook.ground.clocks import UNKNOWN
 from rollbook.ground.describe import histogram_columns
 from rollbook.ground.foreign import is_foreign
 from rollbook.ground.values.arrays import host_array, is_tensor
-from rollbook.journal.unusual_calls import UnusualCalls
+from rollbook.journal import UnusualCalls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,13 +21,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
-    from rollbook.capture.checkpoints.saving import Checkpoint
-    from rollbook.capture.samples.recorder import LoggedSamples
-    from rollbook.capture.store_dump import Store
-    from rollbook.capture.timers import Timers
-    from rollbook.journal.channel import Channel
-    from rollbook.journal.lane import Receipt
-    from rollbook.journal.writer import Writer
+    from rollbook.capture import Checkpoint, LoggedSamples, Store, Timers
+    from rollbook.journal import Channel, Receipt, Writer
     from rollbook.run.open_run import OpenRun
 
 __all__ = ["Scope"]
@@ -407,7 +402,7 @@ class Scope:
         Each exit writes one row to `timings` (seconds, wall time).
         """
         if self._timers is None:
-            from rollbook.capture.timers import Timers
+            from rollbook.capture import Timers
 
             channel = self.run.writer.channel("timings", scope=self.scope_name, current=self._channel.current)
             self._timers = Timers(self.run.writer.make_log(channel))

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rollbook.ground.shapes import RunJson
-    from rollbook.journal.writer import Writer
+    from rollbook.journal import Writer
     from rollbook.run.run import Run
 
 __all__ = ["attach", "init"]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from rollbook.ground.shapes import Plan as AskedOfKeeper
     from rollbook.ground.shapes import RunJson
-    from rollbook.journal.writer import Writer
+    from rollbook.journal import Writer
     from rollbook.keeper.keeper_watch import KeeperWatch
     from rollbook.run.arguments import Plan
     from rollbook.run.run import Run

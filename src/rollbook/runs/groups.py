@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rollbook import compare
-from rollbook.book.series import Series
+from rollbook.book import Series
 from rollbook.errors import BadInput, InvalidName
 from rollbook.ground import files, manifest
 from rollbook.ground.array_types import NDArray

@@ -135,7 +135,7 @@ def map_runs(
 
 
 def _call(function: Callable[[Any], object], path: str) -> object:
-    from rollbook.book.book import Book
+    from rollbook.book import Book
 
     return function(Book(path))
 
@@ -275,7 +275,7 @@ def to_ray(rows: Sequence[Mapping[str, object]], table: str) -> ray.data.Dataset
     def read(batch: Any) -> object:
         import pyarrow as pa
 
-        from rollbook.book.book import Book
+        from rollbook.book import Book
 
         tables = []
         for item in batch.to_pylist():

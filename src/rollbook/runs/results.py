@@ -12,8 +12,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from rollbook.book.book import Book
-from rollbook.book.series import Series
+from rollbook.book import Book, Series
 from rollbook.errors import BadInput, UnknownKey, did_you_mean
 from rollbook.ground.aliases import lower_is_better
 from rollbook.ground.array_types import NDArray

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import ray
 
-    from rollbook.book.book import Book
-    from rollbook.book.series import Series
+    from rollbook.book import Book, Series
     from rollbook.compare import Comparison, Curves
     from rollbook.plots import Picture
     from rollbook.runs.diff import Diff
@@ -468,7 +467,7 @@ class RunSet(Sequence["Book"]):
 
 
 def _book(row: Mapping[str, object]) -> Book:
-    from rollbook.book.book import Book
+    from rollbook.book import Book
 
     return Book(str(row["path"]))
 

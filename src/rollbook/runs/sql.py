@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rollbook.book.book import Book
-from rollbook.book.scan import scan_of_table
-from rollbook.book.sql import Database
+from rollbook.book import Book, Database, scan_of_table
 from rollbook.errors import UnknownKey
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import join_tables, take

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from rollbook.book.book import Book
+from rollbook.book import Book
 from rollbook.errors import BadInput, did_you_mean
 from rollbook.ground.expressions import literal, quoted
 from rollbook.runs.conditions import holds

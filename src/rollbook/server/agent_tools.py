@@ -12,8 +12,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rollbook.book.book import Book
-from rollbook.book.sql import named_tables
+from rollbook.book import Book, named_tables
 from rollbook.compare.seeds import seeds_to_decide
 from rollbook.errors import BadInput, UnknownKey, did_you_mean
 from rollbook.ground.tables import TABLES

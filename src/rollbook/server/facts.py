@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from rollbook.book.book import Book
+from rollbook.book import Book
 from rollbook.errors import RollbookError
 from rollbook.server.catalogue import RunRow
 from rollbook.server.readers import Readers, stamp_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from rollbook.book.book import Book
+from rollbook.book import Book
 from rollbook.errors import RollbookError
 from rollbook.ground.tables import TABLES
 from rollbook.server.catalogue import RunRow

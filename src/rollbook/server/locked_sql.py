@@ -21,8 +21,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from rollbook.book.book import Book
-from rollbook.book.scan import SCAN_TRIES, Scan, scan_of, scan_of_table
+from rollbook.book import SCAN_TRIES, Book, Scan, scan_of, scan_of_table
 from rollbook.errors import BadInput, Damaged, RollbookError, did_you_mean
 from rollbook.ground.expressions import literal, quoted
 from rollbook.server.catalogue import RunRow

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from rollbook.book.book import Book
+from rollbook.book import Book
 from rollbook.ground.array_types import NDArray
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import num, plain

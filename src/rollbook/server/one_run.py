@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rollbook.book.book import Book
+from rollbook.book import Book
 from rollbook.ground import manifest
 from rollbook.server.cells import plain
 from rollbook.server.columns import axis_of, flat

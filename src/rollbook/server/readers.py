@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rollbook.book.book import Book
+from rollbook.book import Book
 from rollbook.ground import files
 from rollbook.ground.liveness import is_alive
 from rollbook.server.refusals import Refused

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 
-from rollbook.book.book import Book
+from rollbook.book import Book
 from rollbook.errors import RollbookError
 from rollbook.ground import source
 from rollbook.server.kept_rows import Rows, packed, unpacked

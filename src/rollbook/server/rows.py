@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from rollbook.book.book import Book
+from rollbook.book import Book
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import take_table, to_numpy
 from rollbook.server.catalogue import RunRow

@@ -143,7 +143,7 @@ def _searched(db: Locked, search: str | None) -> tuple[list[str], list[str]]:
 
 
 def _unique(names: Sequence[str]) -> str:
-    from rollbook.book.sql import unique_samples
+    from rollbook.book import unique_samples
 
     return unique_samples(names).replace(" from samples window ", " from seen window ")
 

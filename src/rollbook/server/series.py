@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rollbook.book.book import Book
-from rollbook.book.series import Buckets, Series, raw_series, reduce_points
+from rollbook.book import Book, Buckets, Series, raw_series, reduce_points
 from rollbook.errors import BadInput, RollbookError
 from rollbook.ground.array_types import NDArray
 from rollbook.server.catalogue import RunRow
@@ -21,7 +20,7 @@ from rollbook.server.readers import stamp_of
 from rollbook.server.refusals import Refused, words_of
 from rollbook.server.schemas.curves import Array, EntryError, SeriesAsk, SeriesEntry
 from rollbook.server.shared_state import Hall
-from rollbook.storage.history import Attempts
+from rollbook.storage import Attempts
 
 __all__ = ["ENDPOINTS", "Reach", "many_series", "read_series", "version_of"]
 

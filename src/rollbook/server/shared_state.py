@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from rollbook.book.book import Book
+from rollbook.book import Book
 from rollbook.server.catalogue import Catalogue, RunRow
 from rollbook.server.facts import FactsShelf
 from rollbook.server.readers import Readers, stamp_of

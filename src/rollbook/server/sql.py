@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from rollbook.book.sql import named_tables
+from rollbook.book import named_tables
 from rollbook.errors import BadInput
 from rollbook.ground.tables import TABLES
 from rollbook.server.cells import columns_of, in_seconds, plain

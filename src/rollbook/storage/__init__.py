@@ -1,1 +1,85 @@
 """What lies in a run folder: names of files, parts, columns, encodings, pyramids."""
+
+from __future__ import annotations
+
+from rollbook.ground.lazy import attach
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.storage.encode import write_part as write_part
+    from rollbook.storage.history import IDENTITY as IDENTITY
+    from rollbook.storage.history import Attempts as Attempts
+    from rollbook.storage.history import CheckpointRow as CheckpointRow
+    from rollbook.storage.history import History as History
+    from rollbook.storage.history import chosen as chosen
+    from rollbook.storage.history import identity as identity
+    from rollbook.storage.live import Moved as Moved
+    from rollbook.storage.parts import Part as Part
+    from rollbook.storage.pieces import BadPiece as BadPiece
+    from rollbook.storage.pieces import Lines as Lines
+    from rollbook.storage.pieces import Piece as Piece
+    from rollbook.storage.pieces import Pieces as Pieces
+    from rollbook.storage.pieces import RunFiles as RunFiles
+    from rollbook.storage.pyramid import MIN_ROWS as MIN_ROWS
+    from rollbook.storage.pyramid import Pyramid as Pyramid
+    from rollbook.storage.pyramid import bucket_rows as bucket_rows
+    from rollbook.storage.salvage import rescue as rescue
+    from rollbook.storage.salvage import whole_frames as whole_frames
+    from rollbook.storage.sealed_rows import SealedRows as SealedRows
+    from rollbook.storage.sealed_so_far import missing_parts as missing_parts
+    from rollbook.storage.sealing.folder import main as main
+    from rollbook.storage.sealing.folder import seal as seal
+    from rollbook.storage.sealing.helpers import most_processes as most_processes
+    from rollbook.storage.sealing.merge import merge as merge
+    from rollbook.storage.sealing.one_pass import keep_aside as keep_aside
+    from rollbook.storage.sealing.writers_file import write_writers_file as write_writers_file
+
+__all__ = [
+    "IDENTITY",
+    "MIN_ROWS",
+    "Attempts",
+    "BadPiece",
+    "CheckpointRow",
+    "History",
+    "Lines",
+    "Moved",
+    "Part",
+    "Piece",
+    "Pieces",
+    "Pyramid",
+    "RunFiles",
+    "SealedRows",
+    "bucket_rows",
+    "chosen",
+    "identity",
+    "keep_aside",
+    "main",
+    "merge",
+    "missing_parts",
+    "most_processes",
+    "rescue",
+    "seal",
+    "whole_frames",
+    "write_part",
+    "write_writers_file",
+]
+
+__getattr__, __dir__ = attach(
+    __name__,
+    {
+        "rollbook.storage.encode": ("write_part",),
+        "rollbook.storage.history": ("Attempts", "CheckpointRow", "History", "IDENTITY", "chosen", "identity"),
+        "rollbook.storage.live": ("Moved",),
+        "rollbook.storage.parts": ("Part",),
+        "rollbook.storage.pieces": ("BadPiece", "Lines", "Piece", "Pieces", "RunFiles"),
+        "rollbook.storage.pyramid": ("MIN_ROWS", "Pyramid", "bucket_rows"),
+        "rollbook.storage.salvage": ("rescue", "whole_frames"),
+        "rollbook.storage.sealed_rows": ("SealedRows",),
+        "rollbook.storage.sealed_so_far": ("missing_parts",),
+        "rollbook.storage.sealing.folder": ("main", "seal"),
+        "rollbook.storage.sealing.helpers": ("most_processes",),
+        "rollbook.storage.sealing.merge": ("merge",),
+        "rollbook.storage.sealing.one_pass": ("keep_aside",),
+        "rollbook.storage.sealing.writers_file": ("write_writers_file",),
+    },
+)

@@ -18,8 +18,7 @@ from rollbook.ground.files import read_json
 from rollbook.ground.foreign import tolerating
 from rollbook.ground.liveness import boot_id, is_alive
 from rollbook.ground.run_files import parse_name
-from rollbook.journal.segments import Segment
-from rollbook.journal.writers import WriterInfo
+from rollbook.journal import Segment, WriterInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from rollbook.ground.foreign import is_foreign
 from rollbook.ground.raw_array import RawArray
 from rollbook.ground.run_files import value_name
 from rollbook.ground.values.scalars import as_float
-from rollbook.journal.rows import column
-from rollbook.journal.writers import WriterInfo
+from rollbook.journal import WriterInfo, column
 from rollbook.storage.fills import Fills
 from rollbook.storage.tabulate import Meta, long_cells, seq_range, stored_names, type_codes
 

@@ -22,11 +22,8 @@ from rollbook.ground.arrow import empty_table, take_table, to_numpy
 from rollbook.ground.files import names_in, open_regular
 from rollbook.ground.foreign import is_foreign, tolerating
 from rollbook.ground.run_files import journal_folder, parse_name
+from rollbook.journal import SETTLE_SECONDS, FrameFile, Segment, WriterInfo, decode
 from rollbook.journal import format as layout
-from rollbook.journal.frame_files import FrameFile
-from rollbook.journal.frames import decode
-from rollbook.journal.segments import SETTLE_SECONDS, Segment
-from rollbook.journal.writers import WriterInfo
 from rollbook.storage.durable import DurableMarks
 from rollbook.storage.fills import Fills
 from rollbook.storage.frame_tables import FrameTables, table_of

@@ -19,8 +19,8 @@ from rollbook.ground.arrow import from_json, rows_equal, take_table, to_numpy
 from rollbook.ground.foreign import is_foreign
 from rollbook.storage.fills import Fills
 from rollbook.storage.live import LiveFrames, LiveJournal, LiveSegment, Moved, Snapshot
-from rollbook.storage.missing_parts import missing_parts
 from rollbook.storage.parts import Part, PartShelf, covers_of
+from rollbook.storage.sealed_so_far import missing_parts
 from rollbook.storage.sealing.merge import filled
 from rollbook.storage.tabulate import Meta, stored_name
 

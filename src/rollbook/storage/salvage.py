@@ -19,9 +19,8 @@ from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import take_table, to_numpy
 from rollbook.ground.files import read_json
 from rollbook.ground.run_files import PartName, data_folder, journal_folder, parse_name, part_folder
+from rollbook.journal import WriterInfo, decode
 from rollbook.journal import format as layout
-from rollbook.journal.frames import decode
-from rollbook.journal.writers import WriterInfo
 from rollbook.storage.encode import write_part
 from rollbook.storage.frame_tables import FrameTables
 from rollbook.storage.parts import Part, PartShelf

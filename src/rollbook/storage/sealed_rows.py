@@ -17,7 +17,7 @@ from rollbook.ground.arrow import take_table, to_numpy
 from rollbook.ground.foreign import is_foreign, tolerating
 from rollbook.ground.run_files import HIDDEN_TABLES, data_folder
 from rollbook.ground.tables import FORWARDED, table_of
-from rollbook.journal.rows import MARKS
+from rollbook.journal import MARKS
 from rollbook.protocols import Row
 from rollbook.storage.history import identity
 from rollbook.storage.parts import Part, PartShelf, covers_of

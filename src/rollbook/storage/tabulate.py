@@ -17,8 +17,8 @@ from rollbook.ground.arrow import constant, from_numpy, join_tables, take_table,
 from rollbook.ground.clocks import UNKNOWN
 from rollbook.ground.run_files import RESERVED, sound_key, value_name
 from rollbook.ground.values.scalars import as_float
+from rollbook.journal import longest_increase
 from rollbook.journal.format import SegmentHeader
-from rollbook.journal.segments import longest_increase
 from rollbook.storage.fills import Fills
 
 __all__ = [

@@ -9,7 +9,7 @@ from rollbook.ground.foreign import is_foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.book.book import Book
+    from rollbook.book import Book
     from rollbook.run.run import Run
 
 __all__ = ["Counters", "as_given"]

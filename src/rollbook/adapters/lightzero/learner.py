@@ -17,7 +17,7 @@ from rollbook.ground.values import scalar_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.capture.checkpoints.saving import Checkpoint
+    from rollbook.capture import Checkpoint
 
 __all__ = ["LearnerLog"]
 

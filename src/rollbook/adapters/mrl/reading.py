@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from rollbook.adapters.mrl.history import Columns
-    from rollbook.book.book import Book
+    from rollbook.book import Book
     from rollbook.ground.array_types import NDArray
 
 __all__ = ["all_batches", "batch_count", "batches", "first_reward", "metric", "timings", "timings_count"]

@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
-    from rollbook.capture.transitions import TransitionRecorder
+    from rollbook.capture import TransitionRecorder
 
 __all__ = ["add_episode"]
 

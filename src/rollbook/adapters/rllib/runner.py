@@ -8,9 +8,7 @@ written: a runner that dies takes along only steps that training never saw.
 from __future__ import annotations
 
 from rollbook.adapters.rllib.data import EpisodeData
-from rollbook.capture.episodes.agents import AgentsRecorder
-from rollbook.capture.episodes.recorder import EpisodeRecorder, EpisodeSettings
-from rollbook.capture.transitions import TransitionRecorder
+from rollbook.capture import AgentsRecorder, EpisodeRecorder, EpisodeSettings, TransitionRecorder
 from rollbook.ground.bill import Bill
 from rollbook.run.scope import Scope
 

@@ -56,7 +56,7 @@ def already_recorded(env: VecEnv, run: Scope) -> list[bool]:
     if "gymnasium" not in sys.modules or not hasattr(env, "env_is_wrapped"):
         return []
     count = int(env.num_envs)
-    from rollbook.capture.gym import RecordEpisodes
+    from rollbook.capture import RecordEpisodes
 
     wrapped = env.env_is_wrapped(RecordEpisodes)
     inside = [i for i, is_wrapped in enumerate(wrapped) if is_wrapped]

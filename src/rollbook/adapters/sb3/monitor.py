@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from rollbook.book.book import Book
+    from rollbook.book import Book
     from rollbook.run.scope import Scope
 
 __all__ = ["EXT", "LoadMonitorResultsError", "Monitor", "ResultsWriter", "get_monitor_files", "load_results"]

@@ -23,7 +23,7 @@ from rollbook.ground.foreign import is_foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.book.book import Book
+    from rollbook.book import Book
     from rollbook.run.scope import Scope
 
 __all__ = ["RollbookLogger"]

@@ -106,7 +106,7 @@ _CLOCK_OF_SCOPE = {"train": "env_step", "training": "env_step", "test": "env_ste
 def _from_book(folder: Path) -> Restored:
     import numpy as np
 
-    from rollbook.book.book import Book
+    from rollbook.book import Book
 
     book = Book(folder)
     columns = []

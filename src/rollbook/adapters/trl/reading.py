@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from rollbook.book.book import Book
+    from rollbook.book import Book
 
 __all__ = ["completions"]
 
@@ -26,7 +26,7 @@ def completions(
     Raises:
       What `book.sql` raises for a column that is not there.
     """
-    from rollbook.book.sql import one_condition, one_order
+    from rollbook.book import one_condition, one_order
 
     tasks = "select task_id, any_value(prompt) as prompt from tasks group by task_id"
     rows = "select * exclude (item), item as completion from rollouts_now"

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from rollbook.book.book import Book
+    from rollbook.book import Book
 
 __all__ = ["Api", "ApiRun"]
 

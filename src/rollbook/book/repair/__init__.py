@@ -1,1 +1,17 @@
 """What is wrong with a run folder, and saving what can be saved of it."""
+
+from __future__ import annotations
+
+from rollbook.ground.lazy import attach
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.book.repair.doctor import repair as repair
+    from rollbook.book.repair.doctor import verify as verify
+    from rollbook.book.repair.joining import join as join
+
+__all__ = ["join", "repair", "verify"]
+
+__getattr__, __dir__ = attach(
+    __name__, {"rollbook.book.repair.doctor": ("repair", "verify"), "rollbook.book.repair.joining": ("join",)}
+)

@@ -18,14 +18,8 @@ from rollbook.ground.run_files import ABANDONED_FILE as ABANDONED
 from rollbook.ground.run_files import PartName, data_folder, irregular, journal_folder, parse_name, part_folders
 from rollbook.ground.spool.encode import SPOOL, encode_spooled, read_ledger
 from rollbook.ground.status import STALE_SECONDS, quiet_seconds, why_unsealed
-from rollbook.journal.frame_files import FrameFile
-from rollbook.journal.segments import Segment
-from rollbook.journal.writers import WriterInfo, list_writers
-from rollbook.storage.missing_parts import missing_parts
-from rollbook.storage.parts import Part
-from rollbook.storage.pyramid import Pyramid
-from rollbook.storage.salvage import rescue, whole_frames
-from rollbook.storage.sealing.one_pass import keep_aside
+from rollbook.journal import FrameFile, Segment, WriterInfo, list_writers
+from rollbook.storage import Part, Pyramid, keep_aside, missing_parts, rescue, whole_frames
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -210,8 +204,7 @@ def repair(run: str | os.PathLike[str], *, force: bool = False) -> list[str]:
       RunIsLive: a writer of the run lives. OSError: the folder cannot be written.
       ForeignManifest: its run.json is another tool's. NotARun: nothing of a run lies there. Nothing is touched then.
     """
-    from rollbook.storage.sealing.folder import seal
-    from rollbook.storage.sealing.helpers import most_processes
+    from rollbook.storage import most_processes, seal
 
     folder = os.fspath(run)
     _refuse_strangers(folder, "repair")

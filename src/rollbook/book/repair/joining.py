@@ -20,8 +20,8 @@ from rollbook.ground.files import is_regular, read_json, write_json
 from rollbook.ground.liveness import is_alive
 from rollbook.ground.run_files import PartName, data_folder
 from rollbook.ground.status import STALE_SECONDS, quiet_seconds
-from rollbook.journal.writers import list_writers
-from rollbook.storage.sealing.writers_file import write_writers_file
+from rollbook.journal import list_writers
+from rollbook.storage import write_writers_file
 
 __all__ = ["Joined", "join"]
 

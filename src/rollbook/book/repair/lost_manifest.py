@@ -12,7 +12,7 @@ from rollbook.book.summary import all_marks
 from rollbook.ground import manifest
 from rollbook.ground.files import read_json
 from rollbook.ground.run_files import data_folder
-from rollbook.journal.writers import WriterInfo
+from rollbook.journal import WriterInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

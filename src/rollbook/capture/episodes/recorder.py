@@ -22,7 +22,7 @@ from rollbook.errors import LoggingFailed
 from rollbook.ground.foreign import is_foreign
 from rollbook.ground.values import scalar_of
 from rollbook.ground.values.storable import UNSTORABLE, plain
-from rollbook.journal.lane import Receipt
+from rollbook.journal import Receipt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -26,13 +26,12 @@ from rollbook.formats.datasets._cells import Cells, as_space, is_ragged, join_ce
 from rollbook.formats.datasets._groups import Group, Places, cut, joined, words_of
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import to_numpy
-from rollbook.storage.history import chosen, identity
-from rollbook.storage.pieces import BadPiece, Piece
+from rollbook.storage import BadPiece, Piece, chosen, identity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.book.book import Book
-    from rollbook.storage.history import Attempts
+    from rollbook.book import Book
+    from rollbook.storage import Attempts
 
 __all__ = ["StepSource", "Trajectory"]
 

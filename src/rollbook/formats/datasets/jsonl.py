@@ -34,7 +34,7 @@ from rollbook.ground.spaces import describe, space_from
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.book.book import Book
+    from rollbook.book import Book
     from rollbook.protocols import Recorder
 
 __all__ = ["from_jsonl", "to_jsonl"]

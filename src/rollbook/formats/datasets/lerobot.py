@@ -26,7 +26,7 @@ from rollbook.formats.datasets._whole import Exported, whole_trajectories
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.book.book import Book
+    from rollbook.book import Book
     from rollbook.protocols import Recorder
 
 __all__ = ["from_lerobot", "to_lerobot"]

@@ -27,7 +27,7 @@ from rollbook.ground.optional import need
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.book.book import Book
+    from rollbook.book import Book
     from rollbook.protocols import Recorder
 
 __all__ = ["from_minari", "to_minari"]

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from rollbook.book.book import Book
+from rollbook.book import Book
 from rollbook.errors import BadInput, RollbookError
 from rollbook.runs.report.page import Page
 from rollbook.runs.run_set import RunSet

@@ -23,7 +23,7 @@ from rollbook.errors import Damaged
 from rollbook.ground import manifest
 from rollbook.ground.files import names_in, own_files, read_json, write_json
 from rollbook.ground.run_files import data_folder, irregular, part_folders
-from rollbook.journal.writers import list_writers
+from rollbook.journal import list_writers
 from rollbook.storage.sealing.helpers import most_processes, seal_by_helpers
 from rollbook.storage.sealing.one_pass import SealReport, unlink
 from rollbook.storage.sealing.writers import seal_writers

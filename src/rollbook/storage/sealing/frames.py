@@ -9,9 +9,8 @@ import numpy as np
 
 from rollbook.ground.arrow import take_table, to_numpy
 from rollbook.ground.files import open_regular
+from rollbook.journal import FrameFile, WriterInfo
 from rollbook.journal import format as layout
-from rollbook.journal.frame_files import FrameFile
-from rollbook.journal.writers import WriterInfo
 from rollbook.storage.frame_tables import FrameTables
 from rollbook.storage.sealing.one_pass import PENDING_SECONDS, SealPass, frame_files_in, inside, keep_aside, unlink
 from rollbook.storage.tabulate import seq_range

@@ -20,8 +20,8 @@ from rollbook.ground.files import names_in, open_regular, pread
 from rollbook.ground.foreign import is_foreign, tolerating
 from rollbook.ground.run_files import parse_name
 from rollbook.journal import format as layout
-from rollbook.journal.writers import list_writers
-from rollbook.storage.missing_parts import Stream
+from rollbook.journal import list_writers
+from rollbook.storage.sealed_so_far import Stream
 from rollbook.storage.sealing.merge import merge
 from rollbook.storage.sealing.one_pass import SealReport, frame_files_in
 from rollbook.storage.sealing.writers import may_seal, seal_writers

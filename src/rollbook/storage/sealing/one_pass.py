@@ -13,14 +13,12 @@ from rollbook.errors import Damaged, NewerFormat
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.files import names_in, read_json
 from rollbook.ground.run_files import PartName, data_folder, parse_name, part_folder, pyramid_path
-from rollbook.journal.frame_files import FrameFile
-from rollbook.journal.frames import decode
-from rollbook.journal.writers import WriterInfo
+from rollbook.journal import FrameFile, WriterInfo, decode
 from rollbook.storage.durable import DurableMarks
 from rollbook.storage.encode import write_part
 from rollbook.storage.fills import Fills
-from rollbook.storage.missing_parts import SealedSoFar, Stream
 from rollbook.storage.parts import Part, PartShelf, covers_of
+from rollbook.storage.sealed_so_far import SealedSoFar, Stream
 from rollbook.storage.tabulate import Meta
 
 __all__ = [

@@ -11,9 +11,8 @@ from rollbook.errors import Damaged
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.files import names_in, open_regular, pread
 from rollbook.ground.run_files import parse_name
+from rollbook.journal import SETTLE_SECONDS, Segment, WriterInfo
 from rollbook.journal import format as layout
-from rollbook.journal.segments import SETTLE_SECONDS, Segment
-from rollbook.journal.writers import WriterInfo
 from rollbook.storage.encode import ROW_GROUP_BYTES
 from rollbook.storage.sealing.one_pass import PENDING_SECONDS, SealPass, inside, keep_aside, unlink
 from rollbook.storage.tabulate import committed_words, segment_table

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from rollbook.ground.files import names_in
 from rollbook.ground.liveness import is_alive, same_place
-from rollbook.journal.writers import WriterInfo, list_writers
+from rollbook.journal import WriterInfo, list_writers
 from rollbook.storage.sealing.frames import FrameSealing
 from rollbook.storage.sealing.one_pass import SealedRanges, SealPass, SealReport
 from rollbook.storage.sealing.segments import SegmentSealing
