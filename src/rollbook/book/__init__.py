@@ -13,9 +13,12 @@ if TYPE_CHECKING:
     from rollbook.book.checkpoints import kept_checkpoints as kept_checkpoints
     from rollbook.book.episode import Episode as Episode
     from rollbook.book.export import export_table as export_table
+    from rollbook.book.late_facts import view as view
     from rollbook.book.results import write_results as write_results
     from rollbook.book.rewind import cut_at as cut_at
     from rollbook.book.rewind import cut_through as cut_through
+    from rollbook.book.rollout_curves import SOLVED as SOLVED
+    from rollbook.book.rollout_curves import curves_query as curves_query
     from rollbook.book.scan import SCAN_TRIES as SCAN_TRIES
     from rollbook.book.scan import Scan as Scan
     from rollbook.book.scan import scan_of as scan_of
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SCAN_TRIES",
+    "SOLVED",
     "Book",
     "Buckets",
     "Database",
@@ -45,6 +49,7 @@ __all__ = [
     "all_marks",
     "checkpoint_rows",
     "choose_checkpoint",
+    "curves_query",
     "cut_at",
     "cut_through",
     "export_table",
@@ -61,6 +66,7 @@ __all__ = [
     "summary_of",
     "unique_samples",
     "video_of_episode",
+    "view",
     "write_results",
 ]
 
@@ -71,8 +77,10 @@ __getattr__, __dir__ = attach(
         "rollbook.book.checkpoints": ("checkpoint_rows", "choose_checkpoint", "file_of_checkpoint", "kept_checkpoints"),
         "rollbook.book.episode": ("Episode",),
         "rollbook.book.export": ("export_table",),
+        "rollbook.book.late_facts": ("view",),
         "rollbook.book.results": ("write_results",),
         "rollbook.book.rewind": ("cut_at", "cut_through"),
+        "rollbook.book.rollout_curves": ("SOLVED", "curves_query"),
         "rollbook.book.scan": ("SCAN_TRIES", "Scan", "scan_of", "scan_of_table"),
         "rollbook.book.series": ("Buckets", "Series", "raw_series", "reduce_points"),
         "rollbook.book.sql": ("Database", "named_tables", "one_condition", "one_order", "unique_samples"),

@@ -8,8 +8,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from rollbook.book.late_facts import view
-from rollbook.book.rollout_curves import SOLVED, curves_query
+from rollbook.book import SOLVED, curves_query, view
 from rollbook.errors import BadInput
 from rollbook.ground.expressions import condition
 from rollbook.server.catalogue import RunRow
