@@ -55,6 +55,68 @@ def test_a_link_restores_exactly_this_view(page: Any, browser: Any, serve: Any, 
     other.context.close()
 
 
+def test_runs_are_grouped_and_coloured_by_any_setting_from_a_menu(page: Any, serve: Any, recorded: Path) -> None:
+    page.open(serve(recorded)).drawn(2).settled()
+    names = page.tab.locator(".grid-row.group .runname")
+    page.tab.locator("#group-by").click()
+    page.tab.get_by_role("menuitemradio", name="seed", exact=False).first.click()
+    page.tab.wait_for_function("() => document.querySelectorAll('.grid-row.group').length === 3")
+    page.tab.keyboard.press("Escape")
+    page.tab.locator("#group-by").click()
+    page.tab.get_by_role("menuitemradio", name="nothing").click()
+    names.first.wait_for(state="detached")
+    colors = "() => [...document.querySelectorAll('.square[aria-pressed=true] i')].map(one => one.className)"
+    page.tab.keyboard.press("Control+a")
+    page.tab.wait_for_function("() => document.querySelectorAll('.square[aria-pressed=true]').length === 6")
+    own = page.tab.evaluate(colors)
+    assert len(set(own)) == 6
+    page.tab.locator("#color-by").click()
+    page.tab.get_by_role("menuitemradio", name="lr").click()
+    page.tab.wait_for_function(f"() => new Set(({colors})()).size === 2 && !({colors})().includes('dot s0')")
+    page.tab.locator("#color-by").click()
+    page.tab.get_by_role("menuitemradio", name="each its own").click()
+    page.tab.wait_for_function(f"() => new Set(({colors})()).size === 6")
+    assert page.tab.evaluate(colors) == own, "colour by is a view: it overwrites nothing"
+    assert page.errors == []
+
+
+def test_all_rows_are_drawn_a_range_of_them_or_the_others(page: Any, serve: Any, recorded: Path) -> None:
+    page.open(serve(recorded), "#/runs?g=none&show=-").settled()
+    square = page.tab.locator(".square")
+
+    def drawn(many: int) -> None:
+        page.tab.wait_for_function(
+            "n => document.querySelectorAll('.square[aria-pressed=true]').length === n", arg=many
+        )
+
+    square.nth(1).click()
+    drawn(1)
+    square.nth(3).click(modifiers=["Shift"])
+    drawn(3)
+    pressed = "() => [...document.querySelectorAll('.square')].map(one => one.getAttribute('aria-pressed')).join()"
+    assert page.tab.evaluate(pressed) == "false,true,true,true,false,false"
+    page.tab.get_by_role("button", name="Invert").click()
+    page.tab.wait_for_function(f"() => ({pressed})() === 'true,false,false,false,true,true'")
+    page.tab.get_by_role("button", name="Draw all").click()
+    drawn(6)
+    assert page.errors == []
+
+
+def test_the_column_return_takes_the_tests_or_else_training_and_says_which(
+    page: Any, serve: Any, tmp_path: Path
+) -> None:
+    for name, key in (("tested", "test/return"), ("trained", "train/return")):
+        with rollbook.init("p", name, seed=1, dir=tmp_path / "runs", sinks=[], keeper="inline") as run:
+            run.log({key: 7.5, "update/entropy": 1.0}, env_step=1)
+    page.open(serve(tmp_path / "runs"), "#/runs?g=none&cols=return")
+    page.tab.wait_for_function("() => document.querySelectorAll('.grid-body .num').length === 2")
+    page.tab.wait_for_function("() => document.querySelector('.grid-body').innerText.includes('7.50')")
+    cells = dict(
+        zip(*(page.tab.locator(f".grid-body {s}").all_inner_texts() for s in (".runname", ".num")), strict=True)
+    )
+    assert cells == {"tested, seed 1": "7.50", "trained, seed 1": "7.50 train"}
+
+
 def test_an_empty_folder_says_how_it_fills(page: Any, serve: Any, tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
     page.open(serve(tmp_path / "runs"))

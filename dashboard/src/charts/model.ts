@@ -4,7 +4,7 @@
 export interface Line {
   id: string;
   name: string;
-  /** Place in the series colours, 1 to 10; 0 is the grey of what stands back. */
+  /** Place in the series colours, 1 to 12; 0 is the grey of what stands back. */
   color: number;
   x: Float64Array;
   y: Float32Array;

@@ -1,5 +1,6 @@
 /** Colours for canvases, read from the page's tokens: a canvas cannot resolve `light-dark()`, an element can. */
 
+import { COLORS } from "../data/colors.ts";
 import type { Palette } from "./model.ts";
 
 let known: { ground: string; palette: Palette } | null = null;
@@ -15,7 +16,7 @@ export function palette(ground: string): Palette {
     return getComputedStyle(probe).color;
   };
   const series = [read("series-ghost")];
-  for (let i = 1; i <= 10; i++) series.push(read(`series-${i}`));
+  for (let i = 1; i <= COLORS; i++) series.push(read(`series-${i}`));
   const made: Palette = {
     ink: read("ink"),
     ink2: read("ink-2"),

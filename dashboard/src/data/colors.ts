@@ -1,6 +1,6 @@
 /** Which colour a run or a group has: given when it is first drawn, and its own from then on. */
 
-export const COLORS = 10;
+export const COLORS = 12;
 const MOST = 4_000;
 
 export interface Drawn {
@@ -75,6 +75,20 @@ export class Colors {
 }
 
 const member = (run: string): string => `~${run}`;
+
+/**
+ * The colour of each value of a setting: numbers by size, then words by the alphabet, so that a value has the same one
+ * in every view. Values beyond the last colour begin again.
+ */
+export function colorsOfValues(values: Iterable<unknown>): Map<string, number> {
+  const known = new Map<string, unknown>();
+  for (const value of values) if (value !== null && value !== undefined) known.set(JSON.stringify(value), value);
+  const order = ([a, x]: [string, unknown], [b, y]: [string, unknown]): number =>
+    typeof x === "number" && typeof y === "number"
+      ? x - y
+      : Number(typeof y === "number") - Number(typeof x === "number") || a.localeCompare(b);
+  return new Map([...known].sort(order).map(([word], i) => [word, (i % COLORS) + 1]));
+}
 
 /** From the seventh colour on dashes help to tell lines apart, and where two have the same one. */
 export function dashOf(color: number, same: number): number[] | undefined {

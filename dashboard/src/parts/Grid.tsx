@@ -27,7 +27,7 @@ export interface GridProps<Row> {
   rowClass?: (row: Row) => string;
   /** A row that spans all columns. */
   whole?: (row: Row) => ComponentChildren | null;
-  onOpen?: (row: Row, index: number) => void;
+  onOpen?: (row: Row, index: number, event: MouseEvent) => void;
   onHover?: (inside: boolean) => void;
   active?: number | undefined;
   /** What a row is, wherever it stands: focus and open menus stay with it. */
@@ -154,7 +154,7 @@ function Line<Row>({ index, top, ...props }: GridProps<Row> & { index: number; t
       style={style}
       onClick={
         props.onOpen &&
-        ((event) => !(event.target as HTMLElement).closest("button, a, input") && props.onOpen?.(row, index))
+        ((event) => !(event.target as HTMLElement).closest("button, a, input") && props.onOpen?.(row, index, event))
       }
     >
       {props.columns.map((column) => (

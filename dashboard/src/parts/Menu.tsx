@@ -42,6 +42,13 @@ export function Menu({ what, label, name, kbd, class: kind = "btn", id, plain = 
     });
   };
   const move = (event: KeyboardEvent): void => {
+    if (event.key === "Escape") {
+      // At once, also where a find field would only be emptied; the focus goes back to where it was.
+      event.preventDefault();
+      event.stopPropagation();
+      panel.current?.hidePopover();
+      return;
+    }
     if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
     const items = [...(panel.current?.querySelectorAll<HTMLElement>("button, a, input") ?? [])];
     const next =

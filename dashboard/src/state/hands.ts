@@ -44,14 +44,20 @@ const types = (target: EventTarget | null): boolean =>
 
 export function listen(): void {
   addEventListener("keydown", (event) => {
-    if (event.defaultPrevented || event.metaKey || event.ctrlKey || event.altKey) return;
-    if (types(event.target) && event.key !== "Escape") return;
+    if (event.defaultPrevented || event.altKey) return;
+    const ctrl = event.ctrlKey || event.metaKey;
+    if (ctrl && event.key.toLowerCase() !== "k" && types(event.target)) return;
+    if (types(event.target) && event.key !== "Escape" && !ctrl) return;
     // What lies on top has the keys: Esc closes the sheet or the menu, and no letter reaches what is behind it.
     if (document.querySelector("dialog[open], :popover-open") !== null) return;
     const target = event.target as HTMLElement | null;
     // A focused button or link keeps the keys it has by nature.
     if ((event.key === "Enter" || event.key === " ") && target?.closest("button, a, summary, [role=menuitem]")) return;
-    const name = event.shiftKey && event.key.startsWith("Arrow") ? `shift ${event.key}` : event.key;
+    const name = ctrl
+      ? `ctrl ${event.key.toLowerCase()}`
+      : event.shiftKey && event.key.startsWith("Arrow")
+        ? `shift ${event.key}`
+        : event.key;
     for (const hand of [...hands.peek()].reverse()) {
       if (!hand.keys.includes(name) || hand.when?.() === false) continue;
       event.preventDefault();

@@ -9,7 +9,7 @@ export function ColumnPicker() {
   const [text, setText] = useState("");
   const now = chosen();
   return (
-    <Menu label="Columns" class="btn hide-s" plain>
+    <Menu id="pick-columns" label="Columns" class="btn hide-s" plain>
       {() => {
         const search = pattern(text);
         const all = offered().filter(({ label }) => search === null || search.test(label));

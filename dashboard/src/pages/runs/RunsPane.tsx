@@ -6,16 +6,30 @@ import type { Row } from "../../api/names.ts";
 import { count } from "../../data/numbers.ts";
 import { Field } from "../../parts/Field.tsx";
 import { Grid, type Column } from "../../parts/Grid.tsx";
-import { Menu } from "../../parts/Menu.tsx";
-import { Empty, Failure, isInBanner } from "../../parts/Say.tsx";
+import { Failure, isInBanner } from "../../parts/Say.tsx";
 import { addressOf, go, joined, say } from "../../state/address.ts";
 import { useHands } from "../../state/hands.ts";
-import { hello } from "../../state/here.ts";
 import { ColumnPicker } from "./ColumnPicker.tsx";
 import { chosen, column, sayColumns } from "./columns.tsx";
+import { ColorBy, GroupBy } from "./Settings.tsx";
+import { NoRuns, Unreadable } from "./NoRuns.tsx";
 import { RowMenu } from "./RowMenu.tsx";
 import { Name, open, rowClass, sectionRow } from "./rows.tsx";
-import { drawn, entities, orderWaits, pinnedRows, pointerInside, rowAt, rowId, table, toggleDrawn } from "./table.ts";
+import {
+  colorOf,
+  drawAll,
+  drawn,
+  drawRange,
+  entities,
+  invertDrawn,
+  orderWaits,
+  pinnedRows,
+  pointerInside,
+  rowAt,
+  rowId,
+  table,
+  toggleDrawn,
+} from "./table.ts";
 import * as view from "./view.ts";
 
 /** `away`: the cause of a point stands in its place; the table keeps its scroll, its row and its menus. */
@@ -26,7 +40,7 @@ export function RunsPane({ away = false }: { away?: boolean }) {
   const asked = table.answer.value !== null || table.error.value !== null;
   useEffect(() => {
     if (asked) sayColumns(ids);
-  }, [ids.join("~"), asked]); // a question for cells does not break off the first one
+  }, [ids.join("~"), view.colorBy.value, asked]); // a question for cells does not break off the first one
   void table.changed.value;
   const grouped = view.grouping.value !== "none";
   const columns = useMemo<Column<Row>[]>(
@@ -41,7 +55,7 @@ export function RunsPane({ away = false }: { away?: boolean }) {
         wide: true,
       },
     ],
-    [ids.join("~"), view.sort.value, drawn.value, grouped, table.changed.value],
+    [ids.join("~"), view.sort.value, view.colorBy.value, drawn.value, grouped, table.changed.value],
   );
   const total = table.total.value + pinnedRows.value.length;
   const activate = (index: number): void => {
@@ -70,6 +84,14 @@ export function RunsPane({ away = false }: { away?: boolean }) {
     while (rowAt(next)?.kind === "section") next += by;
     if (next >= 0 && next < total) activate(next);
   };
+  const extend = (by: number): void => {
+    const from = rowAt(active.value);
+    if (from !== undefined && from.kind !== "section" && !colorOf.peek().has(rowId(from))) toggleDrawn(rowId(from));
+    move(by);
+    const row = rowAt(active.value);
+    if (row !== undefined && row !== from && row.kind !== "section" && !colorOf.peek().has(rowId(row)))
+      toggleDrawn(rowId(row));
+  };
   const here = (): Row | undefined => rowAt(active.value);
   useHands(() => [
     { keys: ["j"], what: "next run", act: () => move(1), when: () => !away },
@@ -94,6 +116,22 @@ export function RunsPane({ away = false }: { away?: boolean }) {
       when: () => !away && here() !== undefined,
     },
     { keys: ["g"], what: "group seeds, or show each", act: () => say({ g: grouped ? "none" : "", open: "" }) },
+    {
+      keys: ["shift ArrowDown"],
+      shown: "⇧ ↓",
+      what: "draw the next row, too",
+      act: () => extend(1),
+      when: () => !away,
+    },
+    {
+      keys: ["shift ArrowUp"],
+      shown: "⇧ ↑",
+      what: "draw the row above, too",
+      act: () => extend(-1),
+      when: () => !away,
+    },
+    { keys: ["ctrl a"], shown: "ctrl A", what: "draw all", act: () => void drawAll(), when: () => !away },
+    { keys: ["i"], what: "draw what is not drawn", act: () => void invertDrawn(), when: () => !away },
     { keys: ["c"], what: "compare the chosen", act: () => go(compareAddress()) },
     {
       keys: ["Escape"],
@@ -107,25 +145,10 @@ export function RunsPane({ away = false }: { away?: boolean }) {
   return (
     <section class="pane" aria-label="Runs" hidden={away}>
       <div class="bar">
-        <Field
-          grow
-          mono
-          value={view.filter.value}
-          label="Filter runs by expression"
-          placeholder="status = 'running' and config.lr < 3e-4"
-          bad={table.error.value?.code === "bad_input"}
-          wait={400}
-          onSay={(f) => say({ f, open: "" })}
-        />
-        <button
-          class="btn hide-s"
-          type="button"
-          aria-pressed={grouped}
-          onClick={() => say({ g: grouped ? "none" : "", open: "" })}
-        >
-          {grouped ? "Grouped" : "Group"} <kbd>g</kbd>
-        </button>
+        <GroupBy />
+        <ColorBy />
         <ColumnPicker />
+        <span class="grow" />
         <a
           class={`btn${chosenCount.value > 1 ? " main" : ""}`}
           href={compareAddress()}
@@ -143,6 +166,34 @@ export function RunsPane({ away = false }: { away?: boolean }) {
         >
           Charts ↓
         </a>
+      </div>
+      <div class="bar">
+        <Field
+          grow
+          mono
+          value={view.filter.value}
+          label="Filter runs by expression"
+          placeholder="status = 'running' and config.lr < 3e-4"
+          bad={table.error.value?.code === "bad_input"}
+          wait={400}
+          onSay={(f) => say({ f, open: "" })}
+        />
+        {view.search.value !== "" && (
+          <button
+            class="chip"
+            type="button"
+            aria-label={`Runs named ${view.search.value}: show all`}
+            onClick={() => say({ q: "" })}
+          >
+            {view.search.value} ×
+          </button>
+        )}
+        <button class="btn" type="button" onClick={() => void drawAll()}>
+          Draw all
+        </button>
+        <button class="btn" type="button" onClick={() => void invertDrawn()}>
+          Invert
+        </button>
       </div>
       {table.error.value && !isInBanner(table.error.value) && (
         <div class="pad">
@@ -164,9 +215,11 @@ export function RunsPane({ away = false }: { away?: boolean }) {
           onHover={(inside) => {
             pointerInside.value = inside;
           }}
-          onOpen={(row, index) => {
+          onOpen={(row, index, event) => {
             activate(index);
-            if (row.kind !== "section") toggleDrawn(rowId(row));
+            if (row.kind === "section") return;
+            if (event.shiftKey) drawRange(rowId(row));
+            else toggleDrawn(rowId(row));
           }}
           class="runs"
           id={gridId}
@@ -204,47 +257,3 @@ export const compareAddress = (): string =>
     show: joined(drawn.value.map(({ id, color }) => `${id}.${color}`)) || "-",
     g: view.grouping.value === "auto" ? "" : view.grouping.value,
   });
-
-function NoRuns() {
-  const answer = table.answer.value;
-  if (answer && answer.runs > 0) {
-    return (
-      <Empty title={`None of ${count(answer.runs)} runs fit`}>
-        {answer.did_you_mean !== null && <p>{answer.did_you_mean}</p>}
-        <button class="btn" type="button" onClick={() => say({ f: "", q: "" })}>
-          Clear filter <kbd>Esc</kbd>
-        </button>
-      </Empty>
-    );
-  }
-  return (
-    <Empty
-      title={`No runs in ${hello.value?.title ?? "this folder"} yet`}
-      code={'run = rollbook.init("cartpole", "ppo")\nrun.log({"train/return": r}, env_step=step)\nrun.finish()'}
-      after={
-        <p>
-          Or watch an example learn: <code>rollbook demo</code>
-        </p>
-      }
-    >
-      <p>This page fills by itself when one starts. Three lines in your training script:</p>
-    </Empty>
-  );
-}
-
-/** Folders that hold a run.json which says no run: named, with what to do. */
-function Unreadable() {
-  const { unreadable = [], unreadable_total: all = 0 } = table.answer.value ?? {};
-  return (
-    <Menu plain class="link lost" label={`${count(all)} cannot be read`}>
-      {() => (
-        <div class="pad words unread">
-          {unreadable.map((why) => (
-            <p key={why}>{why}</p>
-          ))}
-          {all > unreadable.length && <p class="soft">and {count(all - unreadable.length)} more</p>}
-        </div>
-      )}
-    </Menu>
-  );
-}

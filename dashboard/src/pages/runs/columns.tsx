@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import type { Cell, ColumnsAnswer, GroupCell, GroupRow, Row, RunRow } from "../../api/names.ts";
-import { ago, clock, plain, seconds, value } from "../../data/numbers.ts";
+import { ago, clock, count, plain, seconds, short, value } from "../../data/numbers.ts";
 import { telling } from "../../data/keys.ts";
 import type { Column } from "../../parts/Grid.tsx";
 import { Status } from "../../parts/Status.tsx";
@@ -54,7 +54,8 @@ export function chosen(): string[] {
       (column) => column.varies && column.distinct > 1 && column.runs >= most * 0.4 && !/seed$/.test(column.column),
     )
     .sort((a, b) => b.runs - a.runs || a.column.length - b.column.length);
-  const metric = heroKey.value === "" ? [] : ["spark", `last:${heroKey.value}`];
+  const metric =
+    heroKey.value === "" ? [] : ["spark", RETURNS.includes(heroKey.value) ? "return" : `last:${heroKey.value}`];
   return ["status", ...metric, ...config.slice(0, 1).map((column) => column.column), "progress"];
 }
 
@@ -62,6 +63,7 @@ export function offered(): { column: string; label: string; soft: string }[] {
   const answer = known.value;
   return [
     { column: "spark", label: "curve", soft: heroKey.value },
+    { column: "return", label: "return", soft: "test, else train" },
     ...FIXED.map((column) => ({ column, label: column, soft: "" })),
     ...(answer?.metrics ?? []).flatMap(({ key, runs }) => [
       { column: `last:${key}`, label: key, soft: `last, ${runs} runs` },
@@ -72,9 +74,18 @@ export function offered(): { column: string; label: string; soft: string }[] {
   ];
 }
 
+/** What stands in the column `return`: the test's, or where a run has none that of training, which is said then. */
+const RETURNS = ["test/return", "train/return"];
+
+/** How the column `return` and others are asked for. */
+export const cellsOf = (column: string): string[] =>
+  column === "return" ? RETURNS.map((key) => `last:${key}`) : [column];
+
 /** Tells the server which cells are wanted. */
 export function sayColumns(columns: string[]): void {
-  const wanted = columns.filter((column) => column !== "spark" && column !== "status" && column !== "progress");
+  const by = view.colorBy.value;
+  const shown = columns.filter((column) => column !== "spark" && column !== "status" && column !== "progress");
+  const wanted = [...new Set([...shown.flatMap(cellsOf), ...(by === "" ? [] : [by])])];
   if (wanted.join("~") !== columnsWanted.peek().join("~")) columnsWanted.value = wanted;
 }
 
@@ -91,7 +102,7 @@ const WIDTHS: Record<string, string> = {
 };
 
 export function column(id: string): Column<Row> {
-  const metric = /^(last|max|min):(.*)$/s.exec(id);
+  const metric = /^(last|max|min):(.*)$/s.exec(id === "return" ? "last:return" : id);
   const sorted = view.sort.value === id ? "ascending" : view.sort.value === `-${id}` ? "descending" : undefined;
   const name = metric
     ? `${metric[1] === "last" ? "" : `${metric[1]} `}${metric[2]?.split("/").at(-1) ?? ""}`
@@ -119,9 +130,33 @@ function content(id: string, row: GroupRow | RunRow, metric: boolean) {
   if (id === "status") return row.kind === "run" ? <OneStatus row={row} /> : <Statuses counts={row.status} />;
   if (id === "spark") return <Spark row={row} />;
   if (id === "progress") return <Progress row={row} />;
+  if (id === "return") return <Return row={row} />;
   const cell = row.cells[id];
   if (row.kind === "group") return <GroupContent cell={cell} metric={metric} />;
   return <span class={metric ? "" : "soft"}>{runContent(id, row.cells[id], row)}</span>;
+}
+
+function Return({ row }: { row: GroupRow | RunRow }) {
+  const has = (column: string): boolean => {
+    const cell = row.cells[column] as Cell | GroupCell | undefined;
+    if (cell === null || cell === undefined) return false;
+    return (
+      typeof cell !== "object" ||
+      Array.isArray(cell) ||
+      (cell as GroupCell).centre != null ||
+      (cell as GroupCell).distinct !== undefined
+    );
+  };
+  const [test = "", train = ""] = cellsOf("return");
+  const column = has(test) || !has(train) ? test : train;
+  const said = content(column, row, true);
+  return column === train ? (
+    <span title="train/return: there is no test/return">
+      {said} <span class="soft">train</span>
+    </span>
+  ) : (
+    said
+  );
 }
 
 function runContent(id: string, cell: Cell | undefined, row: RunRow) {
@@ -218,7 +253,15 @@ function Progress({ row }: { row: GroupRow | RunRow }) {
   }
   const share =
     row.at !== null && row.total ? Math.max(0, Math.min(1, row.at / row.total)) : row.status === "finished" ? 1 : null;
-  if (share === null) return <span class="soft">{row.at === null ? "–" : plain(row.at)}</span>;
+  if (share === null)
+    return (
+      <span
+        class="soft"
+        title={row.at === null ? "nothing says how far it goes" : `${count(row.at)} ${row.x}, of no known total`}
+      >
+        {row.at === null ? "–" : short(row.at)}
+      </span>
+    );
   const kind = row.status === "running" ? "on" : row.status === "crashed" ? "dead" : "";
   return (
     <span

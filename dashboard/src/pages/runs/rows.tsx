@@ -4,7 +4,7 @@ import type { Row } from "../../api/names.ts";
 import { count } from "../../data/numbers.ts";
 import { Icon } from "../../parts/Icon.tsx";
 import { addressOf, go, say } from "../../state/address.ts";
-import { colorOf, rowId, runName, toggleDrawn } from "./table.ts";
+import { colorOf, drawRange, rowId, runName, toggleDrawn } from "./table.ts";
 import * as view from "./view.ts";
 
 export function open(row: Row): void {
@@ -45,7 +45,8 @@ export function Name({ row }: { row: Row }) {
         type="button"
         aria-pressed={color !== undefined}
         aria-label={`${color === undefined ? "Show" : "Hide"} the curves of ${name}`}
-        onClick={() => toggleDrawn(id)}
+        title="shift: all rows from the last one"
+        onClick={(event) => (event.shiftKey ? drawRange(id) : toggleDrawn(id))}
       >
         <i class={color === undefined ? "dot hidden" : `dot s${color}`} />
       </button>

@@ -2,7 +2,7 @@
 
 import { computed, effect, signal } from "@preact/signals";
 import type { GroupRow, Row, RunRow, RunsAnswer, SortBy } from "../../api/names.ts";
-import { dashOf, type Drawn, type Owner } from "../../data/colors.ts";
+import { colorsOfValues, dashOf, type Drawn, type Owner } from "../../data/colors.ts";
 import { joined, say } from "../../state/address.ts";
 import { colors } from "../../state/colors.ts";
 import type { Entity } from "../../state/feed.ts";
@@ -32,7 +32,10 @@ type TableAnswer = RunsAnswer & { total: number; runs: number; selects: string }
 function sortOf(text: string): SortBy[] {
   if (text === "") return [];
   const descending = text.startsWith("-");
-  return [{ column: descending ? text.slice(1) : text, descending }];
+  const column = descending ? text.slice(1) : text;
+  // The test's return first, then, of runs without one, that of training.
+  const by = column === "return" ? ["last:test/return", "last:train/return"] : [column];
+  return by.map((one) => ({ column: one, descending }));
 }
 
 const groups = (text: string): string[] | null => (text === "none" ? null : text.split(",").filter((c) => c !== ""));
@@ -194,9 +197,79 @@ export const drawn = computed(() => {
   return said.length > 0 ? said.filter((one) => one.id !== "") : firstRows.value;
 });
 
-export const colorOf = computed(() => new Map(drawn.value.map(({ id, color }) => [id, color])));
+/** The values of the setting that gives the colours, as far as rows with it were seen. */
+const valueColors = computed(() => {
+  void table.changed.value;
+  const by = view.colorBy.value;
+  if (by === "") return null;
+  return colorsOfValues([...known.values()].flatMap((row) => (row.kind === "section" ? [] : [settingOf(row, by)])));
+});
+
+function settingOf(row: GroupRow | RunRow, setting: string): unknown {
+  const cell = row.cells[setting] as unknown;
+  return cell !== null && typeof cell === "object" && "distinct" in cell ? null : cell;
+}
+
+/** The colour in which a row is shown: its own, or that of its value of a setting; grey where it has several. */
+function shownColor(id: string, own: number): number {
+  const [values, row] = [valueColors.value, known.get(id)];
+  if (values === null || row === undefined || row.kind === "section") return own;
+  return values.get(JSON.stringify(settingOf(row, view.colorBy.value))) ?? 0;
+}
+
+export const colorOf = computed(() => new Map(drawn.value.map(({ id, color }) => [id, shownColor(id, color)])));
+
+/** Groups, and runs that are in none: what can be drawn of the rows that fit, in their order. */
+const drawable = (rows: Iterable<Row>): string[] =>
+  [...rows].flatMap((row) =>
+    row.kind === "section" || (row.kind === "run" && row.member_of !== null && view.grouping.peek() !== "none")
+      ? []
+      : [rowId(row)],
+  );
+
+const MOST = 200; // groups or runs in one chart: beyond that nobody tells lines apart, and links grow too long
+
+async function allRows(): Promise<string[]> {
+  if ([...table.known()].length < table.total.peek()) {
+    const { rows } = await ask(0, 1000, new AbortController().signal);
+    return drawable(rows);
+  }
+  return drawable(table.known());
+}
+
+function draw(ids: readonly string[]): void {
+  const next: Drawn[] = [];
+  for (const id of ids.slice(0, MOST))
+    next.push(drawn.peek().find((one) => one.id === id) ?? { id, color: colors.given(owner(id), next) });
+  view.sayDrawn(next);
+}
+
+/** Draws everything that fits the filter. */
+export const drawAll = async (): Promise<void> => draw(await allRows());
+
+/** Draws what was not drawn, and nothing else. */
+export const invertDrawn = async (): Promise<void> =>
+  draw((await allRows()).filter((id) => !drawn.peek().some((one) => one.id === id)));
+
+let lastToggled = "";
+
+/** Draws all rows from the one last pressed to this one. */
+export function drawRange(id: string): void {
+  const ids = drawable(table.known());
+  const [a, b] = [ids.indexOf(lastToggled), ids.indexOf(id)].sort((x, y) => x - y) as [number, number];
+  if (a < 0) return toggleDrawn(id);
+  const range = ids.slice(a, b + 1);
+  draw([
+    ...drawn
+      .peek()
+      .map((one) => one.id)
+      .filter((one) => !range.includes(one)),
+    ...range,
+  ]);
+}
 
 export function toggleDrawn(id: string): void {
+  lastToggled = id;
   const now = drawn.peek();
   view.sayDrawn(
     now.some((one) => one.id === id)
@@ -253,7 +326,9 @@ export const entities = computed(() => {
   const rows = drawn.value.map(({ id, color }, i) => {
     const row = known.get(id);
     const same = drawn.value.slice(0, i).filter((one) => one.color === color).length;
-    return row === undefined || row.kind === "section" ? null : entity(row, color, same);
+    return row === undefined || row.kind === "section"
+      ? null
+      : entity(row, shownColor(id, color), view.colorBy.value === "" ? same : 0);
   });
   const next = apart(rows.filter((one): one is Entity => one !== null));
   if (JSON.stringify(next) !== JSON.stringify(before)) before = next;

@@ -16,6 +16,8 @@ export const filter = word("f");
 export const search = word("q");
 /** `auto`: by what varies in the configuration; `none`; or columns, comma between them. */
 export const grouping = word("g", "auto");
+/** The setting whose values give the colours; without one each group and run has its own. Nothing is kept of it. */
+export const colorBy = word("cb");
 export const sort = word("sort");
 export const opened = list("open");
 export const columns = word("cols");
@@ -86,6 +88,7 @@ export function toggled(items: readonly string[], item: string): string {
 export const BOARD_WORDS = [
   "f",
   "g",
+  "cb",
   "sort",
   "cols",
   "show",

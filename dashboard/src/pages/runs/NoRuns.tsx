@@ -1,0 +1,52 @@
+/** What stands where no row of the table can. */
+
+import { count } from "../../data/numbers.ts";
+import { Menu } from "../../parts/Menu.tsx";
+import { Empty } from "../../parts/Say.tsx";
+import { say } from "../../state/address.ts";
+import { hello } from "../../state/here.ts";
+import { table } from "./table.ts";
+
+export function NoRuns() {
+  const answer = table.answer.value;
+  if (answer && answer.runs > 0) {
+    return (
+      <Empty title={`None of ${count(answer.runs)} runs fit`}>
+        {answer.did_you_mean !== null && <p>{answer.did_you_mean}</p>}
+        <button class="btn" type="button" onClick={() => say({ f: "", q: "" })}>
+          Clear filter <kbd>Esc</kbd>
+        </button>
+      </Empty>
+    );
+  }
+  return (
+    <Empty
+      title={`No runs in ${hello.value?.title ?? "this folder"} yet`}
+      code={'run = rollbook.init("cartpole", "ppo")\nrun.log({"train/return": r}, env_step=step)\nrun.finish()'}
+      after={
+        <p>
+          Or watch an example learn: <code>rollbook demo</code>
+        </p>
+      }
+    >
+      <p>This page fills by itself when one starts. Three lines in your training script:</p>
+    </Empty>
+  );
+}
+
+/** Folders that hold a run.json which says no run: named, with what to do. */
+export function Unreadable() {
+  const { unreadable = [], unreadable_total: all = 0 } = table.answer.value ?? {};
+  return (
+    <Menu plain class="link lost" label={`${count(all)} cannot be read`}>
+      {() => (
+        <div class="pad words unread">
+          {unreadable.map((why) => (
+            <p key={why}>{why}</p>
+          ))}
+          {all > unreadable.length && <p class="soft">and {count(all - unreadable.length)} more</p>}
+        </div>
+      )}
+    </Menu>
+  );
+}
