@@ -30,7 +30,7 @@ def read():
         return int(file.readline().split()[1])
 
 book = Book(sys.argv[1])
-book.sql("select 1 as a").fetchall()
+assert book.sql("select current_setting('enable_progress_bar')").fetchall() == [(False,)], "DuckDB writes to stdout"
 had, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, read()
 eval(sys.argv[2])
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - had, (read() - began) // 1024)
