@@ -1,12 +1,15 @@
-"""Health rules on trainings with known faults: which rule speaks of which fault, and how often of none.
+"""Health rules on trainings with known faults: which rule speaks of which fault, how soon, and how often of none.
 
-python -m benchmarks.health --make FOLDER     the whole set, 5 algorithms x their faults x 5 seeds, 10 healthy seeds
-python -m benchmarks.health --make FOLDER --cut        shorter, 2 seeds, 4 healthy ones, SAC healthy alone: minutes
-python -m benchmarks.health --score FOLDER    the matrix rule x fault as text, with 95 % intervals (Wilson)
+python -m benchmarks.health --make FOLDER              the whole set, about 900 trainings; --cut a tenth of it
+python -m benchmarks.health --score FOLDER             the matrix rule x fault with counts and 95 % intervals
+python -m benchmarks.health --score FOLDER --hold-out  of the trainings that are held out (by seed), for the end
+python -m benchmarks.health --make FOLDER --sb3        healthy trainings of Stable-Baselines3 (needs it, and torch)
 
-Making needs torch, stable-baselines3 and gymnasium. The trainings are recorded as anybody's would be, without rules;
-scoring shows their rows to the rules, some at a time, as the keeper does. `silent` depends on the machine and is not
-among them. Other tools can be scored on the same folders: each run's config names algorithm, fault and seed.
+The trainings are PPO, A2C, DQN and SAC in the shape of CleanRL's single files and GRPO on a language model of a few
+tokens, all in numpy: seconds of one core each, some seeds side by side. Each becomes a file of JSON Lines: what was
+trained, then its rows; `rollbook import FOLDER/*.jsonl` makes runs of them, so that other tools can be scored, too. A
+training is healthy or harmed by the return it reached, not by what was done to it. `silent` is about the machine and
+is not scored.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from benchmarks.health.scoring import score
+from benchmarks.health.scoring import RARE, matrix, score
 from benchmarks.health.training import make
 
 
@@ -25,13 +28,26 @@ def main() -> None:
     )
     parser.add_argument("--make", type=Path, metavar="FOLDER")
     parser.add_argument("--score", type=Path, metavar="FOLDER")
-    parser.add_argument("--cut", action="store_true", help="the shorter version")
-    parser.add_argument("--only", default="", help="algorithms and faults, comma-separated")
+    parser.add_argument("--cut", action="store_true", help="one seed of each fault, two healthy ones of each task")
+    parser.add_argument("--sb3", action="store_true", help="healthy trainings of Stable-Baselines3")
+    parser.add_argument("--only", default="", help="algorithms, tasks and faults, comma-separated")
+    parser.add_argument("--hold-out", action="store_true", help="score what is held out; else all the rest")
+    parser.add_argument("--all", action="store_true", help="score all trainings")
+    parser.add_argument("--without-rare", action="store_true", help=f"as if nobody had logged {', '.join(RARE)}")
+    parser.add_argument("--verbose", action="store_true", help="print each false page and each fault that was missed")
     given = parser.parse_args()
-    if given.make:
+    if given.make and given.sb3:
+        from benchmarks.health.sb3 import make_healthy
+
+        make_healthy(given.make)
+    elif given.make:
         make(given.make, given.cut, [word for word in given.only.split(",") if word])
     if given.score:
-        print(score(given.score))
+        scored = score(given.score, None if given.all else given.hold_out, RARE if given.without_rare else ())
+        print(matrix(scored))
+        for run in scored if given.verbose else ():
+            if run.said if run.fault == "healthy" else run.is_harmful and not run.named():
+                print(f"{run.name} ({run.config['outcome']}): {'; '.join(run.messages) or 'nothing said'}")
     if not given.make and not given.score:
         parser.error("--make FOLDER, --score FOLDER, or both")
 

@@ -1,51 +1,83 @@
-"""The faults that are put into trainings, each a change of the environment, of the settings or of the model.
+"""The trainings of the set: what is trained, the faults that are put in, and which rules name each of them.
 
-An entry says to which algorithms it applies. What is healthy is an entry, too. A reader of another tool needs this file
-alone to repeat the set: it knows nothing of rollbook.
+A fault is a few words that the training loops look up at each step (`collecting.Broken`); an entry says from which
+share of the training on, in a weak and a strong version. Nothing here knows of rollbook, so the set can be repeated
+with another tool.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["ALGORITHMS", "FAULTS", "Algorithm", "Fault", "environment", "model_of"]
+__all__ = ["FAULTS", "TRAININGS", "Fault", "Training", "Version"]
 
 
 @dataclass(frozen=True)
-class Algorithm:
-    """A healthy training: algorithm, environment, its length in environment steps (whole and cut), its settings."""
+class Training:
+    """A healthy training.
 
-    name: str
-    env: str
+    Attributes:
+      algorithm: ppo, a2c, dqn, sac or grpo.
+      task: of `environments.TASKS`, or "Tokens".
+      steps: environment steps; updates of the language model.
+      healthy: how many seeds are trained without a fault.
+      settings: of the loop.
+      good, random: the mean return of the last fifth of the episodes that has to be reached; that of a random policy.
+    """
+
+    algorithm: str
+    task: str
     steps: int
-    cut_steps: int
-    learning_rate: float
-    settings: dict[str, Any] = field(default_factory=dict)
+    healthy: int
+    settings: dict[str, Any]
+    good: float
+    random: float
 
 
-ALGORITHMS = {
-    one.name: one
-    for one in (
-        Algorithm("ppo", "CartPole-v1", 30_000, 8_000, 3e-4, {"n_steps": 256, "batch_size": 64, "n_epochs": 4}),
-        Algorithm("ppo_pendulum", "Pendulum-v1", 60_000, 10_000, 1e-3, {"n_steps": 512, "n_epochs": 5, "gamma": 0.9}),
-        Algorithm("a2c", "CartPole-v1", 30_000, 5_000, 7e-4),
-        Algorithm(
-            "dqn",
-            "CartPole-v1",
-            40_000,
-            6_000,
-            1e-3,
-            {"learning_starts": 500, "train_freq": 4, "target_update_interval": 500, "exploration_fraction": 0.2},
-        ),
-        Algorithm(
-            "sac", "Pendulum-v1", 8_000, 1_000, 1e-3, {"learning_starts": 200, "policy_kwargs": {"net_arch": [32]}}
-        ),
-    )
-}
-ON_POLICY = frozenset({"ppo", "ppo_pendulum", "a2c"})
-EVERY = frozenset(ALGORITHMS)
+_PPO = {
+    "learning_rate": 2.5e-3, "gamma": 0.99, "ent_coef": 0.01, "hidden": 32, "clip": 0.2, "epochs": 4, "minibatches": 4,
+    "rollout": 32, "evaluate": 4,
+}  # fmt: skip
+_A2C = {
+    **_PPO, "learning_rate": 3e-3, "clip": 0.0, "epochs": 1, "minibatches": 1, "rollout": 8, "evaluate": 16,
+}  # fmt: skip
+_DQN = {"learning_rate": 1e-3, "gamma": 0.99, "hidden": 32, "starts": 1_000}
+_SAC = {"learning_rate": 2e-3, "gamma": 0.97, "hidden": 32, "starts": 1_000}
+
+TRAININGS = (
+    Training("ppo", "CartPole", 16_000, 12, _PPO, 90.0, 22.0),
+    Training("ppo", "Catch", 16_000, 12, _PPO, 0.4, -0.6),
+    Training("ppo", "Reach", 16_000, 12, _PPO, -8.0, -23.0),
+    Training("a2c", "CartPole", 16_000, 12, _A2C, 60.0, 22.0),
+    Training("a2c", "Catch", 16_000, 12, _A2C, 0.2, -0.6),
+    Training("a2c", "Reach", 16_000, 12, _A2C, -9.0, -23.0),
+    Training("dqn", "CartPole", 16_000, 16, _DQN, 80.0, 22.0),
+    Training("dqn", "Catch", 12_000, 16, _DQN, 0.4, -0.6),
+    Training("sac", "Reach", 6_000, 16, _SAC, -7.0, -23.0),
+    Training("sac", "Pendulum", 10_000, 16, _SAC, -420.0, -600.0),
+    Training("grpo", "Tokens", 200, 16, {"learning_rate": 0.2, "gamma": 1.0}, 0.6, 0.13),
+)
+ON_POLICY, OFF_POLICY = ("ppo", "a2c"), ("dqn", "sac")
+ALL = (*ON_POLICY, *OFF_POLICY)
+
+
+@dataclass(frozen=True)
+class Version:
+    """How strong, and from when on.
+
+    Attributes:
+      words: what is said of it in the table.
+      broken: what the loops look up.
+      at: from this share of the training on.
+      config: what the recorded configuration says beside the healthy one.
+    """
+
+    words: str
+    broken: Mapping[str, Any]
+    at: float = 0.4
+    config: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -53,124 +85,125 @@ class Fault:
     """One way in which a training goes wrong.
 
     Attributes:
-      words: what is wrong, for people.
+      words: what is wrong.
       algorithms: where it is put in.
-      settings: the algorithm's settings -> those of the faulty training.
-      wrap: the environment -> the faulty one.
-      spoil: changes the model before it learns.
+      named_by: the rules that name this cause.
+      weak, strong: its two versions.
     """
 
     words: str
-    algorithms: frozenset[str] = EVERY
-    settings: Callable[[dict[str, Any]], dict[str, Any]] = dict
-    wrap: Callable[[Any], Any] = lambda env: env
-    spoil: Callable[[Any], None] = lambda model: None
+    algorithms: tuple[str, ...]
+    named_by: frozenset[str]
+    weak: Version
+    strong: Version
 
 
-def _rate(times: float) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    return lambda settings: {**settings, "learning_rate": settings["learning_rate"] * times}
+def _fault(words: str, algorithms: tuple[str, ...], named_by: str, weak: Version, strong: Version) -> Fault:
+    return Fault(words, algorithms, frozenset(named_by.split()), weak, strong)
 
 
-def _with(**changed: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    return lambda settings: {**settings, **changed}
-
-
-def _changed(step: Callable[[int, tuple[Any, ...]], tuple[Any, ...]], observe: bool = False) -> Callable[[Any], Any]:
-    """An environment whose steps pass through `step(number of the step, what a step gave)`."""
-
-    def wrap(env: Any) -> Any:
-        import gymnasium
-
-        class Changed(gymnasium.Wrapper):
-            steps = 0
-
-            def step(self, action: Any) -> Any:
-                self.steps += 1
-                return step(self.steps, self.env.step(action))
-
-            def reset(self, **given: Any) -> Any:
-                first, info = self.env.reset(**given)
-                return (first * 0 if observe else first), info
-
-        return Changed(env)
-
-    return wrap
-
-
-def _endless(env: Any) -> Any:
-    return _changed(lambda n, it: (it[0].clip(-1e3, 1e3), it[1], False, False, it[4]))(env.unwrapped)
-
-
-def _untrained(model: Any) -> None:
-    model.train = lambda *args, **given: model._n_updates  # it may be asked, and does nothing
-
-
-def _nan_weights(model: Any) -> None:
-    """From the tenth update on one weight of the policy's last layer is NaN, as a division by zero leaves it."""
-    train, calls = model.train, [0]
-    quantity = "q_net" if hasattr(model, "q_net") else "critic" if hasattr(model, "critic") else "policy"
-
-    def spoiled(*args: Any, **given: Any) -> Any:
-        calls[0] += 1
-        if calls[0] == 10:
-            import torch
-
-            with torch.no_grad():
-                net = getattr(model, quantity)
-                last = [p for name, p in net.named_parameters() if "log_std" not in name][-1]
-                last.fill_(float("nan"))
-        return train(*args, **given)
-
-    model.train = spoiled
-
-
-FAULTS = {
-    "healthy": Fault("nothing"),
-    "lr_0": Fault("the learning rate is 0", settings=_rate(0.0)),
-    "lr_x33": Fault("the learning rate is 33 times too high", settings=_rate(33)),
-    "lr_x300": Fault("the learning rate is 300 times too high", settings=_rate(300)),
-    "nan_reward": Fault(
-        "rewards are NaN from step 1,000 on",
-        wrap=_changed(lambda n, it: (it[0], float("nan") if n > 1000 else it[1], *it[2:])),
+FAULTS: dict[str, Fault] = {
+    "nan_reward": _fault(
+        "rewards are NaN", ALL, "non_finite",
+        Version("one in a thousand", {"reward_nan": 1e-3}), Version("all", {"reward_nan": 1.0}),
     ),
-    "nan_weight": Fault(
-        "a weight of the value function becomes NaN at the tenth update", frozenset({"dqn", "sac"}), spoil=_nan_weights
+    "nan_loss": _fault(
+        "a weight of the value function becomes NaN", ALL, "non_finite",
+        Version("half-way", {"nan_weight": 1}, 0.5), Version("at the start", {"nan_weight": 1}, 0.1),
     ),
-    "reward_0": Fault("every reward is 0", wrap=_changed(lambda n, it: (it[0], 0.0, *it[2:]))),
-    "observation_0": Fault("every observation is 0", wrap=_changed(lambda n, it: (it[0] * 0, *it[1:]), observe=True)),
-    "reward_x1e4": Fault(
-        "rewards are 10,000 times as large", wrap=_changed(lambda n, it: (it[0], 1e4 * it[1], *it[2:]))
+    "rate_0": _fault(
+        "the learning rate is 0", ALL, "learning_rate settings",
+        Version("later on", {"rate_times": 0.0}), Version("always", {"rate_times": 0.0}, 0.0, {"learning_rate": 0.0}),
     ),
-    "gamma_0": Fault("gamma is 0", settings=_with(gamma=0.0)),
-    "gamma_1.05": Fault("gamma is 1.05", settings=_with(gamma=1.05)),
-    "never_trained": Fault("the model's train() does nothing", spoil=_untrained),
-    "never_ends": Fault("no episode ends", wrap=_endless),
-    "target_frozen": Fault(
-        "the target network is never updated",
-        frozenset({"dqn", "sac"}),
-        settings=lambda it: {**it, "target_update_interval": 10**9},
+    "rate_high": _fault(
+        "the learning rate is too high", ALL, "kl clip_fraction jump value_scale",
+        Version("33 times", {"rate_times": 33.0}), Version("300 times", {"rate_times": 300.0}),
     ),
-    "entropy_wrong_sign": Fault(
-        "ent_coef has the wrong sign and is 0.1: the entropy is driven to 0", ON_POLICY, settings=_with(ent_coef=-0.1)
+    "frozen": _fault(
+        "the optimizer's steps do not reach the network", ALL, "frozen",
+        Version("of the policy", {"frozen": "policy"}), Version("of all networks", {"frozen": "all"}, 0.0),
     ),
-}
-
-
-def environment(algorithm: str, fault: str) -> Any:
-    """The environment of a training, monitored as Stable-Baselines3 does."""
-    import gymnasium
-    from stable_baselines3.common.monitor import Monitor
-
-    return Monitor(FAULTS[fault].wrap(gymnasium.make(ALGORITHMS[algorithm].env)))
-
-
-def model_of(algorithm: str, fault: str, seed: int) -> Any:
-    """A model that has not learned yet."""
-    import stable_baselines3
-
-    healthy = ALGORITHMS[algorithm]
-    settings = FAULTS[fault].settings({"learning_rate": healthy.learning_rate, **healthy.settings})
-    make = getattr(stable_baselines3, algorithm.split("_")[0].upper())
-    model = make("MlpPolicy", environment(algorithm, fault), seed=seed, device="cpu", **settings)
-    FAULTS[fault].spoil(model)
-    return model
+    "never_trained": _fault(
+        "no update is ever made", ALL, "never_updated",
+        Version("later on", {"never_trained": 1}), Version("from the start", {"never_trained": 1}, 0.0),
+    ),
+    "policy_sign": _fault(
+        "the policy's loss has the wrong sign", ("ppo", "a2c", "sac", "grpo"), "return_fall learns_nothing",
+        Version("later on", {"policy_sign": -1.0}), Version("from the start", {"policy_sign": -1.0}, 0.0),
+    ),
+    "old_policy": _fault(
+        "the ratio is not 1 at the first minibatch", ("ppo",), "first_ratio",
+        Version("off by 0.02", {"old_policy_noise": 0.02}), Version("off by half", {"old_policy_noise": 0.5}),
+    ),
+    "entropy_sign": _fault(
+        "the entropy is driven to 0", ON_POLICY, "entropy settings",
+        Version("ent_coef -0.1, not in the configuration", {"ent_coef": -0.1}, 0.0),
+        Version("ent_coef -0.5", {"ent_coef": -0.5}, 0.0, {"ent_coef": -0.5}),
+    ),
+    "alpha_sign": _fault(
+        "the entropy coefficient is driven away from its target", ("sac",), "alpha",
+        Version("later on", {"alpha_sign": -1.0}), Version("from the start", {"alpha_sign": -1.0}, 0.0),
+    ),
+    "gamma_high": _fault(
+        "gamma is 1.05", ALL, "settings value_scale q_bound",
+        Version("not in the configuration", {"gamma": 1.05}, 0.0),
+        Version("as configured", {"gamma": 1.05}, 0.0, {"gamma": 1.05}),
+    ),
+    "gamma_0": _fault(
+        "gamma is 0", ALL, "settings",
+        Version("not in the configuration", {"gamma": 0.0}, 0.0),
+        Version("as configured", {"gamma": 0.0}, 0.0, {"gamma": 0.0}),
+    ),
+    "reward_constant": _fault(
+        "every reward is 0", (*ALL, "grpo"), "no_signal",
+        Version("later on", {"reward_is": 0.0}), Version("from the start", {"reward_is": 0.0}, 0.0),
+    ),
+    "reward_large": _fault(
+        "rewards are too large", ALL, "value_scale jump",
+        Version("100 times", {"reward_times": 100.0}), Version("10,000 times", {"reward_times": 1e4}),
+    ),
+    "observation_constant": _fault(
+        "every observation is 0", ALL, "learns_nothing return_fall",
+        Version("later on", {"observation_times": 0.0}), Version("from the start", {"observation_times": 0.0}, 0.0),
+    ),
+    "observation_large": _fault(
+        "observations are too large", ALL, "jump kl return_fall",
+        Version("100 times", {"observation_times": 100.0}), Version("10,000 times", {"observation_times": 1e4}),
+    ),
+    "value_sign": _fault(
+        "the value function learns the wrong sign", ALL, "explained_variance q_bound",
+        Version("later on", {"value_sign": -1.0}), Version("from the start", {"value_sign": -1.0}, 0.0),
+    ),
+    "endless": _fault(
+        "no episode ends", ALL, "no_episode",
+        Version("later on", {"endless": 1}), Version("from the start", {"endless": 1}, 0.0),
+    ),
+    "target_frozen": _fault(
+        "the target network is not updated", OFF_POLICY, "learns_nothing return_fall",
+        Version("later on", {"target_every": 1e9, "target_share": 0.0}),
+        Version("never", {"target_every": 1e9, "target_share": 0.0}, 0.0),
+    ),
+    "replay_stale": _fault(
+        "the replay gets nothing new", OFF_POLICY, "return_fall learns_nothing",
+        Version("half-way", {"replay_stale": 1}, 0.5), Version("from a tenth on", {"replay_stale": 1}, 0.1),
+    ),
+    "replay_tiny": _fault(
+        "the replay holds next to nothing", OFF_POLICY, "return_fall learns_nothing value_scale",
+        Version("256 transitions", {"replay_newest": 256}, 0.0), Version("16 transitions", {"replay_newest": 16}, 0.0),
+    ),
+    "evaluation_unnormalised": _fault(
+        "evaluation without the training's normaliser", ON_POLICY, "evaluation_gap",
+        Version("later on", {"evaluation_unnormalised": 1}),
+        Version("from the start", {"evaluation_unnormalised": 1}, 0.0),
+    ),
+    "sampler_mismatch": _fault(
+        "sampler and trainer are not the same model", ("grpo",), "sampler_mismatch",
+        Version("noise in the logits", {"sampler_noise": 0.3}, 0.2),
+        Version("another temperature", {"temperature": 3.0}, 0.2),
+    ),
+    "no_spread": _fault(
+        "nearly all groups of answers have one reward", ("grpo",), "zero_variance_groups",
+        Version("all tokens have to be right", {"all_right": 0.99}, 0.0),
+        Version("no answer can be right", {"all_right": 1.01}, 0.0),
+    ),
+}  # fmt: skip

@@ -1,40 +1,114 @@
-"""Scores the health rules on the set: which rule speaks of which fault."""
+"""Scores the health rules on the set: which rule speaks of which fault, how soon, and how often of none."""
 
 from __future__ import annotations
 
+import json
 import math
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.health.faults import FAULTS
 
-__all__ = ["alerts_of", "score", "wilson"]
+__all__ = ["Scored", "matrix", "poisson", "score", "wilson"]
 
-LEFT_OUT = frozenset({"silent"})
-ROWS_AT_ONCE = 64
+_OF_EPISODES = frozenset({"charts/episodic_return", "charts/episodic_length", "eval/episodic_return"})
+RARE = ("update/step_norm", "update/policy_step_norm", "update/first_ratio_error")
+"""Keys that few programs log yet."""
+
+SOON = 0.05
+"""Of the steps of a training, after the fault was put in."""
 
 
-def alerts_of(folder: Path) -> Iterator[Any]:
-    """What the default rules say of a recorded run."""
+@dataclass(frozen=True)
+class Scored:
+    """What the rules said of one training.
+
+    Attributes:
+      config: what was trained.
+      said: rule -> environment step of its first alert that is no note.
+      messages: the sentences.
+      shows: the environment step of the first update after the fault was put in; where none comes, when it was put in.
+    """
+
+    name: str
+    config: dict[str, Any]
+    said: dict[str, int]
+    messages: list[str]
+    shows: int
+
+    @property
+    def fault(self) -> str:
+        """ "healthy" or the word of the fault."""
+        return str(self.config["fault"])
+
+    @property
+    def is_harmful(self) -> bool:
+        """Whether it did not come to the return that healthy ones reach."""
+        return bool(self.config["outcome"] != "learned")
+
+    def named(self, within: float = math.inf) -> bool:
+        """Whether a rule named the cause, and not before it was there.
+
+        Args:
+          within: so soon after that, as a share of the steps.
+        """
+        steps = self.config["steps"]
+        rules = FAULTS[self.fault].named_by
+        return any(
+            self.config["injected"] <= at <= self.shows + within * steps
+            for rule, at in self.said.items()
+            if rule in rules
+        )
+
+
+def trainings(
+    folder: Path, hold_out: bool | None, without: Sequence[str] = ()
+) -> Iterator[tuple[str, dict[str, Any], list[Any]]]:
+    """(name, configuration, rows) of each, or of those (not) held out; without some keys."""
+    from rollbook.protocols import Row
+
+    for path in sorted(folder.glob("*.jsonl")):
+        with path.open() as lines:
+            about = json.loads(next(lines))
+            if hold_out is not None and about["config"]["hold_out"] is not hold_out:
+                continue
+            rows = []
+            for n, line in enumerate(lines):
+                values = json.loads(line)
+                for key in without:
+                    values.pop(key, None)
+                clocks = {clock: values.pop(clock) for clock in ("env_step", "gradient_step")}
+                rows.append(Row(1.7e9 + n, clocks, values, seq=n + 1))
+        yield about["name"], about["config"], rows
+
+
+def score(folder: Path, hold_out: bool | None = None, without: Sequence[str] = ()) -> list[Scored]:
+    """What the default rules say of each training."""
     from rollbook import health
-    from rollbook.ground.columns import columns_of
-    from rollbook.journal.reader import JournalReader
-    from rollbook.keeper.forward import run_info
-    from rollbook.storage.sealed_rows import SealedRows
+    from rollbook.ground.columns import RowsPiece
+    from rollbook.protocols import RunInfo
+    from rollbook.runs.checking import AFTERWARDS, told
 
-    rules = [health.make(name) for name in health.DEFAULT if name not in LEFT_OUT]
-    for rule in rules:
-        rule.open(run_info(str(folder)))
-    tables = frozenset().union(*(rule.tables for rule in rules))
-    with JournalReader(str(folder), sealed=SealedRows(folder), tables=tables) as reader:
-        rows = [row for row in reader.rows_since({}) if not any(key.startswith("host/") for key in row.values)]
-    rows.sort(key=lambda row: row.time)
-    for first in range(0, len(rows), ROWS_AT_ONCE):
-        columns = columns_of(rows[first : first + ROWS_AT_ONCE])
-        for rule in rules:
-            yield from rule.look(columns.of(rule.tables), rows[-1].time)
+    scored = []
+    for name, config, rows in trainings(folder, hold_out, without):
+        info = RunInfo(folder, "health", name, name, clocks=("env_step", "gradient_step"), config=config,
+                       total={"env_step": config["steps"]})  # fmt: skip
+        alerts = told([health.make(rule) for rule in AFTERWARDS], info, [RowsPiece("metrics", rows)])
+        pages = [alert for alert in alerts if alert.level != "note"]
+        said: dict[str, int] = {}
+        for alert in pages:
+            said.setdefault(alert.rule, int(alert.clocks.get("env_step", 0)))
+        messages = [f"{alert.rule}: {alert.message}" for alert in pages]
+        scored.append(Scored(name, config, said, messages, _shows(config["injected"] or 0, rows)))
+    return scored
+
+
+def _shows(injected: int, rows: list[Any]) -> int:
+    of_updates = (row.clocks["env_step"] for row in rows if not set(row.values) <= _OF_EPISODES)
+    return next((step for step in of_updates if step >= injected), injected)
 
 
 def wilson(hits: int, n: int) -> tuple[float, float]:
@@ -44,48 +118,70 @@ def wilson(hits: int, n: int) -> tuple[float, float]:
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def score(folder: Path) -> str:
-    """The matrix as a table in Markdown, and the words beneath it."""
-    import rollbook
+def poisson(hits: int) -> float:
+    """The upper end of the one-sided 95 % interval of the mean of a Poisson count."""
+    low, high = float(hits), hits + 20.0 + 5 * hits
+    while high - low > 1e-6:
+        mean = (low + high) / 2
+        term = total = math.exp(-mean)
+        for k in range(1, hits + 1):
+            term *= mean / k
+            total += term
+        low, high = (mean, high) if total > 0.05 else (low, mean)
+    return high
 
-    said: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    runs: dict[str, int] = defaultdict(int)
-    named: dict[str, int] = defaultdict(int)
-    false: list[str] = []
-    pages = 0
-    for path in sorted(path.parent for path in folder.rglob("run.json")):
-        config = rollbook.Book(path).config
-        fault = config["fault"]
-        runs[fault] += 1
-        alerts = list(alerts_of(path))
-        spoken = {alert.rule for alert in alerts if alert.level != "note"}
-        named[fault] += bool(spoken)
-        for rule in {alert.rule for alert in alerts}:
-            said[fault][rule] += 1
-        if fault == "healthy" and spoken:
-            pages += len({(alert.rule, alert.level, alert.key) for alert in alerts if alert.level != "note"})
-            false += [f"{path.name}: {alert.message}" for alert in alerts if alert.level != "note"]
-    rules = sorted({rule for row in said.values() for rule in row})
-    lines = ["| fault | runs | spoken of | 95 % | " + " | ".join(f"`{rule}`" for rule in rules) + " |"]
-    lines.append("|---|---|---|---|" + "---|" * len(rules))
-    for fault in (fault for fault in FAULTS if runs[fault]):
-        low, high = wilson(named[fault], runs[fault])
-        cells = [str(said[fault][rule] or "") for rule in rules]
-        lines.append(
-            f"| {FAULTS[fault].words} | {runs[fault]} | {named[fault]} | {low:.0%} to {high:.0%} | "
-            + " | ".join(cells)
-            + " |"
-        )
-    healthy = runs["healthy"]
-    faulty, found = sum(runs.values()) - healthy, sum(named.values()) - named["healthy"]
+
+def matrix(scored: Iterable[Scored]) -> str:
+    """The table rule x fault in Markdown, and what follows from it."""
+    runs = list(scored)
+    groups: dict[str, list[Scored]] = defaultdict(list)
+    for run in runs:
+        key = run.fault if run.fault == "healthy" else f"{run.fault} {run.config['strength']}"
+        groups[key].append(run)
+    rules = sorted({rule for run in runs for rule in run.said})
+    lines = [
+        "| fault | runs | harmful | named | 95 % | soon | " + " | ".join(f"`{rule}`" for rule in rules) + " |",
+        "|---|---|---|---|---|---|" + "---|" * len(rules),
+    ]
+    healthy = groups.pop("healthy", [])
+    for fault, entry in FAULTS.items():
+        for strength in ("weak", "strong"):
+            own = groups.get(f"{fault} {strength}", [])
+            if not own:
+                continue
+            named, soon = sum(run.named() for run in own), sum(run.named(SOON) for run in own)
+            low, high = wilson(named, len(own))
+            counts = Counter(rule for run in own for rule in run.said)
+            cells = [f"**{counts[rule]}**" if counts[rule] and rule in entry.named_by else str(counts[rule] or "")
+                     for rule in rules]  # fmt: skip
+            words = f"{entry.words}: {getattr(entry, strength).words}"
+            lines.append(
+                f"| {words} | {len(own)} | {sum(run.is_harmful for run in own)} | {named} | {low:.0%} to {high:.0%} | "
+                f"{soon} | " + " | ".join(cells) + " |"
+            )
     if healthy:
-        low, high = wilson(named["healthy"], healthy)
+        counts = Counter(rule for run in healthy for rule in run.said)
+        cells = [str(counts[rule] or "") for rule in rules]
+        lines.insert(2, f"| nothing | {len(healthy)} | | | | | " + " | ".join(cells) + " |")
+        pages, paged = sum(counts.values()), sum(bool(run.said) for run in healthy)
+        low, high = wilson(paged, len(healthy))
         lines += [
             "",
-            f"False alerts: {pages} in {healthy} healthy runs ({pages / healthy:.2f} a run; runs with one: "
-            f"{low:.0%} to {high:.0%}).",
+            f"False pages: {pages} in {len(healthy)} healthy runs, {pages / len(healthy):.3f} a run (95 %: at most "
+            f"{poisson(pages) / len(healthy):.3f}); runs with one: {paged} ({low:.0%} to {high:.0%}).",
         ]
-    if faulty:
-        low, high = wilson(found, faulty)
-        lines += [f"Faulty runs spoken of: {found} of {faulty} ({low:.0%} to {high:.0%})."]
-    return "\n".join([*lines, *(f"false: {words}" for words in false)])
+    faulty = [run for run in runs if run.fault != "healthy"]
+    for words, own in (
+        ("Faulty runs", faulty),
+        ("Harmful ones (the return of a healthy training was not reached)", [run for run in faulty if run.is_harmful]),
+    ):
+        if own:
+            named, soon, spoken = (sum(them) for them in zip(
+                *((run.named(), run.named(SOON), bool(run.said)) for run in own), strict=True))  # fmt: skip
+            low, high = wilson(named, len(own))
+            lines.append(
+                f"{words}: {len(own)}; the cause named in {named} ({named / len(own):.0%}; 95 %: {low:.0%} to "
+                f"{high:.0%}), within {SOON:.0%} of the steps in {soon} ({soon / len(own):.0%}); "
+                f"spoken of at all: {spoken}."
+            )
+    return "\n".join(lines)

@@ -147,7 +147,7 @@ class Alert:
 
     Attributes:
       rule: the word of the rule.
-      level: "warn" or "fail".
+      level: "note" (an oddity, counts as no alarm), "warn" or "fail".
       message: one sentence for people, with the numbers that made it speak.
       evidence: those numbers: rows, steps, limits; plain JSON data.
       source: where the rule's threshold comes from, or who found it.

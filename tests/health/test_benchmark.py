@@ -1,40 +1,76 @@
-"""The score of the health rules on trainings with known faults counts runs, not alerts."""
+"""The score of the health rules on trainings with known faults counts runs, not alerts, and causes, not noise."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
-from benchmarks.health.faults import FAULTS
-from benchmarks.health.scoring import score, wilson
-from benchmarks.health.training import plan
+from benchmarks.health.faults import FAULTS, TRAININGS
+from benchmarks.health.scoring import Scored, matrix, poisson, score, wilson
+from benchmarks.health.training import make, outcome, plan
 
-import rollbook
+from rollbook import health
 
 
-def test_each_run_counts_once_under_its_fault(tmp_path: Path) -> None:
-    for fault, rate in (("healthy", 1e-3), ("lr_0", 0.0), ("lr_0", 1e-3)):
-        with rollbook.init(
-            "set", fault, dir=tmp_path, sinks=[], rules=(), keeper="inline", config={"fault": fault}
-        ) as run:
-            for i in range(90):
-                run.log({"train/learning_rate": rate}, env_step=i)
-    lines = score(tmp_path).splitlines()
-    assert lines[0].endswith("| `learning_rate` |")
-    assert "| the learning rate is 0 | 2 | 1 | 9% to 91% | 1 |" in lines
-    assert any(line.startswith("| nothing | 1 | 0 |") for line in lines)
-    assert any(line.startswith("False alerts: 0 in 1 healthy runs") for line in lines)
+def scored(fault: str, said: dict[str, int], **config: Any) -> Scored:
+    known = {"fault": fault, "strength": "strong", "injected": 100, "steps": 1000, "outcome": "harmed"}
+    return Scored("a run", {**known, **config}, said, [], known["injected"])
+
+
+def test_a_cause_is_named_by_its_own_rules_and_not_before_it_was_there() -> None:
+    assert scored("frozen", {"frozen": 140}).named()
+    assert scored("frozen", {"frozen": 140}).named(0.05)
+    assert not scored("frozen", {"frozen": 160}).named(0.05)
+    assert not scored("frozen", {"frozen": 90}).named()
+    assert not scored("frozen", {"learns_nothing": 140}).named()
+
+
+def test_each_run_counts_once_under_its_fault() -> None:
+    runs = [scored("healthy", {}), scored("rate_0", {"learning_rate": 120, "frozen": 130}), scored("rate_0", {})]
+    lines = matrix(runs).splitlines()
+    assert "| the learning rate is 0: always | 2 | 2 | 1 | 9% to 91% | 1 | 1 | **1** |" in lines
+    assert any(line.startswith("False pages: 0 in 1 healthy runs") for line in lines)
+    assert any(line.startswith("Faulty runs: 2; the cause named in 1 (50%") for line in lines)
+
+
+def test_a_part_of_the_set_is_made_and_scored(tmp_path: Path) -> None:
+    make(tmp_path, cut=True, only=["grpo"])
+    runs = score(tmp_path)
+    assert {run.fault for run in runs} == {"healthy", *(name for name, it in FAULTS.items() if "grpo" in it.algorithms)}
+    assert not any(run.said for run in runs if run.fault == "healthy")
+    assert all(run.named() for run in runs if run.fault == "sampler_mismatch")
+    assert len(score(tmp_path, hold_out=True)) + len(score(tmp_path, hold_out=False)) == len(runs)
 
 
 @pytest.mark.parametrize(
     ("hits", "n", "low", "high"), [(0, 20, 0.0, 0.161), (5, 10, 0.237, 0.763), (10, 10, 0.722, 1.0)]
 )
-def test_intervals_are_those_of_wilson(hits: int, n: int, low: float, high: float) -> None:
+def test_intervals_of_shares_are_those_of_wilson(hits: int, n: int, low: float, high: float) -> None:
     assert wilson(hits, n) == pytest.approx((low, high), abs=1e-3)
 
 
-@pytest.mark.parametrize("cut", [False, True])
-def test_the_set_has_every_fault_and_each_training_once(cut: bool) -> None:
-    trainings = plan(cut)
-    assert {fault for _algorithm, fault, _seed in trainings} == set(FAULTS)
-    assert len(set(trainings)) == len(trainings)
+@pytest.mark.parametrize(("hits", "mean"), [(0, 2.996), (1, 4.744), (5, 10.513)])
+def test_bounds_of_counts_are_those_of_poisson(hits: int, mean: float) -> None:
+    assert poisson(hits) == pytest.approx(mean, abs=1e-3)
+
+
+def test_the_set_is_as_large_as_it_says() -> None:
+    groups = list(plan())
+    healthy = {name: sum(n for it, fault, _, n in groups if fault == "healthy" and it.algorithm == name)
+               for name in ("ppo", "a2c", "dqn", "sac")}  # fmt: skip
+    assert min(healthy.values()) >= 30
+    for fault in FAULTS:
+        assert {(strength, n) for _, name, strength, n in groups if name == fault} == {("weak", 5), ("strong", 5)}
+    assert len(groups) == len({(it.algorithm, it.task, fault, strength) for it, fault, strength, _ in groups})
+
+
+def test_each_fault_is_named_by_a_rule_that_there_is() -> None:
+    assert set().union(*(fault.named_by for fault in FAULTS.values())) <= set(health.DEFAULT)
+
+
+def test_a_training_is_judged_by_the_return_it_reached() -> None:
+    catch = next(training for training in TRAININGS if training.task == "Catch")
+    assert [outcome([value] * 50, catch) for value in (0.9, 0.0, -0.6, float("nan"))] == [
+        "learned", "harmed", "learned nothing", "harmed",
+    ]  # fmt: skip

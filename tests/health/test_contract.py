@@ -28,17 +28,51 @@ def rows(n: int, **values: Any) -> list[Row]:
     ]
 
 
+def later(n: int, some: list[Row]) -> list[Row]:
+    """The same rows after n others."""
+    return [
+        replace(row, time=row.time + n, clocks={"env_step": row.clocks["env_step"] + 2000 * n}, seq=row.seq + n)
+        for row in some
+    ]
+
+
 TROUBLE: dict[str, list[Row]] = {
+    "alpha": rows(60, losses__alpha=lambda i: math.exp(0.2 * i)),
     "clip_fraction": rows(60, losses__clipfrac=lambda i: 0.1 if i < 30 else 0.9),
     "constant": rows(120, losses__value_loss=lambda i: math.sin(i) if i < 40 else 0.25),
     "entropy": rows(
         80, losses__entropy=lambda i: 0.69 if i < 40 else 0.01, charts__episodic_return=lambda i: 20.0 + i % 7
     ),
+    "evaluation_gap": rows(
+        120, charts__episodic_return=lambda i: float(i), eval__episodic_return=lambda i: 5.0 + i % 3
+    ),
     "explained_variance": rows(60, losses__explained_variance=lambda i: 0.4 if i < 30 else -0.8),
+    "first_ratio": rows(60, update__first_ratio_error=lambda i: 1e-7 if i < 30 else 0.2),
+    "frozen": rows(60, losses__approx_kl=lambda i: 0.01 if i < 30 else 1e-15),
+    "jump": rows(90, losses__value_loss=lambda i: 3.0 + i % 7 if i < 60 else 9e4),
     "kl": rows(60, losses__approx_kl=lambda i: 0.01 if i < 40 else 0.3),
+    "learns_nothing": rows(2_200, charts__episodic_return=lambda i: 20.0 + i % 7),
     "learning_rate": rows(60, charts__learning_rate=lambda i: 1e-3 if i < 30 else 0.0),
+    "never_updated": [
+        *rows(60, losses__value_loss=lambda i: 1.0 + i % 7, charts__episodic_return=lambda i: 20.0 + i % 7),
+        *later(60, rows(60, charts__episodic_return=lambda i: 20.0 + i % 7)),
+    ],
+    "no_episode": [
+        *rows(60, losses__value_loss=lambda i: 1.0 + i % 7, charts__episodic_return=lambda i: 20.0 + i % 7),
+        *later(60, rows(60, losses__value_loss=lambda i: 1.0 + i % 7)),
+    ],
+    "no_signal": rows(60, charts__episodic_return=lambda i: 3.0),
     "non_finite": rows(60, loss=lambda i: 1.0 / (i + 1) if i < 50 else math.nan),
+    "q_bound": rows(
+        90,
+        losses__q_values=lambda i: 1.1**i,
+        charts__episodic_return=lambda i: 1.0 + i % 3,
+        charts__episodic_length=lambda i: 10.0,
+    ),
+    "return_fall": rows(200, charts__episodic_return=lambda i: i % 7 + (20.0 if i < 20 else 200.0 if i < 100 else 9.0)),
+    "sampler_mismatch": rows(60, **{"sampling/sampling_logp_difference/mean": lambda i: 0.01 if i < 30 else 0.4}),
     "value_scale": rows(60, losses__value_loss=lambda i: 3.0 + i % 7 if i < 30 else 4e6 + i),
+    "zero_variance_groups": rows(60, frac_reward_zero_std=lambda i: 0.2 if i < 30 else 0.9),
 }
 NO_ROWS = {"silent", "settings"}  # speak of rows that do not come, and of the configuration: see test_rules.py
 

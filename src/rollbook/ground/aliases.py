@@ -482,6 +482,38 @@ TABLE: tuple[Canonical, ...] = (
         ("rllib", "learners/*/gradients_default_optimizer_global_norm", _UPDATE),
     ),
     Canonical(
+        "update/step_norm",
+        "Norm of the change of all parameters by one update: 0 where updates do not reach the parameters.",
+        "1",
+        "gradient_step",
+    ),
+    Canonical(
+        "update/policy_step_norm",
+        "The same of the policy's parameters alone.",
+        "1",
+        "gradient_step",
+    ),
+    Canonical(
+        "update/first_ratio_error",
+        "Mean of |new / old probability - 1| at the first minibatch of the first epoch, where it has to be 0.",
+        "1",
+        "gradient_step",
+    ),
+    Canonical(
+        "update/zero_variance_groups",
+        "Share of the groups of answers in which each has the same reward (0 to 1).",
+        "1",
+        "gradient_step",
+        ("trl", "frac_reward_zero_std", "of the batch"),
+    ),
+    Canonical(
+        "update/sampler_gap",
+        "Mean absolute difference of the log-probabilities of a token by the sampler and by the trainer.",
+        "nats",
+        "gradient_step",
+        ("trl", "sampling/sampling_logp_difference/mean", "of the batch"),
+    ),
+    Canonical(
         "update/count",
         "Optimization passes so far, in the framework's own unit (epochs of minibatches on-policy, else steps).",
         "1",

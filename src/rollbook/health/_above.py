@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 from rollbook.errors import BadInput
 from rollbook.health._keyed import KeyedRule, Last, place
-from rollbook.protocols import Alert
+from rollbook.protocols import Alert, RunInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,31 +18,51 @@ __all__ = ["StaysAbove"]
 
 
 class StaysAbove(KeyedRule):
-    """A value above `limit` in `rows` rows in a row: "warn", once until as many in a row were not above it.
+    """A value above `limit` in `rows` rows in a row: once, until as many in a row were not above it.
 
     Args:
       limit: in the unit of the key.
       rows: how many rows in a row.
-      skip: so many first rows are not judged.
+      skip: so many first rows are not judged by `limit`.
       keys: further keys to look at.
+      gross: one value above this is enough, also among the first.
     """
 
+    level = "warn"
     words = ""
     """What it means, for people."""
+    gross_words = ""
+    """What a value above `gross` means."""
 
-    def __init__(self, limit: float, rows: int, skip: int = 0, keys: Sequence[str] = ()) -> None:
+    def __init__(
+        self, limit: float, rows: int, skip: int = 0, keys: Sequence[str] = (), gross: float = math.inf
+    ) -> None:
         super().__init__(keys)
         if not limit > 0 or rows < 1 or skip < 0:
             raise BadInput(
                 f"rule {self.name!r}: limit={limit!r} must be above 0, rows={rows!r} at least 1, skip={skip!r} not "
                 "negative"
             )
-        self._limit, self._rows, self._skip = limit, rows, skip
+        if not gross >= limit:
+            raise BadInput(f"rule {self.name!r}: gross={gross!r} must be at least limit={limit!r}")
+        self._asked, self._rows, self._skip, self._asked_gross = limit, rows, skip, gross
+        self._limit, self._gross = limit, gross
+
+    def open(self, run: RunInfo) -> None:
+        """A run, or a stretch of it after it went back, begins."""
+        super().open(run)
+        self._limit = self.limit_in(run)
+        self._gross = max(self._asked_gross, self._limit)
+
+    def limit_in(self, run: RunInfo) -> float:
+        """The limit for a run."""
+        return self._asked
 
     def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
         """The new values of a key that is looked at."""
         memory = self.memory.setdefault(key, {})
         last, values = Last(memory, self._rows), column.values
+        # How many there are in a row above and not above; a trouble is over when as many are not.
         above, below, troubled = memory.get("above", 0), memory.get("below", 0), memory.get("troubled", False)
         if max(values) <= self._limit:  # a NaN in front is no maximum
             above, below = 0, below + len(values)
@@ -53,21 +75,29 @@ class StaysAbove(KeyedRule):
                     troubled = troubled and below < self._rows
                     continue
                 above, below = above + 1, 0
-                if above >= self._rows and not troubled and i >= first:
+                is_gross = value > self._gross
+                if not troubled and (is_gross or (above >= self._rows and i >= first)):
                     troubled = True
-                    yield self._alert(key, last.up_to(column, range(i + 1), i + 1))
+                    yield self._alert(key, is_gross, last.up_to(column, range(i + 1), i + 1))
         memory.update(above=above, below=min(below, self._rows), troubled=troubled)
         last.take_all(column, range(len(values)))
 
-    def _alert(self, key: str, last: Last) -> tuple[float, Alert]:
+    def _alert(self, key: str, is_gross: bool, last: Last) -> tuple[float, Alert]:
         values, where = last.values(), last.where()
+        limit = self._gross if is_gross else self._limit
+        often = f"has been above {limit:g} in {self._rows} rows in a row, now {values[-1]:.3g}"
         return where["time"], Alert(
             self.name,
-            "warn",
-            f"{key} has been above {self._limit:g} in {self._rows} rows in a row, now {values[-1]:.3g}"
-            f"{place(where['clocks'])}: {self.words}",
-            last.evidence(limit=self._limit),
+            self.level,
+            f"{key} was {values[-1]:.3g}{place(where['clocks'])}: {self.gross_words}"
+            if is_gross
+            else f"{key} {often}{place(where['clocks'])}: {self.words}",
+            last.evidence(limit=limit, **self.evidence_in()),
             self.source,
             key,
             where["clocks"],
         )
+
+    def evidence_in(self) -> dict[str, object]:
+        """Further numbers for the evidence."""
+        return {}

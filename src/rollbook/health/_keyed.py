@@ -36,21 +36,32 @@ class KeyedRule(ABC):
         self._keys = {keys} if isinstance(keys, str) else set(keys)
         self._chosen: dict[str, bool] = {}
         self._spellings = Spellings()
+        self._keys_before: tuple[str, ...] = ()
+        self._watched: list[str] = []
         self.memory: dict[str, dict[str, Any]] = {}
 
     def open(self, run: RunInfo) -> None:
         """A run, or a stretch of it after it went back, begins."""
         self.run = run
         self.memory = {}
-        self._chosen, self._spellings = {}, Spellings()
+        self._chosen, self._spellings, self._keys_before = {}, Spellings(), ()
 
     def look(self, columns: Columns, now: float) -> Iterable[Alert]:
         """See `protocols.Rule`."""
+        watched = self.watched(columns)
+        if not watched:
+            return ()
         alerts: list[tuple[float, Alert]] = []
-        for key in columns.keys("metrics"):
-            if self.watches(key):
-                alerts += self.take(key, columns.column(key))
+        for key in watched:
+            alerts += self.take(key, columns.column(key))
         return in_order(alerts)
+
+    def watched(self, columns: Columns) -> Sequence[str]:
+        """The keys with new numbers that are looked at. Rows mostly have the keys of the rows before."""
+        keys = tuple(columns.keys("metrics"))
+        if keys != self._keys_before:
+            self._keys_before, self._watched = keys, [key for key in keys if self.watches(key)]
+        return self._watched
 
     def watches(self, key: str) -> bool:
         """Whether a key is looked at."""
@@ -68,6 +79,7 @@ class KeyedRule(ABC):
         """See `protocols.Stateful`."""
         self.memory = dict(state["memory"])
         self._chosen, self._spellings = {}, Spellings(state.get("spellings"))
+        self._keys_before = ()
 
     @abstractmethod
     def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:

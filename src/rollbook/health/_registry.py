@@ -21,16 +21,29 @@ __all__ = ["DEFAULT", "GROUP", "check", "make", "names", "summary"]
 GROUP = "rollbook.rules"
 
 _RULES = {
+    "alpha": "alpha:Alpha",
     "clip_fraction": "clip_fraction:ClipFraction",
     "constant": "constant:Constant",
     "entropy": "entropy:Entropy",
+    "evaluation_gap": "evaluation_gap:EvaluationGap",
     "explained_variance": "explained_variance:ExplainedVariance",
+    "first_ratio": "first_ratio:FirstRatio",
+    "frozen": "frozen:Frozen",
+    "jump": "jump:Jump",
     "kl": "kl:Kl",
     "learning_rate": "learning_rate:LearningRate",
+    "learns_nothing": "learns_nothing:LearnsNothing",
+    "never_updated": "never_updated:NeverUpdated",
+    "no_episode": "no_episode:NoEpisode",
+    "no_signal": "no_signal:NoSignal",
     "non_finite": "non_finite:NonFinite",
+    "q_bound": "q_bound:QBound",
+    "return_fall": "return_fall:ReturnFall",
+    "sampler_mismatch": "sampler_mismatch:SamplerMismatch",
     "settings": "settings:Settings",
     "silent": "silent:Silent",
     "value_scale": "value_scale:ValueScale",
+    "zero_variance_groups": "zero_variance_groups:ZeroVarianceGroups",
 }
 
 DEFAULT: tuple[str, ...] = tuple(_RULES)

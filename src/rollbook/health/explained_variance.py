@@ -19,9 +19,10 @@ __all__ = ["ExplainedVariance"]
 class ExplainedVariance(KeyedRule):
     """A value function whose explained variance stays at or below 0: worse than predicting one number for all.
 
-    "warn" when `rows` updates in a row are at or below 0, "fail" when they are below -0.5, over `steps` environment
-    steps at least: of the few steps of one small update the number says nothing. What is NaN (no variance to explain)
-    does not count.
+    "note" when `rows` updates in a row are at or below 0 (where returns hardly vary that means little), "fail" when
+    they are below -0.5, or twice as many below -0.05, over `steps` environment steps (or a tenth of a shorter run) at
+    least: of the few steps of one small update the number says nothing. What is NaN (no variance to explain) does not
+    count.
 
     Args:
       rows: how many updates in a row.
@@ -57,25 +58,29 @@ class ExplainedVariance(KeyedRule):
                 value = values[i]
                 if value > 0 and not memory["begun"] and not memory["said"]:
                     continue
-                failing = self._stays(memory, "-0.5", value < -0.5, column, i)
-                if self._stays(memory, "0", value <= 0, column, i) or failing:
-                    yield self._alert(key, failing, last.up_to(column, places, n + 1))
+                found = [
+                    (limit, rows)
+                    for limit, rows in ((-0.5, self._rows), (-0.05, 2 * self._rows), (0.0, self._rows))
+                    if self._stays(memory, f"{limit:g}", value < limit or value == limit == 0, rows, column, i)
+                ]
+                if found:
+                    yield self._alert(key, *found[0], last.up_to(column, places, n + 1))
         last.take_all(column, places)
 
-    def _alert(self, key: str, failing: bool, last: Last) -> tuple[float, Alert]:
+    def _alert(self, key: str, limit: float, rows: int, last: Last) -> tuple[float, Alert]:
         values, where = last.values(), last.where()
         return where["time"], Alert(
             self.name,
-            "fail" if failing else "warn",
-            f"{key} has been {'below -0.5' if failing else 'at or below 0'} in {self._rows} updates in a row, now "
+            "fail" if limit else "note",
+            f"{key} has been {f'below {limit:g}' if limit else 'at or below 0'} in {rows} updates in a row, now "
             f"{values[-1]:.3g}{place(where['clocks'])}: the value function predicts worse than a constant",
-            last.evidence(limit=-0.5 if failing else 0.0),
+            last.evidence(limit=limit),
             self.source,
             key,
             where["clocks"],
         )
 
-    def _stays(self, memory: dict[str, Any], limit: str, is_low: bool, column: Column, i: int) -> bool:
+    def _stays(self, memory: dict[str, Any], limit: str, is_low: bool, rows: int, column: Column, i: int) -> bool:
         """Whether a value has just now been that low for long enough."""
         begun, said = memory["begun"], memory["said"]
         if not is_low:
@@ -88,10 +93,12 @@ class ExplainedVariance(KeyedRule):
         if stretch is None:
             stretch = begun[limit] = [column.where(i)["clocks"], 0]
         stretch[1] += 1
-        if stretch[1] < self._rows or limit in said:
+        if stretch[1] < rows or limit in said:
             return False
         clocks = stretch[0]
-        if "env_step" in clocks and column.where(i)["clocks"].get("env_step", 0) - clocks["env_step"] < self._steps:
+        total = self.run.total.get("env_step", 0)
+        steps = min(self._steps, 0.1 * total) if total else self._steps
+        if "env_step" in clocks and column.where(i)["clocks"].get("env_step", 0) - clocks["env_step"] < steps:
             return False
         said.append(limit)
         return True

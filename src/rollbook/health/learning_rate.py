@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 __all__ = ["LearningRate"]
 
 
+_KNOWN_END = 3
+"""So many updates are enough where the length of the run is known, so that this is not the end of a schedule."""
+
+
 class LearningRate(KeyedRule):
     """A learning rate that is exactly 0 in `rows` updates in a row: nothing is learned any more.
 
@@ -49,22 +53,23 @@ class LearningRate(KeyedRule):
                     memory.update(zeros=0, was_above=memory["was_above"] or value > 0)
                     continue
                 memory["zeros"] += 1
-                if memory["zeros"] == self._rows and not self._is_near_the_end(column, i):
-                    yield self._alert(key, last.up_to(column, range(i + 1), i + 1), memory["was_above"])
+                rows = _KNOWN_END if memory["was_above"] and self.run.total else self._rows
+                if memory["zeros"] == rows and not self._is_near_the_end(column, i):
+                    yield self._alert(key, last.up_to(column, range(i + 1), i + 1), memory["was_above"], rows)
         last.take_all(column, range(len(values)))
 
     def _is_near_the_end(self, column: Column, i: int) -> bool:
         clocks = column.where(i)["clocks"]
         return any(clocks.get(clock, 0) >= (1 - self._end) * end for clock, end in self.run.total.items())
 
-    def _alert(self, key: str, last: Last, was_above: bool) -> tuple[float, Alert]:
+    def _alert(self, key: str, last: Last, was_above: bool, rows: int) -> tuple[float, Alert]:
         where = last.where()
         return where["time"], Alert(
             self.name,
             "warn" if was_above else "fail",
-            f"{key} has been 0 in {self._rows} updates in a row{place(where['clocks'])}: "
+            f"{key} has been 0 in {rows} updates in a row{place(where['clocks'])}: "
             + ("nothing is learned any more" if was_above else "nothing was ever learned"),
-            last.evidence(rows=self._rows, was_above=was_above),
+            last.evidence(rows=rows, was_above=was_above),
             self.source,
             key,
             where["clocks"],

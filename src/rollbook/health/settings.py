@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from rollbook.health._keyed import meaning
 from rollbook.protocols import Alert, RunInfo
 
 TYPE_CHECKING = False
@@ -16,13 +17,14 @@ if TYPE_CHECKING:
 __all__ = ["Settings"]
 
 _MOST_LEVELS = 8
+_MYOPIC = "no reward but the next one counts, in episodes of several steps"
 
 
 class Settings:
-    """A configuration with a discount above 1, a learning rate of 0 or below, or a negative weight of the entropy.
+    """A configuration with a discount above 1 or of 0, no positive learning rate, or a negative weight of the entropy.
 
-    "warn", with the first rows. Only what is a plain number is judged; a name that means something else in a program
-    can be left out.
+    "warn", with the first rows; a discount of 0 once an episode had several steps. Only what is a plain number is
+    judged; a name that means something else in a program can be left out.
 
     Args:
       ignore: names of settings that are not looked at.
@@ -35,25 +37,40 @@ class Settings:
     def __init__(self, ignore: Iterable[str] = ()) -> None:
         self._ignore = {ignore} if isinstance(ignore, str) else set(ignore)
         self._found: list[tuple[str, float, str]] = []
-        self._said = False
+        self._gammas: list[tuple[str, float, str]] = []
+        self._said = self._said_gamma = False
 
     def open(self, run: RunInfo) -> None:
         """A run, or a stretch of it after it went back, begins."""
         self._found = [found for found in _odd(run.config, "", 0) if found[0].rpartition(".")[2] not in self._ignore]
-        self._said = False
+        self._gammas = [found for found in self._found if found[1] == 0 and found[2] == _MYOPIC]
+        self._found = [found for found in self._found if found not in self._gammas]
+        self._said = self._said_gamma = False
 
     def state(self) -> dict[str, Any]:
         """See `protocols.Stateful`."""
-        return {"said": self._said}
+        return {"said": self._said, "gamma": self._said_gamma}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """See `protocols.Stateful`."""
-        self._said = bool(state["said"])
+        self._said, self._said_gamma = bool(state["said"]), bool(state.get("gamma"))
 
     def look(self, columns: Columns, now: float) -> Iterable[Alert]:
         """See `protocols.Rule`."""
+        if self._gammas and not self._said_gamma and self._has_long_episodes(columns):
+            self._said_gamma = True
+            return [*self._told(self._found if not self._said else ()), *self._told(self._gammas)]
         if self._said or not self._found or not len(columns):
             return ()
+        return self._told(self._found)
+
+    def _has_long_episodes(self, columns: Columns) -> bool:
+        if "length" in columns.keys("episodes") and max(columns.column("length", "episodes").values) > 1:
+            return True
+        lengths = (key for key in columns.keys("metrics") if meaning(key) == "train/length")
+        return any(max(columns.column(key).values) > 1 for key in lengths)
+
+    def _told(self, found: Iterable[tuple[str, float, str]]) -> list[Alert]:
         self._said = True
         return [
             Alert(
@@ -64,7 +81,7 @@ class Settings:
                 self.source,
                 path,
             )
-            for path, value, words in self._found
+            for path, value, words in found
         ]
 
 
@@ -85,6 +102,8 @@ def _odd(config: Any, prefix: str, level: int) -> Iterator[tuple[str, float, str
 def _judged(name: str, value: float) -> str:
     if name in ("gamma", "discount", "discount_factor") and value > 1:
         return "with a discount above 1 values grow without bound"
+    if name in ("gamma", "discount", "discount_factor") and value == 0:
+        return _MYOPIC
     if name in ("learning_rate", "lr") and value <= 0:
         return "nothing is learned" if value == 0 else "each step goes the wrong way"
     if name in ("ent_coef", "entropy_coef", "entropy_coefficient", "entropy_coeff") and value < 0:

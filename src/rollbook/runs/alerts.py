@@ -16,8 +16,8 @@ def alerts_of(runs: RunSet, since: float | None = None) -> list[dict[str, Any]]:
     Args:
       since: only those of this moment and later, in unix seconds.
     Returns:
-      One dict an alert: run (id), project, name, time (ISO 8601, UTC), seconds (unix), level ("warn" or "fail"), rule,
-      key, message, and the clocks that it knows.
+      One dict an alert: run (id), project, name, time (ISO 8601, UTC), seconds (unix), level ("note", "warn" or
+      "fail"), rule, key, message, and the clocks that it knows.
     """
     rows: list[dict[str, Any]] = []
     for book in runs:

@@ -165,8 +165,8 @@ def _of_table(row: Row, table: str) -> Row:
 
 
 def _check_alert(alert: Alert, name: str) -> None:
-    if alert.rule != name or alert.level not in ("warn", "fail") or not alert.message.strip():
-        raise AssertionError(f"an alert needs the rule's name, 'warn' or 'fail', and words: {alert!r}")
+    if alert.rule != name or alert.level not in ("note", "warn", "fail") or not alert.message.strip():
+        raise AssertionError(f"an alert needs the rule's name, 'note', 'warn' or 'fail', and words: {alert!r}")
     try:
         json.dumps({"evidence": dict(alert.evidence), "clocks": dict(alert.clocks)})
     except (TypeError, ValueError) as err:

@@ -1,0 +1,165 @@
+"""What rules have in common that wait for something: where in training it last came, and how far the run is now."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from operator import sub
+
+from rollbook.ground.clocks import UNKNOWN
+from rollbook.health._keyed import meaning
+from rollbook.protocols import Alert, RunInfo
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+    from rollbook.ground.columns import Column, Columns, Where
+
+__all__ = ["PaceRule"]
+
+CLOCK = "env_step"
+_EXACT, _STRIDE = 200, 8
+"""Gaps are measured one by one among the first; later over a few together, which is cheaper and more patient."""
+_FEWEST = 10
+"""It has to have come so often before it can stay away."""
+
+
+class PaceRule:
+    """Something that comes now and then and stays away. Subclasses say what it is, and what tells how far the run is.
+
+    Attributes:
+      memory: plain JSON data: `n` (how often it came), `last` (environment steps at the last one), `gap` (the largest
+        between two), `said`; `others` (rows that tell how far the run is, before the first one).
+    """
+
+    name, level, source = "", "warn", ""
+    tables: frozenset[str] = frozenset({"metrics", "episodes"})
+    times, least, fewest, never, needed = 5.0, 0.05, 500, 0.1, 5
+    """So many times the largest gap, at least this share of the run's length and so many environment steps; the last
+    two are for what never came: the share, and the rows that tell how far the run is."""
+
+    def open(self, run: RunInfo) -> None:
+        """A run, or a stretch of it after it went back, begins."""
+        self.run, self._total = run, run.total.get(CLOCK, 0)
+        self.memory: dict[str, Any] = {"n": 0, "last": -1, "gap": 0, "said": False, "others": 0, "mark": 0}
+        self._keys: tuple[tuple[str, ...], str, str] = ((), "", "")
+
+    def state(self) -> dict[str, Any]:
+        """See `protocols.Stateful`."""
+        return self.memory
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """See `protocols.Stateful`."""
+        self.memory = dict(state)
+
+    def is_it(self, name: str) -> bool:
+        """Whether a key means what is waited for."""
+        raise NotImplementedError
+
+    def is_other(self, name: str) -> bool:
+        """Whether a key tells how far the run is."""
+        raise NotImplementedError
+
+    def speak(self, since: int, now: int) -> str:
+        """The sentence; `since` is -1 where it never came. "" for nothing."""
+        raise NotImplementedError
+
+    def columns_of(self, columns: Columns) -> tuple[Column | None, Column | None]:
+        """What is waited for, and what tells how far the run is."""
+        keys = tuple(columns.keys("metrics"))
+        if keys != self._keys[0]:
+            means = [(key, meaning(key)) for key in keys]
+            its = next((key for key, name in means if self.is_it(name)), "")
+            others = next((key for key, name in means if self.is_other(name)), "")
+            self._keys = (keys, its, others)
+        _keys, its, others = self._keys
+        return columns.column(its) if its else None, columns.column(others) if others else None
+
+    def look(self, columns: Columns, now: float) -> Iterable[Alert]:
+        """See `protocols.Rule`."""
+        it, other = self.columns_of(columns)
+        memory = self.memory
+        if it is None and (other is None or memory["said"]):
+            return ()
+        came: Sequence[int] = it.clock(CLOCK) if it is not None else ()
+        if UNKNOWN in came:
+            came = [step for step in came if step != UNKNOWN]
+        at = other.clock(CLOCK) if other is not None else ()
+        if not at or (memory["said"] and not came) or not self._may_be_late(came, at):
+            memory["others"] += len(at)
+            self._take(came)
+            return ()
+        alerts: list[Alert] = []
+        first = 0
+        for step in [*came, None]:  # up to each that came, and after the last
+            limit = self._limit()
+            end = len(at) if step is None else bisect_right(at, step)
+            if limit is not None and not memory["said"]:
+                i = max(first, bisect_right(at, limit))
+                if not memory["n"]:
+                    i = max(i, first + self.needed - memory["others"] - 1)
+                if i < end:
+                    assert other is not None
+                    memory["said"] = True
+                    alerts += self._alert(other.where(i), memory["last"], at[i])
+            memory["others"] += end - first
+            first = max(first, end)
+            if step is not None:
+                self._take([step])
+        return alerts
+
+    def _may_be_late(self, came: Sequence[int], at: Sequence[int]) -> bool:
+        """Whether some stretch may have been too long; told at the speed of C."""
+        memory = self.memory
+        if not memory["n"] and not (came and at[0] >= came[0] and len(came) >= _FEWEST):
+            return True
+        end = at[-1]
+        if not came:
+            return bool(end - memory["last"] > self._most())
+        early, late, mark = self._widest(came)
+        return bool(max(early, late, came[-1] - mark, end - came[-1]) > self._most())
+
+    def _widest(self, came: Sequence[int]) -> tuple[int, int, int]:
+        """The widest gap among the first `_EXACT` that came, the widest stretch of `_STRIDE` of later ones (aligned on
+        their number, so that it does not matter where a look ends), and where the last such stretch ended."""
+        memory = self.memory
+        n, mark = memory["n"], memory["mark"]
+        some = came[: max(0, _EXACT - n)]
+        early = late = 0
+        if some:
+            early = max(map(sub, some[1:], some), default=0)
+            if n:
+                early = max(early, some[0] - memory["last"])
+            mark = some[-1]
+        marks = came[len(some) + -(n + len(some)) % _STRIDE :: _STRIDE] if len(came) > len(some) else ()
+        if marks:
+            late = max(map(sub, marks[1:], marks), default=0)
+            late, mark = max(late, marks[0] - mark), marks[-1]
+        return early, late, mark
+
+    def _take(self, came: Sequence[int]) -> None:
+        if not came:
+            return
+        memory = self.memory
+        early, late, mark = self._widest(came)
+        memory["gap"] = max(memory["gap"], early, late)
+        memory.update(mark=mark, last=came[-1], n=memory["n"] + len(came), said=False)
+
+    def _most(self) -> float:
+        """So many environment steps may pass."""
+        return float(max(self.times * self.memory["gap"], self.least * self._total, self.fewest))
+
+    def _limit(self) -> float | None:
+        """Beyond so many environment steps it should have come."""
+        memory = self.memory
+        if not memory["n"]:
+            return self.never * self._total if self._total else None
+        return memory["last"] + self._most() if memory["n"] >= _FEWEST else None
+
+    def _alert(self, where: Where, since: int, now: int) -> list[Alert]:
+        words = self.speak(since, now)
+        if not words:
+            return []
+        evidence = {"last": since, "largest_gap": self.memory["gap"], "times": self.times, **where}
+        return [Alert(self.name, self.level, words, evidence, self.source, "", where["clocks"])]

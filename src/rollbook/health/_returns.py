@@ -1,0 +1,133 @@
+"""What rules have in common that judge the returns of a run: which series they look at, and blocks of returns."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+
+from rollbook.health._keyed import Spellings, in_order, meaning, place
+from rollbook.protocols import Alert, RunInfo
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Any
+
+    from rollbook.ground.columns import Column, Columns, Where
+
+__all__ = ["BLOCK", "ReturnRule", "progress"]
+
+BLOCK = 20
+"""Returns are judged by means of so many."""
+
+_NONE = -1e308
+RETURNS = frozenset({"train/return", "train/reward"})
+
+
+class ReturnRule(ABC):
+    """A rule that looks at returns of training in blocks of `BLOCK`. Subclasses answer `judge`.
+
+    One series is looked at: the table of episodes, or the first key that means a return (of sequence models: a reward).
+
+    Attributes:
+      memory: plain JSON data: `series` (which), `rest` (returns that fill no block yet), `blocks` (how many were full),
+        `start` (mean of the first block), `spread` (its standard deviation), `best`, `now` (means of the best and the
+        last block), and what a subclass keeps.
+    """
+
+    name, level, source = "", "warn", ""
+    tables: frozenset[str] = frozenset({"metrics", "episodes"})
+
+    def __init__(self) -> None:
+        self.memory: dict[str, Any] = {}
+
+    def open(self, run: RunInfo) -> None:
+        """A run, or a stretch of it after it went back, begins."""
+        self.run = run
+        self._keys: tuple[tuple[str, ...], str] = ((), "")
+        self._spellings = Spellings()
+        self.memory = {"series": "", "rest": [], "blocks": 0, "start": 0.0, "spread": 0.0, "best": _NONE, "now": 0.0}
+
+    def state(self) -> dict[str, Any]:
+        """See `protocols.Stateful`."""
+        return self.memory
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """See `protocols.Stateful`."""
+        self.memory = dict(state)
+
+    def look(self, columns: Columns, now: float) -> Iterable[Alert]:
+        """See `protocols.Rule`."""
+        column = self.returns(columns)
+        return () if column is None else in_order(list(self.take(column)))
+
+    def returns(self, columns: Columns) -> Column | None:
+        """The new returns, None for none."""
+        keys, table = tuple(columns.keys("metrics")), columns.keys("episodes")
+        if self.memory["series"] == "episodes/return":
+            return columns.column("return", "episodes") if "return" in table else None
+        if keys != self._keys[0]:
+            mine = self.memory["series"]
+            means = [key for key in keys if (key == mine if mine else meaning(key) in RETURNS)]
+            self._keys = (keys, means[0] if means else "")
+        key = self._keys[1]
+        if not self.memory["series"]:
+            first = (
+                [(columns.column("return", "episodes").where(0)["time"], "episodes/return")]
+                if "return" in table
+                else []
+            )
+            first += [(columns.column(key).where(0)["time"], key)] if key else []
+            if not first:
+                return None
+            self.memory["series"] = min(first)[1]
+            return self.returns(columns)
+        return columns.column(key) if key else None
+
+    def take(self, column: Column) -> Iterator[tuple[float, Alert]]:
+        """New returns, in whole blocks."""
+        memory, values = self.memory, column.values
+        rest: list[float] = memory["rest"]
+        at = BLOCK - len(rest)
+        if len(values) < at:
+            rest.extend(values)
+            return
+        first = 0
+        while at <= len(values):
+            block = [*rest, *values[first:at]] if rest else values[first:at]
+            rest = []
+            memory["now"] = mean = sum(block) / BLOCK
+            memory["blocks"] += 1
+            if mean - mean == 0:  # a NaN is another rule's
+                if memory["blocks"] == 1:
+                    memory["start"] = mean
+                    memory["spread"] = math.sqrt(sum((value - mean) ** 2 for value in block) / (BLOCK - 1))
+                alert = self.judge(mean, block, column, at - 1)
+                if alert is not None:
+                    yield alert
+                if mean > memory["best"]:
+                    memory["best"] = mean
+            first, at = at, at + BLOCK
+        memory["rest"] = list(values[first:])
+
+    @abstractmethod
+    def judge(self, mean: float, block: Any, column: Column, i: int) -> tuple[float, Alert] | None:
+        """A block is full: what is wrong. `best` is that of the blocks before.
+
+        Args:
+          i: the place of its last return in the column.
+        """
+
+    def alert(self, words: str, where: Where, **evidence: object) -> tuple[float, Alert]:
+        """An alert at a row, with the numbers of all blocks."""
+        kept = {name: self.memory[name] for name in ("start", "now", "best") if self.memory[name] != _NONE}
+        return where["time"], Alert(
+            self.name, self.level, f"{words}{place(where['clocks'])}", {**kept, "block": BLOCK, **evidence, **where},
+            self.source, self.memory["series"], where["clocks"],
+        )  # fmt: skip
+
+
+def progress(run: RunInfo, clocks: Mapping[str, int]) -> float | None:
+    """How far a run has come, from 0 to 1; None where its length is not known (`init(total=…)`)."""
+    shares = [clocks[clock] / end for clock, end in run.total.items() if clock in clocks and end > 0]
+    return max(shares, default=None)

@@ -1,0 +1,142 @@
+"""Health rules over runs that are there already: finished, imported, or of another tool."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rollbook import health
+from rollbook.book.book import Book
+from rollbook.ground.clocks import UNKNOWN
+from rollbook.ground.columns import Columns, Piece
+from rollbook.protocols import Alert, RunInfo
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.ground.columns import Part, Where
+
+__all__ = ["AFTERWARDS", "check", "told"]
+
+_ROWS = 100_000
+"""So many rows are shown to the rules together."""
+
+AFTERWARDS = tuple(name for name in health.DEFAULT if name != "silent")
+"""The rules of a run that is over; `silent` speaks of rows that do not come."""
+
+
+def check(book: Book, rules: Iterable[object] = AFTERWARDS) -> list[Alert]:
+    """What rules say of a recorded run; the run is not changed.
+
+    Args:
+      rules: as `init` takes them.
+    Returns:
+      Each alert once, in the order of the rows.
+    Raises:
+      UnknownOption, BadInput: a rule that there is not, or with options that it cannot use.
+    """
+    specs = health.check(rules)
+    made = [health.make(str(spec["name"]), **{k: v for k, v in spec.items() if k != "name"}) for spec in specs]
+    wanted = frozenset().union(*(rule.tables for rule in made)) & {"metrics", "episodes"} if made else frozenset()
+    pieces = [piece for table in sorted(wanted) for piece in _pieces(book, table)]
+    return told(made, _info(book), pieces)
+
+
+def told(rules: Sequence[Any], info: RunInfo, pieces: Sequence[Piece]) -> list[Alert]:
+    """What rules say of rows; each alert once (by rule, level and key)."""
+    for rule in rules:
+        rule.open(info)
+    found: dict[tuple[str, str, str], tuple[float, Alert]] = {}
+    by_time = sorted((piece for piece in pieces if piece.n), key=lambda piece: piece.time(0))
+    for columns in _together(by_time):
+        now = columns.last()["time"]
+        for rule in rules:
+            own = columns.of(rule.tables)
+            for alert in rule.look(own, now) if len(own) else ():
+                where = alert.evidence.get("time", now)
+                found.setdefault((alert.rule, alert.level, alert.key), (float(where), alert))
+    return [alert for _time, alert in sorted(found.values(), key=lambda pair: pair[0])]
+
+
+def _together(pieces: Sequence[Piece]) -> Iterator[Columns]:
+    """Pieces of several tables that overlap in time are shown together."""
+    some: list[Piece] = []
+    until = 0
+    for piece in pieces:
+        if some and piece.time(0) > until:
+            yield Columns(some)
+            some = []
+        some.append(piece)
+        until = max(until, piece.time(piece.n - 1))
+    if some:
+        yield Columns(some)
+
+
+def _info(book: Book) -> RunInfo:
+    fields = book.info
+    return RunInfo(
+        folder=book.path, project=book.project, name=book.name, id=book.id, clocks=tuple(book.clocks),
+        config=book.config, seed=book.seed, group=book.group, tags=tuple(book.tags),
+        total=dict(fields.get("total") or {}),
+    )  # fmt: skip
+
+
+def _pieces(book: Book, table: str) -> Iterator[Piece]:
+    rows = book.table(table)
+    for first in range(0, rows.num_rows, _ROWS):
+        yield _TablePiece(table, rows.slice(first, _ROWS).combine_chunks())
+
+
+class _TablePiece(Piece):
+    """Rows of a table of a book."""
+
+    def __init__(self, table: str, rows: pa.Table) -> None:
+        self.table, self.n, self._rows = table, rows.num_rows, rows
+        own = ("host/", "rollbook/")
+        self.keys = [
+            field.name
+            for field in rows.schema
+            if (pa.types.is_floating(field.type) or (table == "episodes" and pa.types.is_integer(field.type)))
+            and not field.name.startswith(own)
+            and rows[field.name].null_count < rows.num_rows
+        ]
+        self._times = pc.cast(pc.cast(rows["time"], pa.timestamp("ns", tz="UTC")), pa.int64()).to_numpy()
+
+    def part(self, key: str) -> Part:
+        """See `Piece`."""
+        column = self._rows[key]
+        places = pc.indices_nonzero(column.is_valid()).to_numpy().tolist()
+        values = array("d")
+        values.frombytes(pc.cast(column.drop_null(), pa.float64()).to_numpy().tobytes())
+        return self, values, places
+
+    def time(self, row: int) -> int:
+        """See `Piece`."""
+        return int(self._times[row])
+
+    def times(self, step: int = 1) -> list[int]:
+        """See `Piece`."""
+        times: list[int] = self._times[::step].tolist()
+        return times
+
+    def clocks(self, name: str) -> array[int]:
+        """See `Piece`."""
+        readings = array("q")
+        if name not in self._rows.column_names:
+            return array("q", [UNKNOWN]) * self.n
+        readings.frombytes(pc.cast(self._rows[name].fill_null(UNKNOWN), pa.int64()).to_numpy().tobytes())
+        return readings
+
+    def where(self, row: int) -> Where:
+        """See `Piece`."""
+        names = [name for name in self._rows.column_names if name in _CELLS or name.endswith(("_step", "version"))]
+        cells = {name: self._rows[name][row].as_py() for name in names}
+        clocks = {name: value for name, value in cells.items() if name not in _CELLS and isinstance(value, int)}
+        identity = {name: cells.get(name) for name in ("writer", "lane", "seq")}
+        return {"clocks": clocks, "time": self.time(row) / 1e9, "row": identity}
+
+
+_CELLS = frozenset({"writer", "lane", "seq"})
