@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rollbook import health
-from rollbook.book.book import Book
+from rollbook.book import Book
 from rollbook.ground.clocks import UNKNOWN
 from rollbook.ground.columns import Columns, Piece
 from rollbook.protocols import Alert, RunInfo
