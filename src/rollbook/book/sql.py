@@ -172,7 +172,7 @@ class Database:
         if unlocked not in self._connections:
             connection = duckdb.connect(config={"python_enable_replacements": unlocked})
             connection.execute("set TimeZone = 'UTC'")
-            connection.execute("set enable_progress_bar = false")  # DuckDB's goes to stdout, into what a `python -c` prints
+            connection.execute("set enable_progress_bar = false")  # that of DuckDB is written to stdout
             if not unlocked:
                 if self._folder:
                     connection.execute(f"set allowed_directories = [{literal(self._folder + '/')}]")
