@@ -99,6 +99,7 @@ SEVERAL: dict[str, list[str]] = {
     "diff": ["--json"],
     "seeds": ["--metric", "train/return", "--by", "name", "--json"],
     "alerts": ["--json"],
+    "check": ["--json"],
     "report": ["-o", "report.html"],
     "ui": [],
 }

@@ -73,7 +73,7 @@ COMMANDS = [
     ["diff", "p"], ["diff", "p", "--metric", "b"], ["tail", "last", "-n", "50"], ["episodes", "last"], EPISODE,
     ["samples", "last"], ["samples", "last", "--unique"], ["checkpoints", "last", "--all"], ["timings", "last"],
     ["sql", "last", QUERY], ["verify", "last"], ["repair", "last"],
-    ["wait", "last", "--until", 'last("a") > 0 or max("b") > 1'], ["alerts", "p"],
+    ["wait", "last", "--until", 'last("a") > 0 or max("b") > 1'], ["alerts", "p"], ["check", "p", "--fail-on", "never"],
 ]  # fmt: skip
 
 

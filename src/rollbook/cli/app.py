@@ -24,6 +24,7 @@ _COMMANDS = {
     "watch": ("rollbook.cli.watch", "A live view of a run that someone else trains."),
     "wait": ("rollbook.cli.wait", "Wait until a condition on a run is true."),
     "alerts": ("rollbook.cli.alerts", "List what health rules found in runs."),
+    "check": ("rollbook.cli.check", "Ask the health rules of runs that are there already."),
     "mcp": ("rollbook.cli.mcp", "Answer the questions of an agent about runs (Model Context Protocol)."),
     "episodes": ("rollbook.cli.tables", "List the episodes of a run."),
     "samples": ("rollbook.cli.tables", "Search and sort the samples of a run."),

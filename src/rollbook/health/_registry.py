@@ -79,14 +79,22 @@ def check(asked: object) -> list[dict[str, object]]:
     """Rules as `init` takes them, as plain data: {"name": …, option: value}.
 
     Args:
-      asked: names, and dicts with a name and the rule's own options.
+      asked: names, and dicts with a name and the rule's own options. A name with "-" in front is left out; where only
+        such are given, of the rules of `DEFAULT`.
     Raises:
       UnknownOption, BadInput: a rule that there is not, or with options that it cannot use.
     """
     if isinstance(asked, (str, bytes)) or not hasattr(asked, "__iter__") or hasattr(asked, "items"):
         raise BadInput(f"rules={asked!r:.200}: pass a list of names or dicts, such as rules=['non_finite', 'silent']")
     specs: list[dict[str, object]] = []
-    for rule in asked:
+    listed = list(asked)
+    silenced = {rule[1:] for rule in listed if isinstance(rule, str) and rule.startswith("-")}
+    for name in sorted(silenced - set(_RULES)):
+        make(name)  # says which there are
+    if silenced:
+        kept = [rule for rule in listed if not (isinstance(rule, str) and rule.startswith("-"))]
+        listed = [rule for rule in kept or DEFAULT if rule not in silenced]
+    for rule in listed:
         spec = {"name": rule} if isinstance(rule, str) else rule
         if not hasattr(spec, "items") or not isinstance(spec.get("name"), str):
             raise BadInput(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -28,17 +28,17 @@ AFTERWARDS = tuple(name for name in health.DEFAULT if name != "silent")
 """The rules of a run that is over; `silent` speaks of rows that do not come."""
 
 
-def check(book: Book, rules: Iterable[object] = AFTERWARDS) -> list[Alert]:
+def check(book: Book, rules: Sequence[object] | None = None) -> list[Alert]:
     """What rules say of a recorded run; the run is not changed.
 
     Args:
-      rules: as `init` takes them.
+      rules: as `init` takes them; None: all of `AFTERWARDS`.
     Returns:
       Each alert once, in the order of the rows.
     Raises:
       UnknownOption, BadInput: a rule that there is not, or with options that it cannot use.
     """
-    specs = health.check(rules)
+    specs = [spec for spec in health.check(AFTERWARDS if rules is None else rules) if spec["name"] != "silent"]
     made = [health.make(str(spec["name"]), **{k: v for k, v in spec.items() if k != "name"}) for spec in specs]
     wanted = frozenset().union(*(rule.tables for rule in made)) & {"metrics", "episodes"} if made else frozenset()
     pieces = [piece for table in sorted(wanted) for piece in _pieces(book, table)]

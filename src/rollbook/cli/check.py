@@ -1,0 +1,60 @@
+"""`rollbook check`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from rollbook.cli.find import dir_option, find_runs, format_options
+from rollbook.cli.fitted_table import print_fitted, terminal_width
+from rollbook.cli.output import print_rows, remark
+
+_LEVELS = {"never": (), "warn": ("warn", "fail"), "fail": ("fail",)}
+
+
+@click.command()
+@click.argument("runs", metavar="[RUNS]", default="")
+@dir_option
+@click.option("--where", default=None, help="Condition on runs, such as \"status = 'finished'\".")
+@click.option("--rules", default="", help='Names, comma-separated; with "-" in front: all but these.')
+@click.option(
+    "--fail-on",
+    type=click.Choice(list(_LEVELS)),
+    default="warn",
+    show_default=True,
+    help="Exit with 1 if a rule says something of this level or a higher one.",
+)
+@format_options
+def check(runs: str, root: str, where: str | None, rules: str, fail_on: str, as_json: bool, as_csv: bool) -> None:
+    """Ask the health rules of runs that are there already: finished, imported, or of another tool.
+
+    \b
+    Examples:
+      rollbook check last
+      rollbook check cartpole --fail-on fail --json
+      rollbook check runs --rules=-learns_nothing,-entropy
+    """
+    from rollbook.runs.checking import check as ask
+
+    found = find_runs(runs, root, where)
+    asked = [name.strip() for name in rules.split(",") if name.strip()] or None
+    rows: list[dict[str, Any]] = []
+    for book in found:
+        rows += [
+            {
+                "run": book.id, "project": book.project, "name": book.name, "level": alert.level, "rule": alert.rule,
+                "key": alert.key, "message": alert.message, "clocks": dict(alert.clocks),
+            }
+            for alert in ask(book, asked)
+        ]  # fmt: skip
+    if as_json or as_csv:
+        print_rows(rows, as_json=as_json, as_csv=as_csv, columns=None if rows else ())
+    else:
+        lines = [{**row, "run": f"{row['project']}/{row['name']}"} for row in rows]
+        if lines:
+            print_fitted(lines, ["level", "run", "rule", "message"], width=terminal_width())
+        odd = len({row["run"] for row in rows if row["level"] != "note"})
+        remark(f"{len(found):,} runs looked at; rules found fault with {odd:,}")
+    if any(row["level"] in _LEVELS[fail_on] for row in rows):
+        raise SystemExit(1)
