@@ -211,6 +211,7 @@ class ForeignRun:
       clocks: clocks that its rows name, beside the standard ones.
       files: what is read; an import of files that have not changed has nothing to do.
       left_out: what could not be read or has no place here, in words -> how often.
+      tables: the tables that its rows name, in the order in which they are written; `rows` is gone through for each.
     """
 
     name: str
@@ -227,6 +228,7 @@ class ForeignRun:
     files: Sequence[Path] = ()
     left_out: dict[str, int] = field(default_factory=dict)
     parts: Mapping[str, Callable[[], Iterable[Row]]] = field(default_factory=dict)
+    tables: tuple[str, ...] = ()
 
     def give(self, parts: Mapping[str, Callable[[], Iterable[Row]]]) -> None:
         """Say that the rows come in parts; see `parts`."""

@@ -14,6 +14,7 @@ import pytest
 from rollbook import testing
 from rollbook.formats import importers
 from rollbook.sinks.event_files import Messages
+from rollout_dumps import tinker_summaries, verl_dumps
 
 WRITTEN = Path(__file__).parent / "samples"
 """What the tools themselves wrote: the make_*.py there say how."""
@@ -97,6 +98,8 @@ SAMPLES: dict[str, Callable[[Path], Path]] = {
     "mlflow": mlflow_store,
     "tensorboard": event_files,
     "wandb": wandb_run,
+    "tinker": tinker_summaries,
+    "verl_rollouts": verl_dumps,
 }
 
 

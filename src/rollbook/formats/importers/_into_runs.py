@@ -117,7 +117,10 @@ def import_one(
     try:
         foreign.left_out.clear()
         rows = 0
-        for part, rows_of in (foreign.parts or {"": foreign.rows}).items():
+        for table in foreign.tables:
+            chosen_rows = (row for row in span.watch(foreign.rows()) if row.table == table)
+            rows += run.write_rows(chosen_rows, table=table, source=f"{chosen}:{foreign.name}:{table}")
+        for part, rows_of in ({} if foreign.tables else foreign.parts or {"": foreign.rows}).items():
             source = f"{chosen}:{foreign.name}:{part}" if part else f"{chosen}:{foreign.name}"
             rows += run.write_rows(span.watch(rows_of()), source=source)
         status = foreign.status

@@ -31,6 +31,8 @@ _IMPORTERS = {
     "scalar_files": "scalar_files:ScalarFiles",
     "acme": "acme:Acme",
     "sb3": "sb3:StableBaselines3",
+    "verl_rollouts": "verl_rollouts:VerlRollouts",
+    "tinker": "tinker:Tinker",
     "jsonl": "jsonl:JsonLines",
     "csv": "csv:Csv",
     "tensorboard": "tensorboard:TensorBoard",

@@ -1,0 +1,91 @@
+"""verl's dumps of generations: a file of JSON lines a step, in `trainer.rollout_data_dir` or `validation_data_dir`.
+
+Each line has `input`, `output`, `gts`, `score`, `step` and what the reward function said besides
+(verl 0.9.1, verl/trainer/ppo/ray_trainer.py, `_dump_generations`).
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from rollbook.formats.importers._rollouts import TABLES, lines_of, rows_of
+from rollbook.protocols import ForeignRun, Row
+
+__all__ = ["VerlRollouts"]
+
+_FILE = re.compile(r"(\d+)\.jsonl")
+_FIRST = 1 << 20
+
+
+class VerlRollouts:
+    """verl's dumps of generations (`<step>.jsonl`) as rollouts: prompt, answer, score, step.
+
+    Equal prompts of a step are a group. verl says neither advantages nor what was dropped, so there are no fates.
+    A folder whose name has "val" holds evaluations.
+    """
+
+    name = "verl_rollouts"
+    includes = ("jsonl",)
+
+    def finds(self, path: Path) -> bool:
+        """Whether there is such a file."""
+        return bool(_files(path))
+
+    def runs(self, path: Path) -> Iterable[ForeignRun]:
+        """One run for the folder."""
+        files = _files(path)
+        folder = path.resolve() if path.is_dir() else path.resolve().parent
+        run = ForeignRun(folder.name or "rollouts", files=[file for _step, file in files], tables=TABLES)
+        run.rows = functools.partial(self._rows, files, run, "eval" if "val" in folder.name.lower() else "train")
+        yield run
+
+    def _rows(self, files: list[tuple[int, Path]], run: ForeignRun, mode: str) -> Iterator[Row]:
+        run.left_out.clear()
+        return rows_of(one for step, file in files for one in _rollouts(step, file, run, mode))
+
+
+def _rollouts(step: int, file: Path, run: ForeignRun, mode: str) -> Iterator[dict[str, Any]]:
+    try:
+        data, moment = file.read_bytes(), os.stat(file).st_mtime
+    except OSError:
+        run.leave_out("files that cannot be read")
+        return
+    groups: dict[str, int] = {}
+    for number, said in enumerate(lines_of(data, run.leave_out)):
+        if "output" not in said:
+            run.leave_out("lines without an output")
+            continue
+        prompt = None if said.get("input") is None else str(said["input"])
+        answer = str(said["output"])
+        more = {str(name): cell for name, cell in said.items() if name not in ("input", "output", "score", "step")}
+        group = groups.setdefault(prompt or "", len(groups))
+        own = {"item": answer, "reward": said.get("score"), "group": f"{step}-{group}", "mode": mode}
+        yield {
+            "id": f"{mode}-{step}-{number}",
+            "time": moment,
+            "clocks": {"gradient_step": step},
+            "prompt": prompt,
+            "turns": [{"role": "assistant", "text": answer}],
+            "columns": {"status": "completed", **{name: more[name] for name in more if name not in own}, **own},
+            "fate": None,
+        }
+
+
+def _files(path: Path) -> list[tuple[int, Path]]:
+    """(step, file) of the dumps at a path, by step; none unless the first one has outputs."""
+    there = [path] if path.is_file() else list(path.glob("*.jsonl")) if path.is_dir() else []
+    files = sorted((int(match[1]), file) for file in there if (match := _FILE.fullmatch(file.name)))
+    for _step, file in files[:1]:
+        try:
+            with open(file, "rb") as opened:
+                first = opened.read(_FIRST)
+        except OSError:
+            return []
+        if b'"output"' not in first or b'"input"' not in first:
+            return []
+    return files
