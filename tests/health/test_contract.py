@@ -103,3 +103,16 @@ def test_a_quantity_that_is_logged_by_two_names_is_an_alert_once(name: str) -> N
     once = spoken(twice=False)
     assert once
     assert spoken(twice=True) == once
+
+
+ODD = {
+    "gamma": 10**400, "learning_rate": math.nan, "lr": "fast", "target_kl": True,
+    "more": {"target_kl": -math.inf, "gamma": None, "ent_coef": [1], "learning_rate": 10**400},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", health.names())
+def test_a_rule_bears_whatever_a_configuration_holds(name: str) -> None:
+    rule = health.make(name)
+    rule.open(replace(testing.some_run(Path("run")), config=ODD))
+    assert [*rule.look(columns_of(rows(30, **{"train/loss": math.sin})), 1.7e9)] == []

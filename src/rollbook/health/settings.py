@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-
+from rollbook.health._config import plain
 from rollbook.health._keyed import meaning
 from rollbook.protocols import Alert, RunInfo
 
@@ -91,10 +90,11 @@ def _odd(config: Any, prefix: str, level: int) -> Iterator[tuple[str, float, str
         return
     for name, value in config.items():
         path = f"{prefix}{name}"
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
-            words = _judged(str(name).lower(), float(value))
+        number = plain(value)
+        if number is not None:
+            words = _judged(str(name).lower(), number)
             if words:
-                yield path, float(value), words
+                yield path, number, words
         else:
             yield from _odd(value, f"{path}.", level + 1)
 
