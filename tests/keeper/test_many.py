@@ -19,11 +19,14 @@ from rollbook.ground.liveness import is_alive
 from rollbook.keeper import child as child_module
 from rollbook.keeper import many_runs
 from rollbook.keeper import shared_keeper_files as household_module
+from rollbook.keeper.child import command_of
 from rollbook.keeper.launch import is_kept, launch, wait_done
 from rollbook.keeper.many_runs import ManyRuns
 from rollbook.keeper.one_run import OneRun
+from rollbook.keeper.sealing import Sealing
 from rollbook.keeper.shared_keeper_files import MODE_VARIABLE, Household, household, may_share
 from rollbook.keeper.shipping import Shipping
+from rollbook.keeper.warm_children import WarmChildren
 from waiting import PATIENCE
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="a keeper for each run there")
@@ -88,6 +91,35 @@ def test_a_shared_keeper_that_is_killed_is_followed_by_another_and_no_row_is_los
         run.writer.close()
         assert wait_done(run.folder, PATIENCE)
         assert [line["i"] for line in run.lines()] == [0.0, 1.0]
+
+
+def test_runs_that_end_one_after_the_other_are_sealed_by_one_process_and_another_where_that_died(make_run: Any) -> None:
+    children = WarmChildren(command_of(Sealing.module))
+    pids = []
+    for n in range(4):
+        run = make_run(f"run-{n}")
+        run.log()({"i": float(n)})
+        run.writer.close()
+        log = run.folder / "data" / "keeper" / "log"
+        failing = children.take([str(run.folder), "--no-such-word"], str(log))
+        assert failing.wait(PATIENCE) == 1
+        assert "--no-such-word" in log.read_text(), "why is in the log of the run it was about"
+        child = children.take([str(run.folder), "--final"], str(log))
+        assert child.pid == failing.pid
+        if n == 2:  # at work: that run is tried again, as after any child that failed
+            child.kill()
+            assert child.wait(PATIENCE) == -signal.SIGKILL
+            continue
+        assert child.wait(PATIENCE) == 0
+        assert list(run.folder.glob("data/metrics/**/*.parquet"))
+        pids.append(child.pid)
+        if n == 1:  # while it waits
+            os.kill(child.pid, signal.SIGKILL)
+            os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert pids[0] == pids[1] != pids[2]
+    children.trim(0.0)
+    with pytest.raises(ProcessLookupError):
+        os.kill(pids[2], 0)
 
 
 def test_a_hang_is_found_and_left_within_two_seconds() -> None:

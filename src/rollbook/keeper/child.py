@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from rollbook.ground.foreign import is_foreign, tolerating
 from rollbook.keeper.launch import PATH_VARIABLE
 from rollbook.keeper.own_files import keeper_folder
+from rollbook.keeper.warm_children import WarmChild
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class Child(ABC):
     ) -> None:
         self._run_folder, self._clock, self._say = run_folder, clock, say
         self._command = list(command) if command is not None else command_of(self.module)
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | WarmChild | None = None
         self._fd = -1
         self._log_path = os.path.join(keeper_folder(run_folder), "log")
         self._log_size = 0  # when the last child was started
@@ -197,19 +198,27 @@ class Child(ABC):
         try:
             with open(self._log_path, "ab") as log:
                 self._log_size = log.tell()
-                self._process = start_child(self._command, words, log)
+                self._process = process = self._begun(words, log, final)
         except OSError as err:
             if is_foreign(err):
                 raise
             self._failed(f"the {self.work} process cannot be started: {err}")
             return
         with tolerating(OSError, AttributeError):  # an old kernel or another system: then one has to look
-            self._fd = os.pidfd_open(self._process.pid)
+            self._fd = os.dup(process.fileno()) if isinstance(process, WarmChild) else os.pidfd_open(process.pid)
         type(self).at_work += 1
         self.was_final, self.started_at = final, self._clock()
         self._effort, self._worked_at = -1.0, self.started_at
         if not final:  # somebody may be waiting for the last one
             _lower_priority(self._process.pid)
+
+    def _begun(self, words: Sequence[str], log: BinaryIO, final: bool) -> subprocess.Popen[bytes] | WarmChild:
+        """The process that does what `words` ask.
+
+        Raises:
+          OSError: there is none to be had.
+        """
+        return start_child(self._command, words, log)
 
     def _why(self, status: int) -> str:
         """Why a child ended with this status: the signal that ended it, or the last line of what it wrote."""

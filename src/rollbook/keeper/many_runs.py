@@ -14,11 +14,13 @@ import threading
 import time
 from heapq import heappop, heappush
 
+from rollbook.keeper.child import command_of
 from rollbook.keeper.host import probes
 from rollbook.keeper.one_run import OneRun
 from rollbook.keeper.sealing import Sealing
 from rollbook.keeper.shared_keeper_files import Household
 from rollbook.keeper.shipping import Shipping
+from rollbook.keeper.warm_children import WarmChildren
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -248,6 +250,8 @@ class ManyRuns:
 
     def _look_at_doors(self, now: float) -> None:
         self._looked_at_doors = now
+        if Sealing.warm is not None:
+            Sealing.warm.trim()
         present = set()
         for door, stamp, folder in self._household.doors():
             present.add(door)
@@ -327,6 +331,7 @@ def _noted(_number: int, _frame: FrameType | None) -> None:
 def main(folder: str) -> None:
     """Be the keeper of a household; ends at once if there is one."""
     Sealing.most_at_once, Sealing.options = 2, ("--at-once=2",)
+    Sealing.warm = WarmChildren(command_of(Sealing.module))
     Shipping.most_at_once = max(_LEAST_SHIPPING, 2 * (os.cpu_count() or 1))
     probes.share_seconds = _SAMPLE_SECONDS
     ManyRuns(Household(folder)).run()

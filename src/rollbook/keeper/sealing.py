@@ -7,10 +7,13 @@ from rollbook.keeper.rules import rules_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable, Sequence
+    from typing import BinaryIO, ClassVar
 
     from rollbook.keeper.ballast import Ballast
     from rollbook.keeper.rules import Rules
+    from rollbook.keeper.warm_children import WarmChild, WarmChildren
 
 __all__ = ["Sealing"]
 
@@ -28,11 +31,13 @@ class Sealing(Child):
       run_folder, clock, say, command: see `Child`.
     Attributes:
       successes: how many children have ended well.
+      warm: where given, the last sealing of a run is done by one of these.
       due_since: since when a child would be at work, had the health rules looked; None while none is due.
     """
 
     module, cause, work = "rollbook.keeper.sealing_child", "seal", "sealing"
     longest_pause = 300.0
+    warm: ClassVar[WarmChildren | None] = None
 
     def __init__(
         self,
@@ -43,6 +48,7 @@ class Sealing(Child):
         command: Sequence[str] | None = None,
     ) -> None:
         super().__init__(run_folder, clock, say, command)
+        self._has_own_command = command is not None
         self._ballast = ballast
         self._first_seen: dict[str, float] = {}
         self.successes = 0
@@ -85,6 +91,12 @@ class Sealing(Child):
         self._ballast.give_up_if_tight()
         super()._start(final=final)
         self.options = type(self).options
+
+    def _begun(self, words: Sequence[str], log: BinaryIO, final: bool) -> subprocess.Popen[bytes] | WarmChild:
+        # While a run goes on, what seals it has a low priority, and no way back from there.
+        if self.warm is None or not final or self._has_own_command:
+            return super()._begun(words, log, final)
+        return self.warm.take(words, self._log_path)
 
     def _ended(self, status: int) -> bool:
         if status == 0:

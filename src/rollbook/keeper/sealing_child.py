@@ -1,4 +1,4 @@
-"""What the child that seals does: `python -m rollbook.keeper.sealing_child RUN [--final]`.
+"""What the child that seals does: `python -m rollbook.keeper.sealing_child RUN [--final]`; `--serve`: run after run.
 
 It seals; with --final it also writes into run.json what the run came to (book.results). It has pyarrow loaded anyway,
 which the keeper never does.
@@ -6,6 +6,8 @@ which the keeper never does.
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 
 from rollbook.errors import RollbookError
@@ -28,5 +30,28 @@ def main(arguments: list[str]) -> int:
     return code
 
 
+def serve() -> None:
+    """Seal what each line of stdin asks for, {"words": […], "log": path}, and answer with the status."""
+    answers = os.dup(1)
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)
+    for line in sys.stdin:
+        asked = json.loads(line)
+        try:
+            log = os.open(asked["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+            os.dup2(log, 2)
+            os.close(log)
+            status = main(asked["words"])
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+            status = 1
+        sys.stderr.flush()
+        os.dup2(nothing, 2)
+        os.write(answers, str(status).encode())
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    if sys.argv[1:] == ["--serve"]:
+        serve()
+    else:
+        sys.exit(main(sys.argv[1:]))
