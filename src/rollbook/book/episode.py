@@ -19,7 +19,7 @@ import pyarrow as pa
 from rollbook.book.videos import media_file
 from rollbook.errors import UnknownKey
 from rollbook.ground.arrow import plain_rows, rows_equal, take_table, to_numpy
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -176,11 +176,9 @@ def _place(rows: pa.Table, which: str) -> int | None:
 def _names(evidence: object, episode_id: str) -> bool:
     if not isinstance(evidence, str) or episode_id not in evidence:
         return False
-    try:
+    with tolerating(ValueError) as missed:
         said = json.loads(evidence)
-    except ValueError as raised:
-        if is_foreign(raised):
-            raise
+    if missed:
         return False
     return isinstance(said, dict) and said.get("episode_id") == episode_id
 

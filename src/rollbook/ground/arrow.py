@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.ground.array_types import NDArray
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import tolerating
 from rollbook.ground.raw_array import RawArray
 
 __all__ = [
@@ -377,11 +377,9 @@ def from_json(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """A column of JSON texts in the type that its values have together; as it is if they still have none."""
     values = []
     for cell in column.to_pylist():
-        try:
+        with tolerating(ValueError) as missed:  # text that stood among the JSON
             values.append(json.loads(cell) if isinstance(cell, str) else cell)
-        except ValueError as raised:  # text that stood among the JSON
-            if is_foreign(raised):
-                raise
+        if missed:
             values.append(cell)
     array, more = any_column(values)
     return column if more else pa.chunked_array([array], array.type)
@@ -434,7 +432,7 @@ def _list_column(values: Sequence[Any]) -> pa.Array | None:
         return _lists(offsets, strings([cell for item in items for cell in item]), valid)
     if not kinds <= {int, float, bool} or (bool in kinds and len(kinds) > 1):
         return None
-    try:
+    with tolerating(OverflowError, TypeError, ValueError) as missed:
         dtype = (
             np.result_type(
                 *({item.dtype for item in arrays} or set()),
@@ -446,9 +444,7 @@ def _list_column(values: Sequence[Any]) -> pa.Array | None:
         if dtype == np.float16:
             dtype = np.dtype(np.float32)
         flat = np.concatenate([np.asarray(item, dtype=dtype) for item in items]) if items else np.zeros(0, dtype=dtype)
-    except (OverflowError, TypeError, ValueError) as raised:
-        if is_foreign(raised):
-            raise
+    if missed:
         return None
     return _lists(offsets, from_numpy(flat), valid)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from array import array
 from collections import namedtuple
 
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import tolerating
 from rollbook.ground.values import MAX_RAW_ARRAY
 from rollbook.ground.values.arrays import host_array
 from rollbook.ground.values.kinds import Histogram
@@ -89,19 +89,15 @@ def _moments(values: Sequence[float]) -> tuple[int, float, float, float, float]:
         nan = float("nan")
         return n, nan, nan, nan, nan
     low, high = min(values), max(values)
-    try:
+    with tolerating(OverflowError, ValueError) as missed:  # beyond the largest float, or both infinities
         mean = fsum(values) / n
-    except (OverflowError, ValueError) as raised:  # beyond the largest float, or both infinities
-        if is_foreign(raised):
-            raise
+    if missed:
         mean = sum(value / n for value in values)
     if mean == mean:
         mean = min(max(mean, low), high)  # rounding must not lift a mean out of its values
-    try:
+    with tolerating(OverflowError, ValueError) as missed:
         squares = fsum((value - mean) * (value - mean) for value in values)
-    except (OverflowError, ValueError) as raised:
-        if is_foreign(raised):
-            raise
+    if missed:
         squares = sum((value - mean) * (value - mean) for value in values)
     return n, float(mean), squares, float(low), float(high)
 

@@ -63,11 +63,9 @@ def read_regular(path: str | os.PathLike[str]) -> bytes:
 
 def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The JSON object in a file; {} if there is none that can be read. Whatever stands in it is untrusted input."""
-    try:
+    with tolerating(OSError, ValueError, RecursionError) as missed:
         content = json.loads(read_regular(path))
-    except (OSError, ValueError, RecursionError) as raised:
-        if is_foreign(raised):
-            raise
+    if missed:
         return {}
     return content if isinstance(content, dict) else {}
 
@@ -149,22 +147,16 @@ def is_folder(path: str | os.PathLike[str]) -> bool:
 
 
 def _mode_of(path: str | os.PathLike[str], look: Callable[[str | os.PathLike[str]], os.stat_result]) -> int | None:
-    try:
+    with tolerating(OSError, ValueError):
         return look(path).st_mode
-    except (OSError, ValueError) as raised:
-        if is_foreign(raised):
-            raise
-        return None
+    return None
 
 
 def real_path(path: str | os.PathLike[str]) -> str:
     """The path without links, made absolute alone where they cannot be followed; see `exists`."""
-    try:
+    with tolerating(OSError):
         return os.path.realpath(path, strict=True)  # without `strict` it passes over what is raised in its midst
-    except OSError as raised:
-        if is_foreign(raised):
-            raise
-        return os.path.abspath(path)
+    return os.path.abspath(path)
 
 
 def names_in(folder: str | os.PathLike[str]) -> list[str]:
@@ -266,11 +258,9 @@ def replace_file(temporary: str, path: str) -> None:
 
 def sync_folder(folder: str | os.PathLike[str]) -> None:
     """Bring a folder's names to the disk, where the system can."""
-    try:
+    with tolerating(OSError) as missed:  # Windows opens no folders
         fd = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0))
-    except OSError as raised:  # Windows opens no folders
-        if is_foreign(raised):
-            raise
+    if missed:
         return
     try:
         os.fsync(fd)
@@ -305,14 +295,10 @@ def _try_lock_windows(fd: int) -> bool | None:
     except ModuleNotFoundError:
         return None
     lock: Any = msvcrt
-    try:
+    with tolerating(OSError) as missed:
         os.lseek(fd, 1 << 30, os.SEEK_SET)  # far behind the text, which others may read
         lock.locking(fd, lock.LK_NBLCK, 1)
-    except OSError as raised:
-        if is_foreign(raised):
-            raise
-        return False
-    return True
+    return not missed
 
 
 def user_cache() -> str:

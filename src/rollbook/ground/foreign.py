@@ -3,6 +3,11 @@
     with tolerating(OSError):   # a full disk is ours to bear, a time limit that strikes meanwhile is not
         os.unlink(path)
 
+    with tolerating(OSError) as missed:
+        size = os.stat(path).st_size
+    if missed:                  # nothing is kept of the exception, so that its frames go at once
+        return 0
+
     except Exception as err:
         if is_foreign(err):     # a time limit, a pre-emption, an exception set from another thread: it is the caller's
             raise
@@ -21,6 +26,7 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
+    from typing import Self
 
 __all__ = ["PACKAGE", "is_foreign", "tolerating"]
 
@@ -62,18 +68,25 @@ def is_foreign(err: BaseException) -> bool:
 
 
 class tolerating:
-    """`with tolerating(OSError):` swallows failures of these kinds, and lets out what somebody else raised."""
+    """`with tolerating(OSError):` swallows failures of these kinds, and lets out what somebody else raised.
 
-    __slots__ = ("_kinds",)
+    What stands behind `as` is true once something was swallowed.
+    """
+
+    __slots__ = ("_kinds", "_missed")
 
     def __init__(self, *kinds: type[Exception]) -> None:
-        self._kinds = kinds
+        self._kinds, self._missed = kinds, False
 
-    def __enter__(self) -> None:
-        return None
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(self, _kind: object, err: BaseException | None, _trace: object) -> bool:
-        return isinstance(err, self._kinds) and not is_foreign(err)
+        self._missed = isinstance(err, self._kinds) and not is_foreign(err)
+        return self._missed
+
+    def __bool__(self) -> bool:
+        return self._missed
 
 
 def _was_called_with(frame: FrameType, interrupted: FrameType) -> bool:

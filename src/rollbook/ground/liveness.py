@@ -254,12 +254,9 @@ def host_name() -> str:
 
 def machine() -> str:
     """What two hosts of one name do not share and a boot does not change, as a short word; "" where it is not known."""
-    try:
-        with open("/etc/machine-id", "rb") as file:
-            number = file.read(64).strip()
-    except OSError as raised:
-        if is_foreign(raised):
-            raise
+    with tolerating(OSError) as missed, open("/etc/machine-id", "rb") as file:
+        number = file.read(64).strip()
+    if missed:
         return ""
     import zlib  # hashlib costs milliseconds to import, and nothing hangs on this being hard to find
 

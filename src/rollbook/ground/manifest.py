@@ -20,7 +20,7 @@ from io import FileIO
 from rollbook.errors import ForeignManifest, NewerFormat, NotARun
 from rollbook.ground import files
 from rollbook.ground.files import lexists, make_folders
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import is_foreign, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -356,11 +356,9 @@ def _cut(value: object) -> object:
         return None
     if not isinstance(value, dict) or not isinstance(value.get("writers", {}), dict):
         return _WRONG
-    try:
+    with tolerating(TypeError, ValueError, OverflowError, AttributeError) as missed:
         Cut(value, "")
-    except (TypeError, ValueError, OverflowError, AttributeError) as raised:
-        if is_foreign(raised):
-            raise
+    if missed:
         return _WRONG
     return value
 
@@ -511,11 +509,9 @@ def summary_of_others(folder: str | os.PathLike[str], since_ns: int) -> dict[str
     """The newest words of writers other than the main one, key by key, of those said after a moment."""
     place = os.path.join(folder, "data", "keeper", "summary")
     newest: dict[str, list[Any]] = {}
-    try:
+    with tolerating(OSError) as missed:
         names = sorted(os.listdir(place))
-    except OSError as raised:
-        if is_foreign(raised):
-            raise
+    if missed:
         return newest
     for name in names:
         for key, word in files.read_json(os.path.join(place, name)).items() if name.endswith(".json") else ():
@@ -663,8 +659,7 @@ class ManifestLock:
     def __enter__(self) -> ManifestLock:
         if self._path is None:
             return self
-        try:
-            # Made by one call: an exception of others that strikes meanwhile leaves no descriptor that holds the lock.
+        try:  # by one call: an exception of others that strikes meanwhile leaves no descriptor that holds the lock
             self._file = FileIO(self._path, "r+", opener=_opened)
         except OSError as raised:
             if is_foreign(raised):

@@ -25,7 +25,7 @@ import struct
 
 from rollbook.errors import Damaged
 from rollbook.ground.files import is_link, open_regular
-from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -180,19 +180,16 @@ def read_metadata(path: str) -> dict[str, Any] | None:
 
     None if the file is no Parquet file of ours. Light enough for a process that never loads pyarrow.
     """
-    try:
-        with open(open_regular(path), "rb") as file:
-            size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - 8))
-            tail = file.read(8)
-            if len(tail) < 8 or tail[4:] != b"PAR1":
-                return None
-            length = min(int(struct.unpack("<I", tail[:4])[0]), size - 8)
-            file.seek(size - 8 - length)
-            footer = file.read(length)
-    except (OSError, Damaged) as raised:
-        if is_foreign(raised):
-            raise
+    with tolerating(OSError, Damaged) as missed, open(open_regular(path), "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - 8))
+        tail = file.read(8)
+        if len(tail) < 8 or tail[4:] != b"PAR1":
+            return None
+        length = min(int(struct.unpack("<I", tail[:4])[0]), size - 8)
+        file.seek(size - 8 - length)
+        footer = file.read(length)
+    if missed:
         return None
     marker = (
         METADATA_KEY.encode() + b"\x18"
@@ -214,11 +211,9 @@ def _json_after(footer: bytes, at: int) -> dict[str, object] | None:
         at, shift = at + 1, shift + 7
         if byte < 128:
             break
-    try:
+    with tolerating(ValueError, RecursionError) as missed:
         metadata = json.loads(footer[at : at + length])
-    except (ValueError, RecursionError) as raised:
-        if is_foreign(raised):
-            raise
+    if missed:
         return None
     return metadata if isinstance(metadata, dict) else None
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,8 +65,5 @@ def import_needed(plan: Plan | None, keeper: str) -> None:
 def _import_sink(spec: dict[str, object]) -> None:
     from rollbook.keeper.sinks import import_for
 
-    try:
+    with tolerating(Exception):  # a package that is broken: making the sink reports it, and the others go on
         import_for(spec)
-    except Exception as err:  # a package that is broken: making the sink reports it, and the others go on
-        if is_foreign(err):
-            raise

@@ -26,11 +26,9 @@ __all__ = ["fence", "find_to_resume", "last_time", "living_writers"]
 def find_to_resume(place: str, name: str, run_id: str | None) -> str | None:
     """The folder of the run with that id, or the newest of that name."""
     best: tuple[float, str] | None = None
-    try:
+    with tolerating(OSError) as missed:
         entries = list(os.scandir(place))
-    except OSError as raised:
-        if is_foreign(raised):
-            raise
+    if missed:
         return None
     for entry in entries:
         wanted = entry.name.endswith(f"-{run_id}") if run_id else entry.name.rpartition("-")[0] == name
@@ -58,22 +56,18 @@ def living_writers(folder: str) -> list[dict[str, Any]]:
 
     journal = os.path.join(folder, "data", "journal")
     living = []
-    try:
+    with tolerating(OSError) as missed:
         names = os.listdir(journal)
-    except OSError as raised:
-        if is_foreign(raised):
-            raise
+    if missed:
         return []
     for name in names:
         path = os.path.join(journal, name)
         if exists(os.path.join(path, "closed.json")):
             continue
-        try:
-            with open(os.path.join(path, "writer.json"), encoding="utf-8") as file:
-                who = json.load(file)
-        except (OSError, ValueError) as raised:
-            if is_foreign(raised):
-                raise
+        beside = os.path.join(path, "writer.json")
+        with tolerating(OSError, ValueError) as missed, open(beside, encoding="utf-8") as file:
+            who = json.load(file)
+        if missed:
             continue
         if who.get("keeper"):  # the keeper's own writer ends with the run
             continue

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -149,11 +149,9 @@ class FileSink:
     def _append_one(self, path: str, data: bytes, lengths: dict[str, int]) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | _BINARY | getattr(os, "O_CLOEXEC", 0)
         target = self._folder / path
-        try:
+        with tolerating(FileNotFoundError) as missed:
             handle = os.open(target, flags, 0o666)
-        except FileNotFoundError as raised:
-            if is_foreign(raised):
-                raise
+        if missed:
             target.parent.mkdir(parents=True, exist_ok=True)
             handle = os.open(target, flags, 0o666)
         try:

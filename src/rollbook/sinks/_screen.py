@@ -15,7 +15,7 @@ import threading
 import time
 from typing import Any, ClassVar
 
-from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import tolerating
 from rollbook.sinks._plain import wide
 
 TYPE_CHECKING = False
@@ -129,11 +129,9 @@ class Screen:
         return f"\r\x1b[{up}A" if up else ""
 
     def _send(self, text: str) -> None:
-        try:
+        with tolerating(UnicodeEncodeError) as missed:
             self._stream.write(text)
-        except UnicodeEncodeError as raised:
-            if is_foreign(raised):
-                raise
+        if missed:
             self._stream.write(text.encode("ascii", "replace").decode())
         self._stream.flush()
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import from_numpy
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import tolerating
 from rollbook.ground.raw_array import RawArray
 
 __all__ = ["Fills"]
@@ -49,11 +49,9 @@ class Fills:
 
     def add_frame(self, writer: str, lane: int, payload: Mapping[str, object]) -> None:
         """What a fill frame of `lane` brings; nothing if it is odd."""
-        try:
+        with tolerating(TypeError, ValueError, KeyError, IndexError, AttributeError) as missed:
             rows = self.rows_of(payload, lane)
-        except (TypeError, ValueError, KeyError, IndexError, AttributeError) as raised:
-            if is_foreign(raised):
-                raise
+        if missed:
             return
         for target, seq, key, value in rows:
             self.add(writer, target, seq, key, value)
@@ -92,11 +90,9 @@ class Fills:
             places = np.fromiter(sorted(cells), dtype=np.int64, count=len(cells))
             kinds = {type(value) for value in cells.values()}
             dtype = np.bool_ if kinds == {bool} else np.int64 if kinds == {int} else np.float64
-            try:
+            with tolerating(OverflowError) as missed:
                 values = np.fromiter((cells[seq] for seq in places.tolist()), dtype=dtype, count=len(cells))
-            except OverflowError as raised:
-                if is_foreign(raised):
-                    raise
+            if missed:
                 values = np.array([float(cells[seq]) for seq in places.tolist()])
             known = self._sorted[name] = (len(cells), places, values)
         _, places, values = known

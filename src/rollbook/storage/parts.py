@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from rollbook.errors import Damaged
 from rollbook.ground import source
 from rollbook.ground.arrow import strings
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import is_foreign, tolerating
 from rollbook.ground.run_files import CONSTANTS, METADATA_KEY, PartName, part_folders
 from rollbook.storage.tabulate import Meta
 
@@ -252,12 +252,10 @@ class Part:
 
     def _range(self, column: str, row_group: int) -> tuple[object, object] | None:
         assert self._footer is not None
-        try:
+        with tolerating(ValueError, IndexError) as missed:
             index = self._names.index(column)
             chunk = self._footer.row_group(row_group).column(index)
-        except (ValueError, IndexError) as raised:
-            if is_foreign(raised):
-                raise
+        if missed:
             return None
         if chunk.path_in_schema != column or not chunk.is_stats_set or not chunk.statistics.has_min_max:
             return None
@@ -289,11 +287,9 @@ class PartShelf:
         """
         stamps, folders = [], []
         for folder in part_folders(self._run, table):
-            try:
+            with tolerating(FileNotFoundError, NotADirectoryError) as missed:
                 stat = os.lstat(folder)
-            except (FileNotFoundError, NotADirectoryError) as raised:
-                if is_foreign(raised):
-                    raise
+            if missed:
                 continue
             if S_ISDIR(stat.st_mode):  # a link leads out of the run, and is not followed
                 folders.append(folder)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from rollbook.errors import Damaged
 from rollbook.ground.arrow import take_table, to_numpy
-from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import tolerating
 from rollbook.ground.run_files import HIDDEN_TABLES, data_folder
 from rollbook.ground.tables import FORWARDED, table_of
 from rollbook.journal import MARKS
@@ -89,12 +89,9 @@ class SealedRows:
                 return
 
     def _tables(self) -> list[str]:
-        try:
-            with os.scandir(data_folder(self._run)) as entries:
-                names = [entry.name for entry in entries if entry.is_dir()]
-        except OSError as raised:
-            if is_foreign(raised):
-                raise
+        with tolerating(OSError) as missed, os.scandir(data_folder(self._run)) as entries:
+            names = [entry.name for entry in entries if entry.is_dir()]
+        if missed:
             return []
         return sorted(n for n in names if n not in HIDDEN_TABLES or n in ("marks", "fills"))
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from rollbook.ground.files import read_json, write_json
-from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import tolerating
 from rollbook.ground.run_files import HIDDEN_TABLES, PartName, data_folder, part_folders
 from rollbook.storage.parts import PartShelf, covers_of
 
@@ -82,18 +82,14 @@ def missing_parts(run: str, shelf: PartShelf | None = None) -> Iterator[str]:
     shelf = shelf or PartShelf(run)
     remembered = sorted(SealedSoFar(run).lasts.items())  # before the parts are listed: more may be sealed meanwhile
     streams = {table: list(those) for table, those in groupby(remembered, key=lambda entry: entry[0][0])}
-    try:
+    with tolerating(OSError) as missed:
         tables = sorted({*streams, *os.listdir(data)} - HIDDEN_TABLES)
-    except OSError as raised:
-        if is_foreign(raised):
-            raise
+    if missed:
         return
     for table in tables:
-        try:
+        with tolerating(FileNotFoundError) as missed:
             parts = shelf.parts(table)
-        except FileNotFoundError as raised:
-            if is_foreign(raised):
-                raise
+        if missed:
             continue  # it is merged just now
         if shelf.problems:
             return  # what is in a file that cannot be read is not known

@@ -175,11 +175,9 @@ def tree_of(state: Any, blobs: list[object], path: str = "state", above: tuple[i
         return state if -(2**63) <= state < 2**63 else ["i", hex(state)]
     if isinstance(state, str):
         text = str.__str__(state)
-        try:
+        with tolerating(UnicodeEncodeError) as missed:
             text.encode()
-        except UnicodeEncodeError as raised:
-            if is_foreign(raised):
-                raise
+        if missed:
             return ["u", text.encode("utf-8", "surrogatepass")]
         return text
     if kind is bytes or kind is bytearray:

@@ -49,12 +49,9 @@ class CkptFolder:
         if version == self._seen:
             return
         self._seen = version
-        try:
-            with open(self.path / _INDEX, encoding="utf-8") as file:
-                entries = json.load(file)
-        except (OSError, ValueError) as raised:
-            if is_foreign(raised):
-                raise
+        with tolerating(OSError, ValueError) as missed, open(self.path / _INDEX, encoding="utf-8") as file:
+            entries = json.load(file)
+        if missed:
             return
         if isinstance(entries, list):
             self.entries = [entry for entry in entries if _is_entry(entry)]
@@ -123,13 +120,9 @@ class CkptFolder:
     def _point(self, link: Path, source: Path) -> bool:
         inside = source.absolute().is_relative_to(self.path.parent.absolute())
         there = os.path.relpath(source, self.path) if inside else os.path.abspath(source)
-        try:
+        with tolerating(OSError, NotImplementedError) as missed:  # Windows asks for a privilege
             os.symlink(there, link, target_is_directory=is_folder(source))
-        except (OSError, NotImplementedError) as raised:  # Windows asks for a privilege
-            if is_foreign(raised):
-                raise
-            return False
-        return True
+        return not missed
 
     def surplus(self, keep: int) -> list[CheckpointEntry]:
         """The entries that are neither among the `keep` newest nor the best, oldest first."""
@@ -193,21 +186,17 @@ class CkptFolder:
             number += 1
             if lexists(target):
                 continue
-            try:
+            with tolerating(FileExistsError) as missed:
                 _give_name(made, target)
-            except FileExistsError as raised:
-                if is_foreign(raised):
-                    raise
+            if missed:
                 continue
             sync_folder(self.path)
             return target
 
     def _version(self) -> tuple[int, ...]:
-        try:
+        with tolerating(OSError) as missed:
             stat = os.stat(self.path / _INDEX)
-        except OSError as raised:
-            if is_foreign(raised):
-                raise
+        if missed:
             return ()
         return stat.st_ino, stat.st_size, stat.st_mtime_ns
 
@@ -218,11 +207,9 @@ class CkptFolder:
 
 
 def _second_name(source: Path, target: Path) -> bool:
-    try:
+    with tolerating(OSError) as missed:  # no hard links here
         os.link(source, target)
-    except OSError as raised:  # no hard links here
-        if is_foreign(raised):
-            raise
+    if missed:
         import shutil
 
         shutil.copyfile(source, target)

@@ -17,7 +17,7 @@ from array import array
 
 from rollbook.ground import manifest
 from rollbook.ground.files import make_folders
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,11 +65,9 @@ class SeenFile:
 
     def blocks(self) -> Iterator[tuple[int, int, int, Any]]:
         """(attempt, unix ns, batch, fingerprints) of every whole block, file by file."""
-        try:
+        with tolerating(OSError) as missed:
             names = sorted(name for name in os.listdir(self._folder) if name.endswith(".bin"))
-        except OSError as raised:
-            if is_foreign(raised):
-                raise
+        if missed:
             return
         for name in names:
             with open(os.path.join(self._folder, name), "rb") as file:

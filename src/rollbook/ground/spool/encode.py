@@ -67,14 +67,12 @@ def encode_spooled(
     """
     folder = os.fspath(run_folder)
     spool = os.path.join(folder, SPOOL)
-    try:
+    with tolerating(OSError) as missed:
         notes = sorted(
             (name for name in os.listdir(spool) if name.endswith(".json") and name not in (_LEDGER, _BOUNDS)),
             key=_moment,
         )
-    except OSError as raised:
-        if is_foreign(raised):
-            raise
+    if missed:
         return read_ledger(folder)
     ledger = read_ledger(folder)
     bounds = read_bounds(folder)
@@ -166,14 +164,12 @@ def read_waiting(run_folder: str | os.PathLike[str], path: str) -> tuple[PixelsN
     """
     name = os.path.splitext(os.path.basename(path))[0]
     stem = os.path.join(run_folder, SPOOL, name)
-    try:
+    with tolerating(OSError, ValueError, KeyError, TypeError, RecursionError) as missed:
         note = _read_note(f"{stem}.json")
         if note["path"] != path:
             return None
         pixels = read_regular(f"{stem}.raw")
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as raised:
-        if is_foreign(raised):
-            raise
+    if missed:
         return None
     whole = len(pixels) == note["width"] * note["height"] * note["channels"] * note["frames"]
     return (note, pixels) if whole else None

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence, Set
 
 from rollbook.errors import BadInput
 from rollbook.ground.files import exists, replacing
-from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import tolerating
 from rollbook.ground.values.walk import Walk, named_parts, repr_of, where
 from rollbook.run.origin.secrets import HIDDEN, hidden, without_secrets
 
@@ -162,11 +162,9 @@ class _Configured(Walk):
         if name is None or type(name) in (bool, float) or (type(name) is int and name.bit_length() < _MOST_BITS):
             return name
         key = _Configured(json=False)(name)
-        try:
+        with tolerating(TypeError) as missed:
             hash(key)
-        except TypeError as raised:
-            if is_foreign(raised):
-                raise
+        if missed:
             return _short_repr(name)
         return repr(key) if self._json and not isinstance(key, (str, int, float)) else key
 

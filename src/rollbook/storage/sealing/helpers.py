@@ -137,11 +137,9 @@ def _left_bytes(path: str, gone: bool) -> int:
     parsed = parse_name(os.path.basename(path))
     if parsed is None or parsed[0] != "seg":
         return 0
-    try:
+    with tolerating(OSError, Damaged) as missed:
         fd = open_regular(path)
-    except (OSError, Damaged) as raised:
-        if is_foreign(raised):
-            raise
+    if missed:
         return 0
     try:
         data = pread(fd, layout.HEAD.size, 0)
@@ -153,12 +151,9 @@ def _left_bytes(path: str, gone: bool) -> int:
 
 
 def _size(path: str) -> int:
-    try:
+    with tolerating(OSError):
         return os.stat(path).st_size
-    except OSError as raised:
-        if is_foreign(raised):
-            raise
-        return 0
+    return 0
 
 
 def main(arguments: Sequence[str]) -> int:
