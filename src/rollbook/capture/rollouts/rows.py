@@ -31,6 +31,7 @@ _INLINE_BYTES, _APART_BYTES = 256 * 1024, 64 * 1024 * 1024
 _MOST_TASKS = 20_000
 _LONGEST_WORD = 10_000
 _FORWARD = frozenset(("role", "content", "tool_calls", "name"))
+_EXACT = {"text": str, "integer": int, "number": float, "boolean": bool}
 
 
 class RolloutRows:
@@ -54,21 +55,32 @@ class RolloutRows:
         cells: dict[str, Any] = {}
         clocks: dict[str, int] = {}
         kinds = table_of(table).columns
-        for name, value in flatten(columns):
+        for name, value in columns.items():
             if value is None:
                 continue
-            if name in self._clocks and name not in kinds:
-                reading = as_clock(value)
-                if reading is None:
-                    self.refused(name, value, "a clock, which takes an integer")
-                else:
-                    clocks[name] = reading
+            kind = kinds.get(name, "")
+            if type(value) is _EXACT.get(kind) and _fits(kind, value):  # nearly all cells
+                cells[name] = value
                 continue
-            kind = kinds.get(name, "number" if name.startswith(("rewards/", "metrics/")) else "")
-            cell = self._cell(name, value, kind)
-            if cell is not None:
-                cells[name] = cell
+            for flat, part in flatten({name: value}):
+                if part is not None:
+                    self._take(flat, part, kinds, cells, clocks)
         return cells, clocks
+
+    def _take(
+        self, name: str, value: object, kinds: Mapping[str, str], cells: dict[str, Any], clocks: dict[str, int]
+    ) -> None:
+        if name in self._clocks and name not in kinds:
+            reading = as_clock(value)
+            if reading is None:
+                self.refused(name, value, "a clock, which takes an integer")
+            else:
+                clocks[name] = reading
+            return
+        kind = kinds.get(name, "number" if name.startswith(("rewards/", "metrics/")) else "")
+        cell = self._cell(name, value, kind)
+        if cell is not None:
+            cells[name] = cell
 
     def _cell(self, name: str, value: Any, kind: str) -> Any:
         cell: object
@@ -229,6 +241,13 @@ def numbers(value: Any) -> Any:
     cells = plain(list(value))
     good = isinstance(cells, list) and all(cell is None or isinstance(cell, (int, float)) for cell in cells)
     return cells if good else None
+
+
+def _fits(kind: str, value: Any) -> bool:
+    """Whether a value of the very type of its column needs no further look."""
+    if kind == "text":
+        return len(value) <= _LONGEST_WORD and value.isascii()
+    return kind != "integer" or -(2**53) < value < 2**53
 
 
 def _word(value: object) -> str:
