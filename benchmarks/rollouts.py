@@ -1,0 +1,131 @@
+"""Rollouts of agents: what writing costs the training process, bytes on disk, and how long each question takes.
+
+python -m benchmarks.rollouts                        50,000 rollouts of 16 turns, tokens of one in 16
+python -m benchmarks.rollouts --rollouts 5000        fewer
+
+Texts are made of 4,000 words drawn by a power law, so that they compress about as prose does. The writing is processor
+time of this process, without the keeper, which seals in between.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import rollbook
+
+GROUP, TURNS, SAMPLED = 16, 16, 2_000
+QUESTIONS = {
+    "one rollout with its turns": lambda book, name: book.rollout(name).turns(),
+    "its group": lambda book, name: book.rollout(name).group(),
+    "its task over training": lambda book, name: book.rollout(name).history(),
+    "which groups taught nothing": lambda book, name: book.sql(
+        'select reason, count(distinct "group") from rollouts_now where reason is not null group by 1'
+    ).fetchall(),
+    "staleness and clipping": lambda book, name: book.sql(
+        "select staleness, avg(clipped) from rollouts_now where used group by 1"
+    ).fetchall(),
+    "worst gaps": lambda book, name: book.rollouts("gap_max is not null", "gap_max desc", 20),
+    "which tool breaks": lambda book, name: book.sql(
+        "select name, avg((error is not null)::int), avg(seconds) from turns where role = 'tool' group by 1"
+    ).fetchall(),
+    "where the time went": lambda book, name: book.sql(
+        'select sum("seconds/model"), sum("seconds/tools") from rollouts'
+    ).fetchall(),
+    "what was lost": lambda book, name: book.sql(
+        "select count(*) from rollouts anti join fates using (rollout_id)"
+    ).fetchall(),
+    "curves": lambda book, name: book.rollout_curves(),
+}
+
+
+def write(run: Any, rollouts: int) -> float:
+    """Log rollouts in groups, each with its fate; processor seconds of this process for the calls alone."""
+    rng = np.random.default_rng(0)
+    words = np.array([f"{'abcdefghijklmnop'[n % 16]}word{n}" for n in range(4_000)])
+    cost = 0.0
+    for number in range(rollouts // GROUP):
+        talks = [_talk(rng, words, keep=number % GROUP == 0) for _ in range(GROUP)]
+        rewards = (rng.random(GROUP) < 0.5).astype(float)
+        gaps = rng.gamma(2, 0.05, GROUP)
+        before = time.process_time()
+        ids = run.rollouts.log_many(
+            talks, rewards={"tests": rewards}, group=f"g{number}", policy_version=number // 32, mode="train"
+        )
+        run.rollouts.trained(
+            ids, advantage=rewards - rewards.mean(), gradient_step=number // 32 + 1, trained_version=number // 32 + 2,
+            clipped=gaps / 10, gap_mean=gaps, gap_max=gaps * 5,
+        )  # fmt: skip
+        cost += time.process_time() - before
+    return cost
+
+
+def _talk(rng: np.random.Generator, words: Any, keep: bool) -> list[dict[str, Any]]:
+    talk: list[dict[str, Any]] = [{"role": "user", "content": f"task {int(rng.integers(0, 2_000))}"}]
+    drawn = words[np.minimum(rng.zipf(1.3, 80 * TURNS), 3_999)]
+    each = SAMPLED // (TURNS // 2)
+    for turn in range(TURNS // 2):
+        said = {"role": "assistant", "content": " ".join(drawn[160 * turn : 160 * turn + 80]), "tokens": each}
+        if keep:
+            lists = {"tokens": rng.integers(0, 150_000, each).astype(np.int32)}
+            said |= {**lists, "logprobs": -rng.gamma(1, 0.4, each).astype(np.float32)}
+        answer = " ".join(drawn[160 * turn + 80 : 160 * turn + 160])
+        talk += [{**said, "seconds": 1.0}, {"role": "tool", "name": "bash", "content": answer, "seconds": 0.5}]
+    return talk
+
+
+def measure(rollouts: int) -> dict[str, Any]:
+    """Processor time, bytes and milliseconds of each question."""
+    with tempfile.TemporaryDirectory(prefix="rollbook-bench-") as folder:
+        with rollbook.init("bench", "rollouts", dir=folder, sinks=[], rules=()) as run:
+            seconds = write(run, rollouts)
+        book = rollbook.open(folder).one()
+        tables = {table.name: table for table in (Path(book.path) / "data").iterdir() if table.is_dir()}
+        sizes = {name: sum(file.stat().st_size for file in table.rglob("*.parquet")) for name, table in tables.items()}
+        name = str(book.sql("select rollout_id from rollouts order by time limit 1 offset 100").fetchall()[0][0])
+        took = {}
+        for question, ask in QUESTIONS.items():
+            times = []
+            for _ in range(5):
+                fresh = rollbook.open(folder).one()
+                before, worked = time.perf_counter(), time.process_time()
+                ask(fresh, name)
+                times.append((1e3 * (time.perf_counter() - before), 1e3 * (time.process_time() - worked)))
+            took[question] = sorted(times)[2]
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return {"rollouts": rollouts, "writer_seconds": seconds, "bytes": sizes, "milliseconds": took, "peak_mib": peak}
+
+
+def main() -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.rollouts")
+    parser.add_argument("--rollouts", type=int, default=50_000)
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    found = measure(given.rollouts)
+    if given.json:
+        print(json.dumps(found))
+        return
+    per = 1e6 * found["writer_seconds"] / given.rollouts
+    cost = found["writer_seconds"]
+    print(f"{given.rollouts:,} rollouts of {TURNS} turns: {cost:.1f} s in the writer, {per:.0f} us each")
+    print(f"5e5 of them: {per / 2:.0f} s of processor time (scaled)")
+    for name, size in sorted(found["bytes"].items(), key=lambda item: -item[1]):
+        if size:
+            print(f"{name:12s}{size / 2**20:10.1f} MiB{size / given.rollouts:10.0f} bytes a rollout")
+    for question, (milliseconds, worked) in found["milliseconds"].items():
+        print(f"{question:32s}{milliseconds:10.0f} ms{worked:10.0f} ms of processors")
+    print(f"peak of this process: {found['peak_mib']:.0f} MiB")
+
+
+if __name__ == "__main__":
+    main()
