@@ -127,3 +127,36 @@ def test_behind_an_open_menu_no_letter_acts(page: Any, serve: Any, recorded: Pat
     before = "document.body" if MENUS[menu] else f"document.querySelector({menu!r})"
     assert page.tab.evaluate(f"document.activeElement === {before}"), "the focus goes back to where it was"
     assert page.errors == []
+
+
+def test_the_palette_finds_keys_runs_pages_and_actions_and_a_key_is_a_chart(
+    page: Any, serve: Any, recorded: Path
+) -> None:
+    page.open(serve(recorded)).drawn(2).settled()
+    first = page.tab.evaluate(HASH)
+    rows = page.tab.locator(".grid-row").count()
+    option = page.tab.get_by_role("option")
+    for opens, text, kind in (
+        ("/", "loss", "update/loss"),
+        ("Control+k", "seed 2", "ppo, seed 2"),
+        ("/", "health", "Health"),
+        ("Control+k", "whole range", "whole range"),
+    ):
+        page.tab.keyboard.press(opens)
+        page.tab.keyboard.type(text)
+        option.filter(has_text=kind).first.wait_for()
+        page.tab.keyboard.press("Escape")
+        page.tab.locator("dialog[open]").wait_for(state="detached")
+    assert page.tab.evaluate(HASH) == first
+    assert page.tab.locator(".grid-row").count() == rows, "finding never filters the table"
+    page.tab.keyboard.press("/")
+    page.tab.keyboard.type("loss")
+    option.filter(has_text="update/loss").first.wait_for()
+    page.tab.keyboard.press("Enter")
+    page.tab.locator(".found-chart [data-key='update/loss']").wait_for()
+    page.tab.wait_for_function("() => location.hash.includes('see=update/loss')")
+    page.tab.keyboard.press("/")
+    page.tab.keyboard.type("timings")
+    option.filter(has_text="Timings").first.click()
+    page.tab.wait_for_function("() => location.hash.startsWith('#/timings')")
+    assert page.errors == []

@@ -5,16 +5,16 @@ import type { ComponentType } from "preact";
 import { useEffect } from "preact/hooks";
 import { isPage, PAGES, type PageId } from "../pages/registry.ts";
 import { Runs } from "../pages/runs/Runs.tsx";
-import { address, addressOf, say } from "../state/address.ts";
+import { address, addressOf } from "../state/address.ts";
 import { hello, source } from "../state/here.ts";
 import { hear, reborn, watch } from "../state/live.ts";
 import { refusal, type Refusal } from "../state/source.ts";
 import { toggleTheme } from "../state/theme.ts";
 import { useHands } from "../state/hands.ts";
 import { OpenPage } from "./Context.tsx";
-import { Field } from "./Field.tsx";
 import { HelpSheet, showHelp } from "./HelpSheet.tsx";
 import { Icon } from "./Icon.tsx";
+import { Palette, showPalette } from "./Palette.tsx";
 import { Disconnected, Live, Passing } from "./Live.tsx";
 import { Failure, isInBanner, Later } from "./Say.tsx";
 
@@ -85,7 +85,7 @@ export function Shell() {
     );
   }, [reborn.value]);
   useHands(() => [
-    { keys: ["/"], what: "search runs and keys", act: () => document.getElementById("search")?.focus() },
+    { keys: ["/", "ctrl k"], shown: "/ ctrl K", what: "find anything", act: showPalette },
     { keys: ["?"], what: "this sheet", act: showHelp },
     { keys: ["T"], what: "dark or light", act: toggleTheme },
   ]);
@@ -143,7 +143,11 @@ export function Shell() {
               ))}
           </nav>
           <span class="grow" />
-          <Search />
+          <button class="btn find" type="button" onClick={showPalette} aria-label="Find anything (/ or ctrl K)">
+            <Icon name="search" />
+            <span class="soft hide-s">Find anything</span>
+            <kbd>/</kbd>
+          </button>
           <Live />
           <button class="btn bare icon" type="button" onClick={toggleTheme} aria-label="Dark or light (T)">
             <Icon name="sun" />
@@ -176,27 +180,12 @@ export function Shell() {
         )}
       </div>
       <HelpSheet />
-    </>
-  );
-}
-
-/** One field for runs and keys: the runs page narrows both to what is typed. */
-function Search() {
-  const onRuns = page.value === "runs";
-  const words = address.value.words;
-  return (
-    <span class="search hide-s">
-      <Field
-        id="search"
-        label="Search runs and keys"
-        placeholder="Search runs and keys"
-        kbd="/"
-        value={onRuns ? (words.get("q") ?? "") : ""}
-        onSay={(q) => {
-          if (onRuns) say({ q });
-          else if (q !== "") location.hash = addressOf("runs", { q });
-        }}
+      <Palette
+        onRuns={id === "runs"}
+        pages={Object.entries(PAGES)
+          .filter(([name]) => name !== "run")
+          .map(([name, one]) => ({ name: one.name, question: one.question, address: addressOf(name) }))}
       />
-    </span>
+    </>
   );
 }

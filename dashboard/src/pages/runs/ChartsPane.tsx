@@ -142,6 +142,19 @@ function Body() {
   }
   return (
     <>
+      {view.seen.value !== "" && (
+        <section class="section">
+          <h2>
+            Found{" "}
+            <button class="link" type="button" onClick={() => say({ see: "" })}>
+              close
+            </button>
+          </h2>
+          <div class="charts one found-chart">
+            <KeyChart key={view.seen.value} name={view.seen.value} big tools={<Tools name={view.seen.value} />} />
+          </div>
+        </section>
+      )}
       {!searching && heroes.value.length > 0 && (
         <section class="section">
           <h2>

@@ -49,6 +49,8 @@ export const keyFilter = word("k");
 export const pinnedKeys = list("pin");
 export const closedSections = list("shut");
 export const focused = word("full");
+/** A key that was found: its chart stands above all others until it is closed. */
+export const seen = word("see");
 export const board = word("board");
 
 export const zoom = computed<View | null>(() => {
