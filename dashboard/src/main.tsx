@@ -4,11 +4,14 @@ import "./styles/page.css";
 import "./styles/grid.css";
 import { Shell } from "./parts/Shell.tsx";
 import { listen } from "./state/hands.ts";
+import { choose } from "./state/here.ts";
 import { start } from "./state/live.ts";
 import { startTheme } from "./state/theme.ts";
 
-startTheme();
-listen();
-start();
-const root = document.getElementById("page");
-if (root) render(<Shell />, root);
+void choose().then(() => {
+  startTheme();
+  listen();
+  start();
+  const root = document.getElementById("page");
+  if (root) render(<Shell />, root);
+});

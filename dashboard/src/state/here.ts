@@ -5,9 +5,14 @@ import type { Hello } from "../api/names.ts";
 import { Server } from "./server.ts";
 import type { Source } from "./source.ts";
 
-const copied = document.querySelector<HTMLMetaElement>('meta[name="rollbook"]')?.content === "static";
+/** Nothing asks it before `choose` is through. */
+export let source: Source = new Server();
 
-export const source: Source = copied ? new (await import("./copy.ts")).Copy() : new Server();
+/** Take the files where this is a copy. Their code imports this chunk, which must not wait for it while it loads. */
+export async function choose(): Promise<void> {
+  const page = document.querySelector<HTMLMetaElement>('meta[name="rollbook"]');
+  if (page?.content === "static") source = new (await import("./copy.ts")).Copy();
+}
 
 /** What the server said about itself; null until it did. */
 export const hello = signal<Hello | null>(null);
