@@ -9,6 +9,7 @@ sealed that lies behind the cursor in rules.json, and what was sealed all the sa
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import time
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from rollbook.journal import ColumnsRead
     from rollbook.protocols import Alert, Row, Rule, RunInfo
 
-__all__ = ["Rules", "rules_path"]
+__all__ = ["Rules", "alerts_path", "rules_path"]
 
 DEADLINE_SECONDS = 10.0
 """A rule that takes longer for one look is asked no more."""
@@ -52,6 +53,11 @@ _MOST_FAILURES = 3
 def rules_path(run_folder: str) -> str:
     """data/keeper/rules.json: how far the rules have looked, and what they remember."""
     return os.path.join(run_folder, "data", "keeper", "rules.json")
+
+
+def alerts_path(run_folder: str) -> str:
+    """data/keeper/alerts.jsonl: what the rules said, a line each, for the training process (`run.on_alert`)."""
+    return os.path.join(run_folder, "data", "keeper", "alerts.jsonl")
 
 
 class Rules:
@@ -440,7 +446,19 @@ class _RuleBook:
         self._owner.alerts += 1
         self._recorder.begin(self._info)
         if self._alerts.say(alert):
+            self._pass_on(alert)
             self._save()
+
+    def _pass_on(self, alert: Alert) -> None:
+        said = {
+            "time": time.time(), "rule": alert.rule, "level": alert.level, "key": alert.key, "message": alert.message,
+            "clocks": dict(alert.clocks),
+        }  # fmt: skip
+        try:
+            with open(alerts_path(self._folder), "a", encoding="utf-8") as file:
+                file.write(json.dumps(said) + "\n")
+        except (OSError, TypeError, ValueError) as err:
+            self._owner._say("alerts.jsonl", f"an alert cannot be passed on to the training: {err}")
 
     def _is_keepers(self, writer: str) -> bool:
         known = self._keepers.get(writer)

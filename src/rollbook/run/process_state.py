@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rollbook.capture import Checkpoints, Media, RolloutLog, SampleLog, Store
     from rollbook.keeper.keeper_watch import KeeperWatch
     from rollbook.keeper.main import Keeper
+    from rollbook.run.alert_calls import AlertCalls
     from rollbook.run.foreign_rows import ForeignRows
 
     class Rounds(Protocol):
@@ -29,6 +30,7 @@ class Parts:
     """The parts of one `Run`; `life` and `ticker` fill it.
 
     Attributes:
+      alert_calls: passes alerts on to who asked for them.
       pid: the process whose threads, keeper and sinks these are; a forked child has none of them.
       keeper: "process", "thread", "inline", or "" for a writer that brings none.
       keeper_watch: replaces the keeper process when it has died or hangs.
@@ -45,6 +47,7 @@ class Parts:
     """
 
     __slots__ = (
+        "alert_calls",
         "checkpoints",
         "failure",
         "final",
@@ -67,6 +70,7 @@ class Parts:
 
     def __init__(self) -> None:
         self.pid = os.getpid()
+        self.alert_calls: AlertCalls | None = None
         self.keeper = ""
         self.keeper_thread: Keeper | None = None
         self.keeper_watch: KeeperWatch | None = None

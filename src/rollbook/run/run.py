@@ -25,7 +25,7 @@ from rollbook.run.watched_dict import Watched
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
     from typing import Any, Self
@@ -594,6 +594,32 @@ class Run(Scope):
         """
         self._last_words.append((os.getpid(), work))
         return work
+
+    def on_alert(
+        self, receiver: Callable[[dict[str, Any]], object] | str | Sequence[str], *, level: str = "warn"
+    ) -> Any:
+        """Have what the health rules say passed on, about a second after they said it, from a thread of its own.
+
+        Args:
+          receiver: a function of one dict (run, project, name, time, rule, level, key, message, clocks); an http(s)
+            address, to which it is posted as JSON with a sentence as `text`; or a command as a list of words, which
+            gets it on its standard input. Commands and addresses have ten seconds each and get at most 30 alerts an
+            hour.
+          level: "note", "warn" or "fail": alerts of this level and higher ones.
+        Returns:
+          `receiver`, so that it can stand as a decorator.
+        Raises:
+          BadInput: nothing that can be called, or no such level. What a receiver itself raises is counted.
+        """
+        from rollbook.run.alert_calls import AlertCalls
+
+        if self._parts.alert_calls is None:
+            about = {"run": self.id, "project": self.project, "name": self.name}
+            self._parts.alert_calls = AlertCalls(
+                str(self._folder), about, lambda cause, n, words: self.count(cause, n, words)
+            )
+        self._parts.alert_calls.add(receiver, level)
+        return receiver
 
     def finish(self, status: str = "finished") -> None:
         """End the run: fetch what is pending, seal, and let the sinks drain. Calling it again does nothing.

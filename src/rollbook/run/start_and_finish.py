@@ -148,6 +148,8 @@ def end(run: Run, status: str) -> None:
         if is_foreign(err):
             raise
         run.writer.failed("seal", err)
+    if run._parts.alert_calls is not None and run._parts.pid == os.getpid():
+        run._parts.alert_calls.end()
     run.hear_of_sinks()
     _say_what_waits(run)
     bill = run.writer.bill  # what a sink's own thread has just counted is told as well

@@ -1,0 +1,140 @@
+"""Alerts of a run's health rules, brought to whoever asked for them: a function, a command or a web address."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+
+from rollbook.errors import BadInput
+from rollbook.keeper.rules import alerts_path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any, TypeAlias
+
+    Receiver: TypeAlias = "Callable[[dict[str, Any]], object] | str | Sequence[str]"
+
+__all__ = ["MOST_AN_HOUR", "SEND_SECONDS", "AlertCalls"]
+
+SEND_SECONDS = 10.0
+"""A command or a web address that takes longer is given up."""
+
+MOST_AN_HOUR = 30
+"""So many alerts an hour go to one command or address; the others are counted."""
+
+_PAUSE_SECONDS, _END_SECONDS = 1.0, 10.0
+_LEVELS = {"note": ("note", "warn", "fail"), "warn": ("warn", "fail"), "fail": ("fail",)}
+_CAUSE = "on_alert"
+
+
+class AlertCalls:
+    """A thread that looks once a second for what the keeper's rules have said, and passes it on.
+
+    Args:
+      folder: of the run.
+      about: what each alert says of the run beside itself.
+      count: takes (cause, how often, words) for what could not be passed on.
+    """
+
+    def __init__(self, folder: str, about: dict[str, Any], count: Callable[[str, int, str], None]) -> None:
+        self._path, self._about, self._count = alerts_path(folder), about, count
+        self._receivers: list[tuple[tuple[str, ...], Callable[[dict[str, Any]], object]]] = []
+        self._at = os.path.getsize(self._path) if os.path.exists(self._path) else 0  # those of earlier attempts are old
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="rollbook-alerts", daemon=True)
+
+    def add(self, receiver: Receiver, level: str) -> None:
+        """Call somebody from the next alert on.
+
+        Raises:
+          BadInput: no such level, or nothing that can be called.
+        """
+        if level not in _LEVELS:
+            raise BadInput(f"on_alert(level={level!r}): there are 'note', 'warn' and 'fail'")
+        if callable(receiver):
+            call: Callable[[dict[str, Any]], object] = receiver
+        elif isinstance(receiver, str) and receiver.startswith(("http://", "https://")):
+            call = self._limited(lambda alert: _post(receiver, alert))
+        elif not isinstance(receiver, (str, bytes)) and receiver and all(isinstance(word, str) for word in receiver):
+            words = list(receiver)
+            call = self._limited(lambda alert: _run(words, alert))
+        else:
+            raise BadInput(
+                f"on_alert({type(receiver).__name__}): pass a function, an http(s) address, or a command as a list "
+                "of words"
+            )
+        self._receivers.append((_LEVELS[level], call))
+        if self._thread.ident is None:
+            self._thread.start()
+
+    def end(self) -> None:
+        """The run has ended: pass on what is left, but do not wait for long."""
+        self._ending.set()
+        if self._thread.is_alive() and threading.current_thread() is not self._thread:
+            self._thread.join(_END_SECONDS)
+
+    def _watch(self) -> None:
+        is_last = False
+        while not is_last:
+            is_last = self._ending.wait(_PAUSE_SECONDS)
+            for alert in self._new():
+                for levels, call in list(self._receivers):
+                    if alert.get("level") in levels:
+                        try:
+                            call(dict(alert))
+                        except BaseException as err:
+                            self._count(_CAUSE, 1, f"an alert was not passed on: {type(err).__name__}: {err}")
+
+    def _new(self) -> list[dict[str, Any]]:
+        try:
+            with open(self._path, "rb") as file:
+                file.seek(self._at)
+                whole, newline, _rest = file.read().rpartition(b"\n")
+        except OSError:
+            return []
+        self._at += len(whole) + len(newline)
+        alerts = []
+        for line in whole.splitlines():
+            try:
+                alert = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(alert, dict):
+                alerts.append({**self._about, **alert})
+        return alerts
+
+    def _limited(self, send: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
+        sent: list[float] = []
+
+        def call(alert: dict[str, Any]) -> None:
+            now = time.monotonic()
+            sent[:] = [moment for moment in sent if now - moment < 3600]
+            if len(sent) >= MOST_AN_HOUR:
+                words = f"more than {MOST_AN_HOUR} alerts in an hour; the others stand in the run's alerts"
+                self._count(_CAUSE, 1, words)
+                return
+            sent.append(now)
+            send(alert)
+
+        return call
+
+
+def _post(address: str, alert: dict[str, Any]) -> None:
+    """JSON to a web address; `text` is what chat services show."""
+    from urllib.request import Request, urlopen
+
+    text = f"{alert['project']}/{alert['name']}: {alert['level']}: {alert['message']}"
+    body = json.dumps({"text": text, **alert}).encode()
+    request = Request(address, body, {"Content-Type": "application/json"}, method="POST")
+    with urlopen(request, timeout=SEND_SECONDS):
+        pass
+
+
+def _run(words: list[str], alert: dict[str, Any]) -> None:
+    """A command, with the alert as JSON on its standard input."""
+    import subprocess
+
+    subprocess.run(words, input=json.dumps(alert).encode(), timeout=SEND_SECONDS, check=True, stdout=subprocess.DEVNULL)

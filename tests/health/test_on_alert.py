@@ -1,0 +1,94 @@
+"""Alerts come to a function, a command or a web address, and none of them harms the training."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rollbook
+from rollbook.errors import BadInput
+from waiting import until
+
+
+def opened(folder: Path, keeper: str = "inline") -> Any:
+    return rollbook.init("told", dir=folder, sinks=[], rules=["learning_rate"], keeper=keeper)
+
+
+def lose_the_rate(run: Any) -> None:
+    for i in range(60):
+        run.log({"train/learning_rate": 0.0}, env_step=i)
+
+
+def test_a_loop_hears_of_an_alert_while_it_trains(tmp_path: Path) -> None:
+    heard: list[dict[str, Any]] = []
+    with opened(tmp_path, keeper="thread") as run:
+        run.on_alert(heard.append)
+        lose_the_rate(run)
+        until(lambda: bool(heard))
+        (alert,) = heard
+        assert (alert["rule"], alert["level"], alert["clocks"]) == ("learning_rate", "fail", {"env_step": 19})
+        assert (alert["run"], alert["project"], alert["name"]) == (run.id, "told", run.name)
+
+
+def test_what_is_found_at_the_end_is_passed_on_before_finish_returns(tmp_path: Path) -> None:
+    heard: list[dict[str, Any]] = []
+    with opened(tmp_path) as run:
+        run.on_alert(heard.append, level="fail")
+        lose_the_rate(run)
+    assert [alert["rule"] for alert in heard] == ["learning_rate"]
+
+
+def test_a_command_gets_the_alert_as_json(tmp_path: Path) -> None:
+    out = tmp_path / "alert.json"
+    program = "import sys; open(sys.argv[1], 'w').write(sys.stdin.read())"
+    with opened(tmp_path / "runs") as run:
+        run.on_alert([sys.executable, "-c", program, str(out)])
+        lose_the_rate(run)
+    assert json.loads(out.read_text())["rule"] == "learning_rate"
+
+
+def test_a_web_address_gets_the_alert_with_a_sentence(tmp_path: Path) -> None:
+    got: list[dict[str, Any]] = []
+
+    class Hook(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            got.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Hook)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        with opened(tmp_path) as run:
+            run.on_alert(f"http://127.0.0.1:{server.server_port}/hook")
+            lose_the_rate(run)
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert "has been 0 in 20 updates" in got[0]["text"]
+
+
+@pytest.mark.parametrize("receiver", [lambda alert: 1 / 0, ["/no/such/program"], "http://127.0.0.1:1/nobody"])
+def test_a_receiver_that_fails_is_counted_and_no_more(receiver: Any, tmp_path: Path) -> None:
+    run = opened(tmp_path)
+    run.on_alert(receiver)
+    lose_the_rate(run)
+    with pytest.warns(UserWarning, match="not passed on"):
+        run.finish()
+    assert run.status == "finished"
+    assert run.book.metrics().num_rows == 60
+
+
+@pytest.mark.parametrize(("receiver", "level"), [("ftp://x", "warn"), ("mail me", "warn"), ([], "warn"), (print, "?")])
+def test_what_cannot_be_called_is_said_at_once(receiver: Any, level: str, tmp_path: Path) -> None:
+    with opened(tmp_path) as run, pytest.raises(BadInput):
+        run.on_alert(receiver, level=level)
