@@ -1,0 +1,28 @@
+"""docs/rollouts.md does what it says: its blocks run one after the other, and its queries are answered."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TEXT = (Path(__file__).parents[2] / "docs" / "rollouts.md").read_text("utf-8")
+
+
+def test_the_blocks_run_and_every_query_of_the_table_is_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    blocks = re.findall(r"```python\n(.*?)```", TEXT, re.S)
+    assert len(blocks) >= 2
+    for block in blocks:
+        exec(compile(block, "docs/rollouts.md", "exec"), names)
+    said = capsys.readouterr().out
+    assert "rollout/reward" in said
+    queries = re.findall(r"`(select [^`]*)`", TEXT)
+    assert len(queries) >= 7
+    for query in queries:
+        names["book"].sql(query).fetchall()
