@@ -88,7 +88,7 @@ def check(run: Any, env: Paying, interrupts: int) -> None:
     assert [n for n in sums.values() if n != 1] == []
 
 
-@pytest.mark.parametrize("apart", [29, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("apart", [67, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.parametrize("settings", SETTINGS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_episode_stands_once_whatever_line_its_recording_is_struck_at(

@@ -151,7 +151,8 @@ def test_a_command_about_several_runs_takes_all_that_are_meant(way: str, here: P
     assert {str(row.about["id"]) for row in catalogue.snapshot(60).rows.values()} == set(meant)
     drawn = call("plot", word, "--key", "train/return")
     assert drawn.exit_code == (0 if OLD in meant or way == "last" else 1), drawn.output
-    assert call("report", word, "-o", str(tmp_path / "report.html")).exit_code == 0
+    if way in ("last", "runs", "p", OLD):  # one word for each meaning: a report costs the most
+        assert call("report", word, "-o", str(tmp_path / "report.html")).exit_code == 0
     if len(meant) > 1:
         assert call("diff", word, "--json").exit_code == 0
 
