@@ -167,15 +167,25 @@ GROUPS: dict[str, Group] = {
     # Libraries of loops whose loggers are joined by adapters of one file. d3rlpy pins a gymnasium of before; rl_games
     # asks for the old gym beside it.
     "loops": Group(
-        packages=("skrl>=2.1,<2.2", "rl-games>=1.6.5,<1.7", "d3rlpy>=2.8,<2.9", "tensorboard", "tensorboardX"),
+        packages=(
+            "skrl>=2.1,<2.2",
+            "rl-games>=1.6.5,<1.7",
+            "d3rlpy>=2.8,<2.9",
+            "torchrl",
+            "elements>=3.22",
+            "tensorboard",
+            "tensorboardX",
+        ),
         overrides=("gymnasium>=1.2,<1.3",),
-        modules=("skrl", "rl_games.torch_runner", "d3rlpy", "gymnasium"),
+        modules=("skrl", "rl_games.torch_runner", "d3rlpy", "torchrl", "elements", "gymnasium"),
     ),
     # Numbers only: what rollbook.stats is compared with. Its own pins are older than what it needs.
     "rliable": Group(
         packages=("rliable>=1.2,<1.3", "pandas<3", "arch<8", "scipy"), torch=False, modules=("rliable.metrics",)
     ),
-    "jax": Group(packages=("jax[cpu]>=0.6",), torch=False, modules=("jax",)),
+    "jax": Group(packages=("jax[cpu]>=0.6", "keras>=3.15,<3.16"), torch=False, modules=("jax",)),
+    # Brax 0.14 uses what JAX has taken out since.
+    "brax": Group(packages=("jax[cpu]>=0.6,<0.8", "brax>=0.14,<0.15"), torch=False, modules=("brax",)),
 }
 
 

@@ -159,7 +159,139 @@ def test_d3rlpy_a_training_is_a_run_of_whole_rows(tmp_path: Path) -> None:
         assert len(book.checkpoints()) == 2
 
 
-@pytest.mark.parametrize(("adapter", "package"), [("rl_games", "rl_games")])
+def test_elements_the_numbers_of_a_step_are_one_row_and_arrays_what_their_shape_says(run: Run, rows: Any) -> None:
+    import numpy as np
+
+    from rollbook.adapters.elements import RollbookOutput
+
+    output = RollbookOutput(run)
+    picture = np.zeros((8, 8, 3), np.uint8)
+    output(
+        [
+            (40, "episode/score", np.float32(1.5)), (40, "episode/length", np.int64(9)), (40, "note", "hello"),
+            (40, "weights", np.arange(5.0)), (40, "view", picture), (40, "film", np.zeros((4, 8, 8, 3), np.uint8)),
+            (80, "episode/score", np.float32(2.5)),
+        ]
+    )  # fmt: skip
+    output.wait()
+    assert run.book.series("train/return", x="env_step").x.tolist() == [40, 80]
+    assert rows(run, "episode/length", x="env_step") == [(40, 9)]
+    assert sorted(run.book.table("media")["key"].to_pylist()) == ["film", "view"]
+    assert run.book.table("histograms")["key"].to_pylist() == ["weights"]
+    assert run.book.table("text")["text"].to_pylist() == ["hello"]
+    assert run.status == "running"
+    assert run.bill()["drops"] == {}
+
+
+def test_stoix_a_row_has_the_event_before_its_keys_and_both_counters(tmp_path: Path) -> None:
+    from rollbook.adapters.stoix import RollbookLogger
+
+    event = SimpleNamespace(ACT=SimpleNamespace(value="actor"), EVAL=SimpleNamespace(value="evaluator"))
+    logger = RollbookLogger(
+        base_exp_path=tmp_path / "cartpole", unique_token="x", system_name="ff_ppo", enabled=True,
+        dir=tmp_path / "runs", sinks=(), keeper="inline",
+    )  # fmt: skip
+    logger.log_config({"arch": {"seed": 42}, "system": {"gamma": 0.9}})
+    for n in (1, 2):
+        logger.log_dict({"episode_return": {"mean": 1.0 * n, "std": 0.5}}, 100 * n, n, event.ACT)
+        logger.log_stat("episode_return/mean", 10.0 * n, 100 * n, n, event.EVAL)
+    logger.stop()
+    (book,) = rollbook.open(tmp_path / "runs")
+    assert (book.project, book.name, book.seed, book.status) == ("cartpole", "ff_ppo", 42, "finished")
+    assert book.series("train/return", x="env_step").mean.tolist() == [1.0, 2.0]
+    assert book.series("test/return", x="epoch").x.tolist() == [1, 2]
+    assert book.config["system"] == {"gamma": 0.9}
+
+
+def test_pufferlib_a_logger_has_what_its_train_asks_for(tmp_path: Path) -> None:
+    from rollbook.adapters.pufferlib import RollbookLogger
+
+    model = tmp_path / "model.pt"
+    model.write_text("weights")
+    config = {"env_name": "breakout", "train": {"seed": 4, "gamma": 0.9}}
+    logger = RollbookLogger(config=config, dir=tmp_path / "runs", sinks=(), keeper="inline")
+    assert logger.download() is None
+    logger.log({"SPS": 1e6, "epoch": 3, "agent_steps": 512, "environment/episode_return": 2.0}, 512)
+    logger.close(str(model))
+    (book,) = rollbook.open(tmp_path / "runs")
+    assert (book.id, book.name, book.seed, book.status) == (logger.run_id, "breakout", 4, "finished")
+    assert book.series("train/return", x="env_step").x.tolist() == [512]
+    assert book.series("train/return", x="epoch").x.tolist() == [3]
+    assert [row["path"] for row in book.checkpoints().to_pylist()] == [logger.download()]
+
+
+def test_torchrl_a_row_of_metrics_is_a_row_and_a_name_makes_a_logger(
+    host: Callable[..., Any], run: Run, rows: Any, tmp_path: Path
+) -> None:
+    def init(self: Any, exp_name: str, log_dir: str) -> None:
+        self.experiment = self._create_experiment()
+
+    adapter = host("torchrl", "torchrl.record.loggers.common", Logger=type("Logger", (), {"__init__": init}))
+    loggers: Any = sys.modules["torchrl.record.loggers"]
+    loggers.utils = ModuleType("utils")
+    loggers.get_logger = loggers.utils.get_logger = lambda *names, **_: names
+    logger = adapter.RollbookLogger("ppo", run=run)
+    assert logger.experiment is run
+    assert logger.log_metrics({"train/a": 1.0, "train/b": 2.0}, step=5) == {"train/a": 1.0, "train/b": 2.0}
+    logger.log_scalar("c", 3.0, step=6)
+    logger.log_hparams({"lr": 0.1})
+    logger.log_histogram("h", [1.0, 2.0], step=6)
+    logger.log_str("s", "text")
+    logger.flush()
+    logger.close()
+    assert rows(run, "train/b", x="step") == [(5, 2.0)]
+    assert rows(run, "c", x="step") == [(6, 3.0)]
+    assert run.config["lr"] == 0.1
+    assert run.status == "running"
+    adapter.register()
+    adapter.register()
+    assert loggers.get_logger("csv", "logs", "exp") == ("csv", "logs", "exp")
+    made = loggers.get_logger(
+        "rollbook", str(tmp_path / "logs"), "exp", rollbook_kwargs={"project": "balance", "dir": tmp_path / "runs"}
+    )
+    made.close()
+    assert [(book.project, book.name) for book in rollbook.open(tmp_path / "runs/balance")] == [("balance", "exp")]
+
+
+def test_brax_progress_is_rows_and_parameters_are_checkpoints(
+    run: Run, rows: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import numpy as np
+
+    from rollbook.adapters.brax import checkpoints, progress
+
+    jax: Any = ModuleType("jax")
+    jax.tree_util = SimpleNamespace(
+        tree_flatten_with_path=lambda tree: (list(tree.items()), None), keystr=lambda path: f"['{path}']"
+    )
+    monkeypatch.setitem(sys.modules, "jax", jax)
+    called: list[object] = []
+    report, keep = progress(run, lambda *given: called.append(given)), checkpoints(run)
+    for step in (0, 1024):
+        report(step, {"eval/episode_reward": np.float32(step), "training/sps": 10.0})
+        keep(step, None, {"policy": np.arange(3.0)})
+    assert run.book.series("test/return", x="env_step").mean.tolist() == [0.0, 1024.0]
+    assert [row["env_step"] for row in run.book.checkpoints().to_pylist()] == [0, 1024]
+    assert len(called) == 2
+    assert run.bill()["drops"] == {}
+
+
+def test_keras_epochs_are_rows_and_batches_count_on(host: Callable[..., Any], run: Run, rows: Any) -> None:
+    base = type("Callback", (), {"params": {"epochs": 2, "steps": 3}, "model": SimpleNamespace(name="net")})
+    adapter = host("keras", "keras", callbacks=SimpleNamespace(Callback=base))
+    callback = adapter.RollbookCallback(run, every=2)
+    callback.on_train_begin()
+    for epoch in range(2):
+        for batch in range(3):
+            callback.on_train_batch_end(batch, {"loss": 10.0 * epoch + batch})
+        callback.on_epoch_end(epoch, {"loss": 1.0 / (epoch + 1), "val_loss": 2.0})
+    assert rows(run, "loss", x="epoch") == [(1, 1.0), (2, 0.5)]
+    assert rows(run, "val_loss", x="step") == [(3, 2.0), (6, 2.0)]
+    assert rows(run, "batch/loss", x="step") == [(2, 1.0), (4, 10.0), (6, 12.0)]
+    assert run.config["fit"] == {"epochs": 2, "steps": 3}
+
+
+@pytest.mark.parametrize(("adapter", "package"), [("rl_games", "rl_games"), ("torchrl", "torchrl"), ("keras", "keras")])
 def test_without_the_library_the_line_that_installs_it_is_named(
     adapter: str, package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,9 +109,20 @@ ELSEWHERE = {
     "mrl": "tests/adapters/mrl",
     "optuna.py": "tests/adapters/optuna",
     "rsl_rl.py": "tests/adapters/rsl_rl: its arguments are a configuration's",
-    "skrl.py": "tests/adapters/test_loops.py",
-    "rl_games.py": "tests/adapters/test_loops.py",
-    "d3rlpy.py": "tests/adapters/test_loops.py",
+    **{
+        f"{name}.py": "tests/adapters/test_loops.py"
+        for name in (
+            "skrl",
+            "rl_games",
+            "d3rlpy",
+            "elements",
+            "stoix",
+            "pufferlib",
+            "torchrl",
+            "brax",
+            "keras",
+        )
+    },
     "rllib": "tests/frameworks/test_rllib_real.py: a run an algorithm, opened by its callback",
     "sb3/callback.py": "tests/frameworks/test_sb3.py: opens its run where a training begins",
     "trl": "tests/frameworks/test_trl_real.py: opens its run where a training begins",

@@ -11,7 +11,7 @@ import pytest
 
 import rollbook
 
-GROUPS = ("trl", "jax", "rllib", "doors")
+GROUPS = ("trl", "jax", "rllib", "doors", "loops", "brax")
 
 ROOT = Path(__file__).parents[2]
 RUNS = (  # group, program, arguments, a key of its book, how many rows there are
@@ -20,6 +20,11 @@ RUNS = (  # group, program, arguments, a key of its book, how many rows there ar
     ("doors", "lightning_fit.py", ["--epochs", "5"], "val/loss", 5),
     ("doors", "rsl_rl_ppo.py", ["--iterations", "5"], "train/return", 5),
     ("doors", "optuna_study.py", ["--trials", "8"], "value", 8),
+    ("loops", "skrl_dqn.py", ["--timesteps", "1000"], "train/return", 10),
+    ("loops", "torchrl_reinforce.py", ["--batches", "3"], "train/episode_reward", 3),
+    ("loops", "elements_loop.py", ["--episodes", "20"], "train/return", 20),
+    ("brax", "brax_ppo.py", [], "test/return", 4),
+    ("jax", "keras_fit.py", ["--epochs", "3"], "val_loss", 3),
     ("jax", "jax_scan.py", ["--updates", "40"], "train/return", 40),
     ("rllib", "rllib_env_data.py", ["--iterations", "1"], "update/loss/total", 1),
 )
@@ -30,7 +35,7 @@ HERE = [run[1:] for run in RUNS if run[0] == os.environ.get("ROLLBOOK_FRAMEWORK_
 def test_the_example_runs_as_it_stands(
     own_place: Path, program: str, arguments: list[str], key: str, rows: int
 ) -> None:
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "KERAS_BACKEND": "jax"}
     command = [sys.executable, str(ROOT / "examples" / program), *arguments]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr[-3000:]

@@ -32,7 +32,7 @@ WRITTEN = {
     "brax": {"episode/sum_reward": "train/return", "eval/episode_reward": "test/return"},
     "stoix": {"actor/episode_return/mean": "train/return", "evaluator/episode_return/mean": "test/return"},
     "benchmarl": {
-        "collection/reward/episode_reward_mean": "train/return",
+        "collection_reward_episode_reward_mean": "train/return",
         "train/agents/loss_critic": "update/loss/value",
     },
     "pufferlib": {"environment/episode_return": "train/return", "agent_steps": "time/env_steps"},

@@ -120,6 +120,7 @@ TABLE: tuple[Canonical, ...] = (
         ("brax", "episode/sum_reward", _ITERATION_ALL),
         ("dreamerv3", "episode/score", _EACH),
         ("stoix", "actor/episode_return/mean", _ITERATION_ALL),
+        ("benchmarl", "collection_reward_episode_reward_mean", _COLLECT),
         ("benchmarl", "collection/reward/episode_reward_mean", _COLLECT),
     ),
     Canonical(
@@ -196,6 +197,7 @@ TABLE: tuple[Canonical, ...] = (
         ("d3rlpy", "evaluation", _EVAL),
         ("brax", "eval/episode_reward", _EVAL),
         ("stoix", "evaluator/episode_return/mean", _EVAL),
+        ("benchmarl", "eval_reward_episode_reward_mean", _EVAL),
         ("benchmarl", "eval/reward/episode_reward_mean", _EVAL),
     ),
     Canonical(
@@ -215,6 +217,7 @@ TABLE: tuple[Canonical, ...] = (
         ("rllib", "evaluation/env_runners/episode_len_mean", _EVAL),
         ("brax", "eval/avg_episode_length", _EVAL),
         ("stoix", "evaluator/episode_length/mean", _EVAL),
+        ("benchmarl", "eval_reward_episode_len_mean", _EVAL),
         ("benchmarl", "eval/reward/episode_len_mean", _EVAL),
     ),
     Canonical(
@@ -265,6 +268,7 @@ TABLE: tuple[Canonical, ...] = (
         ("d3rlpy", "actor_loss", "mean of the epoch's gradient steps"),
         ("brax", "training/policy_loss", _UPDATE),
         ("stoix", "trainer/actor_loss", _UPDATE),
+        ("benchmarl", "train_agents_loss_objective", _UPDATE),
         ("benchmarl", "train/*/loss_objective", _UPDATE),
     ),
     Canonical(
@@ -286,6 +290,7 @@ TABLE: tuple[Canonical, ...] = (
         ("rl_games", "losses/c_loss", _UPDATE),
         ("brax", "training/v_loss", _UPDATE),
         ("stoix", "trainer/value_loss", _UPDATE),
+        ("benchmarl", "train_agents_loss_critic", _UPDATE),
         ("benchmarl", "train/*/loss_critic", _UPDATE),
     ),
     Canonical(
@@ -372,6 +377,7 @@ TABLE: tuple[Canonical, ...] = (
         ("rsl_rl", "Loss/entropy", _UPDATE),
         ("trl", "entropy", _STEP),
         ("stoix", "trainer/entropy", _UPDATE),
+        ("benchmarl", "train_agents_entropy", _UPDATE),
         ("benchmarl", "train/*/entropy", _UPDATE),
     ),
     Canonical(
@@ -570,6 +576,7 @@ TABLE: tuple[Canonical, ...] = (
         ("rllib", "num_env_steps_sampled_lifetime", "a counter"),
         ("rllib", "env_runners/num_env_steps_sampled_lifetime", "a counter"),
         ("pufferlib", "agent_steps", "a counter"),
+        ("benchmarl", "counters_total_frames", "a counter"),
         ("benchmarl", "counters/total_frames", "a counter"),
     ),
     Canonical(

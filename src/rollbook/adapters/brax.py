@@ -1,0 +1,67 @@
+"""Brax and MuJoCo Playground with a rollbook run: the functions that `train` calls.
+
+run = rollbook.init("ant", "ppo", seed=1)
+ppo.train(environment, num_timesteps=10_000_000, progress_fn=progress(run), policy_params_fn=checkpoints(run))
+run.finish()
+"""
+
+from __future__ import annotations
+
+from rollbook.adapters._door import Door
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+__all__ = ["checkpoints", "progress"]
+
+
+def progress(
+    run: object = None, then: Callable[[int, Any], object] | None = None, *, clock: str = "env_step", **run_options: Any
+) -> Callable[[int, Mapping[str, object]], None]:
+    """What `train(progress_fn=…)` takes: a row under the native keys at each call.
+
+    Args:
+      run: a run or a scope of it; None takes the current run, or opens one.
+      then: a `progress_fn` of the program's own, called afterwards with the same arguments.
+      clock: what the first argument counts; environment steps, except in ARS, ES and behaviour cloning.
+      run_options: arguments of `rollbook.init` for a run that is opened here; with any of them the current run is not
+        taken.
+    """
+    door = Door("brax.progress", run, "brax", "train", run_options)
+
+    def progress_fn(num_steps: int, metrics: Mapping[str, object]) -> None:
+        """Log what Brax measured."""
+        door.keep("progress", "recording progress", lambda: door.log(dict(metrics), **{clock: int(num_steps)}))
+        if then is not None:
+            then(num_steps, metrics)
+
+    return progress_fn
+
+
+def checkpoints(run: object = None, then: Callable[..., object] | None = None) -> Callable[..., None]:
+    """What `train(policy_params_fn=…)` takes: keeps the arrays of the policy's parameters as a checkpoint of the run.
+
+    Args:
+      run: a run or a scope of it; None takes the current run.
+      then: a `policy_params_fn` of the program's own, called afterwards with the same arguments.
+    """
+    door = Door("brax.checkpoints", run, "brax", "train", {})
+
+    def policy_params_fn(current_step: int, make_policy: Any, params: Any) -> None:
+        """Save the parameters: {path in the tree: array}."""
+        door.keep("checkpoint", "saving parameters", _save, door, int(current_step), params)
+        if then is not None:
+            then(current_step, make_policy, params)
+
+    return policy_params_fn
+
+
+def _save(door: Door, step: int, params: Any) -> None:
+    import jax
+    import numpy as np
+
+    leaves, _ = jax.tree_util.tree_flatten_with_path(params)
+    arrays = {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
+    door.run.run.save_checkpoint(arrays, rng=False, through="env_step", env_step=step)

@@ -1,0 +1,63 @@
+"""DreamerV3's logger (package `elements`) with a rollbook run: one more output.
+
+outputs = [elements.logger.TerminalOutput(), RollbookOutput(project="crafter", seed=1)]
+logger = elements.Logger(step, outputs)
+"""
+
+from __future__ import annotations
+
+from rollbook.adapters._door import Door
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+__all__ = ["RollbookOutput"]
+
+
+class RollbookOutput:
+    """An output of `elements.Logger` that writes to a run.
+
+    Args:
+      run: a run or a scope of it; None takes the current run, or opens one.
+      fps: of films.
+      run_options: arguments of `rollbook.init` for a run that is opened here; with any of them the current run is not
+        taken. Default of project: "dreamerv3", of name: the program's.
+    """
+
+    def __init__(self, run: object = None, *, fps: float = 20.0, **run_options: Any) -> None:
+        from rollbook.run.arguments import program_name
+
+        self._door = Door("RollbookOutput", run, "dreamerv3", program_name(), run_options)
+        self.run, self._fps = self._door.run, fps
+
+    def __call__(self, summaries: Iterable[tuple[int, str, Any]]) -> None:
+        """Keep what was gathered since the last call: (step, name, value); the numbers of a step are one row.
+
+        Values without dimensions are numbers, with one histograms, with two or three pictures, with four films; texts
+        are texts. The step is the clock `env_step`.
+        """
+        rows: dict[int, dict[str, object]] = {}
+        for step, name, value in summaries:
+            if isinstance(value, str):
+                self._door.keep("text", "keeping a text", lambda k, v, s: self.run.log_text(k, v, env_step=s),
+                                name, value, step)  # fmt: skip
+            elif not getattr(value, "ndim", 0):
+                rows.setdefault(step, {})[name] = value
+            else:
+                self._door.keep("media", f"keeping {name!r}", self._shaped, name, value, step)
+        for step, row in rows.items():
+            self._door.log(row, env_step=step)
+
+    def _shaped(self, name: str, value: Any, step: int) -> None:
+        if value.ndim == 1:
+            self.run.log_histogram(name, value, env_step=step)
+        elif value.ndim < 4:
+            self.run.log_image(name, value, env_step=step)
+        else:
+            self.run.log_video(name, value, fps=self._fps, env_step=step)
+
+    def wait(self) -> None:
+        """End the run if it was opened here: `Logger.close()` calls it."""
+        self._door.finish()

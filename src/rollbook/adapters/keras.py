@@ -1,0 +1,67 @@
+"""Keras with a rollbook run: a callback.
+
+model.fit(x, y, epochs=10, callbacks=[RollbookCallback(project="digits", seed=1)])
+"""
+
+from __future__ import annotations
+
+from rollbook.adapters._door import Door
+from rollbook.ground.optional import need
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    class _Base:
+        model: Any
+        params: Any
+else:
+    _Base = need("keras", extra="keras", why="RollbookCallback").callbacks.Callback
+
+__all__ = ["RollbookCallback"]
+
+
+class RollbookCallback(_Base):
+    """A callback of Keras 3 that writes to a run: a row each epoch, and each `every` batches if that is asked for.
+
+    Args:
+      run: a run or a scope of it; None takes the current run, or opens one when `fit` begins.
+      every: also log the metrics of each n-th batch, as `batch/<name>`.
+      run_options: arguments of `rollbook.init` for a run that is opened here; with any of them the current run is not
+        taken. Default of project: "keras", of name: the model's.
+    """
+
+    def __init__(self, run: object = None, *, every: int | None = None, **run_options: Any) -> None:
+        super().__init__()
+        self.run: Any = None
+        self._given, self._options, self._every = run, run_options, every
+        self._door: Door | None = None
+        self._batches = 0
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """Find or open the run; a second `fit` goes on with it. Keeps what `fit` and the optimizer were told."""
+        if self._door is None:
+            name = str(getattr(self.model, "name", "") or "fit")
+            self._door = Door("RollbookCallback", self._given, "keras", name, self._options)
+            self.run = self._door.run
+        self._door.keep("config", "keeping the configuration", self._keep)
+
+    def _keep(self) -> None:
+        assert self._door is not None
+        optimizer = getattr(self.model, "optimizer", None)
+        settings: dict[str, object] = {"fit": dict(self.params or {})}
+        if optimizer is not None:
+            settings["optimizer"] = optimizer.get_config()
+        self._door.settings(settings)
+
+    def on_train_batch_end(self, batch: int, logs: Mapping[str, object] | None = None) -> None:
+        """Count the batch: Keras' own number begins anew with each epoch."""
+        self._batches += 1
+        if self._door is not None and self._every and self._batches % self._every == 0:
+            self._door.log({f"batch/{name}": value for name, value in (logs or {}).items()}, step=self._batches)
+
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, object] | None = None) -> None:
+        """One row under the native names, with the clocks `epoch`, from 1, and `step`, batches so far."""
+        if self._door is not None:
+            self._door.log(dict(logs or {}), epoch=epoch + 1, step=self._batches)

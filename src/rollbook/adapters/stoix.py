@@ -1,0 +1,75 @@
+"""Stoix and Mava with a rollbook run: a logger that the configuration names.
+
+# configs/logger/…yaml, below `loggers:`
+rollbook:
+  _target_: rollbook.adapters.stoix.RollbookLogger
+  enabled: true
+  project: cartpole
+"""
+
+from __future__ import annotations
+
+import os
+
+from rollbook.adapters._door import Door
+from rollbook.ground.values import flatten
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+__all__ = ["RollbookLogger"]
+
+
+class RollbookLogger:
+    """What Stoix and Mava ask of a logger, with a run behind it.
+
+    Args:
+      base_exp_path, unique_token, system_name: Stoix's; `system_name` names a run that is opened here. Mava gives its
+        configuration and `unique_token` instead.
+      run: a run or a scope of it; None takes the current run, or opens one.
+      run_options: arguments of `rollbook.init` for a run that is opened here; with any of them the current run is not
+        taken. Default of project: the last part of `base_exp_path`.
+    """
+
+    def __init__(
+        self,
+        base_exp_path: Any = "stoix",
+        unique_token: str = "",
+        system_name: str = "run",
+        run: object = None,
+        **run_options: Any,
+    ) -> None:
+        run_options.pop("enabled", None)
+        is_path = isinstance(base_exp_path, (str, os.PathLike))
+        project = os.path.basename(os.path.normpath(base_exp_path)) if is_path else "mava"
+        self._door = Door("RollbookLogger", run, project, system_name, run_options)
+        self.run = self._door.run
+        if not is_path and hasattr(base_exp_path, "keys"):
+            self.log_config(base_exp_path)
+
+    def log_config(self, config: Any) -> None:
+        """Add the configuration to the run's; a seed of its `arch` (or its own) becomes the run's."""
+        self._door.keep("config", "keeping the configuration", self._config, config)
+
+    def _config(self, config: Any) -> None:
+        settings = {str(name): config[name] for name in config}
+        arch: Any = settings.get("arch")
+        seed = settings.get("seed", arch.get("seed") if hasattr(arch, "get") else None)
+        self._door.settings(settings, seed)
+
+    def log_stat(self, key: str, value: float, step: int, eval_step: int, event: Any) -> None:
+        """One number."""
+        self.log_dict({key: value}, step, eval_step, event)
+
+    def log_dict(self, data: Mapping[str, object], step: int, eval_step: int, event: Any) -> None:
+        """One row as `<event>/<key>` (actor, trainer, evaluator, absolute, misc), at `env_step` and, as `epoch`, at
+        the number of evaluations so far."""
+        scope = getattr(event, "value", event)
+        row = {f"{scope}/{key}": value for key, value in flatten(data)}
+        self._door.log(row, env_step=int(step), epoch=int(eval_step))
+
+    def stop(self) -> None:
+        """End the run if it was opened here."""
+        self._door.finish()

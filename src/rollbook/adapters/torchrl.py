@@ -1,0 +1,136 @@
+"""TorchRL with a rollbook run: a logger; and by `register()` one that `get_logger` and BenchMARL know by name.
+
+logger = RollbookLogger("ppo", project="cartpole", seed=1)
+logger.log_metrics({"train/reward": 1.0}, step=1_000)
+
+register()                                             # BenchMARL: ExperimentConfig(loggers=["rollbook"])
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from rollbook.adapters._door import Door
+from rollbook.ground.optional import need
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    class _Base:
+        def __init__(self, exp_name: str, log_dir: str) -> None: ...
+else:
+    _Base = need("torchrl.record.loggers.common", extra="torchrl", why="RollbookLogger").Logger
+
+__all__ = ["RollbookLogger", "register"]
+
+
+class RollbookLogger(_Base):
+    """A logger of TorchRL that writes to a run; `logger.experiment` is the run.
+
+    Args:
+      exp_name: names a run that is opened here.
+      log_dir: its last part is the project, where none is given; nothing is written there.
+      run: a run or a scope of it; None takes the current run, or opens one.
+      run_options: arguments of `rollbook.init` for a run that is opened here; with any of them the current run is not
+        taken.
+    """
+
+    def __init__(
+        self, exp_name: str, log_dir: str | os.PathLike[str] | None = None, run: object = None, **run_options: Any
+    ) -> None:
+        folder = os.path.abspath(os.fspath(log_dir)) if log_dir else os.getcwd()
+        self._door = Door("RollbookLogger", run, os.path.basename(folder) or "torchrl", exp_name, run_options)
+        self.run = self._door.run
+        super().__init__(exp_name=exp_name, log_dir=folder)
+
+    def _create_experiment(self) -> Any:
+        return self.run
+
+    def log_scalar(self, name: str, value: float, step: int | None = None) -> None:
+        """One number, with the clock `step`."""
+        self._door.log({name: value}, step=step)
+
+    def log_metrics(self, metrics: Any, step: int | None = None, *, keys_sep: str = "/") -> dict[str, Any]:
+        """One row; a TensorDict's nested keys are joined. Returns the numbers as TorchRL's own loggers do."""
+        if hasattr(metrics, "flatten_keys"):
+            metrics = metrics.detach().to("cpu").flatten_keys(keys_sep).to_dict()
+        row = {str(name): _plain(value) for name, value in metrics.items()}
+        self._door.log(row, step=step)
+        return row
+
+    def log_video(self, name: str, video: Any, step: int | None = None, **kwargs: Any) -> None:
+        """A film [batch, frames, channels, height, width]; of a batch the first."""
+        at = {} if step is None else {"step": int(step)}
+        self._door.keep("video", "keeping a film", self._video, name, video, float(kwargs.get("fps", 6)), at)
+
+    def _video(self, name: str, video: Any, fps: float, at: dict[str, int]) -> None:
+        frames = video[0] if video.ndim == 5 else video
+        self.run.log_video(name, frames.permute(0, 2, 3, 1).cpu().numpy(), fps=fps, **at)
+
+    def log_hparams(self, cfg: Any) -> None:
+        """Add a dict or an OmegaConf configuration to the run's config; its seed to a run without one."""
+        self._door.keep("config", "keeping hyperparameters", self._hparams, cfg)
+
+    def _hparams(self, cfg: Any) -> None:
+        if type(cfg).__module__.startswith("omegaconf"):
+            from omegaconf import OmegaConf
+
+            cfg = OmegaConf.to_container(cfg, resolve=True)
+        settings: Mapping[str, Any] = dict(cfg)
+        self._door.settings(settings, settings.get("seed"))
+
+    def log_histogram(self, name: str, data: Sequence[float], **kwargs: Any) -> None:
+        """A distribution."""
+        at = {"step": int(kwargs["step"])} if kwargs.get("step") is not None else {}
+        self._door.keep("histogram", "keeping a histogram", lambda: self.run.log_histogram(name, data, **at))
+
+    def log_str(self, name: str, value: str, step: int | None = None) -> None:
+        """A text."""
+        at = {} if step is None else {"step": int(step)}
+        self._door.keep("text", "keeping a text", lambda: self.run.log_text(name, str(value), **at))
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Nothing waits here."""
+
+    def shutdown(self, timeout: float | None = None) -> None:
+        """End the run if it was opened here."""
+        self._door.finish()
+
+    close = shutdown
+
+    def __repr__(self) -> str:
+        return f"RollbookLogger({getattr(getattr(self.run, 'run', None), 'id', None)!r})"
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "detach"):
+        value = value.detach().cpu()
+        return value.item() if value.numel() == 1 else value.tolist()
+    return value
+
+
+def register() -> None:
+    """Make "rollbook" a name for `torchrl.record.loggers.get_logger`, here and where it was imported already."""
+    from torchrl.record.loggers import utils
+
+    theirs = utils.get_logger
+    if getattr(theirs, "of_rollbook", False):
+        return
+
+    def get_logger(logger_type: str, logger_name: str, experiment_name: str, **kwargs: Any) -> Any:
+        """TorchRL's own, and one name more; of `rollbook_kwargs`, else `wandb_kwargs`, project and group are taken."""
+        if logger_type != "rollbook":
+            return theirs(logger_type, logger_name, experiment_name, **kwargs)
+        about = kwargs.get("rollbook_kwargs")
+        if about is None:
+            given = kwargs.get("wandb_kwargs", {})
+            about = {name: given[name] for name in ("project", "group") if given.get(name)}
+        return RollbookLogger(experiment_name, logger_name, **about)
+
+    get_logger.of_rollbook = True  # type: ignore[attr-defined]
+    for module in list(sys.modules.values()):
+        if isinstance(names := getattr(module, "__dict__", None), dict) and names.get("get_logger") is theirs:
+            module.get_logger = get_logger  # type: ignore[attr-defined]
