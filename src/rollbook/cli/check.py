@@ -55,6 +55,7 @@ def check(runs: str, root: str, where: str | None, rules: str, fail_on: str, as_
         if lines:
             print_fitted(lines, ["level", "run", "rule", "message"], width=terminal_width())
         odd = len({row["run"] for row in rows if row["level"] != "note"})
-        remark(f"{len(found):,} runs looked at; rules found fault with {odd:,}")
+        looked = len(found)
+        remark(f"{looked:,} run{'s' if looked != 1 else ''} looked at; rules found fault with {odd:,}")
     if any(row["level"] in _LEVELS[fail_on] for row in rows):
         raise SystemExit(1)
