@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rollbook
-from rollbook.capture.samples.content import canonical, fingerprint
 from rollbook.capture.samples.recorder import SampleLog
 from rollbook.capture.samples.seen import Seen
 from rollbook.errors import BadInput
+from rollbook.ground.content import canonical, fingerprint
 
 
 @pytest.fixture
@@ -266,7 +266,7 @@ def test_a_full_disk_costs_the_memory_of_the_next_process_only(
 def test_fingerprints_are_the_same_in_every_process() -> None:
     here = [fingerprint("añb".encode()), fingerprint(canonical({"b": [1, 2.5, None], "a": ("x", b"y")}), b"item")]
     program = (
-        "from rollbook.capture.samples.content import *; import json;"
+        "from rollbook.ground.content import *; import json;"
         "print(json.dumps([fingerprint('a\\u00f1b'.encode()),"
         "fingerprint(canonical({'a': ['x', b'y'], 'b': (1, 2.5, None)}), b'item')]))"
     )

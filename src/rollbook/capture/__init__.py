@@ -8,9 +8,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.capture.alerts import Alerts as Alerts
     from rollbook.capture.checkpoints.restoring import Restored as Restored
-    from rollbook.capture.checkpoints.restoring import known_clocks as known_clocks
-    from rollbook.capture.checkpoints.restoring import place_of as place_of
-    from rollbook.capture.checkpoints.restoring import through_clocks as through_clocks
     from rollbook.capture.checkpoints.saving import Checkpoint as Checkpoint
     from rollbook.capture.checkpoints.saving import Checkpoints as Checkpoints
     from rollbook.capture.episodes.agents import AgentsRecorder as AgentsRecorder
@@ -20,7 +17,6 @@ if TYPE_CHECKING:
     from rollbook.capture.gym import record_envs as record_envs
     from rollbook.capture.media.recorder import Media as Media
     from rollbook.capture.rollouts.recorder import RolloutLog as RolloutLog
-    from rollbook.capture.samples.content import fingerprint_of as fingerprint_of
     from rollbook.capture.samples.recorder import LoggedSamples as LoggedSamples
     from rollbook.capture.samples.recorder import SampleLog as SampleLog
     from rollbook.capture.store_dump import Store as Store
@@ -43,25 +39,20 @@ __all__ = [
     "Store",
     "Timers",
     "TransitionRecorder",
-    "fingerprint_of",
-    "known_clocks",
-    "place_of",
     "record_envs",
-    "through_clocks",
 ]
 
 __getattr__, __dir__ = attach(
     __name__,
     {
         "rollbook.capture.alerts": ("Alerts",),
-        "rollbook.capture.checkpoints.restoring": ("Restored", "known_clocks", "place_of", "through_clocks"),
+        "rollbook.capture.checkpoints.restoring": ("Restored",),
         "rollbook.capture.checkpoints.saving": ("Checkpoint", "Checkpoints"),
         "rollbook.capture.episodes.agents": ("AgentsRecorder",),
         "rollbook.capture.episodes.recorder": ("EpisodeRecorder", "EpisodeSettings"),
         "rollbook.capture.gym": ("RecordEpisodes", "record_envs"),
         "rollbook.capture.media.recorder": ("Media",),
         "rollbook.capture.rollouts.recorder": ("RolloutLog",),
-        "rollbook.capture.samples.content": ("fingerprint_of",),
         "rollbook.capture.samples.recorder": ("LoggedSamples", "SampleLog"),
         "rollbook.capture.store_dump": ("Store",),
         "rollbook.capture.timers": ("Timers",),

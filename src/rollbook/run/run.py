@@ -287,7 +287,8 @@ class Run(Scope):
           NothingToResume: there is no such checkpoint, and the run was opened with resume="must".
         """
         from rollbook.book import checkpoint_rows, choose_checkpoint, file_of_checkpoint
-        from rollbook.capture import Restored, known_clocks, place_of, through_clocks
+        from rollbook.capture import Restored
+        from rollbook.run.restoring import known_clocks, place_of, through_clocks
 
         rows = checkpoint_rows(self.book.checkpoints())
         row = choose_checkpoint(rows, which, self._folder)

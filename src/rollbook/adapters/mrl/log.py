@@ -24,8 +24,8 @@ from rollbook.adapters.mrl.plots import plot_dict
 from rollbook.adapters.mrl.read_from_pickle import SavedRun
 from rollbook.adapters.mrl.tensors import mean_of, zeros
 from rollbook.adapters.mrl.views import BatchLog, Metrics, TimeLog, TimeSeries, UniqueSamples
-from rollbook.capture import fingerprint_of
 from rollbook.errors import BadInput, LoggingFailed
+from rollbook.ground.content import fingerprint_of
 from rollbook.ground.foreign import is_foreign
 from rollbook.ground.values import scalar_of
 from rollbook.ground.values.arrays import host_array, host_tensor

@@ -6,10 +6,10 @@ import json
 import os
 
 from rollbook.capture.batch_columns import is_column, pieces
-from rollbook.capture.samples.content import fingerprint_of
 from rollbook.capture.samples.items import Items
 from rollbook.capture.shared_clocks import clock_names
 from rollbook.ground.clocks import UNKNOWN, as_clock
+from rollbook.ground.content import fingerprint_of
 from rollbook.ground.foreign import tolerating
 from rollbook.ground.tables import table_of
 from rollbook.ground.values import flatten

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 
-from rollbook.capture.samples.content import Contentless, canonical, fingerprint
+from rollbook.ground.content import Contentless, canonical, fingerprint
 from rollbook.ground.files import exists, make_folders, replacing
 from rollbook.ground.foreign import is_foreign
 from rollbook.ground.values.storable import UNSTORABLE, plain

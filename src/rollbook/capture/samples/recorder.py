@@ -13,12 +13,12 @@ import os
 import time
 
 from rollbook.capture.batch_columns import BatchColumns, is_column, pieces
-from rollbook.capture.samples.content import fingerprint_of
 from rollbook.capture.samples.items import Items
 from rollbook.capture.samples.seen import Seen
 from rollbook.capture.samples.seen_file import SeenFile, effective_until
 from rollbook.capture.shared_clocks import clock_names
 from rollbook.errors import BadInput, LoggingFailed
+from rollbook.ground.content import fingerprint_of
 from rollbook.ground.foreign import is_foreign, tolerating
 from rollbook.ground.values import flatten
 from rollbook.ground.values.arrays import array_or_none
