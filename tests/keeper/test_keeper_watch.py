@@ -81,8 +81,10 @@ def a_run(how: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[roll
 
 
 @pytest.mark.filterwarnings("ignore::rollbook.errors.RollbookWarning")
-@pytest.mark.parametrize("death", ["SIGKILL", "SIGSTOP"])
-@pytest.mark.parametrize("how", ["own", "host", "attached", "forked"])
+@pytest.mark.parametrize(
+    ("how", "death"),
+    [*((how, "SIGKILL") for how in ("own", "host", "attached", "forked")), ("own", "SIGSTOP"), ("host", "SIGSTOP")],
+)
 def test_after_a_keepers_death_rows_are_forwarded_judged_sealed_and_shipped_again(
     folder: Path, how: str, death: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

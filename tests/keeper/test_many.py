@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from rollbook.ground.addresses import begin
-from rollbook.ground.files import read_json
 from rollbook.ground.liveness import is_alive
 from rollbook.keeper import child as child_module
 from rollbook.keeper import many_runs
@@ -340,23 +339,6 @@ def test_a_door_to_a_run_that_is_gone_is_taken_away(home: Household, tmp_path: P
     assert many.run()
     assert list(home.doors()) == []
     assert not (tmp_path / "was here").exists()
-
-
-def test_the_training_process_starts_a_shared_keeper_again(
-    home: Household, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, eventually: Callable[..., Any]
-) -> None:
-    import rollbook
-
-    monkeypatch.delenv("ROLLBOOK_RUN_ID", raising=False)
-    run = rollbook.init("p", "n", dir=tmp_path / "runs", sinks=[])
-    try:
-        first = eventually(home.keeper)["pid"]
-        os.kill(first, signal.SIGKILL)
-        second = eventually(lambda: (home.keeper() or {}).get("pid") not in (None, first) and home.keeper())
-        assert second["pid"] != first
-    finally:
-        run.finish()
-    assert read_json(str(run.folder / "run.json"))["status"] == "finished"
 
 
 def test_runs_that_wait_for_room_to_be_shipped_are_shipped_in_turn_and_promise_no_more_than_they_keep(
