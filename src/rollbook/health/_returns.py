@@ -54,7 +54,7 @@ class ReturnRule(ABC):
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """See `protocols.Stateful`."""
-        self.memory = dict(state)
+        self.memory = {name: state[name] for name in self.memory}  # one of another version lacks some
 
     def look(self, columns: Columns, now: float) -> Iterable[Alert]:
         """See `protocols.Rule`."""
