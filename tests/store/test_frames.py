@@ -154,6 +154,7 @@ def test_a_flipped_bit_is_refused_or_decoded_never_worse(data: st.DataObject) ->
         msgspec.msgpack.encode({"x": msgspec.msgpack.Ext(1, b"|O|3|" + b"\0" * 24)}),
         msgspec.msgpack.encode({"x": msgspec.msgpack.Ext(1, b"<f8|-1|")}),
         msgspec.msgpack.encode({"x": msgspec.msgpack.Ext(1, b"<f8|9999999999,9999999999|")}),
+        msgspec.msgpack.encode({"x": msgspec.msgpack.Ext(1, b"<f8|9999999999,0|")}),  # unfolds to rows without end
         msgspec.msgpack.encode({"x": msgspec.msgpack.Ext(1, b"<f8[ns]|1|" + b"\0" * 8)}),
         msgspec.msgpack.encode({"x": msgspec.msgpack.Ext(2, b"1e5")}),
         msgspec.msgpack.encode({"x": msgspec.msgpack.Ext(2, b"9" * 100_000)}),

@@ -31,6 +31,9 @@ _DEEPEST = 64
 _LONGEST_REPR = 10_000
 _MOST_PROBLEMS = 8
 _MOST_DIGITS = 4300
+_MOST_EMPTY = 1 << 20
+"""The longest side of an array with a side of 0: it takes no bytes, whatever number of rows it claims."""
+
 _MOST_DIMENSIONS = 32
 
 _TIME_UNITS = frozenset(["Y]", "M]", "W]", "D]", "h]", "m]", "s]", "ms]", "us]", "ns]", "ps]", "fs]", "as]"])
@@ -338,6 +341,8 @@ def _from_ext(code: int, data: memoryview) -> object:
         size *= length
     if len(shape) > _MOST_DIMENSIONS or any(length < 0 for length in shape) or size != len(body):
         raise Damaged(f"a frame holds an array of {len(body)} bytes whose shape {shape_text[:40]!r} needs {size}")
+    if not body and max(shape, default=0) > _MOST_EMPTY:
+        raise Damaged(f"a frame holds an array of shape {shape_text[:40]!r} that takes no bytes")
     return RawArray(name, shape, body)
 
 
