@@ -27,7 +27,7 @@ def copy(recorded: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
 
 
 def test_the_charts_of_a_copy_are_drawn_and_it_says_that_it_is_one(copy: str, page: Any) -> None:
-    page.open(copy).drawn(3)
+    page.open(copy).drawn(2)
     assert "a copy of" in page.tab.inner_text("header")
     assert page.errors == []
 
