@@ -1,4 +1,4 @@
-"""Everyone can use the page: axe finds nothing serious, on any page, dark or light, wide or on a phone."""
+"""Everyone can use the page: axe finds nothing, by any of its rules, on any page, dark or light, wide or on a phone."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def looked_at(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 @pytest.mark.parametrize("screen", SCREENS)
 @pytest.mark.parametrize("place", PLACES)
-def test_axe_finds_nothing_serious(
+def test_axe_finds_nothing_moderate_or_worse_by_any_of_its_rules(
     tab_of: Any, serve: Any, looked_at: tuple[Path, str], place: str, screen: str
 ) -> None:
     folder, run = looked_at
@@ -60,7 +60,12 @@ def test_axe_finds_nothing_serious(
     page.open(f"{serve(folder)}?theme={theme}", f"#/{place.format(run=run)}").settled()
     page.tab.evaluate(AXE.read_text())
     found = page.tab.evaluate(
-        "async () => (await axe.run()).violations.filter(v => ['serious', 'critical'].includes(v.impact))"
+        """async () => {
+            const left = ['experimental', 'wcag2aaa'];  // what is promised is AA
+            const rules = axe.getRules().filter(rule => !rule.tags.some(tag => left.includes(tag)));
+            const found = await axe.run(document, {runOnly: rules.map(rule => rule.ruleId)});
+            return found.violations.filter(v => v.impact !== 'minor');
+        }"""
     )
     told = [(one["id"], one["nodes"][0]["html"][:200], one["nodes"][0]["failureSummary"][:300]) for one in found]
     assert told == []

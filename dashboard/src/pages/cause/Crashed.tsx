@@ -19,11 +19,11 @@ export function Ending({ detail }: { detail: RunDetail }) {
   return (
     <>
       <section class="ended">
-        <h3>
+        <h2>
           {failure === null
             ? (why ?? status)
             : `${failure.type}${failure.message === "" ? "" : `: ${failure.message}`}`}
-        </h3>
+        </h2>
       </section>
       {failure !== null && failure.traceback !== "" && <Traceback failure={failure} />}
       {failure !== null && <Messages failure={failure} />}

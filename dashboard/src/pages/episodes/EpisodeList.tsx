@@ -21,6 +21,8 @@ export const only = word("only");
 /** The first episode of the table: shown where a filter is set and none was chosen. */
 export const first = signal("last");
 const order = word("sort");
+export const scope = word("scope");
+const SCOPES = ["train", "test"];
 const box = word("box");
 const COLORS = [1, 2, 4]; // terminated, truncated, cut
 type Listed = EpisodesAnswer & { all: number };
@@ -30,6 +32,7 @@ function queryOf(axis: string): EpisodesQuery {
   const sort = order.value;
   const [x0, x1, y0, y1] = box.value.split("_").map(Number);
   return {
+    ...(SCOPES.includes(scope.value) ? { where: `scope = '${scope.value}'` } : {}),
     sort: sort === "" ? [] : [{ column: sort.replace(/^-/, ""), descending: sort.startsWith("-") }],
     ...(only.value === "film"
       ? { film: true }
@@ -56,6 +59,12 @@ export function EpisodeList({ run, axis, episode }: { run: string; axis: string;
       return { ...answer, total: answer.matched, all: answer.total };
     });
   }, [rows, question, news]);
+  const both = useAnswer(`${run} scopes`, async () => {
+    const found = await Promise.all(
+      SCOPES.map((name) => source.episodes(run, { where: `scope = '${name}'`, limit: 1 })),
+    );
+    return found.every(({ matched }) => matched > 0);
+  }).value;
   void rows.changed.value;
   const scatter = useAnswer(`${run} ${news}`, () => source.scatter(run, axis, "return"));
   const points = useMemo(() => {
@@ -144,12 +153,21 @@ export function EpisodeList({ run, axis, episode }: { run: string; axis: string;
     ];
   }, [axis, order.value, episode]);
   const answer = rows.answer.value;
-  first.value = only.value === "" ? "last" : String(rows.row(0)?.["episode_id"] ?? "last");
+  first.value = only.value === "" && scope.value === "" ? "last" : String(rows.row(0)?.["episode_id"] ?? "last");
   return (
     <section class="pane" aria-label="Episodes">
       <div class="bar">
         <h2>{answer ? `${count(answer.all)} episodes` : "…"}</h2>
         <span class="grow" />
+        {both && (
+          <span class="seg" role="group" aria-label="Of which scope">
+            {["", ...SCOPES].map((name) => (
+              <button key={name} type="button" aria-pressed={scope.value === name} onClick={() => say({ scope: name })}>
+                {name === "" ? "any" : name}
+              </button>
+            ))}
+          </span>
+        )}
         <span class="seg" role="group" aria-label="Which episodes">
           {FILTERS.map((name) => (
             <button

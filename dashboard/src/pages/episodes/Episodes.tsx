@@ -6,8 +6,10 @@ import { CopyLink } from "../../parts/CopyLink.tsx";
 import { RunPicker } from "../../parts/RunPicker.tsx";
 import { Empty, Failure } from "../../parts/Say.tsx";
 import { address } from "../../state/address.ts";
+import { useAnswer } from "../../state/answer.ts";
+import { source } from "../../state/here.ts";
 import { useRun } from "../../state/run.ts";
-import { EpisodeList, first, only } from "./EpisodeList.tsx";
+import { EpisodeList, first, only, scope } from "./EpisodeList.tsx";
 import { OneEpisode } from "./OneEpisode.tsx";
 
 const episode = computed(() => address.value.words.get("episode") ?? "");
@@ -15,6 +17,12 @@ const episode = computed(() => address.value.words.get("episode") ?? "");
 export function Episodes() {
   const { run, detail, none } = useRun("episodes");
   const has = detail.value?.tables["episodes"];
+  // Where nobody chose an episode, the newest one with a film says most.
+  const filmed = useAnswer(run !== null && has ? `${run} filmed` : null, async () => {
+    const { rows } = await source.episodes(run as string, { film: true, limit: 1 });
+    return String(rows[0]?.["episode_id"] ?? "last");
+  });
+  const unchosen = only.value !== "" || scope.value !== "" ? first.value : (filmed.value ?? "last");
   return (
     <>
       <Context>
@@ -40,9 +48,9 @@ export function Episodes() {
             <>
               <EpisodeList key={run} run={run} axis={detail.value.x} episode={episode.value} />
               <OneEpisode
-                key={`${run} ${episode.value} ${first.value}`}
+                key={`${run} ${episode.value} ${unchosen}`}
                 run={run}
-                episode={episode.value !== "" ? episode.value : only.value === "" ? "last" : first.value}
+                episode={episode.value !== "" ? episode.value : unchosen}
               />
             </>
           ) : (

@@ -57,7 +57,7 @@ export function ChartsPane() {
     return () => sizes.disconnect();
   }, []);
   return (
-    <section class="pane" aria-label="Charts" id="charts">
+    <section class="pane" aria-label="Curves of what is drawn" id="charts">
       <div class="bar">
         <Controls />
         <span class="grow" />

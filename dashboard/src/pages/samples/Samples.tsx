@@ -1,7 +1,7 @@
 /** What does it learn from? All samples of a run, searched on the server; one of them with its group and history. */
 
 import { signal, useSignal } from "@preact/signals";
-import { useEffect, useMemo } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { ColumnInfo, SampleCells, SamplesAnswer } from "../../api/names.ts";
 import { count, seconds } from "../../data/numbers.ts";
 import { Context } from "../../parts/Context.tsx";
@@ -115,12 +115,30 @@ function usual(columns: readonly ColumnInfo[]): string[] {
   ].slice(0, 6);
 }
 
+const REWARDS = ["reward", "total_reward", "score", "return"];
+
+/** The samples whose prompt is that of the one above: a group says it once. */
+function repeats(rows: Windows<SampleCells, Answer>): Set<string> {
+  const out = new Set<string>();
+  for (let i = 1; i < rows.total.peek() && rows.row(i) !== undefined; i++) {
+    const [one, before] = [rows.row(i), rows.row(i - 1)];
+    if (
+      one !== undefined &&
+      one.cells["prompt"] != null &&
+      cellText(one.cells["prompt"]) === cellText(before?.cells["prompt"])
+    )
+      out.add(one.id);
+  }
+  return out;
+}
+
 function List({ run }: { run: string }) {
   const active = useSignal(-1);
   const rows = useMemo(
     () => new Windows<SampleCells, Answer>(async () => Promise.reject(new Error("not asked yet"))),
     [],
   );
+  const again = useRef<ReadonlySet<string>>(new Set());
   const see = useMemo(() => (first: number, last: number) => rows.see(first, last), [rows]);
   const news = useNews(run, ["samples"], 5000);
   const query = {
@@ -138,6 +156,8 @@ function List({ run }: { run: string }) {
   }, [rows, question, news]);
   void rows.changed.value;
   const answer = rows.answer.value;
+  again.current = repeats(rows);
+  const reward = REWARDS.find((name) => answer?.columns.some((column) => column.name === name));
   first.value = rows.row(0)?.id ?? "";
   const open = (id: string): void => say({ row: id }, row.peek() === "");
   const move = (by: number): void => {
@@ -163,7 +183,14 @@ function List({ run }: { run: string }) {
           number: type === "number" || type === "integer",
           sorted,
           sort: () => say({ sort: sorted === "descending" ? name : `-${name}` }),
-          cell: ({ cells }) => cellText(cells[name]),
+          cell: ({ id, cells }) =>
+            name === "prompt" && again.current.has(id) ? (
+              <span class="soft" title={cellText(cells[name])}>
+                ″ <span class="sr">the same prompt</span>
+              </span>
+            ) : (
+              cellText(cells[name])
+            ),
         };
       }),
     [names.join("~"), order.value, answer?.columns.length],
@@ -171,6 +198,19 @@ function List({ run }: { run: string }) {
   return (
     <section class="pane" aria-label="Samples">
       <div class="bar">
+        {reward !== undefined && (
+          <span class="seg" role="group" aria-label="In which order">
+            {[
+              ["", "newest"],
+              [`-${reward}`, "best"],
+              [reward, "worst"],
+            ].map(([id = "", label]) => (
+              <button key={id} type="button" aria-pressed={order.value === id} onClick={() => say({ sort: id })}>
+                {label}
+              </button>
+            ))}
+          </span>
+        )}
         <Field
           grow
           value={search.value}

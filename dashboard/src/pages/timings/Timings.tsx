@@ -65,7 +65,7 @@ export function Timings() {
                 <Over found={found} />
                 {run !== null && <TimelineView run={run} />}
                 <Stages found={found} />
-                <Speed found={found} />
+                <Speed found={found} live={detail.value?.status === "running"} />
                 {cost.value && <OwnCost cost={cost.value} />}
               </div>
             )
@@ -170,7 +170,7 @@ function Stages({ found }: { found: Told }) {
   );
 }
 
-function Speed({ found }: { found: Told }) {
+function Speed({ found, live }: { found: Told; live: boolean }) {
   const hub = useMemo(() => new Hub(), []);
   const { x, y, now } = found.steps_per_second;
   const lines = useMemo<Line[]>(
@@ -192,7 +192,7 @@ function Speed({ found }: { found: Told }) {
       <header>
         <h2>Steps a second</h2>
         <span class="grow" />
-        <span class="soft">{typeof now === "number" ? `${value(now)} now` : ""}</span>
+        <span class="soft">{typeof now === "number" ? `${value(now)} ${live ? "now" : "at the end"}` : ""}</span>
       </header>
       <div class="in tall">
         <Chart
