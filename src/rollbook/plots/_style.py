@@ -1,6 +1,7 @@
 """The one style sheet of all charts: colours, type, widths. The colours are those of the page, light and dark.
 
-The twelve series colours are told apart with the common kinds of colour blindness; beyond twelve groups the dashes change.
+The twelve series colours are told apart with the common kinds of colour blindness; beyond
+twelve groups the dashes change.
 """
 
 from __future__ import annotations
