@@ -126,3 +126,21 @@ def test_behind_damage_in_a_file_the_rest_is_named_and_other_files_are_read(fold
     assert any("checksum" in what or "damage" in what for what in left_out)
     assert [row.clocks["step"] for row in rows][-300:] == list(range(300, 600))
     assert len(rows) < 600
+
+
+def test_events_of_one_number_have_the_steps_and_times_that_tensorboard_finds(tmp_path: Path) -> None:
+    """Most events are such; they are read by their shape, whatever their step is."""
+    messages = Messages("the tests")
+    steps = [0, 1, 127, 128, 16_384, 2**31, 2**53 + 1, 2**63 - 1, -1, -(2**63), 5, 5]
+    with open(tmp_path / "events.out.tfevents.1.host", "wb") as file:
+        file.write(messages.framed(messages.version(1.6e9)))
+        for n, step in enumerate(steps):
+            for tag in ("a", "a/b", "ä" * 80):
+                file.write(messages.framed(messages.event(1.6e9 + n / 7, step, [messages.scalar(tag, n / 3)])))
+    theirs = EventAccumulator(str(tmp_path), size_guidance=ALL, purge_orphaned_data=False).Reload()
+    rows, left_out = rows_of(tmp_path)
+    assert left_out == {}
+    for tag in ("a", "a/b", "ä" * 80):
+        expected = [(event.wall_time, event.step, event.value) for event in theirs.Scalars(tag)]
+        assert [(row.time, row.clocks["step"], row.values[tag]) for row in rows if tag in row.values] == expected
+        assert [step for _time, step, _value in expected] == steps

@@ -285,3 +285,27 @@ def test_any_rows_read_back_as_they_were_live_and_sealed(tmp_path: Path) -> None
                 if prefix in sealed:
                     sealed[prefix].append((key, repr(row.time), repr(row.clocks.get("env_step")), repr(cell)))
     assert {prefix: sorted(rows) for prefix, rows in sealed.items()} == expected
+
+
+def test_rows_of_one_number_keep_the_clock_each_of_them_has(tmp_path: Path) -> None:
+    """They take a shorter way: of one key, some by one clock and some by another, some with a reading that is none."""
+    said: list[tuple[str, Any, Any]] = [
+        ("env_step", 1, 0.5), ("gradient_step", 7, 1.5), ("env_step", 2, 2.5), ("env_step", 3, 3), ("epoch", 2.5, 4.5),
+        ("gradient_step", 8, 5.5), ("env_step", -4, 6.5), ("env_step", True, 7.5), ("env_step", 2**70, 8.5),
+    ]  # fmt: skip
+    rows = [Row(1.6e9 + n, {clock: reading}, {"loss": value}) for n, (clock, reading, value) in enumerate(said)]
+    with pytest.warns(RollbookWarning), open_run(tmp_path) as run:
+        assert run.write_rows(rows, source="x") == len(rows)
+    table = rollbook.open(tmp_path).one().metrics(["loss"])
+    found = {value: (env, gradient) for env, gradient, value in zip(
+        table["env_step"].to_pylist(), table["gradient_step"].to_pylist(), table["loss"].to_pylist(), strict=True
+    )}  # fmt: skip
+    assert [found[value] for value in (0.5, 1.5, 2.5, 3, 5.5)] == [
+        (1, None),
+        (None, 7),
+        (2, None),
+        (3, None),
+        (None, 8),
+    ]
+    assert set(found) == {float(value) for *_, value in said}
+    assert [found[value] for value in (4.5, 8.5)] == [(None, None)] * 2

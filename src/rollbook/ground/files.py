@@ -12,6 +12,7 @@ import errno
 import json
 import os
 import stat
+import threading
 from contextlib import contextmanager
 
 from rollbook.errors import Damaged
@@ -27,8 +28,10 @@ __all__ = [
     "is_file",
     "is_folder",
     "is_link",
+    "is_loose",
     "is_regular",
     "lexists",
+    "loosely",
     "make_folders",
     "names_in",
     "open_regular",
@@ -45,6 +48,8 @@ __all__ = [
     "user_cache",
     "write_json",
 ]
+
+_thread = threading.local()
 
 
 def read_regular(path: str | os.PathLike[str]) -> bytes:
@@ -227,6 +232,21 @@ def replacing(path: str | os.PathLike[str], *, ending: str = ".tmp") -> Iterator
         raise
 
 
+@contextmanager
+def loosely() -> Iterator[None]:
+    """Within, this thread waits for no disk: what it writes can be made again, such as a cache."""
+    before, _thread.loose = is_loose(), True
+    try:
+        yield
+    finally:
+        _thread.loose = before
+
+
+def is_loose() -> bool:
+    """Whether this thread writes what need not survive a power loss; see `loosely`."""
+    return getattr(_thread, "loose", False)
+
+
 def write_json(path: str | os.PathLike[str], data: object, *, durable: bool = False, indent: int | None = None) -> None:
     """Replace a file as a whole, so that nobody ever reads half of it; `durable` also survives a power loss.
 
@@ -238,7 +258,7 @@ def write_json(path: str | os.PathLike[str], data: object, *, durable: bool = Fa
     separators = (",", ":") if indent is None else None
     with replacing(path) as beside, open(beside, "wb") as file:
         file.write(json.dumps(data, default=repr, indent=indent, separators=separators).encode())
-        if durable:
+        if durable and not is_loose():
             file.flush()
             os.fsync(file.fileno())
     if durable:
@@ -249,7 +269,8 @@ def replace_file(temporary: str, path: str) -> None:
     """Bring a finished file to the disk, put it in place of `path`, and bring the folder to the disk."""
     fd = os.open(temporary, os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
     try:
-        os.fsync(fd)
+        if not is_loose():
+            os.fsync(fd)
     finally:
         os.close(fd)
     os.replace(temporary, path)
@@ -258,6 +279,8 @@ def replace_file(temporary: str, path: str) -> None:
 
 def sync_folder(folder: str | os.PathLike[str]) -> None:
     """Bring a folder's names to the disk, where the system can."""
+    if is_loose():
+        return
     with tolerating(OSError) as missed:  # Windows opens no folders
         fd = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0))
     if missed:

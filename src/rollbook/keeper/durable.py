@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 
-from rollbook.ground.files import read_json, write_json
+from rollbook.ground.files import is_loose, read_json, write_json
 from rollbook.ground.foreign import is_foreign, tolerating
 from rollbook.ground.liveness import boot_id, host_name
 from rollbook.keeper.own_files import keeper_folder
@@ -197,6 +197,8 @@ class Durable:
 
 
 def _sync_file(path: str) -> None:
+    if is_loose():
+        return
     fd = os.open(path, (os.O_RDWR if os.name == "nt" else os.O_RDONLY) | getattr(os, "O_CLOEXEC", 0))
     try:
         if sys.platform == "darwin":  # fsync there stops at the drive's own cache
@@ -210,7 +212,7 @@ def _sync_file(path: str) -> None:
 
 
 def _sync_folder(path: str) -> None:
-    if os.name == "nt":  # folders cannot be opened there
+    if os.name == "nt" or is_loose():  # folders cannot be opened there
         return
     fd = os.open(path, os.O_RDONLY)
     try:

@@ -18,6 +18,7 @@ from rollbook.ground.clocks import UNKNOWN, as_clock
 from rollbook.ground.foreign import is_foreign
 from rollbook.ground.values import flatten, scalar_of
 from rollbook.ground.values.known import kind_of
+from rollbook.protocols import Row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -150,7 +151,14 @@ class ForeignRows:
         """The rows of a batch by what they share, in order of first appearance; and how many were kept."""
         groups: dict[tuple[object, ...], _Group] = {}
         usable = 0
+        single: dict[tuple[object, ...], tuple[_Group, int]] = {}  # rows of one number, by what they say beside it
         for row in batch:
+            plain = _shape_of(row)
+            if plain is not None and plain in single:
+                known, place = single[plain]
+                if known.add_number(row, place):
+                    usable += 1
+                    continue
             try:
                 parts = self._parts_of(row, table)
             except (BadInput, TypeError, ValueError, AttributeError, OverflowError) as err:
@@ -166,6 +174,11 @@ class ForeignRows:
                 if group is None:
                     group = groups[shape] = _Group(to, scope, at)
                 group.add(moment, clocks, cells)
+            if plain is not None and len(parts) == 1 and plain[1] in self._run.writer.clocks:
+                to, scope, at, _moment, _clocks, cells = parts[0]
+                if [*cells] == [plain[0]]:
+                    shape = (to, scope, at, tuple((name, type(cell)) for name, cell in cells.items()))
+                    single[plain] = (groups[shape], self._run.writer.clocks.index(str(plain[1])))
         return list(groups.values()), usable
 
     def _parts_of(self, row: Any, table: str) -> list[tuple[str, str, str, int, list[int], dict[str, object]]]:
@@ -295,6 +308,31 @@ class _Group:
         self.clocks.append(clocks)
         for name, cell in cells.items():
             self.columns.setdefault(name, []).append(cell)
+
+    def add_number(self, row: Any, place: int) -> bool:
+        """One row more, of one float and the clock at `place`; False, and nothing done, where it is less plain."""
+        ((name, number),) = row.values.items()
+        (reading,) = row.clocks.values()
+        moment = row.time
+        if type(number) is not float or type(self.columns[name][0]) is not float or type(reading) is not int:
+            return False
+        if type(moment) is not float or not (_EARLIEST <= moment < _LATEST and 0 <= reading < 2**63):
+            return False
+        clocks = [UNKNOWN] * len(self.clocks[0])
+        clocks[place] = reading
+        self.times.append(round(moment * _NS))
+        self.clocks.append(clocks)
+        self.columns[name].append(number)
+        return True
+
+
+def _shape_of(row: Any) -> tuple[object, ...] | None:
+    """What a row of one number and one clock shares with others like it: key, clock, table, scope, at; else None."""
+    if type(row) is not Row or type(row.values) is not dict or type(row.clocks) is not dict:
+        return None
+    if len(row.values) != 1 or len(row.clocks) != 1 or {type(row.table), type(row.scope), type(row.at)} != {str}:
+        return None
+    return (*row.values, *row.clocks, row.table, row.scope, row.at)
 
 
 def _each(rows: Any) -> Iterator[object]:

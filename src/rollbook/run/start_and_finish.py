@@ -8,7 +8,7 @@ import time
 from rollbook.ground import manifest
 from rollbook.ground.addresses import backlog
 from rollbook.ground.clocks import now
-from rollbook.ground.files import exists, is_folder, make_folders, names_in, write_json
+from rollbook.ground.files import exists, is_folder, is_loose, make_folders, names_in, write_json
 from rollbook.ground.foreign import is_foreign, tolerating
 from rollbook.ground.liveness import identity
 from rollbook.run import ending
@@ -82,7 +82,7 @@ def start(
 
         run._parts.keeper_thread = Keeper(folder, sinks=plan.local if plan else [])
         run._parts.keeper_thread.start_thread()
-    late = (lambda: _provenance(run),) if plan is not None else ()
+    late = (lambda: _provenance(run),) if plan is not None and not is_loose() else ()
     ticker = Ticker(run, local, late)
     run._parts.ticker = ticker
     ticker.start()
@@ -183,7 +183,7 @@ def _let_keeper_finish(run: Run) -> None:
         if run._parts.pid == os.getpid():
             run._parts.keeper_thread.finish(FINISH_SECONDS)
     elif mode == "inline":
-        if run.writer.main:
+        if run.writer.main and not is_loose():  # a cache is read from its journals: sealing starts a process a run
             _keep_here(run)
     elif mode == "process":
         from rollbook.keeper.launch import is_kept, launch, wait_done

@@ -25,6 +25,10 @@ _HEAD = 32 * 1024
 _SUB_WRITER = re.compile(r"\d{9,11}\.\d+")
 """The folder that `SummaryWriter.add_hparams` makes, called like the time."""
 
+_MOST_SHAPES = 100_000
+_TIME = struct.Struct("<d").unpack_from
+_NUMBER = struct.Struct("<f").unpack_from
+
 _WORDS = {"image": "pictures", "images": "pictures", "audio": "sounds"}
 _GRAPHS = (4, 9)
 
@@ -83,14 +87,30 @@ class TensorBoard:
         kinds: dict[str, str] = {}  # tag -> plugin: only the first value of a tag says it
         run.left_out.clear()
         run.status = "finished"
+        shapes: dict[bytes, str] = {}  # of events of one number: all bytes between its step and the number -> its tag
         for file in run.files:
             for data in records(file, run.leave_out):
+                behind = _behind_step(data)
+                tag = shapes.get(data[behind:-4]) if behind else None
+                if tag is not None:
+                    moment, step = _TIME(data, 1)[0], _step(data, behind)
+                    values: dict[str, Any] = {tag: _NUMBER(data, len(data) - 4)[0]}
+                    if under[file]:
+                        values = {f"{tag}/{under[file]}": values[tag]}
+                    if moment == moment:
+                        yield Row(moment, {self._clock: step}, values)
+                    continue
                 try:
                     moment, step, summaries = _event(data, run)
-                    values: dict[str, Any] = {}
+                    values = {}
+                    told: list[Told] = []
                     for summary in summaries:
-                        for told in told_by(summary):
-                            self._take(told, values, kinds, run)
+                        for one in told_by(summary):
+                            told.append(one)
+                            self._take(one, values, kinds, run)
+                    is_one = behind and len(told) == 1 and told[0].form == "simple" and told[0].tag in values
+                    if is_one and data.endswith(told[0].content) and len(shapes) < _MOST_SHAPES:
+                        shapes[data[behind:-4]] = told[0].tag
                 except (BadMessage, struct.error):
                     run.leave_out("records that are no event")
                     continue
@@ -119,6 +139,27 @@ class TensorBoard:
             run.leave_out(what)
         else:
             values[told.tag] = made
+
+
+def _behind_step(data: bytes) -> int:
+    """Where the summary of an event begins that has a time, perhaps a step, and then one; 0 for others."""
+    if len(data) < 20 or data[0] != 0x09 or data[-5] != 0x15:  # field 1, eight bytes; field 2 of a value, four bytes
+        return 0
+    at = 9
+    if data[at] == 0x10:
+        at += 1
+        while data[at] > 127 and at < 19:
+            at += 1
+        at += 1
+    return at if data[at] == 0x2A else 0
+
+
+def _step(data: bytes, behind: int) -> int:
+    step = 0
+    for byte in reversed(data[10:behind]):
+        step = step << 7 | byte & 127
+    step &= 0xFFFFFFFFFFFFFFFF
+    return step - (1 << 64) if step >= 1 << 63 else step
 
 
 def _event(data: bytes, run: ForeignRun) -> tuple[float, int, list[bytes]]:
