@@ -42,7 +42,7 @@ class AlertCalls:
     def __init__(self, folder: str, about: dict[str, Any], count: Callable[[str, int, str], None]) -> None:
         self._path, self._about, self._count = alerts_path(folder), about, count
         self._receivers: list[tuple[tuple[str, ...], Callable[[dict[str, Any]], object]]] = []
-        self._at = os.path.getsize(self._path) if os.path.exists(self._path) else 0  # those of earlier attempts are old
+        self._at = os.path.getsize(self._path) if exists(self._path) else 0  # those of earlier attempts are old
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="rollbook-alerts", daemon=True)
 
