@@ -8,6 +8,7 @@ import threading
 import time
 
 from rollbook.errors import BadInput
+from rollbook.ground.files import exists
 from rollbook.keeper.rules import alerts_path
 
 TYPE_CHECKING = False
