@@ -57,6 +57,7 @@ class QBound(KeyedRule):
         super().open(run)
         gamma = number_in(run.config, "gamma", "discount", "discount_factor")
         self._horizon = 1 / (1 - min(gamma if gamma is not None else 0.99, 0.999))
+        self._looked_at: tuple[str, ...] = ()
         self._said: dict[str, Any] = {"n": 0, "low": 0.0, "high": 0.0, "length": 0.0, "soft": False}
 
     def state(self) -> dict[str, Any]:
@@ -70,7 +71,10 @@ class QBound(KeyedRule):
 
     def look(self, columns: Columns, now: float) -> Iterable[Alert]:
         """See `protocols.Rule`."""
-        self._said["soft"] = self._said["soft"] or any(map(_is_alpha, columns.keys("metrics")))
+        keys = tuple(columns.keys("metrics"))
+        if keys != self._looked_at:
+            self._looked_at = keys
+            self._said["soft"] = self._said["soft"] or any(map(_is_alpha, keys))
         returns, lengths = self._of(columns, "train/return", "return"), self._of(columns, "train/length", "length")
         watched = [columns.column(key) for key in self.watched(columns)]
         begins = self._said["n"] < self._episodes <= self._said["n"] + (len(returns) if returns is not None else 0)
