@@ -120,3 +120,5 @@ def test_ls_lists_them_all(study: Path) -> None:
     assert done.exit_code == 0, done.output
     for name in ("ppo-7", "tb-dqn_1", "a2c_1"):
         assert name in done.output
+    shown = CliRunner().invoke(app, ["show", str(rollbook.open(study).one("study/ppo-7").path)])
+    assert f"read from the files of another tool (wandb): {study}" in shown.output, shown.output

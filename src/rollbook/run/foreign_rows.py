@@ -18,7 +18,6 @@ from rollbook.ground.clocks import UNKNOWN, as_clock
 from rollbook.ground.foreign import is_foreign
 from rollbook.ground.values import flatten, scalar_of
 from rollbook.ground.values.known import kind_of
-from rollbook.protocols import Row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -328,7 +327,7 @@ class _Group:
 
 def _shape_of(row: Any) -> tuple[object, ...] | None:
     """What a row of one number and one clock shares with others like it: key, clock, table, scope, at; else None."""
-    if type(row) is not Row or type(row.values) is not dict or type(row.clocks) is not dict:
+    if type(getattr(row, "values", None)) is not dict or type(getattr(row, "clocks", None)) is not dict:
         return None
     if len(row.values) != 1 or len(row.clocks) != 1 or {type(row.table), type(row.scope), type(row.at)} != {str}:
         return None
