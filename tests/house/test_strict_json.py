@@ -70,7 +70,8 @@ QUERY = """
 COMMANDS = [
     ["ls"], ["ls", "--columns", "config.nan,config.big,config.bytes", "--metric", "b=best"], ["show", "last"],
     ["compare", "p", "--metric", "b", "--by", "config.n"], ["compare", "p", "--metric", "a", "--by", "config.n"],
-    ["diff", "p"], ["diff", "p", "--metric", "b"], ["seeds", "--std", "1"], ["tail", "last", "-n", "50"], ["episodes", "last"], EPISODE,
+    ["diff", "p"], ["diff", "p", "--metric", "b"],
+    ["seeds", "--std", "1"], ["tail", "last", "-n", "50"], ["episodes", "last"], EPISODE,
     ["samples", "last"], ["samples", "last", "--unique"], ["checkpoints", "last", "--all"], ["timings", "last"],
     ["sql", "last", QUERY], ["verify", "last"], ["repair", "last"],
     ["wait", "last", "--until", 'last("a") > 0 or max("b") > 1'], ["alerts", "p"], ["check", "p", "--fail-on", "never"],
