@@ -501,7 +501,7 @@ TABLE: tuple[Canonical, ...] = (
     ),
     Canonical(
         "update/first_ratio_error",
-        "Mean distance of new / old probability from 1 at the first minibatch of the first epoch, where it has to be 0.",
+        "Mean distance of new / old probability from 1 at the first minibatch of an update, where it has to be 0.",
         "1",
         "gradient_step",
     ),
