@@ -58,8 +58,12 @@ class AlertCalls:
         if callable(receiver):
             call: Callable[[dict[str, Any]], object] = receiver
         elif isinstance(receiver, str) and receiver.startswith(("http://", "https://")):
+            import urllib.request  # noqa: F401 - here, for a thread that imports holds up whoever forks
+
             call = self._limited(lambda alert: _post(receiver, alert))
         elif not isinstance(receiver, (str, bytes)) and receiver and all(isinstance(word, str) for word in receiver):
+            import subprocess  # noqa: F401 - as above
+
             words = list(receiver)
             call = self._limited(lambda alert: _run(words, alert))
         else:
