@@ -27,7 +27,7 @@
     ├── LoggingFailed                   strict=True only: what would have been counted and warned about
     └── MissingExtra (also ImportError) a package is not installed, or does not load
 
-    RollbookWarning (UserWarning)       said once per cause; each is counted in `run.bill()`
+    RollbookWarning (UserWarning)       reported once per cause; each is counted in `run.bill()`
 
 Messages have three parts: what was asked, what was found, what to do.
 """
@@ -183,7 +183,7 @@ class MissingExtra(RollbookError, ImportError):
 
 
 class RollbookWarning(UserWarning):
-    """Something was refused, dropped or changed; said once per cause."""
+    """Something was refused, dropped or changed; reported once per cause."""
 
 
 _MOST_CHOICES = 60

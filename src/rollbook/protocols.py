@@ -95,7 +95,7 @@ class RunInfo:
 class Sink(Protocol):
     """A place rows go.
 
-    The forwarder calls it from one thread at a time. Whatever `open` or `write` raise is counted and said once, and
+    The forwarder calls it from one thread at a time. Whatever `open` or `write` raise is counted and reported once, and
     the same rows are offered again later with growing pauses; the training process never sees it.
     """
 
@@ -151,7 +151,7 @@ class Alert:
       message: one sentence for people, with the numbers that made it speak.
       evidence: those numbers: rows, steps, limits; plain JSON data.
       source: where the rule's threshold comes from, or who found it.
-      key: the series it is about, "" for none. An alert is said once per rule and key.
+      key: the series it is about, "" for none. An alert is reported once per rule and key.
       clocks: where in training it was; {} for now.
     """
 

@@ -16,7 +16,8 @@ __all__ = ["Door"]
 
 
 class Door:
-    """A run as a framework's logger sees it. Nothing raises after the first line; what fails is counted and said once.
+    """A run as a framework's logger sees it. Nothing raises after the first line; what fails is counted and reported
+    once.
 
     Args:
       who: the adapter, for what has to be said where there is no run.

@@ -31,7 +31,7 @@ __all__ = ["Trackers", "offers"]
 
 
 class Trackers:
-    """Several trackers as one. What a tracker raises is counted and said once; the others still get the row.
+    """Several trackers as one. What a tracker raises is counted and reported once; the others still get the row.
 
     Args:
       objects: the trackers; None among them is skipped.

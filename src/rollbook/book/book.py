@@ -123,8 +123,8 @@ class Book(RunFields):
     def writers(self) -> list[dict[str, Any]]:
         """Every process that wrote, first come first: id, host, pid, attempt, rank, main, whereabouts and `state`.
 
-        The state is closed (it said goodbye), writing, died (it ended without one), or unknown: it is on another host,
-        whose keeper has not counted it among the dead.
+        The state is closed (it closed cleanly), writing, died (it ended without one), or unknown: it is on another
+        host, whose keeper has not counted it among the dead.
         The keepers' own writers are left out.
         """
         return writers_of(self._folder)

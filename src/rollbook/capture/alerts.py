@@ -1,4 +1,4 @@
-"""Alerts: what was found wrong, counted, said once per cause and key, and kept in the table `alerts`.
+"""Alerts: what was found wrong, counted, reported once per cause and key, and kept in the table `alerts`.
 
     alerts = Alerts(run)
     alerts.say(Alert("reward_ledger", "warn", "the components add up to 3, the reward to 4", {"difference": 1.0}))

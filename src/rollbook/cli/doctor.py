@@ -72,7 +72,7 @@ def repair(runs: tuple[str, ...], root: str, force: bool, as_json: bool) -> None
 @click.argument("run")
 @dir_option
 def seal(run: str, root: str) -> None:
-    """Turn the journal of a run into Parquet now, as far as its writers have left it.
+    """Turn the journal of a run into Parquet now: what its writers have finished.
 
     \b
     Example:

@@ -14,7 +14,7 @@ __all__ = ["import_"]
 @click.command("import")
 @click.argument("source", type=click.Path(exists=True), required=False)
 @dir_option
-@click.option("--format", "format_", metavar="NAME", help="Which importer; by default the one that finds some.")
+@click.option("--format", "format_", metavar="NAME", help="Importer to use (default: detected from the files).")
 @click.option("--project", help="The project of the runs; by default the name of the source.")
 @click.option("--name", help="The name of the run; of several, what their names begin with.")
 @click.option(

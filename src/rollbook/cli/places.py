@@ -12,9 +12,9 @@ from rollbook.cli.output import clean, remark
 @click.argument("run")
 @click.argument("url", required=False)
 @dir_option
-@click.option("--anew", is_flag=True, help="Also where the run was removed from its place.")
+@click.option("--anew", is_flag=True, help="Upload again even if the run was deleted there.")
 def push(run: str, url: str | None, root: str, anew: bool) -> None:
-    """Bring a run into a place, such as s3://bucket/prefix, as far as it is not there.
+    """Upload a run to a place, such as s3://bucket/prefix; what is there already is skipped.
 
     Interrupt and repeat it as you like: what is there is not sent again. URL is needed once; a run that was begun with
     remote= knows it.

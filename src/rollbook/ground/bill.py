@@ -1,4 +1,4 @@
-"""What rollbook cost and what it could not do: counted per cause, said once, listed at the end."""
+"""What rollbook cost and what it could not do: counted per cause, reported once, listed at the end."""
 
 from __future__ import annotations
 
@@ -110,7 +110,8 @@ class Bill:
             raise held[0]
 
     def guard(self, cause: str, what: str, work: Callable[..., T], *arguments: object) -> T | None:
-        """Do `work` and return its result; what it raises is counted under `cause` and said once ("<what> failed: …").
+        """Do `work` and return its result; what it raises is counted under `cause` and reported once ("<what>
+        failed: …").
 
         Raises:
           LoggingFailed: what was refused under strict=True. And whatever somebody else raised meanwhile (`is_foreign`).
@@ -141,7 +142,7 @@ class Bill:
         message = f"{self._who}: {message}" if self._who else message
         more = "; further names of this cause are only counted" if is_last else ""
         where = "" if self._who else " in run.bill()"
-        warn_caller(f"{message} [{cause}; said once, counted{where}{more}]")
+        warn_caller(f"{message} [{cause}; reported once, counted{where}{more}]")
 
 
 def warn_caller(text: str) -> None:

@@ -4,8 +4,8 @@
     rollbook.init("cartpole", rules=["non_finite", {"name": "kl", "limit": 0.05}])
     rollbook.init("cartpole", rules=())                                         none
 
-What a rule finds is a row of `alerts` with the rows and limits that made it speak, said once per rule and key. A rule
-never stops a training. `make` builds one from its name and plain options; see `protocols.Rule` for what a rule is.
+What a rule finds is a row of `alerts` with the rows and limits that made it speak, reported once per rule and key. A
+rule never stops a training. `make` builds one from its name and plain options; see `protocols.Rule` for what a rule is.
 """
 
 from __future__ import annotations

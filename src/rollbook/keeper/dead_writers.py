@@ -32,7 +32,7 @@ def mark_crashed(run_folder: str, writer: str) -> bool:
 
 
 def tell_of_the_dead(run_folder: str, host: str, n: int) -> None:
-    """Keep in run.json that `n` side writers of this host ended without a goodbye: `ls` and `show` say so.
+    """Keep in run.json that `n` side writers of this host ended without closing: `ls` and `show` say so.
 
     Raises:
       OSError: run.json cannot be replaced.

@@ -110,7 +110,7 @@ class Durable:
         return changed
 
     def quiet(self, own: str) -> bool:
-        """Whether no writer of this place but the keeper's own wrote anything, or said goodbye, since the last step.
+        """Whether no writer of this place but the keeper's own wrote anything, or closed, since the last step.
         Costs microseconds."""
         return all(positions.quiet() for id, positions in self._positions.items() if id != own)
 

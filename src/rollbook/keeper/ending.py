@@ -17,7 +17,7 @@ class Ending:
     Attributes:
       is_sealed: what there is was sealed for the last time, or it was given up.
       sealed_alerts: how many alerts there were when that sealing began.
-      vanished: the main writer ended without a goodbye.
+      vanished: the main writer ended without closing.
     """
 
     def __init__(self) -> None:

@@ -74,7 +74,7 @@ class HostRows:
         self._writer.tick()
 
     def close(self) -> None:
-        """Say goodbye like any writer. Calling it twice is fine."""
+        """Close like any writer. Calling it twice is fine."""
         if self._writer is not None:
             self._writer.close()
             self._writer = self._log = None

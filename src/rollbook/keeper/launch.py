@@ -220,7 +220,7 @@ def wait_done(run_folder: str | os.PathLike[str], timeout: float) -> bool:
 
 
 def closed_writers(run_folder: str) -> set[str]:
-    """The writers of this place that have said goodbye."""
+    """The writers of this place that have closed."""
     journal = os.path.join(run_folder, "data", "journal")
     try:
         names = os.listdir(journal)

@@ -105,10 +105,10 @@ class OneRun:
         self._ballast_at = self._synced_at = -1e9
         self._pace = Pace(clock)
         self._ending = Ending()
-        self._closed: set[str] = set()  # writers of this place that have said goodbye, also when their folder has gone
+        self._closed: set[str] = set()  # writers of this place that have closed, also when their folder has gone
         self._idle = False  # nothing is left to do for those
         self._hurry_until: float | None = None
-        self._dead = 0  # side writers of this place that ended without a goodbye, as run.json says
+        self._dead = 0  # side writers of this place that ended without closing, as run.json says
 
     def hurry(self, seconds: float = 30.0) -> None:
         """The system wants us gone (SIGTERM): go on while writers live, for at most so long. The second time: now."""
@@ -189,7 +189,7 @@ class OneRun:
             return None
         self._writers.look()
         here, elsewhere = self._writers.here(), self._writers.elsewhere()
-        # Who has said goodbye is asked before rows are looked for: then none of theirs can come afterwards. And before
+        # Who has closed is asked before rows are looked for: then none of theirs can come afterwards. And before
         # who lives: if that is the one who says it now, it is not beside others that live, and all is to be sealed.
         closed = {writer.id for writer in here if writer.closed}
         living = self._writers.living()

@@ -524,7 +524,7 @@ class _AlertWriter:
         """The run hears of alerts by its sinks and its book; there is nobody here to warn."""
 
     def close(self) -> None:
-        """Say goodbye like any writer."""
+        """Close like any writer."""
         if self._writer is not None:
             self._writer.close()
             self._writer = None

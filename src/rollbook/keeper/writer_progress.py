@@ -234,7 +234,7 @@ class Positions:
             del self.files[name]
 
     def quiet(self) -> bool:
-        """Whether nothing came since the last look, told by a few bytes of each file that may grow. A goodbye is a new
+        """Whether nothing came since the last look, told by a few bytes of each file that may grow. Closing makes a new
         name in the folder."""
         try:
             if os.stat(self.writer.folder).st_mtime_ns != self._listed:

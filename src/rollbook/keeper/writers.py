@@ -1,4 +1,4 @@
-"""The writers of a run as its keeper sees them: which are here, which still live, which have said goodbye."""
+"""The writers of a run as its keeper sees them: which are here, which still live, which have closed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class KnownWriter:
 
     __slots__ = (
         "_closed",
-        "_goodbye",
+        "_closed_file",
         "_watch",
         "about",
         "attempt",
@@ -48,7 +48,7 @@ class KnownWriter:
 
     def __init__(self, id: str, folder: str, about: dict[str, object], now: float) -> None:
         self.id, self.folder, self.about = id, folder, about
-        self._goodbye = os.path.join(folder, "closed.json")
+        self._closed_file = os.path.join(folder, "closed.json")
         self.here = same_place(about)
         self.main = about.get("main") is True
         attempt = about.get("attempt")
@@ -62,14 +62,14 @@ class KnownWriter:
     def closed(self) -> bool:
         """It wrote closed.json: nothing will follow."""
         if not self._closed:
-            self._closed = exists(self._goodbye)
+            self._closed = exists(self._closed_file)
             if self._closed:
                 self.let_go()
         return self._closed
 
     @property
     def dead(self) -> bool:
-        """It is known to have ended without a goodbye."""
+        """It is known to have ended without closing."""
         if not self.here or self.closed:
             return False
         if self._watch is None:
@@ -184,7 +184,7 @@ class Writers:
         return [w for w in mine if w.judged or self._signs(w)]
 
     def elsewhere(self) -> list[KnownWriter]:
-        """Writers of other places that have not said goodbye and gave a sign of life lately."""
+        """Writers of other places that have not closed and gave a sign of life lately."""
         return [w for w in self if not w.here and not w.closed and self._signs(w)]
 
     def _signs(self, writer: KnownWriter) -> bool:

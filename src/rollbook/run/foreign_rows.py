@@ -87,7 +87,7 @@ class ForeignRows:
             return written
 
     def close(self) -> None:
-        """Say goodbye; calling it twice is fine."""
+        """Close; calling it twice is fine."""
         writer, self._writer = self._writer, None
         if writer is not None:
             writer.close()

@@ -12,11 +12,11 @@
 
     @ray.remote
     def evaluate(address, weights):
-        with address.writer() as run:               # says goodbye when the task ends, not when its worker is reaped
+        with address.writer() as run:               # closes when the task ends, not when its worker is reaped
             run.log({"eval/return": 7.0})
 
 A `Run` or a scope can be handed over just as well: pickled, it becomes a further writer where it is unpickled. An
-address does so only when it is asked, and says goodbye at the end of a `with` block. One process has one writer of a
+address does so only when it is asked, and closes at the end of a `with` block. One process has one writer of a
 run; an actor that is restarted is a new writer of the same attempt. Ray itself is not imported here.
 """
 

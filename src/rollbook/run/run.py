@@ -281,7 +281,7 @@ class Run(Scope):
           weights_only: passed to torch for checkpoints that torch wrote.
         Returns:
           What was restored: `.id`, `.path`, `.clocks`, `.state`, `.score`; None if the run has no such checkpoint
-          (said once).
+          (reported once).
         Raises:
           Damaged, OSError: its file cannot be read; the run's history is then as it was.
           NothingToResume: there is no such checkpoint, and the run was opened with resume="must".

@@ -52,7 +52,7 @@ _INTERNAL = frozenset(
 class Scope:
     """A prefix of a run's keys. `run.scope("update").log({"loss": x})` is `run.log({"update/loss": x})`.
 
-    Threads: every method may be called from any number of threads. Failures are counted and said once
+    Threads: every method may be called from any number of threads. Failures are counted and reported once
     (`run.bill()`); nothing raises into a training loop unless the run is strict.
 
     Attributes:
@@ -93,8 +93,8 @@ class Scope:
           step: a counter of your own.
           declared: readings of the clocks that were declared with init(clocks=…).
 
-        The row is safe when this returns, after about 2 µs. What cannot be kept is counted and said once per cause and
-        key (`run.bill()`); nothing is raised unless the run is strict.
+        The row is safe when this returns, after about 2 µs. What cannot be kept is counted and reported once per
+        cause and key (`run.bill()`); nothing is raised unless the run is strict.
 
         Raises:
           TypeError: called in another way, such as log("loss", 0.3).
@@ -130,7 +130,7 @@ class Scope:
           cause: a word for what happened, under which it is counted.
           n: how often.
           message: what is said the first time.
-          name: which key, clock or column it is about; each name is said once.
+          name: which key, clock or column it is about; each name is reported once.
         """
         self.run.writer.bill.count(cause, n, message, name)
 

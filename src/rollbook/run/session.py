@@ -191,7 +191,7 @@ _MOST_NAMED = 8
 
 
 def _say_what_is_hidden(config: Mapping[str, object]) -> None:
-    """What was hidden is said once for each run, and is no failure under strict=True either."""
+    """What was hidden is reported once for each run, and is no failure under strict=True either."""
     from rollbook.run.origin.config import hidden_places
 
     places = hidden_places(config)

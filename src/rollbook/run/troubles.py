@@ -1,4 +1,4 @@
-"""What the keeper says of sinks that get nothing: into the run's bill, and said once for each."""
+"""What the keeper says of sinks that get nothing: into the run's bill, and reported once for each."""
 
 from __future__ import annotations
 

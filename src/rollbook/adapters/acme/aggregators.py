@@ -30,7 +30,7 @@ class Dispatcher(Logger):
         return dict(self._said.counts)
 
     def write(self, values: LoggingData) -> None:
-        """Hand `values` to each logger; what one of them raises is counted and said once."""
+        """Hand `values` to each logger; what one of them raises is counted and reported once."""
         if self._serialize_fn is not None:
             values = self._serialize_fn(values)
         for place, logger in enumerate(self._to):

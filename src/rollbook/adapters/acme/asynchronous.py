@@ -21,9 +21,9 @@ class AsyncLogger(Logger):
     """Writes to `to` from a thread, in order; `write` never waits.
 
     `close` waits until everything is written, or `to` has taken nothing for ten seconds, then closes `to`; a program
-    that ends without it is drained as well. What `to` raises is counted and said once, and the records after it are
+    that ends without it is drained as well. What `to` raises is counted and reported once, and the records after it are
     written. Beyond `queue_size` waiting records new ones are refused, and after `close` all are: both are counted
-    (`dropped`) and said once.
+    (`dropped`) and reported once.
 
     Args:
       to: the logger behind. It is called from one thread only.

@@ -9,7 +9,7 @@ __all__ = ["ConstantLogger"]
 
 
 class ConstantLogger(Logger):
-    """Adds `constant_data` to each record. Where both have a key, the record's value counts, and that is said once."""
+    """Adds `constant_data` to each record. Where both have a key, the value of the record counts (reported once)."""
 
     def __init__(self, constant_data: LoggingData, to: Logger) -> None:
         self._constant_data, self._to = dict(constant_data), to

@@ -24,7 +24,7 @@ class CSVLogger(Logger):
 
     Keys that appear later become columns: the file is rewritten with the longer header and put in place whole (one
     beyond 256 KiB within seconds). A file that holds rows already is continued under its own header. In a file the
-    caller opened, the header cannot be changed; there, values of later keys are counted and said once per key.
+    caller opened, the header cannot be changed; there, values of later keys are counted and reported once per key.
 
     Args:
       directory_or_file: a directory; the file is `<directory>/<unique id>/logs/<label>/logs.csv`. Or an open text file

@@ -25,7 +25,7 @@ class FlattenDictLogger(Logger):
         self._said = Bill(who="FlattenDictLogger")
 
     def write(self, values: LoggingData) -> None:
-        """Hand on `values`, flat. Of two values that come to the same name, the later counts, and that is said once."""
+        """Hand on `values`, flat. Of two values that come to the same name, the later counts (reported once)."""
         flat = {key: value for key, value in values.items() if key in self._raw_keys}
         nested = {key: value for key, value in values.items() if key not in self._raw_keys}
         for key, value in flatten(nested, prefix=f"{self._label}/"):

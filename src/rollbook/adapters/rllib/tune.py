@@ -257,7 +257,7 @@ class OldLoggers(LoggerCallback):  # type: ignore[misc]
 
     tune.run("PPO", config=..., callbacks=[OldLoggers(NeptuneLogger)])      # was: loggers=DEFAULT_LOGGERS + (…,)
 
-    A logger that fails is said once and left out for the rest of its trial; the experiment goes on.
+    A logger that fails is reported once and left out for the rest of its trial; the experiment goes on.
 
     Args:
       classes: made once per trial as `cls(config, logdir, trial)`.

@@ -47,7 +47,8 @@ class Logger(_Base):
       folder: where files go, or None.
       output_formats: the outputs; anything with `write` and Stable-Baselines' base class, or with the older `writekvs`.
 
-    An output that raises is counted and said once; the others get the row and the next row begins empty. Under a strict
+    An output that raises is counted and reported once; the others get the row and the next row begins empty. Under a
+    strict
     run it raises after the others were served, and so does an output with `compat=True` that was given what it cannot
     hold.
 

@@ -64,7 +64,8 @@ class Logger:
       compat: as Spinning Up was, faults included: float32 statistics, a fixed set of columns, an AssertionError for a
         key that is new or set twice, an IndexError for an epoch without values, a table that is emptied at the start.
     Threads: one, as in Spinning Up. Ranks above 0 keep no files, take part in statistics and write to rank 0's run.
-    After the constructor nothing raises but under compat or strict; causes are counted (`run.bill()`) and said once.
+    After the constructor nothing raises but under compat or strict; causes are counted (`run.bill()`) and reported
+    once.
 
     Attributes:
       output_dir, output_file, exp_name, first_row, log_headers, log_current_row: as in Spinning Up.
@@ -126,7 +127,7 @@ class Logger:
             _say(self._coloured(msg, color))
 
     def log_tabular(self, key: str, val: object) -> None:
-        """Set a value of the row being made. A key that is set twice keeps the later value (said once)."""
+        """Set a value of the row being made. A key that is set twice keeps the later value (reported once)."""
         if self.compat:
             if not self.first_row and key not in self.log_headers:
                 raise AssertionError(

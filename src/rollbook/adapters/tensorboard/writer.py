@@ -43,8 +43,8 @@ class SummaryWriter:
       more: what tensorboardX takes besides; `write_to_disk=False` means events=False.
     One process writes to one run: a writer that finds a run open joins it. A run that a writer opened is finished when
     its last writer is closed.
-    Threads: any. After the constructor nothing raises unless the run is strict: what fails is counted and said once per
-    verb and kind of error, as `event_file_<verb>_<error>` and, for the book, `summary_writer_<verb>_<error>`.
+    Threads: any. After the constructor nothing raises unless the run is strict: what fails is counted and reported
+    once per verb and kind of error, as `event_file_<verb>_<error>` and, for the book, `summary_writer_<verb>_<error>`.
     """
 
     writes_a_run = True

@@ -24,7 +24,7 @@ class Every(Filter):
     """Lets the first row of each stretch pass; the last held-back one follows at the final mark or at `close`.
 
     Time is the rows' own, so replaying a run thins it the same way. Rows that do not know the clock of `steps`, rows
-    that hold text (a note is said once) and marks always pass.
+    that hold text (a note is reported once) and marks always pass.
 
     Args:
       to: the sink behind.
