@@ -85,8 +85,6 @@ export function pinnedFirst(keys: readonly Named[], many = 6): string[] {
   return chosen.slice(0, many);
 }
 
-export const tellingFew = pinnedFirst;
-
 /** A regular expression as typed; text that is none is searched for as it stands. */
 export function pattern(text: string): RegExp | null {
   if (text.trim() === "") return null;

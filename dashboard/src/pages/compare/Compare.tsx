@@ -10,7 +10,7 @@ import { Answered, Empty } from "../../parts/Say.tsx";
 import { addressOf, say, word } from "../../state/address.ts";
 import { useAnswer } from "../../state/answer.ts";
 import { source } from "../../state/here.ts";
-import { tellingFew } from "../../data/keys.ts";
+import { pinnedFirst } from "../../data/keys.ts";
 import { place } from "../../charts/Tip.tsx";
 import { kindOf } from "../../state/desk.ts";
 import { colorOf, startTable, table } from "../runs/table.ts";
@@ -35,31 +35,81 @@ export function Compare() {
   const chosen = groups.value;
   void colorOf.value;
   const question = chosen.map((group) => `${group.name}: ${group.runs.join(" ")}`).join("; ");
-  const keys = useAnswer(chosen.length > 0 ? `keys ${question}` : null, () => source.keys(chosen.flatMap((group) => group.runs)));
-  const of = key.value !== "" ? key.value : (tellingFew(keys.value?.keys ?? [], 1)[0] ?? "");
-  const answer = useAnswer(of !== "" && chosen.length > 0 ? `${of} ${statistic.value} ${atStep.value} ${question}` : null, () =>
-    source.compare({ groups: chosen, key: of, statistic: ["mean", "median"].includes(statistic.value) ? (statistic.value as "mean" | "median") : "iqm", ...(atStep.value === "" ? {} : { at: Number(atStep.value) }) }));
+  const keys = useAnswer(chosen.length > 0 ? `keys ${question}` : null, () =>
+    source.keys(chosen.flatMap((group) => group.runs)),
+  );
+  const of = key.value !== "" ? key.value : (pinnedFirst(keys.value?.keys ?? [], 1)[0] ?? "");
+  const answer = useAnswer(
+    of !== "" && chosen.length > 0 ? `${of} ${statistic.value} ${atStep.value} ${question}` : null,
+    () =>
+      source.compare({
+        groups: chosen,
+        key: of,
+        statistic: ["mean", "median"].includes(statistic.value) ? (statistic.value as "mean" | "median") : "iqm",
+        ...(atStep.value === "" ? {} : { at: Number(atStep.value) }),
+      }),
+  );
   const found = answer.value;
   const asked = keys.error ? { ...answer, error: keys.error, again: keys.again } : answer;
   return (
     <>
       <Context>
         <Menu what="of" label={<b>{of === "" ? "…" : of}</b>}>
-          {(close) => <div class="choices" tabIndex={0} aria-label="Key">{keys.value?.keys.map((one) => <Choice key={one.key} chosen={one.key === of} soft={`${one.runs} runs`} onChoose={() => { say({ key: one.key }); close(); }}>{one.key}</Choice>)}</div>}
+          {(close) => (
+            <div class="choices" tabIndex={0} aria-label="Key">
+              {keys.value?.keys.map((one) => (
+                <Choice
+                  key={one.key}
+                  chosen={one.key === of}
+                  soft={`${one.runs} runs`}
+                  onChoose={() => {
+                    say({ key: one.key });
+                    close();
+                  }}
+                >
+                  {one.key}
+                </Choice>
+              ))}
+            </div>
+          )}
         </Menu>
         <Menu what="by" label={<b>{statistic.value === "iqm" ? "IQM" : statistic.value}</b>}>
-          {(close) => ["iqm", "mean", "median"].map((name) => <Choice key={name} chosen={statistic.value === name} onChoose={() => { say({ of: name === "iqm" ? "" : name }); close(); }}>{name === "iqm" ? "IQM" : name}</Choice>)}
+          {(close) =>
+            ["iqm", "mean", "median"].map((name) => (
+              <Choice
+                key={name}
+                chosen={statistic.value === name}
+                onChoose={() => {
+                  say({ of: name === "iqm" ? "" : name });
+                  close();
+                }}
+              >
+                {name === "iqm" ? "IQM" : name}
+              </Choice>
+            ))
+          }
         </Menu>
         {found && <AtStep found={found} />}
         <span class="grow" />
-        <a class="btn" href={addressOf("runs")}>Curves</a>
+        <a class="btn" href={addressOf("runs")}>
+          Curves
+        </a>
         <CopyLink />
       </Context>
       <main id="main" class="page scroll" tabIndex={0} aria-label="Compare">
         {ready.value && table.answer.value !== null && chosen.length < 1 ? (
-          <Empty title="Nothing to compare is chosen"><p>Choose groups or runs by the squares of the table of runs, then press <kbd>c</kbd>.</p><a class="btn main" href={addressOf("runs")}>To the runs</a></Empty>
+          <Empty title="Nothing to compare is chosen">
+            <p>
+              Choose groups or runs by the squares of the table of runs, then press <kbd>c</kbd>.
+            </p>
+            <a class="btn main" href={addressOf("runs")}>
+              To the runs
+            </a>
+          </Empty>
         ) : (
-          <Answered of={asked} what="the comparison">{(said) => <Shown found={said} groups={chosen} />}</Answered>
+          <Answered of={asked} what="the comparison">
+            {(said) => <Shown found={said} groups={chosen} />}
+          </Answered>
         )}
       </main>
     </>
@@ -68,12 +118,26 @@ export function Compare() {
 
 function AtStep({ found }: { found: CompareAnswer }) {
   return (
-    <Menu what="at" label={<b>{typeof found.at === "number" ? `${place(found.at, kindOf(found.x))} ${found.x}` : "–"}</b>}>
+    <Menu
+      what="at"
+      label={<b>{typeof found.at === "number" ? `${place(found.at, kindOf(found.x))} ${found.x}` : "–"}</b>}
+    >
       {(close) => (
-        <form class="words" onSubmit={(event) => { event.preventDefault(); say({ step: new FormData(event.currentTarget).get("step")?.toString() ?? "" }); close(); }}>
+        <form
+          class="words"
+          onSubmit={(event) => {
+            event.preventDefault();
+            say({ step: new FormData(event.currentTarget).get("step")?.toString() ?? "" });
+            close();
+          }}
+        >
           <p class="soft">{found.at_why}</p>
-          <label>step <input name="step" type="number" step="any" placeholder="reached by all" /></label>
-          <button class="btn" type="submit">Compare there</button>
+          <label>
+            step <input name="step" type="number" step="any" placeholder="reached by all" />
+          </label>
+          <button class="btn" type="submit">
+            Compare there
+          </button>
         </form>
       )}
     </Menu>
@@ -86,8 +150,18 @@ function Shown({ found, groups: chosen }: { found: CompareAnswer; groups: GroupO
   return (
     <div class="cols">
       <section class="card c12 said">
-        {own.map((text) => <p key={text} class={`verdict${found.sentence.length > 180 ? " long" : ""}`}><Verdict text={text} names={found.groups.map((group) => group.name)} /></p>)}
-        <p class="notes">{[...shared, ...found.notes].map((note) => <span key={note} class="tag">{note}</span>)}</p>
+        {own.map((text) => (
+          <p key={text} class={`verdict${found.sentence.length > 180 ? " long" : ""}`}>
+            <Verdict text={text} names={found.groups.map((group) => group.name)} />
+          </p>
+        ))}
+        <p class="notes">
+          {[...shared, ...found.notes].map((note) => (
+            <span key={note} class="tag">
+              {note}
+            </span>
+          ))}
+        </p>
       </section>
       <Intervals found={found} />
       {two && <Better found={found} />}
@@ -104,12 +178,23 @@ function Shown({ found, groups: chosen }: { found: CompareAnswer; groups: GroupO
 function apart(texts: readonly string[]): { own: string[]; shared: string[] } {
   const parts = texts.map((text) => text.split(/(?<=\.) /));
   const shared: string[] = [];
-  while (parts.length > 1 && parts.every((part) => part.length > 1 && part.at(-1) === parts[0]?.at(-1))) shared.unshift(parts.map((part) => part.pop())[0] as string);
+  while (parts.length > 1 && parts.every((part) => part.length > 1 && part.at(-1) === parts[0]?.at(-1)))
+    shared.unshift(parts.map((part) => part.pop())[0] as string);
   return { own: parts.map((part) => part.join(" ")), shared };
 }
 
 /** The server's sentence with the names of groups in bold. */
 function Verdict({ text, names }: { text: string; names: readonly string[] }) {
-  const parts = text.split(new RegExp(`(${names.filter((name) => name !== "").sort((a, b) => b.length - a.length).map((name) => name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|") || "$^"})`));
+  const parts = text.split(
+    new RegExp(
+      `(${
+        names
+          .filter((name) => name !== "")
+          .sort((a, b) => b.length - a.length)
+          .map((name) => name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"))
+          .join("|") || "$^"
+      })`,
+    ),
+  );
   return <>{parts.map((part, i) => (names.includes(part) ? <b key={i}>{part}</b> : part))}</>;
 }

@@ -11,21 +11,57 @@ import { entities } from "../runs/table.ts";
 /** A verdict hides nothing: no value is cut off. */
 const EVERYTHING: Look = { smoothing: 0, xLog: false, yLog: false, robust: false, draw: "curves" };
 
-export function Curves({ of, axis, statistic, parted }: { of: string; axis: string; statistic: string; parted: NonNullable<CompareAnswer["parted"]> }) {
+export function Curves({
+  of,
+  axis,
+  statistic,
+  parted,
+}: {
+  of: string;
+  axis: string;
+  statistic: string;
+  parted: NonNullable<CompareAnswer["parted"]>;
+}) {
   const chosen = entities.value;
   const shown = useMemo(() => chosen.map((entity) => ({ ...entity, id: entity.name })), [chosen]); // asked for as the verdict asks: one reckoning for both
-  const desk = useMemo(() => ({ ...deskOf("", "", axis, axis), entities: signal(shown), look: signal(EVERYTHING) }), [axis, shown]);
+  const desk = useMemo(
+    () => ({ ...deskOf("", "", axis, axis), entities: signal(shown), look: signal(EVERYTHING) }),
+    [axis, shown],
+  );
   useEffect(() => {
-    desk.feed.choose({ entities: shown, x: axis, statistic: statistic === "mean" || statistic === "median" ? statistic : "iqm", ghosts: false });
-    const stops = [desk.hub.view.subscribe((view) => desk.feed.zoom(view)), hear("run", (push) => desk.feed.touch(push.run))];
+    desk.feed.choose({
+      entities: shown,
+      x: axis,
+      statistic: statistic === "mean" || statistic === "median" ? statistic : "iqm",
+      ghosts: false,
+    });
+    const stops = [
+      desk.hub.view.subscribe((view) => desk.feed.zoom(view)),
+      hear("run", (push) => desk.feed.touch(push.run)),
+    ];
     return () => stops.forEach((stop) => stop());
   }, [desk, statistic]);
   const said = desk.feed.of(of).value.sentences;
   return (
     <section class="card c7">
-      <header><h2>{parted.length > 0 ? "When did they part?" : "Over training"}</h2><span class="soft">{said[0] ?? ""}</span></header>
-      <div class="in tall"><DeskContext.Provider value={desk}><KeyChart key={of} name={of} /></DeskContext.Provider></div>
-      {parted.length > 0 && <div class="in said2">{parted.map((pair) => <p key={`${pair.a} ${pair.b}`} class={pair.x === null ? "small soft" : "small"}>{pair.sentence}</p>)}</div>}
+      <header>
+        <h2>{parted.length > 0 ? "When did they part?" : "Over training"}</h2>
+        <span class="soft">{said[0] ?? ""}</span>
+      </header>
+      <div class="in tall">
+        <DeskContext.Provider value={desk}>
+          <KeyChart key={of} name={of} />
+        </DeskContext.Provider>
+      </div>
+      {parted.length > 0 && (
+        <div class="in said2">
+          {parted.map((pair) => (
+            <p key={`${pair.a} ${pair.b}`} class={pair.x === null ? "small soft" : "small"}>
+              {pair.sentence}
+            </p>
+          ))}
+        </div>
+      )}
     </section>
   );
 }

@@ -15,15 +15,49 @@ export function Diff({ groups }: { groups: GroupOf[] }) {
     <section class="card c7">
       <header>
         <h2>Configuration</h2>
-        {answer.value && <span class="soft">differences first{all ? "" : `; ${count(answer.value.equal)} equal keys folded`}</span>}
+        {answer.value && (
+          <span class="soft">differences first{all ? "" : `; ${count(answer.value.equal)} equal keys folded`}</span>
+        )}
         <span class="grow" />
-        {answer.value && answer.value.equal > 0 && <button class="btn" type="button" onClick={() => setAll(!all)}>{all ? "Fold equal" : "Show all"}</button>}
+        {answer.value && answer.value.equal > 0 && (
+          <button class="btn" type="button" onClick={() => setAll(!all)}>
+            {all ? "Fold equal" : "Show all"}
+          </button>
+        )}
       </header>
       <Answered of={answer} what="configurations">
         {(found) => (
-          <div class="limited flush"><MiniTable label="Configuration of each group" columns={[{ id: "path", head: "config" }, ...groups.map((group, i) => ({ id: String(i), head: <><i class={`dot s${colorOfGroup(group.name)}`} /> {group.name}</> }))]}
-            rows={found.rows.filter((row) => all || row.differs)} rowClass={(row) => (row.differs ? "" : "off")}
-            cell={(row, id) => id === "path" ? <span class="mono">{row.path}</span> : <span class="mono">{row.differs && plain(row.values[Number(id)]) !== plain(row.values[0]) ? <b>{plain(row.values[Number(id)])}</b> : plain(row.values[Number(id)])}</span>} /></div>
+          <div class="limited flush">
+            <MiniTable
+              label="Configuration of each group"
+              columns={[
+                { id: "path", head: "config" },
+                ...groups.map((group, i) => ({
+                  id: String(i),
+                  head: (
+                    <>
+                      <i class={`dot s${colorOfGroup(group.name)}`} /> {group.name}
+                    </>
+                  ),
+                })),
+              ]}
+              rows={found.rows.filter((row) => all || row.differs)}
+              rowClass={(row) => (row.differs ? "" : "off")}
+              cell={(row, id) =>
+                id === "path" ? (
+                  <span class="mono">{row.path}</span>
+                ) : (
+                  <span class="mono">
+                    {row.differs && plain(row.values[Number(id)]) !== plain(row.values[0]) ? (
+                      <b>{plain(row.values[Number(id)])}</b>
+                    ) : (
+                      plain(row.values[Number(id)])
+                    )}
+                  </span>
+                )
+              }
+            />
+          </div>
         )}
       </Answered>
     </section>

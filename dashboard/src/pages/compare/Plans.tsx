@@ -8,12 +8,22 @@ import { say } from "../../state/address.ts";
 const said = (v: Num): string => (typeof v === "number" ? value(v) : "–");
 
 const COLUMNS = [
-  { id: "pair", head: "pair" }, { id: "n", head: "seeds", number: true }, { id: "difference", head: "difference", number: true },
-  { id: "range", head: "repeated interval" }, { id: "level", head: "level of this look", number: true }, { id: "outcome", head: "outcome" },
+  { id: "pair", head: "pair" },
+  { id: "n", head: "seeds", number: true },
+  { id: "difference", head: "difference", number: true },
+  { id: "range", head: "repeated interval" },
+  { id: "level", head: "level of this look", number: true },
+  { id: "outcome", head: "outcome" },
 ];
 
 export function Plans({ found }: { found: CompareAnswer }) {
-  return <>{(found.plans ?? []).map((plan) => <Plan key={plan.name} plan={plan} shown={plan.metric === found.key} />)}</>;
+  return (
+    <>
+      {(found.plans ?? []).map((plan) => (
+        <Plan key={plan.name} plan={plan} shown={plan.metric === found.key} />
+      ))}
+    </>
+  );
 }
 
 function Plan({ plan, shown }: { plan: StoredPlan; shown: boolean }) {
@@ -22,10 +32,15 @@ function Plan({ plan, shown }: { plan: StoredPlan; shown: boolean }) {
       <header>
         <h2>Plan {plan.name}</h2>
         <span class="soft">
-          {plan.metric} by {plan.by}, {plan.score}; {plan.n_min} to {plan.n_max} seeds of each, {value(100 * plan.alpha)} % over all looks
+          {plan.metric} by {plan.by}, {plan.score}; {plan.n_min} to {plan.n_max} seeds of each,{" "}
+          {value(100 * plan.alpha)} % over all looks
         </span>
         <span class="grow" />
-        {!shown && <button class="btn" type="button" onClick={() => say({ key: plan.metric })}>Show {plan.metric}</button>}
+        {!shown && (
+          <button class="btn" type="button" onClick={() => say({ key: plan.metric })}>
+            Show {plan.metric}
+          </button>
+        )}
       </header>
       <div class="in">
         {plan.verdicts.map((verdict) => (
@@ -34,14 +49,21 @@ function Plan({ plan, shown }: { plan: StoredPlan; shown: boolean }) {
           </p>
         ))}
       </div>
-      {plan.looks.length === 0 ? <p class="in soft">No look was taken yet.</p> : (
-        <MiniTable label={`Looks of the plan ${plan.name}`} columns={COLUMNS} rows={plan.looks} cell={(look, id) => {
-          if (id === "pair") return `${look.a} − ${look.b}`;
-          if (id === "range") return `${said(look.low)} to ${said(look.high)}`;
-          if (id === "n") return count(look.n);
-          if (id === "level") return `${value(100 * look.level)} %`;
-          return id === "difference" ? said(look.difference) : look.outcome;
-        }} />
+      {plan.looks.length === 0 ? (
+        <p class="in soft">No look was taken yet.</p>
+      ) : (
+        <MiniTable
+          label={`Looks of the plan ${plan.name}`}
+          columns={COLUMNS}
+          rows={plan.looks}
+          cell={(look, id) => {
+            if (id === "pair") return `${look.a} − ${look.b}`;
+            if (id === "range") return `${said(look.low)} to ${said(look.high)}`;
+            if (id === "n") return count(look.n);
+            if (id === "level") return `${value(100 * look.level)} %`;
+            return id === "difference" ? said(look.difference) : look.outcome;
+          }}
+        />
       )}
     </section>
   );

@@ -22,11 +22,23 @@ function scale(low: number, high: number): { at: (v: number) => string; ticks: n
 }
 
 export function Intervals({ found }: { found: CompareAnswer }) {
-  const all = found.groups.flatMap((group) => [num(group.low), num(group.high), num(group.centre), ...group.seeds.map((seed) => num(seed.value))]).filter(Number.isFinite);
+  const all = found.groups
+    .flatMap((group) => [
+      num(group.low),
+      num(group.high),
+      num(group.centre),
+      ...group.seeds.map((seed) => num(seed.value)),
+    ])
+    .filter(Number.isFinite);
   const { at, ticks } = scale(Math.min(...all), Math.max(...all));
   return (
     <section class="card c7">
-      <header><h2>{found.statistic === "iqm" ? "IQM" : found.statistic} and {Math.round(found.level * 100)} % interval</h2><span class="soft">each small tick one seed</span></header>
+      <header>
+        <h2>
+          {found.statistic === "iqm" ? "IQM" : found.statistic} and {Math.round(found.level * 100)} % interval
+        </h2>
+        <span class="soft">each small tick one seed</span>
+      </header>
       <div class="in rowsplot">
         {found.groups.map((group) => {
           const has = Number.isFinite(num(group.low)) && Number.isFinite(num(group.high));
@@ -34,16 +46,56 @@ export function Intervals({ found }: { found: CompareAnswer }) {
             <div key={group.name} class={`rowplot s${colorOfGroup(group.name)}`} title={group.sentence}>
               <span class="rowname">{group.name}</span>
               <span class="track">
-                {has && <i class="range" style={{ left: at(num(group.low)), right: `calc(100% - ${at(num(group.high))})` }} />}
+                {has && (
+                  <i class="range" style={{ left: at(num(group.low)), right: `calc(100% - ${at(num(group.high))})` }} />
+                )}
                 {Number.isFinite(num(group.centre)) && <i class="centre" style={{ left: at(num(group.centre)) }} />}
-                {group.seeds.map((seed) => Number.isFinite(num(seed.value)) && <i key={seed.run} class={seed.counted ? "seedtick" : "seedtick faint"} style={{ left: at(num(seed.value)) }} title={`seed ${plain(seed.seed)}: ${value(num(seed.value))}${seed.counted ? "" : ", not counted"}`} />)}
+                {group.seeds.map(
+                  (seed) =>
+                    Number.isFinite(num(seed.value)) && (
+                      <i
+                        key={seed.run}
+                        class={seed.counted ? "seedtick" : "seedtick faint"}
+                        style={{ left: at(num(seed.value)) }}
+                        title={`seed ${plain(seed.seed)}: ${value(num(seed.value))}${seed.counted ? "" : ", not counted"}`}
+                      />
+                    ),
+                )}
               </span>
-              <span class="rowvalue">{said(group.centre)}{has && <span class="soft"> [{value(num(group.low))}, {value(num(group.high))}]</span>} <span class="soft">n {group.n}</span></span>
+              <span class="rowvalue">
+                {said(group.centre)}
+                {has && (
+                  <span class="soft">
+                    {" "}
+                    [{value(num(group.low))}, {value(num(group.high))}]
+                  </span>
+                )}{" "}
+                <span class="soft">n {group.n}</span>
+              </span>
             </div>
           );
         })}
-        <div class="rowplot axis" aria-hidden="true"><span class="rowname" /><span class="track">{ticks.map((tick) => <span key={tick} class="ticktext" style={{ left: at(tick) }}>{value(tick)}</span>)}</span><span class="rowvalue" /></div>
-        {found.groups.map((group) => <p key={group.name} class="soft small"><b>{group.name}</b>: {group.sentence}{group.missing.length > 0 && ` ${group.missing.length} without it: ${group.missing.slice(0, 3).map((one) => one.why).join("; ")}.`}</p>)}
+        <div class="rowplot axis" aria-hidden="true">
+          <span class="rowname" />
+          <span class="track">
+            {ticks.map((tick) => (
+              <span key={tick} class="ticktext" style={{ left: at(tick) }}>
+                {value(tick)}
+              </span>
+            ))}
+          </span>
+          <span class="rowvalue" />
+        </div>
+        {found.groups.map((group) => (
+          <p key={group.name} class="soft small">
+            <b>{group.name}</b>: {group.sentence}
+            {group.missing.length > 0 &&
+              ` ${group.missing.length} without it: ${group.missing
+                .slice(0, 3)
+                .map((one) => one.why)
+                .join("; ")}.`}
+          </p>
+        ))}
       </div>
     </section>
   );
@@ -54,15 +106,39 @@ export function Better({ found }: { found: CompareAnswer }) {
   const { at } = scale(0, 1);
   return (
     <section class="card c5">
-      <header><h2>Probability of improvement</h2><span class="soft">a run of one beats a run of the other</span></header>
+      <header>
+        <h2>Probability of improvement</h2>
+        <span class="soft">a run of one beats a run of the other</span>
+      </header>
       <div class="in rowsplot">
         {found.pairs.map((pair) => {
           const evidence = num(pair.evidence);
           return (
             <div key={`${pair.a} ${pair.b}`} class="pairplot">
-              <div class="row"><span>{pair.a} &gt; {pair.b}</span><span class="grow" /><b>{said(pair.better, 2)}</b></div>
-              <span class="track line"><i class="rail" /><i class="half" style={{ left: at(0.5) }} />{Number.isFinite(num(pair.better)) && <i class="point" style={{ left: at(num(pair.better)) }} />}</span>
-              <p class="small"><span class={`tag${pair.verdict === "better" || pair.verdict === "worse" ? " good" : pair.verdict === "cannot say" ? " warn" : ""}`}>{pair.verdict}</span> {Number.isFinite(evidence) && <span class="soft">evidence {value(evidence, 2)}; {pair.decides} decides</span>}</p>
+              <div class="row">
+                <span>
+                  {pair.a} &gt; {pair.b}
+                </span>
+                <span class="grow" />
+                <b>{said(pair.better, 2)}</b>
+              </div>
+              <span class="track line">
+                <i class="rail" />
+                <i class="half" style={{ left: at(0.5) }} />
+                {Number.isFinite(num(pair.better)) && <i class="point" style={{ left: at(num(pair.better)) }} />}
+              </span>
+              <p class="small">
+                <span
+                  class={`tag${pair.verdict === "better" || pair.verdict === "worse" ? " good" : pair.verdict === "cannot say" ? " warn" : ""}`}
+                >
+                  {pair.verdict}
+                </span>{" "}
+                {Number.isFinite(evidence) && (
+                  <span class="soft">
+                    evidence {value(evidence, 2)}; {pair.decides} decides
+                  </span>
+                )}
+              </p>
             </div>
           );
         })}
@@ -74,26 +150,69 @@ export function Better({ found }: { found: CompareAnswer }) {
 export function Profile({ found }: { found: CompareAnswer }) {
   const hub = useMemo(() => new Hub(), []);
   const profile = found.profile;
-  const lines = useMemo<Line[]>(() => Object.entries(profile?.groups ?? {}).map(([name, shares]) => ({ id: name, name, color: colorOfGroup(name), x: Float64Array.from(profile?.tau ?? []), y: floats(shares), envelope: false })), [profile]);
+  const lines = useMemo<Line[]>(
+    () =>
+      Object.entries(profile?.groups ?? {}).map(([name, shares]) => ({
+        id: name,
+        name,
+        color: colorOfGroup(name),
+        x: Float64Array.from(profile?.tau ?? []),
+        y: floats(shares),
+        envelope: false,
+      })),
+    [profile],
+  );
   if (!profile || profile.tau.length === 0) return null;
   return (
     <section class="card c5">
-      <header><h2>Performance profile</h2><span class="soft">share of seeds above a value</span></header>
-      <div class="in tall"><Chart bare hub={hub} title={found.key} lines={lines} span={{ x0: profile.tau[0] ?? 0, x1: profile.tau.at(-1) ?? 1 }} robust={false} named lasts={false} xName="value" /></div>
+      <header>
+        <h2>Performance profile</h2>
+        <span class="soft">share of seeds above a value</span>
+      </header>
+      <div class="in tall">
+        <Chart
+          bare
+          hub={hub}
+          title={found.key}
+          lines={lines}
+          span={{ x0: profile.tau[0] ?? 0, x1: profile.tau.at(-1) ?? 1 }}
+          robust={false}
+          named
+          lasts={false}
+          xName="value"
+        />
+      </div>
     </section>
   );
 }
 
 export function Seeds({ found }: { found: CompareAnswer }) {
-  const columns = [{ id: "group", head: "group" }, { id: "n", head: "seeds", number: true }, { id: "sd", head: "sd", number: true }, { id: "todo", head: "what to do" }];
+  const columns = [
+    { id: "group", head: "group" },
+    { id: "n", head: "seeds", number: true },
+    { id: "sd", head: "sd", number: true },
+    { id: "todo", head: "what to do" },
+  ];
   return (
     <section class="card c5">
-      <header><h2>Enough seeds?</h2></header>
-      <MiniTable label="Seeds" columns={columns} rows={found.plan} cell={(row, id) => {
-        if (id === "group") return <><i class={`dot s${colorOfGroup(row.group)}`} /> {row.group}</>;
-        if (id === "todo") return <span class="full">{row.todo}</span>;
-        return id === "n" ? row.n : said(row.sd);
-      }} />
+      <header>
+        <h2>Enough seeds?</h2>
+      </header>
+      <MiniTable
+        label="Seeds"
+        columns={columns}
+        rows={found.plan}
+        cell={(row, id) => {
+          if (id === "group")
+            return (
+              <>
+                <i class={`dot s${colorOfGroup(row.group)}`} /> {row.group}
+              </>
+            );
+          if (id === "todo") return <span class="full">{row.todo}</span>;
+          return id === "n" ? row.n : said(row.sd);
+        }}
+      />
     </section>
   );
 }

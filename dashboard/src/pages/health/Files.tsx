@@ -10,24 +10,74 @@ import { source } from "../../state/here.ts";
 export function Files({ run, wide = false }: { run: string; wide?: boolean }) {
   const answer = useAnswer(`${run} files`, () => source.files(run));
   const [all, setAll] = useState(false);
-  const about = (row: Obj | undefined): string => row === undefined ? "" : [typeof row["score"] === "number" ? `score ${value(row["score"])}` : "", row["is_best"] === true ? "best" : "", row["kept"] === false ? "removed since" : ""].filter((text) => text !== "").join(", ");
+  const about = (row: Obj | undefined): string =>
+    row === undefined
+      ? ""
+      : [
+          typeof row["score"] === "number" ? `score ${value(row["score"])}` : "",
+          row["is_best"] === true ? "best" : "",
+          row["kept"] === false ? "removed since" : "",
+        ]
+          .filter((text) => text !== "")
+          .join(", ");
   return (
     <section class={`card ${wide ? "c12" : "c4"}`}>
-      <header><h2>Files and checkpoints</h2><span class="grow" /><span class="soft">{answer.value ? bytes(answer.value.bytes) : ""}</span></header>
+      <header>
+        <h2>Files and checkpoints</h2>
+        <span class="grow" />
+        <span class="soft">{answer.value ? bytes(answer.value.bytes) : ""}</span>
+      </header>
       <Answered of={answer} what="files">
         {(found) => {
           const hidden = found.files.filter((file) => file.kind === "data").length;
-          const files = found.files.filter((file) => all || file.kind !== "data").sort((a, b) => Number(b.kind === "checkpoint") - Number(a.kind === "checkpoint") || a.path.localeCompare(b.path));
+          const files = found.files
+            .filter((file) => all || file.kind !== "data")
+            .sort(
+              (a, b) =>
+                Number(b.kind === "checkpoint") - Number(a.kind === "checkpoint") || a.path.localeCompare(b.path),
+            );
           return (
             <>
-              <MiniTable label="Files" columns={[{ id: "path", head: "file" }, { id: "kind", head: "what" }, ...(wide ? [{ id: "modified", head: "changed" }] : []), { id: "bytes", head: "size", number: true }]} rows={files.slice(0, 200)}
+              <MiniTable
+                label="Files"
+                columns={[
+                  { id: "path", head: "file" },
+                  { id: "kind", head: "what" },
+                  ...(wide ? [{ id: "modified", head: "changed" }] : []),
+                  { id: "bytes", head: "size", number: true },
+                ]}
+                rows={files.slice(0, 200)}
                 cell={(file, id) => {
-                  if (id === "path") return <a class="mono" href={source.fileAddress(run, file.path)} download>{file.path}</a>;
-                  if (id === "kind") return <span class="soft">{file.kind} {about(found.checkpoints.find((row) => plain(row["path"]).endsWith(file.path) && file.kind === "checkpoint"))}</span>;
+                  if (id === "path")
+                    return (
+                      <a class="mono" href={source.fileAddress(run, file.path)} download>
+                        {file.path}
+                      </a>
+                    );
+                  if (id === "kind")
+                    return (
+                      <span class="soft">
+                        {file.kind}{" "}
+                        {about(
+                          found.checkpoints.find(
+                            (row) => plain(row["path"]).endsWith(file.path) && file.kind === "checkpoint",
+                          ),
+                        )}
+                      </span>
+                    );
                   return id === "bytes" ? bytes(file.bytes) : <span class="soft">{clock(file.modified)}</span>;
-                }} />
-              {hidden > 0 && <p class="pad"><button class="link" type="button" onClick={() => setAll(!all)}>{all ? "Fold" : "Show"} {hidden} files of tables</button></p>}
-              {(found.truncated || files.length > 200) && <p class="soft pad">There are more files: they lie in the run's folder.</p>}
+                }}
+              />
+              {hidden > 0 && (
+                <p class="pad">
+                  <button class="link" type="button" onClick={() => setAll(!all)}>
+                    {all ? "Fold" : "Show"} {hidden} files of tables
+                  </button>
+                </p>
+              )}
+              {(found.truncated || files.length > 200) && (
+                <p class="soft pad">There are more files: they lie in the run's folder.</p>
+              )}
             </>
           );
         }}

@@ -28,7 +28,11 @@ export function Health() {
         <span class="soft hide-s">{health.value ? `${health.value.rules} rules watch` : ""}</span>
         <CopyLink />
       </Context>
-      {detail.error && <div class="pad"><Failure error={detail.error} again={detail.again} /></div>}
+      {detail.error && (
+        <div class="pad">
+          <Failure error={detail.error} again={detail.again} />
+        </div>
+      )}
       <main id="main" class="page scroll" tabIndex={0} aria-label="Health">
         {none && <Empty title="No runs yet" code="rollbook demo" />}
         {run !== null && (
@@ -43,7 +47,9 @@ export function Health() {
             </Answered>
             <LogView key={run} run={run} />
             <Files run={run} />
-            {health.value && health.value.host_keys.length > 0 && detail.value && <Host run={run} keys={health.value.host_keys} detail={detail.value} />}
+            {health.value && health.value.host_keys.length > 0 && detail.value && (
+              <Host run={run} keys={health.value.host_keys} detail={detail.value} />
+            )}
           </div>
         )}
       </main>
@@ -56,16 +62,35 @@ const LEVELS: Record<string, string> = { act: "bad", look: "warn" };
 function Alerts({ found, run, detail }: { found: Told; run: string; detail: RunDetail | null }) {
   return (
     <section class="card c8">
-      <header><h2>{found.alerts.length === 0 ? "No alerts" : `${count(found.alerts.length)} ${found.alerts.length === 1 ? "alert" : "alerts"}`}</h2><span class="soft">{found.alerts.length === 0 ? "nothing that a rule knows went wrong" : "each opens the rows it rests on"}</span></header>
-      {found.alerts.length === 0 && <p class="in soft">What a rule, the auditor or your own code finds stands here, with the rows it rests on.</p>}
+      <header>
+        <h2>
+          {found.alerts.length === 0
+            ? "No alerts"
+            : `${count(found.alerts.length)} ${found.alerts.length === 1 ? "alert" : "alerts"}`}
+        </h2>
+        <span class="soft">
+          {found.alerts.length === 0 ? "nothing that a rule knows went wrong" : "each opens the rows it rests on"}
+        </span>
+      </header>
+      {found.alerts.length === 0 && (
+        <p class="in soft">What a rule, the auditor or your own code finds stands here, with the rows it rests on.</p>
+      )}
       {found.alerts.map((alert) => (
         <div key={alert.id} class="finding">
           <div>
-            <p><span class={`tag ${LEVELS[alert.level] ?? ""}`}>{alert.level}</span> <b>{alert.message}</b></p>
+            <p>
+              <span class={`tag ${LEVELS[alert.level] ?? ""}`}>{alert.level}</span> <b>{alert.message}</b>
+            </p>
             <Evidence of={alert.evidence} />
             <p class="soft">
               {alert.rule}, {clock(alert.time)}, attempt {alert.attempt}{" "}
-              {typeof alert.x === "number" && detail && <a href={`#/runs?show=${encodeURIComponent(run)}.1&g=none&cause=${encodeURIComponent(`${run},${detail.x},${alert.x},${keyOf(alert)}`)}`}>Rows around {count(alert.x)}</a>}
+              {typeof alert.x === "number" && detail && (
+                <a
+                  href={`#/runs?show=${encodeURIComponent(run)}.1&g=none&cause=${encodeURIComponent(`${run},${detail.x},${alert.x},${keyOf(alert)}`)}`}
+                >
+                  Rows around {count(alert.x)}
+                </a>
+              )}
             </p>
           </div>
         </div>
@@ -74,23 +99,49 @@ function Alerts({ found, run, detail }: { found: Told; run: string; detail: RunD
   );
 }
 
-const keyOf = (alert: Alert): string => (alert.evidence !== null && typeof alert.evidence === "object" && !Array.isArray(alert.evidence) && typeof alert.evidence["key"] === "string" ? alert.evidence["key"] : "");
+const keyOf = (alert: Alert): string =>
+  alert.evidence !== null &&
+  typeof alert.evidence === "object" &&
+  !Array.isArray(alert.evidence) &&
+  typeof alert.evidence["key"] === "string"
+    ? alert.evidence["key"]
+    : "";
 
 function Evidence({ of }: { of: Cell }) {
   if (of === null || typeof of !== "object" || Array.isArray(of)) return of === null ? null : <p>{plain(of)}</p>;
-  return <p>{Object.entries(of).slice(0, 8).map(([name, v]) => <span key={name} class="tag">{name} {typeof v === "number" ? value(v) : plain(v)}</span>)}</p>;
+  return (
+    <p>
+      {Object.entries(of)
+        .slice(0, 8)
+        .map(([name, v]) => (
+          <span key={name} class="tag">
+            {name} {typeof v === "number" ? value(v) : plain(v)}
+          </span>
+        ))}
+    </p>
+  );
 }
 
 function Quiet({ found, detail }: { found: Told; detail: RunDetail | null }) {
   const problems = detail?.problems ?? [];
   return (
     <section class="card c4">
-      <header><h2>Looked at and quiet</h2></header>
+      <header>
+        <h2>Looked at and quiet</h2>
+      </header>
       <ul class="in quiet">
-        {found.quiet.map((one) => <li key={one.rule}><Icon name="check" /> {one.label} <span class="soft">{one.checked}</span></li>)}
+        {found.quiet.map((one) => (
+          <li key={one.rule}>
+            <Icon name="check" /> {one.label} <span class="soft">{one.checked}</span>
+          </li>
+        ))}
         {found.quiet.length === 0 && problems.length === 0 && <li class="soft">No rule has looked at this run.</li>}
         {found.promise !== null && <li class="soft">{found.promise}</li>}
-        {problems.map((text) => <li key={text} class="lost"><Icon name="info" /> {text}</li>)}
+        {problems.map((text) => (
+          <li key={text} class="lost">
+            <Icon name="info" /> {text}
+          </li>
+        ))}
       </ul>
     </section>
   );
@@ -100,9 +151,16 @@ function Host({ run, keys, detail }: { run: string; keys: string[]; detail: RunD
   const desk = useMemo(() => deskOf(run, detail.name, "time", "time"), [run]);
   return (
     <section class="card c12">
-      <header><h2>Host</h2><span class="soft">{detail.host} · by wall time</span></header>
+      <header>
+        <h2>Host</h2>
+        <span class="soft">{detail.host} · by wall time</span>
+      </header>
       <div class="in charts hostcharts">
-        <DeskContext.Provider value={desk}>{keys.slice(0, 12).map((key) => <KeyChart key={key} name={key} />)}</DeskContext.Provider>
+        <DeskContext.Provider value={desk}>
+          {keys.slice(0, 12).map((key) => (
+            <KeyChart key={key} name={key} />
+          ))}
+        </DeskContext.Provider>
       </div>
     </section>
   );

@@ -20,7 +20,10 @@ const STAMP = /^\[\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d\S*\](\[INFO\])? ?/;
 
 /** The log one looks for first: one that says something, the script's own before the keeper's. */
 function best<Log extends { name: string; bytes: number }>(logs: readonly Log[]): Log | undefined {
-  return [...logs].sort((a, b) => Number(a.bytes === 0) - Number(b.bytes === 0) || Number(/keeper/.test(a.name)) - Number(/keeper/.test(b.name)))[0];
+  return [...logs].sort(
+    (a, b) =>
+      Number(a.bytes === 0) - Number(b.bytes === 0) || Number(/keeper/.test(a.name)) - Number(/keeper/.test(b.name)),
+  )[0];
 }
 
 export function LogView({ run }: { run: string }) {
@@ -36,10 +39,21 @@ export function LogView({ run }: { run: string }) {
     if (name === "") return;
     let alive = true;
     source.log(run, name, { lines: LINES, ...(search.value === "" ? {} : { search: search.value }) }).then(
-      (answer) => { if (alive) { lines.value = answer.lines; start.value = answer.start; error.value = null; } },
-      (why: unknown) => { if (alive) error.value = refusal(why); },
+      (answer) => {
+        if (alive) {
+          lines.value = answer.lines;
+          start.value = answer.start;
+          error.value = null;
+        }
+      },
+      (why: unknown) => {
+        if (alive) error.value = refusal(why);
+      },
     );
-    if (search.value !== "") return () => { alive = false; };
+    if (search.value !== "")
+      return () => {
+        alive = false;
+      };
     const stops = [
       watch(`log:${run}:${name}`),
       hear("log", (push) => {
@@ -48,12 +62,25 @@ export function LogView({ run }: { run: string }) {
         lines.value = [...lines.peek(), ...push.lines.filter((line) => line.offset > last)].slice(-MOST);
       }),
     ];
-    return () => { alive = false; stops.forEach((stop) => stop()); };
+    return () => {
+      alive = false;
+      stops.forEach((stop) => stop());
+    };
   }, [run, name, search.value, reborn.value]);
   useEffect(() => {
     if (follows.value && box.current) box.current.scrollTop = box.current.scrollHeight;
   }, [lines.value, follows.value]);
-  const older = (): void => void source.log(run, name, { before: start.value, lines: LINES }).then((answer) => { lines.value = [...answer.lines, ...lines.peek()].slice(0, MOST); start.value = answer.start; follows.value = false; }, (why: unknown) => { error.value = refusal(why); });
+  const older = (): void =>
+    void source.log(run, name, { before: start.value, lines: LINES }).then(
+      (answer) => {
+        lines.value = [...answer.lines, ...lines.peek()].slice(0, MOST);
+        start.value = answer.start;
+        follows.value = false;
+      },
+      (why: unknown) => {
+        error.value = refusal(why);
+      },
+    );
   const known = logs.value?.logs ?? [];
   const shown = known.find((log) => log.name === name);
   return (
@@ -61,19 +88,70 @@ export function LogView({ run }: { run: string }) {
       <header>
         <h2>Log</h2>
         {known.length > 1 ? (
-          <select aria-label="Which log" value={name} onChange={(event) => say({ log: event.currentTarget.value })}>{known.map((log) => <option key={log.name} value={log.name}>{log.label}</option>)}</select>
+          <select aria-label="Which log" value={name} onChange={(event) => say({ log: event.currentTarget.value })}>
+            {known.map((log) => (
+              <option key={log.name} value={log.name}>
+                {log.label}
+              </option>
+            ))}
+          </select>
         ) : (
           <span class="soft">{shown ? `${shown.label}, ${bytes(shown.bytes)}` : "no text was logged"}</span>
         )}
         <span class="grow" />
-        {known.length > 0 && <Field value={search.value} label="Find in the log" placeholder="find in log" onSay={(text) => { search.value = text; }} />}
-        {known.length > 0 && <button class="btn" type="button" aria-pressed={follows.value} onClick={() => { follows.value = !follows.value; }}>{follows.value ? "Follows" : "Follow"}</button>}
+        {known.length > 0 && (
+          <Field
+            value={search.value}
+            label="Find in the log"
+            placeholder="find in log"
+            onSay={(text) => {
+              search.value = text;
+            }}
+          />
+        )}
+        {known.length > 0 && (
+          <button
+            class="btn"
+            type="button"
+            aria-pressed={follows.value}
+            onClick={() => {
+              follows.value = !follows.value;
+            }}
+          >
+            {follows.value ? "Follows" : "Follow"}
+          </button>
+        )}
       </header>
-      {(error.value ?? logs.error) && <div class="pad"><Failure error={(error.value ?? logs.error) as Refusal} /></div>}
-      <div ref={box} class="log logbox in" tabIndex={0} role="log" aria-label="Lines of the log" onScroll={(event) => { const { scrollTop, scrollHeight, clientHeight } = event.currentTarget; follows.value = scrollHeight - scrollTop - clientHeight < 24; }}>
-        {start.value > 0 && search.value === "" && <button class="btn" type="button" onClick={older}>Older lines</button>}
-        {lines.value.map((line) => <div key={line.offset} class={/\b(warn|error|traceback|exception)/i.test(line.text) ? "warn" : ""}>{typeof line.time === "number" && <time>{clock(line.time)}</time>}{typeof line.time === "number" ? line.text.replace(STAMP, "") : line.text}</div>)}
-        {known.length === 0 && logs.value && <p class="soft">Lines that a logger of rollbook writes, and the output of the script, stand here.</p>}
+      {(error.value ?? logs.error) && (
+        <div class="pad">
+          <Failure error={(error.value ?? logs.error) as Refusal} />
+        </div>
+      )}
+      <div
+        ref={box}
+        class="log logbox in"
+        tabIndex={0}
+        role="log"
+        aria-label="Lines of the log"
+        onScroll={(event) => {
+          const { scrollTop, scrollHeight, clientHeight } = event.currentTarget;
+          follows.value = scrollHeight - scrollTop - clientHeight < 24;
+        }}
+      >
+        {start.value > 0 && search.value === "" && (
+          <button class="btn" type="button" onClick={older}>
+            Older lines
+          </button>
+        )}
+        {lines.value.map((line) => (
+          <div key={line.offset} class={/\b(warn|error|traceback|exception)/i.test(line.text) ? "warn" : ""}>
+            {typeof line.time === "number" && <time>{clock(line.time)}</time>}
+            {typeof line.time === "number" ? line.text.replace(STAMP, "") : line.text}
+          </div>
+        ))}
+        {known.length === 0 && logs.value && (
+          <p class="soft">Lines that a logger of rollbook writes, and the output of the script, stand here.</p>
+        )}
       </div>
     </section>
   );
