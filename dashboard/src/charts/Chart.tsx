@@ -29,8 +29,6 @@ export interface ChartProps {
   xName: string;
   big?: boolean;
   bare?: boolean;
-  /** No longer asked: names always stand beside values. */
-  named?: boolean;
   /** Whether the last values say something while no cursor is there; true if not given. */
   lasts?: boolean;
   onPick?: (line: Line, x: number) => void;

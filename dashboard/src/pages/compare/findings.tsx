@@ -21,6 +21,9 @@ function scale(low: number, high: number): { at: (v: number) => string; ticks: n
   return { at: (v) => `${Math.max(0, Math.min(100, ((v - a) / (b - a)) * 100))}%`, ticks: linear(a, b, 6) };
 }
 
+/** How the tag of a verdict looks; others are plain. */
+const TONE: Record<string, string> = { better: " good", worse: " good", "cannot say": " warn" };
+
 export function Intervals({ found }: { found: CompareAnswer }) {
   const all = found.groups
     .flatMap((group) => [
@@ -57,7 +60,9 @@ export function Intervals({ found }: { found: CompareAnswer }) {
                         key={seed.run}
                         class={seed.counted ? "seedtick" : "seedtick faint"}
                         style={{ left: at(num(seed.value)) }}
-                        title={`seed ${plain(seed.seed)}: ${value(num(seed.value))}${seed.counted ? "" : ", not counted"}`}
+                        title={
+                          `seed ${plain(seed.seed)}: ${value(num(seed.value))}` + (seed.counted ? "" : ", not counted")
+                        }
                       />
                     ),
                 )}
@@ -128,11 +133,7 @@ export function Better({ found }: { found: CompareAnswer }) {
                 {Number.isFinite(num(pair.better)) && <i class="point" style={{ left: at(num(pair.better)) }} />}
               </span>
               <p class="small">
-                <span
-                  class={`tag${pair.verdict === "better" || pair.verdict === "worse" ? " good" : pair.verdict === "cannot say" ? " warn" : ""}`}
-                >
-                  {pair.verdict}
-                </span>{" "}
+                <span class={`tag${TONE[pair.verdict] ?? ""}`}>{pair.verdict}</span>{" "}
                 {Number.isFinite(evidence) && (
                   <span class="soft">
                     evidence {value(evidence, 2)}; {pair.decides} decides
@@ -177,7 +178,6 @@ export function Profile({ found }: { found: CompareAnswer }) {
           lines={lines}
           span={{ x0: profile.tau[0] ?? 0, x1: profile.tau.at(-1) ?? 1 }}
           robust={false}
-          named
           lasts={false}
           xName="value"
         />

@@ -16,6 +16,10 @@ import { useNews, useRun } from "../../state/run.ts";
 import { Files } from "./Files.tsx";
 import { LogView } from "./LogView.tsx";
 
+/** The runs page with this run alone and what happened there. */
+const causeOf = (run: string, clock: string, x: number, key: string): string =>
+  `#/runs?show=${encodeURIComponent(run)}.1&g=none&cause=${encodeURIComponent(`${run},${clock},${x},${key}`)}`;
+
 export function Health() {
   const { run, detail, none } = useRun();
   const news = useNews(run, ["alerts"], 2000);
@@ -85,11 +89,7 @@ function Alerts({ found, run, detail }: { found: Told; run: string; detail: RunD
             <p class="soft">
               {alert.rule}, {clock(alert.time)}, attempt {alert.attempt}{" "}
               {typeof alert.x === "number" && detail && (
-                <a
-                  href={`#/runs?show=${encodeURIComponent(run)}.1&g=none&cause=${encodeURIComponent(`${run},${detail.x},${alert.x},${keyOf(alert)}`)}`}
-                >
-                  Rows around {count(alert.x)}
-                </a>
+                <a href={causeOf(run, detail.x, alert.x, keyOf(alert))}>Rows around {count(alert.x)}</a>
               )}
             </p>
           </div>
