@@ -23,7 +23,8 @@ export function Curves({
   parted: NonNullable<CompareAnswer["parted"]>;
 }) {
   const chosen = entities.value;
-  const shown = useMemo(() => chosen.map((entity) => ({ ...entity, id: entity.name })), [chosen]); // asked for as the verdict asks: one reckoning for both
+  // Asked for as the verdict asks: one reckoning for both.
+  const shown = useMemo(() => chosen.map((entity) => ({ ...entity, id: entity.name })), [chosen]);
   const desk = useMemo(
     () => ({ ...deskOf("", "", axis, axis), entities: signal(shown), look: signal(EVERYTHING) }),
     [axis, shown],

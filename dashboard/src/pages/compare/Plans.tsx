@@ -1,4 +1,4 @@
-/** Comparisons that were planned beforehand and are kept beside the runs: what may be said now, and every look so far. */
+/** Comparisons that were planned beforehand, kept beside the runs: what may be said now, and every look so far. */
 
 import type { CompareAnswer, Num, StoredPlan } from "../../api/names.ts";
 import { count, value } from "../../data/numbers.ts";
