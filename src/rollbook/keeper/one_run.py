@@ -116,16 +116,18 @@ class OneRun:
 
     def leave(self) -> None:
         """Stop without finishing the book; the next keeper goes on from what is on the disk."""
-        self._host.close()
-        self._rules.close()
-        self._close_sinks(ended=False)
-        self._sealing.stop()
-        self._shipping.stop()
-        self._ballast.give_up()
-        self._writers.let_go()
-        self._durable.let_go()
-        self._lock.release()
-        self._locked = False
+        try:
+            self._host.close()
+            self._rules.close()
+            self._close_sinks(ended=False)
+            self._sealing.stop()
+            self._shipping.stop()
+            self._ballast.give_up()
+            self._writers.let_go()
+            self._durable.let_go()
+        finally:  # whatever one of them raises: no keeper after this one finds the run locked
+            self._lock.release()
+            self._locked = False
 
     def failed(self, err: BaseException) -> None:
         """A step raised: it is noted in data/keeper/log, once for each kind, and the next one is tried."""

@@ -187,11 +187,11 @@ class Rules:
 
     def _ask(self, last: bool, save: bool = False) -> None:
         if self._looker is None:
-            self._looker = _Looker(self)
+            looker = _Looker(self)
             try:
-                self._looker.start()
+                looker.start()
+                self._looker = looker
             except RuntimeError:  # Python 3.12 starts none while the interpreter exits, no Python at a limit of threads
-                looker, self._looker = self._looker, None
                 looker.ask(last, save)
                 looker.look_once()
                 looker.close()
