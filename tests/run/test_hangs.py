@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 import sealing_forks
+from rollbook.ground.files import read_json
+from rollbook.ground.liveness import is_alive
 from waiting import PATIENCE
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="this system does not stop processes")
@@ -102,6 +104,7 @@ HANGS = {
         run.log({"a": 1.0})
         if keeper == "process":
             from rollbook.ground.files import read_json
+from rollbook.ground.liveness import is_alive
             from rollbook.keeper.own_files import state_path
             while not (pid := read_json(state_path(str(run.folder))).get("pid")): time.sleep(0.01)
             os.kill(pid, signal.SIGSTOP)
@@ -135,6 +138,9 @@ def test_finish_and_the_end_of_the_program_come_back_whatever_stands_still(
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(program.pid, signal.SIGKILL)
+        for path in tmp_path.glob("p/*/data/keeper/state*.json"):  # a keeper goes on trying a store that is silent
+            if is_alive(state := read_json(str(path))):
+                os.kill(state["pid"], signal.SIGKILL)
     assert program.returncode == 0, printed
     seconds = float(next(line for line in printed.splitlines() if line.startswith("finish ")).split()[1])
     assert deadline or seconds <= SECONDS
