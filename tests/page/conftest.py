@@ -88,7 +88,7 @@ class Page:
 
     def open(self, address: str, hash: str = "#/runs") -> Page:
         self.tab.goto(f"{address}{hash}")
-        self.tab.wait_for_selector("main[id=main] *")
+        self.tab.wait_for_selector("main[id=main] *", state="attached")  # a pane may be out of sight
         return self
 
     def settled(self) -> Page:
