@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 SRC = Path(__file__).parents[2] / "src" / "rollbook"
@@ -122,8 +123,14 @@ def _attributes(tree: ast.AST, local: str) -> set[str]:
     return used or {""}
 
 
+@cache
+def counted() -> Widths:
+    """Of the tree as it is; counting takes seconds."""
+    return Widths()
+
+
 def test_no_face_grows_and_every_room_has_its_number() -> None:
-    widths = Widths()
+    widths = counted()
     print(widths.table())
     rooms = {room_of(module) for module in modules()} - {"__main__"}
     assert rooms == set(WIDEST)
@@ -132,11 +139,11 @@ def test_no_face_grows_and_every_room_has_its_number() -> None:
 
 
 def test_the_reading_wing_imports_nothing_that_writes_a_journal() -> None:
-    assert Widths().writing_readers == []
+    assert counted().writing_readers == []
 
 
 def test_no_room_comes_to_know_one_more() -> None:
-    arrows = Widths().arrows
+    arrows = counted().arrows
     assert len(arrows) <= MOST_ARROWS, sorted(arrows)
     assert len([arrow for arrow in arrows if arrow[1] not in TO_THE_GROUND]) <= MOST_ARROWS_BETWEEN_WINGS
 

@@ -104,7 +104,6 @@ HANGS = {
         run.log({"a": 1.0})
         if keeper == "process":
             from rollbook.ground.files import read_json
-from rollbook.ground.liveness import is_alive
             from rollbook.keeper.own_files import state_path
             while not (pid := read_json(state_path(str(run.folder))).get("pid")): time.sleep(0.01)
             os.kill(pid, signal.SIGSTOP)
