@@ -12,7 +12,7 @@ import { source } from "../state/here.ts";
 
 const opened = signal(0);
 export const showPalette = (): void => {
-  opened.value += 1;
+  if (document.querySelector("dialog.palette[open]") === null) opened.value += 1;
 };
 
 interface Entry extends Thing {
@@ -38,16 +38,16 @@ export function Palette({ pages, onRuns }: PaletteProps) {
     if (!open || dialog.current?.open !== false) return; // at once: what is typed next belongs to it
     dialog.current.showModal();
     dialog.current.querySelector("input")?.focus();
-  }, [open]);
+  }, [open, times]);
   return (
     <dialog
       ref={dialog}
       class="palette"
       aria-label="Find anything"
-      onClose={() => setClosed(opened.peek())}
+      onClose={() => dialog.current?.open || setClosed(opened.peek())} // it comes late: it may be open again
       onClick={(event) => event.target === dialog.current && dialog.current?.close()}
     >
-      {open && <Panel pages={pages} onRuns={onRuns} close={() => dialog.current?.close()} />}
+      {open && <Panel key={times} pages={pages} onRuns={onRuns} close={() => dialog.current?.close()} />}
     </dialog>
   );
 }
