@@ -38,8 +38,10 @@ export function useHands(make: () => readonly Hand[]): void {
   }, []);
 }
 
+/** Whether letters are typed there. The field of a dialog that was closed keeps the focus until the next frame. */
 const types = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement &&
+  target.checkVisibility() &&
   (target.isContentEditable || target.matches("input:not([type=checkbox],[type=range]), textarea, select"));
 
 export function listen(): void {
