@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from operator import sub
 
@@ -25,7 +26,7 @@ _FEWEST = 10
 """It has to have come so often before it can stay away."""
 
 
-class PaceRule:
+class PaceRule(ABC):
     """Something that comes now and then and stays away. Subclasses say what it is, and what tells how far the run is.
 
     Attributes:
@@ -53,17 +54,17 @@ class PaceRule:
         """See `protocols.Stateful`."""
         self.memory = {name: state[name] for name in self.memory}  # one of another version lacks some
 
+    @abstractmethod
     def is_it(self, name: str) -> bool:
         """Whether a key means what is waited for."""
-        raise NotImplementedError
 
+    @abstractmethod
     def is_other(self, name: str) -> bool:
         """Whether a key tells how far the run is."""
-        raise NotImplementedError
 
+    @abstractmethod
     def speak(self, since: int, now: int) -> str:
         """The sentence; `since` is -1 where it never came. "" for nothing."""
-        raise NotImplementedError
 
     def columns_of(self, columns: Columns) -> tuple[Column | None, Column | None]:
         """What is waited for, and what tells how far the run is."""
