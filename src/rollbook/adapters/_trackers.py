@@ -17,7 +17,7 @@ from __future__ import annotations
 from functools import partial
 
 from rollbook.errors import BadInput
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 from rollbook.ground.values import flatten, scalar_of
 
 TYPE_CHECKING = False
@@ -88,9 +88,7 @@ def offers(tracker: object, name: str) -> bool:
     """Whether a tracker has a method. Today's Neptune runs raise errors of their own where an old name is looked up."""
     try:
         return callable(getattr(tracker, name, None))
-    except Exception as raised:
-        if is_foreign(raised):
-            raise
+    except ours(Exception):
         return False
 
 

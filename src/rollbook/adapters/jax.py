@@ -22,7 +22,7 @@ from functools import lru_cache
 from rollbook.adapters import _versions
 from rollbook.errors import BadInput
 from rollbook.ground.bill import Bill
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 from rollbook.ground.values import flatten
 
 TYPE_CHECKING = False
@@ -132,9 +132,7 @@ class _Arrived:
                 for (kind, name), number in zip(names, array.tolist(), strict=True):
                     (row if kind == "value" else clocks)[name] = number
             self._target.log(row, **clocks)
-        except Exception as err:
-            if is_foreign(err):
-                raise
+        except ours(Exception) as err:
             _report(self._target, err)
 
 
@@ -271,9 +269,7 @@ def _wait_at_end(target: object) -> None:
         if status == "finished":  # who is killed has no time to wait
             try:
                 flush()
-            except Exception as err:  # a computation that failed; its own thread of the program hears of it
-                if is_foreign(err):
-                    raise
+            except ours(Exception) as err:  # a computation that failed; its own thread of the program hears of it
                 _report(run, err)
 
     run.on_finish(wait)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from rollbook.capture.episodes.agents import AgentsRecorder
 from rollbook.errors import BadInput, LoggingFailed
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 from rollbook.ground.values.storable import UNSTORABLE, copied
 
 TYPE_CHECKING = False
@@ -81,9 +81,7 @@ class _Recorded:
             settings.recorder.record("text", {"key": list(described), "text": list(described.values())}, len(described))
         except LoggingFailed:
             raise
-        except Exception as err:
-            if is_foreign(err):
-                raise
+        except ours(Exception) as err:
             settings.recorder.count(
                 "env_description", 1, f"the spaces of {self.env!r:.80} could not be written down ({err})"
             )

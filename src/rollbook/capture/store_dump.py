@@ -17,7 +17,7 @@ from __future__ import annotations
 from os import getpid
 
 from rollbook.ground.describe import EXACT_UP_TO, SAMPLE, Blocks, Pile, new_buffer
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 from rollbook.ground.values import flatten, scalar_of
 from rollbook.ground.values.devices import copy_on_device, fetch, is_deferred, is_tracer
 from rollbook.journal import Turns
@@ -87,9 +87,7 @@ class Store:
                     cell = cells.setdefault(key, _Cell())
                 try:
                     cell.values.append(value)
-                except OverflowError as raised:
-                    if is_foreign(raised):
-                        raise
+                except ours(OverflowError):
                     self._refuse(key, value)
                 if len(cell.values) >= EXACT_UP_TO:
                     self._fold(cell)
@@ -224,9 +222,7 @@ class Store:
                 cell.values.extend(numbers)
                 if len(cell.values) >= EXACT_UP_TO:
                     self._fold(cell)
-        except (TypeError, ValueError, OverflowError, RuntimeError) as raised:
-            if is_foreign(raised):
-                raise
+        except ours(TypeError, ValueError, OverflowError, RuntimeError):
             self._refuse(key, value)
 
     def _fetch(self, key: str, cell: _Cell) -> None:
@@ -236,9 +232,7 @@ class Store:
             try:
                 for numbers in _blocks(value):
                     fetched.extend(numbers)
-            except (TypeError, ValueError, OverflowError, RuntimeError) as raised:
-                if is_foreign(raised):
-                    raise
+            except ours(TypeError, ValueError, OverflowError, RuntimeError):
                 self._refuse(key, copy)
         del cell.pending[: len(waiting)]
         cell.values.extend(fetched)

@@ -11,7 +11,7 @@ import sys
 import time
 
 from rollbook.errors import InvalidClock
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 
 __all__ = ["STANDARD", "UNKNOWN", "as_clock", "check_clock_names", "now"]
 
@@ -44,9 +44,7 @@ def as_clock(value: object) -> int | None:
     """
     try:
         number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError as raised:
-        if is_foreign(raised):
-            raise
+    except ours(TypeError):
         if isinstance(value, (str, bytes, bytearray)):  # float() would read them
             return None
         try:
@@ -54,9 +52,7 @@ def as_clock(value: object) -> int | None:
             if not as_float.is_integer():
                 return None
             number = int(as_float)
-        except (TypeError, ValueError, OverflowError) as raised:
-            if is_foreign(raised):
-                raise
+        except ours(TypeError, ValueError, OverflowError):
             return None
     return number if UNKNOWN < number < 2**63 else None
 

@@ -16,7 +16,7 @@ import threading
 from contextlib import contextmanager
 
 from rollbook.errors import Damaged
-from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import is_foreign, ours, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -287,9 +287,7 @@ def sync_folder(folder: str | os.PathLike[str]) -> None:
         return
     try:
         os.fsync(fd)
-    except OSError as raised:  # some network file systems refuse
-        if is_foreign(raised):
-            raise
+    except ours(OSError):  # some network file systems refuse
         return
     finally:
         os.close(fd)
@@ -305,9 +303,7 @@ def try_lock(fd: int, *, shared: bool = False) -> bool | None:
         fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError as raised:
-        if is_foreign(raised):
-            raise
+    except ours(OSError):
         return None
     return True
 

@@ -8,10 +8,8 @@
     if missed:                  # nothing is kept of the exception, so that its frames go at once
         return 0
 
-    except Exception as err:
-        if is_foreign(err):     # a time limit, a pre-emption, an exception set from another thread: it is the caller's
-            raise
-        count(err)              # a full disk, a value whose accessor fails: it is ours
+    except ours(Exception) as err:
+        count(err)              # a full disk, a value whose accessor fails; a time limit is not ours and passes on
 
 A signal handler runs between two instructions of whatever happens to run; what it raises comes up through rollbook,
 and belongs to the program that installed the handler. Its type says nothing (it may well be a ValueError or a
@@ -26,9 +24,11 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
-    from typing import Self
+    from typing import Self, TypeVar
 
-__all__ = ["PACKAGE", "is_foreign", "tolerating"]
+    E = TypeVar("E", bound=Exception)
+
+__all__ = ["PACKAGE", "is_foreign", "ours", "tolerating"]
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 """The folder of rollbook's own code."""
@@ -65,6 +65,15 @@ def is_foreign(err: BaseException) -> bool:
             return True
     is_bare = not err.args and not isinstance(err, _WITHOUT_WORDS)
     return is_bare and interrupted.f_code.co_filename.startswith(PACKAGE)
+
+
+def ours(*kinds: type[E]) -> tuple[type[E], ...]:
+    """`except ours(OSError) as err:` catches what `except OSError as err:` does, but not what somebody else raised.
+
+    Python evaluates it once an exception has come up: a block in which nothing fails pays nothing for it.
+    """
+    err = sys.exc_info()[1]
+    return () if err is None or not isinstance(err, kinds) or is_foreign(err) else kinds
 
 
 class tolerating:

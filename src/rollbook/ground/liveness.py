@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 import sys
 
-from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import ours, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -279,32 +279,18 @@ def _look_at(pid: int) -> tuple[bool | None, str]:
         if fields[0] in b"ZX" and int(fields[17]) <= 1:
             return False, ""
         return True, fields[19].decode()
-    except (
-        FileNotFoundError,
-        ProcessLookupError,
-    ) as raised:  # gone, hidden by a mount option, or no /proc
-        if is_foreign(raised):
-            raise
+    except ours(FileNotFoundError, ProcessLookupError):  # gone, hidden by a mount option, or no /proc
         start_time = _mac_start_time(pid) if sys.platform == "darwin" else ""
         if start_time:
             return True, start_time
-    except (
-        OSError,
-        IndexError,
-        ValueError,
-    ) as raised:  # no descriptor left, no permission: says nothing
-        if is_foreign(raised):
-            raise
+    except ours(OSError, IndexError, ValueError):  # no descriptor left, no permission: says nothing
         return None, ""
     try:
         os.kill(pid, 0)
-    except ProcessLookupError as raised:
-        if is_foreign(raised):
-            raise
+    except ours(ProcessLookupError):
         return False, ""
-    except OSError as raised:
-        if is_foreign(raised):
-            raise
+    except ours(OSError):
+        pass
     return None, ""
 
 

@@ -20,7 +20,7 @@ from io import FileIO
 from rollbook.errors import ForeignManifest, NewerFormat, NotARun
 from rollbook.ground import files
 from rollbook.ground.files import lexists, make_folders
-from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import ours, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,17 +110,13 @@ def read(folder: str | os.PathLike[str], *, to_continue: bool = False) -> RunJso
     content: Any = None
     try:
         content = json.loads(files.read_regular(path))
-    except (FileNotFoundError, NotADirectoryError) as raised:
-        if is_foreign(raised):
-            raise
+    except ours(FileNotFoundError, NotADirectoryError):
         advice = f"if it was a run, try: rollbook repair {shown}" if holds_a_run(folder) else "no run lies here"
         raise NotARun(
             f"{shown} has no run.json. If it is a folder of runs, open it with rollbook.open(…) or `rollbook ls`; "
             f"{advice}"
         ) from None
-    except (OSError, ValueError, RecursionError) as err:
-        if is_foreign(err):
-            raise
+    except ours(OSError, ValueError, RecursionError) as err:
         if not isinstance(err, ValueError) or holds_a_run(folder):
             raise NotARun(f"{path} cannot be read: {err}. Try: rollbook repair {shown}") from None
         raise _foreign(path, shown, {}) from None
@@ -661,9 +657,7 @@ class ManifestLock:
             return self
         try:  # by one call: an exception of others that strikes meanwhile leaves no descriptor that holds the lock
             self._file = FileIO(self._path, "r+", opener=_opened)
-        except OSError as raised:
-            if is_foreign(raised):
-                raise
+        except ours(OSError):
             return self
         until = time.monotonic() + self._seconds
         while files.try_lock(self._file.fileno()) is False and time.monotonic() < until:

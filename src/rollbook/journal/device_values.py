@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rollbook.ground.clocks import now
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 from rollbook.ground.values import devices
 from rollbook.journal.lane import Receipt
 from rollbook.journal.recovery import Turns
@@ -107,9 +107,7 @@ class DeviceValues:
             if content is not None:
                 try:
                     columns = {"key": [array.key], **histogram_columns(content)}
-                except Exception as err:
-                    if is_foreign(err):
-                        raise
+                except ours(Exception):
                     content = None  # it came, and is nothing that has a distribution
             if content is not None:
                 payload = {**array.payload, "n": 1, "columns": columns}

@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 
 from rollbook.errors import Damaged
-from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.raw_array import ITEM_SIZES, RawArray
 from rollbook.ground.values.arrays import host_array, with_known_numbers, without_mask
 
@@ -50,13 +50,9 @@ def encode(payload: Mapping[str, object]) -> tuple[bytes, list[str]]:
     """
     try:
         return _encoder()(payload), []
-    except MemoryError as raised:
-        if is_foreign(raised):
-            raise
+    except MemoryError:
         raise
-    except Exception as raised:
-        if is_foreign(raised):
-            raise
+    except ours(Exception):
         problems: list[str] = []
         clean = _clean(payload, "", problems, ())
         return _encoder()(clean), problems
@@ -74,9 +70,7 @@ def decode(data: bytes | memoryview) -> dict[str, Any]:
         payload = _decoder()(data)
     except Damaged:
         raise
-    except (msgspec.MsgspecError, ValueError, TypeError, RecursionError, OverflowError) as err:
-        if is_foreign(err):
-            raise
+    except ours(msgspec.MsgspecError, ValueError, TypeError, RecursionError, OverflowError) as err:
         raise Damaged(f"a frame of {len(data)} bytes is not msgpack as rollbook writes it ({err})") from None
     if type(payload) is not dict:
         raise Damaged(f"a frame holds a {type(payload).__name__} where a map was expected")
@@ -176,9 +170,7 @@ def _buffer(value: Any) -> object:
     """Anything else with the buffer protocol (array.array, ctypes) as Ext code 1, or None."""
     try:
         view = memoryview(value)
-    except TypeError as raised:
-        if is_foreign(raised):
-            raise
+    except ours(TypeError):
         return None
     code = view.format.lstrip("@=<")
     if view.format[:1] in ">!" or (sys.byteorder == "big" and view.itemsize > 1):
@@ -213,13 +205,9 @@ def _clean(value: Any, where: str, problems: list[str], above: tuple[int, ...]) 
         return _safe_repr(value)
     try:
         return _clean_other(value, where, problems, (*above, id(value)))
-    except MemoryError as raised:
-        if is_foreign(raised):
-            raise
+    except MemoryError:
         raise
-    except Exception as err:  # a property, iterator or conversion of the caller's object failed
-        if is_foreign(err):
-            raise
+    except ours(Exception) as err:  # a property, iterator or conversion of the caller's object failed
         _note(problems, where, f"could not be read ({type(err).__name__}); it was kept as its repr")
         return _safe_repr(value)
 
@@ -237,9 +225,7 @@ def _clean_other(value: object, where: str, problems: list[str], above: tuple[in
         return [_clean(item, f"{where}[{i}]", problems, above) for i, item in enumerate(value)]
     try:
         plain = _replace(value)
-    except TypeError as raised:
-        if is_foreign(raised):
-            raise
+    except ours(TypeError):
         if hasattr(value, "__fspath__"):
             return _clean(value.__fspath__(), where, problems, above)
         native = _native(value)
@@ -258,9 +244,7 @@ def _native(value: object) -> object:
 
     try:
         plain = msgspec.to_builtins(value)
-    except Exception as raised:
-        if is_foreign(raised):
-            raise
+    except ours(Exception):
         return None
     return None if plain is value else plain
 
@@ -288,9 +272,7 @@ def _clean_text(value: str, where: str, problems: list[str]) -> str:
     value = str.__str__(value)
     try:
         value.encode()
-    except UnicodeEncodeError as raised:
-        if is_foreign(raised):
-            raise
+    except ours(UnicodeEncodeError):
         _note(problems, where, "is text with lone surrogates; they were escaped")
         return value.encode("utf-8", "backslashreplace").decode()
     return value
@@ -299,9 +281,7 @@ def _clean_text(value: str, where: str, problems: list[str]) -> str:
 def _safe_repr(value: object) -> str:
     try:
         text = repr(value)[:_LONGEST_REPR]
-    except Exception as err:
-        if is_foreign(err):
-            raise
+    except ours(Exception) as err:
         text = f"<{type(value).__qualname__} whose repr failed: {type(err).__name__}>"
     return text.encode("utf-8", "backslashreplace").decode()
 
@@ -331,9 +311,7 @@ def _from_ext(code: int, data: memoryview) -> object:
         raise Damaged(f"a frame holds an array of type {name[:40]!r}, which rollbook does not write")
     try:
         shape = tuple(map(int, shape_text.split(b","))) if shape_text else ()
-    except ValueError as raised:
-        if is_foreign(raised):
-            raise
+    except ours(ValueError):
         raise Damaged(f"a frame holds an array of shape {shape_text[:40]!r}") from None
     body = raw[len(dtype) + len(shape_text) + 2 :]
     size = ITEM_SIZES[kind]

@@ -6,7 +6,7 @@ import errno
 import os
 
 from rollbook.ground.files import pread
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import is_foreign, ours
 from rollbook.journal import format as layout
 from rollbook.journal.stream import Stream, pwrite
 
@@ -161,9 +161,8 @@ class Lane:
             try:
                 fd = os.open(path, flags, 0o666)
                 break
-            except FileExistsError as err:
-                if is_foreign(err):
-                    raise
+            except ours(FileExistsError):
+                pass
             except OSError as err:
                 if before is not None and err.errno in NO_DESCRIPTOR and not is_foreign(err):
                     self._number = number

@@ -8,7 +8,7 @@ another type, a tensor, a full segment, no lane) it leaves to `unusual_calls.Unu
 from __future__ import annotations
 
 from rollbook.ground.clocks import STANDARD, UNKNOWN, now
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,9 +115,7 @@ def make_log(free: list[Lane], clocks: tuple[str, ...], channel: Channel, unusua
                 *rest, clock(), *cells, seq,
             )  # fmt: skip
             return
-        except Exception as err:
-            if is_foreign(err):
-                raise
+        except ours(Exception):
             if seq and stream.committed(offset, seq):
                 return
         finally:

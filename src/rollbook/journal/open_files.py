@@ -8,7 +8,7 @@ from array import array
 from bisect import bisect_right
 
 from rollbook.errors import Damaged, NewerFormat
-from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.run_files import parse_name
 from rollbook.journal.frame_files import FrameFile
 from rollbook.journal.rows import row_maker
@@ -125,9 +125,7 @@ class WriterFiles:
         """`do(*args)`, or 0 and a problem if the file cannot be read."""
         try:
             return do(*args)
-        except (OSError, Damaged) as err:
-            if is_foreign(err):
-                raise
+        except ours(OSError, Damaged) as err:
             self.problems[state.file.path] = str(err)
             return 0
 
@@ -150,14 +148,10 @@ class WriterFiles:
             else:
                 states[name] = LogState(FrameFile(path, self.info.time_offset), inode)
             self.problems.pop(path, None)
-        except (Damaged, NewerFormat) as err:
-            if is_foreign(err):
-                raise
+        except ours(Damaged, NewerFormat) as err:
             self.problems[path] = str(err)
             self._listing.forget()  # it may be just begun: look again at the next poll
-        except OSError as raised:
-            if is_foreign(raised):
-                raise
+        except ours(OSError):
             return  # unlinked meanwhile
 
 

@@ -21,7 +21,7 @@ from itertools import pairwise
 from rollbook.errors import Damaged
 from rollbook.ground.columns import RowsPiece
 from rollbook.ground.files import is_folder
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 from rollbook.ground.tables import FORWARDED, timing_name
 from rollbook.journal.block_columns import BlockPiece
 from rollbook.journal.frame_files import FrameFile
@@ -442,9 +442,7 @@ class _Window:
                 continue
             try:
                 block = segment.block(self.after, thorough=thorough)
-            except (OSError, Damaged) as err:
-                if is_foreign(err):
-                    raise
+            except ours(OSError, Damaged) as err:
                 self.writer.problems[segment.file.path] = str(err)
                 continue
             if block is not None:
@@ -483,9 +481,7 @@ class _Window:
     def _payload(self, log: LogState, start: int) -> tuple[int, int, dict[str, object]] | None:
         try:
             return log.file.payload_at(start)
-        except (OSError, Damaged) as err:
-            if is_foreign(err):
-                raise
+        except ours(OSError, Damaged) as err:
             self.writer.problems[f"{log.file.path}@{start}"] = str(err)
             return None
 

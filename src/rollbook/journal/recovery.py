@@ -12,7 +12,7 @@ import sys
 import time
 from _thread import get_ident
 
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,9 +50,7 @@ class Turns:
         while True:
             try:
                 turn = self._free.pop() if self._free else unused(self._turns)
-            except IndexError as err:  # another thread was faster
-                if is_foreign(err):
-                    raise
+            except ours(IndexError):  # another thread was faster
                 turn = None
             if turn is not None:
                 self._holder = get_ident()

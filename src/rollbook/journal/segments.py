@@ -15,7 +15,7 @@ import time
 
 from rollbook.errors import Damaged
 from rollbook.ground.files import pread
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 from rollbook.journal import format as layout
 from rollbook.journal.files import JournalFile
 
@@ -85,9 +85,7 @@ class Segment(JournalFile):
                 data = pread(self._fd, min(size, layout.HEAD.size + meta_size), 0)
         try:
             return layout.unpack_header(data, self.path)
-        except (ValueError, KeyError, TypeError, struct.error) as err:
-            if is_foreign(err):
-                raise
+        except ours(ValueError, KeyError, TypeError, struct.error) as err:
             raise Damaged(f"{self.path}: the description of its columns makes no sense ({err!r})") from None
 
     def head(self) -> tuple[int, int, int]:

@@ -10,7 +10,7 @@ import struct
 import time
 
 from rollbook.ground.files import pread
-from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import is_foreign, ours, tolerating
 from rollbook.journal import format as layout
 from rollbook.journal import mapping
 
@@ -196,9 +196,7 @@ class Stream:
         if self._spare is None and self._refusal is None and offset + max(coming, slot.size // 2) > slot.size:
             try:
                 self._spare = self._new_slot()
-            except OSError as err:
-                if is_foreign(err):
-                    raise
+            except ours(OSError):
                 return  # the roll will meet the same, and count it
         if slot.buffer is not None:
             mapping.populate(slot.buffer, offset, min(coming, slot.size - offset))
@@ -271,9 +269,7 @@ class Stream:
             state = slot.word(layout.STATE_AT)
             if state == layout.ACTIVE or (state == layout.LEFT and not keep):
                 slot.set_word(layout.STATE_AT, layout.LEFT if keep else layout.DROPPED)
-        except OSError as err:
-            if is_foreign(err):
-                raise
+        except ours(OSError):
             keep = False
         if keep:
             self._spent = [*self._spent, slot]

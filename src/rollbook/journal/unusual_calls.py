@@ -7,7 +7,7 @@ import time
 from rollbook.errors import LoggingFailed
 from rollbook.ground.clocks import STANDARD, UNKNOWN, as_clock, now
 from rollbook.ground.describe import histogram_columns
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import is_foreign, ours
 from rollbook.ground.values import Histogram, devices, flatten, scalar_of
 from rollbook.ground.values.known import kind_of
 from rollbook.journal.lane import NO_DESCRIPTOR
@@ -70,9 +70,7 @@ class UnusualCalls:
             self._log(values, clocks, declared)
         except LoggingFailed:
             raise
-        except Exception as err:
-            if is_foreign(err):
-                raise
+        except ours(Exception) as err:
             writer.failed("log", err)
         finally:  # frames on the way are part of this one
             writer.long_ways = max(writer.long_ways, ways + 1)
@@ -94,9 +92,7 @@ class UnusualCalls:
         for name, value in declared.items():
             try:
                 index = self._writer.clocks.index(name)
-            except ValueError as raised:
-                if is_foreign(raised):
-                    raise
+            except ours(ValueError):
                 self._writer.bill.count(
                     "unknown_clock",
                     message=f"log(…, {name}=…): no clock {name!r} was declared; the value is kept as 'clock/{name}'. "
@@ -164,9 +160,7 @@ class UnusualCalls:
         for key, array in parts.arrays.items():
             try:
                 columns = {"key": [key], **histogram_columns(array)}
-            except Exception as err:
-                if is_foreign(err):
-                    raise
+            except ours(Exception) as err:
                 self._refuse(key, array, f" ({type(err).__name__}: {err})")
                 continue
             writer.frame({"table": "histograms", **common, "n": 1, "columns": columns})
@@ -196,9 +190,7 @@ class UnusualCalls:
                 self._sort_odd(parts, key, value)
             except LoggingFailed:
                 raise
-            except Exception as err:  # an accessor of the caller's object failed
-                if is_foreign(err):
-                    raise
+            except ours(Exception) as err:  # an accessor of the caller's object failed
                 self._refuse(key, value, f" ({type(err).__name__}: {err})")
         parts.same_keys = parts.same_keys and len(parts.numbers) == len(values) and not parts.deferred
         return parts

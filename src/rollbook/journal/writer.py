@@ -16,7 +16,7 @@ from rollbook.ground import liveness
 from rollbook.ground.bill import Bill
 from rollbook.ground.clocks import STANDARD, UNKNOWN, now
 from rollbook.ground.files import exists, make_folders
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import is_foreign, ours
 from rollbook.journal import format as layout
 from rollbook.journal import mapping
 from rollbook.journal.channel import Channel
@@ -184,9 +184,7 @@ class Writer:
     def _unless_it_fails(self, work: Callable[[], None]) -> None:
         try:
             work()
-        except OSError as err:
-            if is_foreign(err):
-                raise
+        except ours(OSError) as err:
             self.failed("close", err)
 
     def _replace(self, name: str, content: dict[str, object]) -> None:
@@ -278,9 +276,7 @@ class Writer:
                 self.free.append(lane)
         except LoggingFailed:
             raise
-        except Exception as err:
-            if is_foreign(err):
-                raise
+        except ours(Exception) as err:
             self.failed("log", err)
             return 0
         finally:
@@ -333,9 +329,7 @@ class Writer:
         """Take this lane off the free list; False if somebody uses it."""
         try:
             self.free.remove(lane)
-        except ValueError as err:
-            if is_foreign(err):
-                raise
+        except ours(ValueError):
             return False
         return True
 
@@ -384,9 +378,8 @@ class Writer:
         while True:
             try:
                 return self.free.pop()
-            except IndexError as err:
-                if is_foreign(err):
-                    raise
+            except ours(IndexError):
+                pass
             self.open()
             lane = unused(self.lanes)
             if lane is not None:  # a caller was interrupted before it could give it back

@@ -7,7 +7,7 @@ import os
 
 from rollbook.errors import Damaged
 from rollbook.ground.files import is_folder, is_link, names_in, open_regular
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 from rollbook.journal.segments import Segment
 
 TYPE_CHECKING = False
@@ -80,9 +80,7 @@ class WriterInfo:
                 try:
                     with Segment(os.path.join(self.folder, name)) as segment:
                         header = segment.header
-                except (OSError, Damaged) as raised:
-                    if is_foreign(raised):
-                        raise
+                except ours(OSError, Damaged):
                     continue
                 self.clocks, self.time_offset, self.attempt = header.clocks, header.time_offset, header.attempt
                 return
@@ -99,13 +97,9 @@ def _read_json(path: str) -> tuple[dict[str, object] | None, str]:
     try:
         with open(open_regular(path), encoding="utf-8") as file:
             content = json.load(file)
-    except FileNotFoundError as raised:
-        if is_foreign(raised):
-            raise
+    except ours(FileNotFoundError):
         return None, f"{path} is missing"
-    except (OSError, Damaged, ValueError, RecursionError) as err:
-        if is_foreign(err):
-            raise
+    except ours(OSError, Damaged, ValueError, RecursionError) as err:
         return None, f"{path} cannot be read ({err})"
     return (content, "") if isinstance(content, dict) else (None, f"{path} holds no JSON object")
 

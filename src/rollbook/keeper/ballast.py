@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import ours, tolerating
 from rollbook.keeper.own_files import keeper_folder
 
 __all__ = ["Ballast"]
@@ -27,9 +27,7 @@ class Ballast:
         """Free space on the run's disk; None where it cannot be told."""
         try:
             stat = os.statvfs(self._folder)
-        except (OSError, AttributeError) as raised:
-            if is_foreign(raised):
-                raise
+        except ours(OSError, AttributeError):
             return None
         return stat.f_bavail * stat.f_frsize
 
@@ -45,16 +43,12 @@ class Ballast:
             return
         try:
             fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
-        except OSError as raised:
-            if is_foreign(raised):
-                raise
+        except ours(OSError):
             return
         try:
             if os.fstat(fd).st_size < _BYTES:
                 os.posix_fallocate(fd, 0, _BYTES)
-        except OSError as raised:
-            if is_foreign(raised):
-                raise
+        except ours(OSError):
             self.give_up()
         finally:
             os.close(fd)

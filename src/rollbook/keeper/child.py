@@ -8,7 +8,7 @@ import subprocess
 import sys
 from abc import ABC, abstractmethod
 
-from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import ours, tolerating
 from rollbook.keeper.launch import PATH_VARIABLE
 from rollbook.keeper.own_files import keeper_folder
 from rollbook.keeper.warm_children import WarmChild
@@ -52,9 +52,7 @@ def _folder_to_start_in() -> str | None:
     """Where a working folder was removed, another one: CPython 3.13.0 imports nothing without."""
     try:
         os.getcwd()
-    except OSError as raised:
-        if is_foreign(raised):
-            raise
+    except ours(OSError):
         return os.path.abspath(os.sep)
     return None
 
@@ -157,9 +155,7 @@ class Child(ABC):
         self._process.terminate()
         try:
             self._process.wait(_STOP_SECONDS)
-        except subprocess.TimeoutExpired as raised:
-            if is_foreign(raised):
-                raise
+        except ours(subprocess.TimeoutExpired):
             self._killed()
         self._let_go()
 
@@ -171,9 +167,7 @@ class Child(ABC):
         process.kill()
         try:
             return int(process.wait(_STOP_SECONDS))
-        except subprocess.TimeoutExpired as raised:  # it hangs in the system itself, which ends it some day
-            if is_foreign(raised):
-                raise
+        except ours(subprocess.TimeoutExpired):  # it hangs in the system itself, which ends it some day
             return -int(signal.SIGKILL) if os.name == "posix" else 1
 
     def _is_stuck(self) -> bool:
@@ -199,9 +193,7 @@ class Child(ABC):
             with open(self._log_path, "ab") as log:
                 self._log_size = log.tell()
                 self._process = process = self._begun(words, log, final)
-        except OSError as err:
-            if is_foreign(err):
-                raise
+        except ours(OSError) as err:
             self._failed(f"the {self.work} process cannot be started: {err}")
             return
         with tolerating(OSError, AttributeError):  # an old kernel or another system: then one has to look
@@ -259,9 +251,7 @@ def _effort_of(group: int) -> float | None:
     ticks = 0.0
     try:
         names = os.listdir("/proc")
-    except OSError as raised:
-        if is_foreign(raised):
-            raise
+    except ours(OSError):
         return None
     seen = False
     for name in names:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from rollbook.ground.files import is_folder, make_folders, read_json, write_json
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 from rollbook.keeper.own_files import keeper_folder
 
 TYPE_CHECKING = False
@@ -64,9 +64,7 @@ class SavedCursor:
         }
         try:
             write_json(self.path, data)
-        except FileNotFoundError as raised:
-            if is_foreign(raised):
-                raise
+        except ours(FileNotFoundError):
             if not is_folder(os.path.dirname(os.path.dirname(self.path))):
                 raise  # the run has gone: do not make a new one
             make_folders(os.path.dirname(self.path))

@@ -11,7 +11,7 @@ import os
 import sys
 
 from rollbook.ground.files import is_loose, read_json, write_json
-from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.liveness import boot_id, host_name
 from rollbook.keeper.own_files import keeper_folder
 from rollbook.keeper.writer_progress import Positions
@@ -152,13 +152,9 @@ class Durable:
             file.changed = False
             try:
                 _sync_file(file.path)
-            except FileNotFoundError as raised:  # sealed in between, which is better still
-                if is_foreign(raised):
-                    raise
+            except ours(FileNotFoundError):  # sealed in between, which is better still
                 continue
-            except OSError as raised:
-                if is_foreign(raised):
-                    raise
+            except ours(OSError):
                 file.changed = True
                 return False
         if positions.new_names:
@@ -166,9 +162,7 @@ class Durable:
                 for folder in (positions.writer.folder, self._journal):
                     _sync_folder(folder)
                 positions.new_names = False
-            except OSError as raised:
-                if is_foreign(raised):
-                    raise
+            except ours(OSError):
                 return False
         return True
 

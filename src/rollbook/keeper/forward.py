@@ -16,7 +16,7 @@ import time
 
 from rollbook.ground import manifest
 from rollbook.ground.files import is_folder
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 from rollbook.keeper.cursors import SavedCursor, cursor_path
 from rollbook.keeper.rewinds import acceptable, deliver
 
@@ -124,9 +124,7 @@ class Forwarder:
         try:
             self._start()
             self.caught_up = self._deliver_newest() if self.every_seconds is not None else self._deliver_all()
-        except Exception as err:
-            if is_foreign(err):
-                raise
+        except ours(Exception) as err:
             self.fail(err)
             return False
         self._pause, self.failed_in_a_row = 0.0, 0
@@ -139,9 +137,7 @@ class Forwarder:
             return
         try:
             self._ready_sink().write([_final_mark("crashed")])
-        except Exception as err:
-            if is_foreign(err):
-                raise
+        except ours(Exception) as err:
             self.fail(err)
 
     def close(self) -> None:
@@ -155,9 +151,7 @@ class Forwarder:
                 return  # the run was removed: what a filter holds back must not bring its folder back
             try:
                 self._sink.close()
-            except Exception as err:
-                if is_foreign(err):
-                    raise
+            except ours(Exception) as err:
                 self.fail(err)
                 self.is_cut_short = True
                 self.trouble = (
@@ -184,9 +178,7 @@ class Forwarder:
         if self._saved.state is not None and _has_memory(sink):
             try:
                 sink.set_state(self._saved.state)
-            except Exception as err:  # its options changed with a resume: it begins afresh
-                if is_foreign(err):
-                    raise
+            except ours(Exception) as err:  # its options changed with a resume: it begins afresh
                 self._say(f"state:{self.name}", f"sink {self.name} could not take up its memory: {err!r}")
         self._started = True
 
@@ -227,9 +219,7 @@ class Forwarder:
             saved.state = sink.state()
         try:
             saved.save()
-        except OSError as err:
-            if is_foreign(err):
-                raise
+        except ours(OSError) as err:
             # Delivered but not noted. Going on is right: only a kill before the next save could repeat these rows
             # in a sink without a position.
             self._say("cursor", f"the cursor of sink {self.name} cannot be saved: {err}")
@@ -251,9 +241,7 @@ class Forwarder:
             # A file sink may have half of the rows in its files: begin again, cut back to where it was.
             try:
                 self._ready_sink().close()
-            except Exception as again:
-                if is_foreign(again):
-                    raise
+            except ours(Exception) as again:
                 self._say(f"close:{self.name}", f"sink {self.name} could not be closed either: {again!r}")
             self._sink, self._started = None, False
 

@@ -13,7 +13,7 @@ import os
 import time
 
 from rollbook.ground.files import is_folder, read_json
-from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.liveness import Watch, is_alive
 from rollbook.keeper.launch import is_kept, launch
 from rollbook.keeper.own_files import Lock, state_path
@@ -135,9 +135,7 @@ def _times_run(pid: object) -> int | None:
         with open(f"/proc/{pid}/status", "rb") as file:
             lines = file.read().splitlines()
         return sum(int(line.split()[1]) for line in lines if b"voluntary_ctxt_switches:" in line)
-    except (OSError, ValueError, IndexError) as raised:
-        if is_foreign(raised):
-            raise
+    except ours(OSError, ValueError, IndexError):
         return None
 
 

@@ -12,7 +12,7 @@ import sys
 import time
 
 from rollbook.ground.files import exists, is_file, make_folders, read_json
-from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.liveness import is_alive, same_place
 from rollbook.keeper.own_files import Lock, keeper_folder, state_path
 from rollbook.keeper.shared_keeper_files import household, may_share
@@ -131,13 +131,9 @@ def _start(command: list[str], environment: dict[str, str], log: str) -> None:
             try:
                 pid = spawn(argv[0], argv, environment, **options)
                 break
-            except NotImplementedError as raised:  # no setsid here: the keeper calls it itself
-                if is_foreign(raised):
-                    raise
+            except ours(NotImplementedError):  # no setsid here: the keeper calls it itself
                 options.pop("setsid", None)
-            except FileNotFoundError as raised:
-                if is_foreign(raised):
-                    raise
+            except ours(FileNotFoundError):
                 if argv is not through_shell:
                     raise
                 pid = 0
@@ -180,9 +176,7 @@ def _start_with_subprocess(command: list[str], environment: dict[str, str], log:
                     **how,  # type: ignore[arg-type,unused-ignore]
                 )
                 break
-            except PermissionError as raised:
-                if is_foreign(raised):
-                    raise
+            except ours(PermissionError):
                 if n + 1 == len(attempts):
                     raise
     if sys.platform == "win32":
@@ -224,9 +218,7 @@ def closed_writers(run_folder: str) -> set[str]:
     journal = os.path.join(run_folder, "data", "journal")
     try:
         names = os.listdir(journal)
-    except OSError as raised:
-        if is_foreign(raised):
-            raise
+    except ours(OSError):
         return set()
     return {
         name
@@ -250,8 +242,6 @@ def _ring(state: dict[str, Any]) -> bool:
         if isinstance(state.get("door"), str) and exists(state["door"]):
             os.utime(state["door"])  # of many runs this one is meant
         os.kill(state["pid"], signal.SIGUSR1)
-    except (OSError, AttributeError) as raised:
-        if is_foreign(raised):
-            raise
+    except ours(OSError, AttributeError):
         return False
     return True

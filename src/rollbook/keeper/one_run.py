@@ -12,7 +12,7 @@ import time
 
 from rollbook.ground.bill import Bill
 from rollbook.ground.files import is_folder, make_folders, read_json
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 from rollbook.ground.liveness import host_name, same_place
 from rollbook.ground.tables import FORWARDED
 from rollbook.keeper.ballast import Ballast
@@ -223,9 +223,7 @@ class OneRun:
         try:
             make_folders(self._own_folder)
             self._locked = self._lock.acquire()
-        except OSError as err:
-            if is_foreign(err):
-                raise
+        except ours(OSError) as err:
             self._say("lock", f"the keeper's lock cannot be taken: {err}")
         if not self._locked:
             self.phase = "taken"
@@ -445,9 +443,7 @@ class OneRun:
         self._guard("troubles", self._tell_troubles)
         try:
             return feeding.step(flush=bool(finished))
-        except Exception as err:  # a fault of ours must not keep the rest from being done
-            if is_foreign(err):
-                raise
+        except ours(Exception) as err:  # a fault of ours must not keep the rest from being done
             self._say("forward", f"forwarding failed: {type(err).__name__}: {err}")
             return True
 
@@ -494,9 +490,7 @@ class OneRun:
         """One part that fails must not keep the others from their work."""
         try:
             work()
-        except Exception as err:
-            if is_foreign(err):
-                raise
+        except ours(Exception) as err:
             if isinstance(err, OSError) and err.errno == errno.ENOSPC:
                 self._ballast.give_up()
             self._say(cause, f"{cause} failed ({type(err).__name__}: {err}); tried again at each step")

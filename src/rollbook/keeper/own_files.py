@@ -11,7 +11,7 @@ import time
 import weakref
 
 from rollbook.ground.files import read_json, try_lock
-from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.liveness import host_name, identity, is_alive, machine, pid_namespace
 
 __all__ = ["Lock", "keeper_folder", "place_name", "state_path", "sweep", "troubles_path"]
@@ -85,9 +85,7 @@ class Lock:
                 self._fd, fd = fd, -1
                 _held.add(self)
                 return True
-            except FileNotFoundError as raised:
-                if is_foreign(raised):
-                    raise
+            except ours(FileNotFoundError):
                 continue
             finally:
                 if fd >= 0:
@@ -118,9 +116,7 @@ class Lock:
         """Whether somebody alive holds it now. Changes nothing."""
         try:
             fd = os.open(self.path, os.O_RDWR)
-        except OSError as raised:
-            if is_foreign(raised):
-                raise
+        except ours(OSError):
             return False
         try:
             free = try_lock(fd, shared=True)
@@ -134,9 +130,7 @@ class Lock:
 def _is_file(fd: int, path: str) -> bool:
     try:
         here, there = os.fstat(fd), os.stat(path)
-    except OSError as raised:
-        if is_foreign(raised):
-            raise
+    except ours(OSError):
         return False
     return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
 

@@ -6,7 +6,7 @@ import os
 
 from rollbook.ground import manifest
 from rollbook.ground.files import read_json
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 from rollbook.keeper.own_files import keeper_folder
 
 TYPE_CHECKING = False
@@ -86,8 +86,6 @@ def _entries(listed: object) -> list[dict[str, object]]:
 def _stamp(path: str) -> tuple[int, int] | None:
     try:
         stat = os.stat(path)
-    except OSError as raised:
-        if is_foreign(raised):
-            raise
+    except ours(OSError):
         return None
     return stat.st_ino, stat.st_mtime_ns

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from rollbook.ground.files import own_files
-from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.optional import forks_wait
 from rollbook.ground.run_files import HIDDEN_TABLES, PartName, part_folders, read_metadata
 
@@ -78,18 +78,14 @@ class LazySealed:
         try:
             with os.scandir(self._data) as entries:
                 tables = [e.name for e in entries if e.is_dir() and (e.name == "marks" or e.name not in HIDDEN_TABLES)]
-        except OSError as raised:
-            if is_foreign(raised):
-                raise
+        except ours(OSError):
             return
         for table in tables:
             stamps, paths = [], []
             for folder in part_folders(self._run_folder, table):
                 try:
                     stamps.append(os.stat(folder).st_mtime_ns)
-                except OSError as raised:
-                    if is_foreign(raised):
-                        raise
+                except ours(OSError):
                     continue
                 paths += [os.path.join(folder, name) for name in own_files(folder)]
             if self._stamps.get(table) == stamps:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 from rollbook.keeper.forward import Forwarder, run_info
 
 TYPE_CHECKING = False
@@ -61,9 +61,7 @@ class Sinks:
             unique = name if taken[name] == 1 else f"{name}-{taken[name]}"
             try:
                 sink, seconds = _build_with_site(spec, inline and not this_attempt)
-            except Exception as err:
-                if is_foreign(err):
-                    raise
+            except ours(Exception) as err:
                 words = f"sink {unique} cannot be made ({type(err).__name__}: {err}); the others go on"
                 say(f"sink:{unique}", words)
                 self._unmade[unique] = words
@@ -232,9 +230,7 @@ def _build_with_site(spec: object, inline: bool) -> tuple[Sink | Callable[[], Si
     """Build; a keeper process, which starts without `site`, tries again with it: editable installs need their hooks."""
     try:
         return build(spec, inline=inline)
-    except Exception as err:
-        if is_foreign(err):
-            raise
+    except ours(Exception):
         import sys
 
         if not sys.flags.no_site or "site" in sys.modules:

@@ -11,7 +11,7 @@ import struct
 import time
 
 from rollbook.ground.files import pread
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 from rollbook.ground.run_files import parse_name
 from rollbook.journal import format as layout
 from rollbook.keeper.writers import GRAIN_NS
@@ -195,9 +195,7 @@ class Positions:
         for file in self.files.values():
             try:
                 file.look()
-            except OSError as raised:
-                if is_foreign(raised):
-                    raise
+            except ours(OSError):
                 continue
             lanes[str(file.lane)] = max(lanes.get(str(file.lane), 0), file.last)
             if file.is_frames:
@@ -214,9 +212,7 @@ class Positions:
             if changed == self._listed and self._is_settled:
                 return
             names = os.listdir(self.writer.folder)
-        except OSError as raised:
-            if is_foreign(raised):
-                raise
+        except ours(OSError):
             changed, names = -1, []
         self._listed, self._is_settled = changed, time.time_ns() - changed > GRAIN_NS
         self.let_go()

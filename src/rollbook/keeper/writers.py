@@ -6,7 +6,7 @@ import os
 import time
 
 from rollbook.ground.files import exists, read_json
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 from rollbook.ground.liveness import Watch, same_place
 
 TYPE_CHECKING = False
@@ -131,13 +131,9 @@ class Writers:
                 return
             names = set(os.listdir(self._journal))
             self._listed = changed
-        except (FileNotFoundError, NotADirectoryError) as raised:
-            if is_foreign(raised):
-                raise
+        except ours(FileNotFoundError, NotADirectoryError):
             self._listed, changed, names = -1, 0, set()
-        except OSError as raised:  # no descriptor left, a disk that fails: says nothing about who writes
-            if is_foreign(raised):
-                raise
+        except ours(OSError):  # no descriptor left, a disk that fails: says nothing about who writes
             self._listed, self.are_known = -1, False
             return
         self.are_known = True

@@ -10,7 +10,7 @@ from rollbook.ground import liveness, manifest
 from rollbook.ground.bill import Bill
 from rollbook.ground.clocks import STANDARD
 from rollbook.ground.files import exists, is_file, is_folder
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 from rollbook.journal import Writer
 from rollbook.run.current import opened
 from rollbook.run.ending import status_of
@@ -117,9 +117,7 @@ def unpickle_run(folder: str, nonce: str, page: Mapping[str, object] | None = No
     try:
         own, is_part = folder_here(folder, nonce, page)
         run = attach(own)
-    except Exception as err:  # whatever is wrong on this host, the work that was sent to it goes on
-        if is_foreign(err):
-            raise
+    except ours(Exception) as err:  # whatever is wrong on this host, the work that was sent to it goes on
         return _without_folder(folder, page, err)
     if is_part:
         _say_where_the_part_is(run, folder, page)

@@ -10,7 +10,7 @@ import sys
 
 from rollbook.errors import BadInput
 from rollbook.ground.addresses import begin, check_remote, end, make_home, note_away, origin_of
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -149,9 +149,7 @@ def _answer_of(module: str, arguments: list[str], seconds: float) -> tuple[str, 
         said = json.loads(done.stdout or b"null")
     except subprocess.TimeoutExpired:
         return "PlaceAway", f"{arguments[0]} gave no answer within {seconds:.0f} s"
-    except (OSError, ValueError) as raised:
-        if is_foreign(raised):
-            raise
+    except ours(OSError, ValueError) as raised:
         return "PlaceAway", f"{arguments[0]} could not be looked at ({type(raised).__name__})"
     if isinstance(said, dict) and said.get("ok") is True:
         return None

@@ -12,7 +12,7 @@ import os
 import sys
 import weakref
 
-from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import ours, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,9 +96,7 @@ def _finish_all(status: str, failure: dict[str, Any] | None) -> None:
     for run in list(_open_runs):
         try:
             run.finish(status)
-        except Exception as err:
-            if is_foreign(err):
-                raise
+        except ours(Exception) as err:
             with tolerating(Exception):  # it may be closed, or None
                 sys.stderr.write(f"rollbook: could not finish {run!r}: {type(err).__name__}: {err}\n")
 

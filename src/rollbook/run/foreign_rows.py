@@ -15,7 +15,7 @@ from itertools import islice
 
 from rollbook.errors import BadInput
 from rollbook.ground.clocks import UNKNOWN, as_clock
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 from rollbook.ground.values import flatten, scalar_of
 from rollbook.ground.values.known import kind_of
 
@@ -160,9 +160,7 @@ class ForeignRows:
                     continue
             try:
                 parts = self._parts_of(row, table)
-            except (BadInput, TypeError, ValueError, AttributeError, OverflowError) as err:
-                if is_foreign(err):
-                    raise
+            except ours(BadInput, TypeError, ValueError, AttributeError, OverflowError) as err:
                 self._run.count("bad_row", message=f"write_rows(): a row was left out: {err}. The others are kept")
                 continue
             usable += bool(parts)

@@ -14,7 +14,7 @@ import time
 from rollbook.errors import NewerFormat, NotARun
 from rollbook.ground import liveness, manifest
 from rollbook.ground.files import exists, make_folders
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,9 +71,7 @@ def folder_here(folder: str, nonce: str, page: Mapping[str, object]) -> tuple[st
         try:
             if _make(candidate, folder, nonce, page):
                 return candidate, bool((_read(candidate) or {}).get("part"))
-        except OSError as err:
-            if is_foreign(err):
-                raise
+        except ours(OSError) as err:
             raised = err
     raise raised or OSError(f"no folder for a part of run {page.get('id')} on this host: others are in its place")
 
@@ -91,9 +89,7 @@ def _read(folder: str) -> RunJson | None:
         return manifest.read(folder, to_continue=True)
     except NewerFormat:
         raise
-    except (NotARun, OSError) as err:
-        if is_foreign(err):
-            raise
+    except ours(NotARun, OSError):
         return None
 
 

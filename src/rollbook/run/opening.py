@@ -13,7 +13,7 @@ from rollbook.errors import NothingToResume, RunError, RunExists, RunIsLive
 from rollbook.ground import liveness, manifest
 from rollbook.ground.clocks import STANDARD, check_clock_names
 from rollbook.ground.files import exists, make_folders
-from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import ours, tolerating
 from rollbook.journal import Writer
 from rollbook.run.arguments import check_total
 from rollbook.run.choosing_remote import bring_run, check_place, place_to_go_on, settle_place
@@ -291,18 +291,14 @@ def _write_down(life: _Life, writer: Writer, wanted: Wanted, *, is_new: bool) ->
         writer.open()
         manifest.write(life.folder, life.about)
         settle_place(life.folder, life.remote, life.away)
-    except FileExistsError as raised:
-        if is_foreign(raised):
-            raise
+    except ours(FileExistsError):
         state = (
             "was made by another process this moment. Join it with attach()"
             if exists(os.path.join(life.folder, "run.json"))
             else f"is there and has no run.json. Try rollbook repair {life.folder}, or choose another id"
         )
         raise RunExists(f"init(run_id={wanted.run_id!r}): {life.folder} {state}") from None
-    except OSError as err:
-        if is_foreign(err):
-            raise
+    except ours(OSError) as err:
         if made:  # half of a run would be called damaged for ever
             import shutil
 

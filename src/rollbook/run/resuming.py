@@ -12,7 +12,7 @@ import time
 from rollbook.errors import ForeignManifest, NotARun
 from rollbook.ground import liveness, manifest
 from rollbook.ground.files import exists
-from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import ours, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,9 +36,7 @@ def find_to_resume(place: str, name: str, run_id: str | None) -> str | None:
             continue
         try:
             about = manifest.read(entry.path, to_continue=True)
-        except NotARun as raised:
-            if is_foreign(raised):
-                raise
+        except ours(NotARun) as raised:
             if not isinstance(raised, ForeignManifest) and exists(os.path.join(entry.path, "run.json")):
                 raise  # it may be the very one: to begin anew beside it, or to go on with an older one, would be wrong
             continue

@@ -15,7 +15,7 @@ from rollbook.errors import BadInput, InvalidName, NothingToResume
 from rollbook.ground import manifest
 from rollbook.ground.addresses import backlog
 from rollbook.ground.clocks import UNKNOWN, as_clock
-from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import ours, tolerating
 from rollbook.journal import Turns
 from rollbook.run.process_state import Parts
 from rollbook.run.scope import Scope
@@ -420,9 +420,7 @@ class Run(Scope):
         self.write_aside({"mark": "rewind", "parent": parent, "cut": cut, "checkpoint": checkpoint})
         try:
             self._refill_stores()
-        except Exception as err:
-            if is_foreign(err):
-                raise
+        except ours(Exception) as err:
             self.writer.failed("read back what was stored", err)
 
     def _refill_stores(self) -> None:
@@ -498,9 +496,7 @@ class Run(Scope):
                 if not self._was_taken_over():
                     manifest.take_edits(self.about, manifest.look(self._folder))
                     manifest.write(self._folder, self.about)
-        except OSError as err:
-            if is_foreign(err):
-                raise
+        except ours(OSError) as err:
             self.writer.failed("write run.json", err)
 
     def fill_in(self, *, seed: int | None = None, total: Mapping[str, Any] | None = None) -> None:

@@ -11,7 +11,7 @@ import os
 from rollbook.errors import BadInput, InvalidName, LoggingFailed
 from rollbook.ground.clocks import UNKNOWN
 from rollbook.ground.describe import histogram_columns
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 from rollbook.ground.values.arrays import host_array, is_tensor
 from rollbook.journal import UnusualCalls
 
@@ -191,9 +191,7 @@ class Scope:
             return self.run.write_aside(payload) if table == "text" else self.run.writer.frame(payload)
         except LoggingFailed:
             raise
-        except Exception as err:
-            if is_foreign(err):
-                raise
+        except ours(Exception) as err:
             self.run.writer.failed("record", err)
             return 0
 
@@ -290,9 +288,7 @@ class Scope:
     def _binned(self, key: str, values: object) -> dict[str, object]:
         try:
             return histogram_columns(values)
-        except (TypeError, ValueError) as err:
-            if is_foreign(err):
-                raise
+        except ours(TypeError, ValueError) as err:
             raise BadInput(
                 f"log_histogram({key!r}, …): found {type(values).__name__} ({err}); pass numbers, an array of numbers "
                 "or a rollbook.ground.values.Histogram"
@@ -424,9 +420,7 @@ class Scope:
             work(*arguments)
         except LoggingFailed:
             raise
-        except Exception as err:
-            if is_foreign(err):
-                raise
+        except ours(Exception) as err:
             self.run.writer.failed("log", err)
 
     def __dir__(self) -> list[str]:

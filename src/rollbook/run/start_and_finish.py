@@ -9,7 +9,7 @@ from rollbook.ground import manifest
 from rollbook.ground.addresses import backlog
 from rollbook.ground.clocks import now
 from rollbook.ground.files import exists, is_folder, is_loose, make_folders, names_in, write_json
-from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.liveness import identity
 from rollbook.run import ending
 from rollbook.run.current import opened
@@ -68,9 +68,7 @@ def start(
             watch = run._parts.keeper_watch = KeeperWatch(folder, lambda *found: _report_keeper(run, *found))
             opener = identity()
             writer.in_child = lambda: _look_from_child(run, watch, opener)
-        except OSError as err:
-            if is_foreign(err):
-                raise
+        except ours(OSError) as err:
             writer.bill.count(
                 "no_keeper",
                 message=f"the keeper could not be started ({err}); the journal is safe, and finish() or "
@@ -144,9 +142,7 @@ def end(run: Run, status: str) -> None:
         ticker.tick(final=True)
     try:
         _let_keeper_finish(run)
-    except Exception as err:
-        if is_foreign(err):
-            raise
+    except ours(Exception) as err:
         run.writer.failed("seal", err)
     if run._parts.alert_calls is not None and run._parts.pid == os.getpid():
         run._parts.alert_calls.end()
@@ -232,9 +228,7 @@ def _look_from_child(run: Run, watch: KeeperWatch, opener: Mapping[str, object])
     """A forked child has no thread of ours: it looks after the keeper where a row takes the long way."""
     try:
         watch.look(opener)
-    except Exception as err:
-        if is_foreign(err):
-            raise
+    except ours(Exception) as err:
         run.writer.failed("start a keeper", err)
 
 

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 
-from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import ours, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,16 +91,12 @@ class Ticker(threading.Thread):
         ):  # fmt: skip
             try:
                 work()
-            except Exception as err:
-                if is_foreign(err):
-                    raise
+            except ours(Exception) as err:
                 run.writer.failed("keep house", err)
         if final and self._sinks is not None:
             try:
                 self._sinks.close()
-            except Exception as err:
-                if is_foreign(err):
-                    raise
+            except ours(Exception) as err:
                 run.writer.failed("close sinks", err)
 
     def stop(self) -> None:

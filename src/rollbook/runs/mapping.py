@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from rollbook.errors import BadInput, MissingExtra
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -181,9 +181,7 @@ class _Local:
                 if alone is None and self._workers > 1:
                     self._suspects.add(place)
                     error = None
-            except Exception as err:
-                if is_foreign(err):
-                    raise
+            except ours(Exception) as err:
                 value, error = None, f"{type(err).__name__}: {err}"
             yield place, value, error
 

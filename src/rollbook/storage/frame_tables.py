@@ -14,7 +14,7 @@ import pyarrow as pa
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import any_column, dictionary, from_numpy, strings, time_array
 from rollbook.ground.clocks import UNKNOWN
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 from rollbook.ground.raw_array import RawArray
 from rollbook.ground.run_files import value_name
 from rollbook.ground.values.scalars import as_float
@@ -92,9 +92,7 @@ class FrameTables:
             cells = _cells_of(self, seq, payload)
             if cells is not None:
                 group.add(seq, time_ns, payload, *cells)
-        except (TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError) as err:
-            if is_foreign(err):
-                raise
+        except ours(TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError) as err:
             if len(self.problems) < 100:
                 where = f"frame {seq} of lane {self.lane} of writer {self.info.id}"
                 self.problems.append(f"{where} makes no sense ({err!r:.200}); it was left out")

@@ -20,7 +20,7 @@ import pyarrow as pa
 from rollbook.errors import Damaged, NewerFormat
 from rollbook.ground.arrow import empty_table, take_table, to_numpy
 from rollbook.ground.files import names_in, open_regular
-from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.run_files import journal_folder, parse_name
 from rollbook.journal import SETTLE_SECONDS, FrameFile, Segment, WriterInfo, decode
 from rollbook.journal import format as layout
@@ -124,9 +124,7 @@ class LiveSegment:
                 data = segment.all_rows()
                 if segment.head()[0] != self.generation:
                     raise Moved(self.path)
-        except (FileNotFoundError, Damaged) as raised:
-            if is_foreign(raised):
-                raise
+        except ours(FileNotFoundError, Damaged):
             raise Moved(self.path) from None
         return data
 
@@ -321,13 +319,9 @@ class LiveJournal:
                 segment, seen[path] = self._look(path)
                 if segment is not None:
                     segments[path, segment.generation] = segment
-            except FileNotFoundError as raised:
-                if is_foreign(raised):
-                    raise
+            except ours(FileNotFoundError):
                 continue
-            except (Damaged, NewerFormat, OSError) as err:
-                if is_foreign(err):
-                    raise
+            except ours(Damaged, NewerFormat, OSError) as err:
                 if not _just_begun(path):
                     self.problems[path] = str(err)
 

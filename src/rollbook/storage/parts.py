@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from rollbook.errors import Damaged
 from rollbook.ground import source
 from rollbook.ground.arrow import strings
-from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.run_files import CONSTANTS, METADATA_KEY, PartName, part_folders
 from rollbook.storage.tabulate import Meta
 
@@ -70,9 +70,7 @@ class Part:
             if not isinstance(meta, dict) or not meta["group"]:
                 raise Damaged(f"{path} does not say what it holds: it was not written by rollbook")
             covers_of(meta)
-        except (ValueError, KeyError, TypeError, RecursionError) as raised:
-            if is_foreign(raised):
-                raise
+        except ours(ValueError, KeyError, TypeError, RecursionError):
             raise Damaged(f"{path} does not say what it holds: it was not written by rollbook") from None
         self.meta: Meta = meta
         self._names: list[str] = schema.names
@@ -92,13 +90,9 @@ class Part:
                 pre_buffer=False,
                 page_checksum_verification=True,
             )
-        except FileNotFoundError as raised:
-            if is_foreign(raised):
-                raise
+        except FileNotFoundError:
             raise
-        except (pa.ArrowException, OSError, ValueError) as err:
-            if is_foreign(err):
-                raise
+        except ours(pa.ArrowException, OSError, ValueError) as err:
             raise Damaged(f"{self.path} cannot be read as Parquet: {err}") from None
         if not self.is_same():
             file.close()
@@ -127,9 +121,7 @@ class Part:
                 if row_groups is None:
                     return file.read(columns=names, use_threads=threads)
                 return file.read_row_groups(list(row_groups), columns=names, use_threads=threads)
-            except (pa.ArrowException, OSError, ValueError) as err:
-                if is_foreign(err):
-                    raise
+            except ours(pa.ArrowException, OSError, ValueError) as err:
                 raise Damaged(f"{self.path}: rows cannot be read: {err}") from None
 
     def have(self, columns: Sequence[str] | None = None, row_groups: Sequence[int] | None = None) -> None:
@@ -167,9 +159,7 @@ class Part:
             try:
                 for _ in file.iter_batches(_ROWS_CHECKED, use_threads=False):
                     pass
-            except (pa.ArrowException, OSError, ValueError) as err:
-                if is_foreign(err):
-                    raise
+            except ours(pa.ArrowException, OSError, ValueError) as err:
                 raise Damaged(f"{self.path}: rows cannot be read: {err}") from None
 
     def decoded_bytes(self) -> int:
@@ -215,9 +205,7 @@ class Part:
                         _words_of(file.read_row_group(group, columns=[column], use_threads=False)[column])
                         for group in groups
                     ]
-                except (pa.ArrowException, OSError, ValueError) as err:
-                    if is_foreign(err):
-                        raise
+                except ours(pa.ArrowException, OSError, ValueError) as err:
                     raise Damaged(f"{self.path}: rows cannot be read: {err}") from None
         return [group for group, words in enumerate(self._words[column]) if _has(words, word)]
 

@@ -16,7 +16,7 @@ from rollbook.errors import Damaged
 from rollbook.ground import source
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import from_json, rows_equal, take_table, to_numpy
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 from rollbook.storage.fills import Fills
 from rollbook.storage.live import LiveFrames, LiveJournal, LiveSegment, Moved, Snapshot
 from rollbook.storage.parts import Part, PartShelf, covers_of
@@ -257,9 +257,7 @@ class RunFiles:
         for _ in range(_TRIES):
             try:
                 return work(self._gather(tables))
-            except (Moved, FileNotFoundError) as raised:
-                if is_foreign(raised):
-                    raise
+            except ours(Moved, FileNotFoundError):
                 continue
             except BadPiece as bad:
                 self._bad.add(bad.path)
@@ -304,9 +302,7 @@ class RunFiles:
         for part in self.parts("fills"):
             try:
                 fills.add_table(part.meta["writer"], part.read())
-            except (Damaged, KeyError) as err:
-                if is_foreign(err):
-                    raise
+            except ours(Damaged, KeyError) as err:
                 raise BadPiece(part.path, str(err)) from None
         return {table: self._of_table(table, live, fills) for table in tables}
 

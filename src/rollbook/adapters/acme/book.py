@@ -15,7 +15,7 @@ from rollbook.adapters._run import Users, find_run
 from rollbook.adapters._trackers import offers
 from rollbook.adapters.acme.base import Logger, LoggingData, to_numpy
 from rollbook.errors import BadInput
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 from rollbook.ground.values import flatten, scalar_of
 
 __all__ = ["BookFirst", "RollbookLogger", "entries_of", "is_run"]
@@ -84,9 +84,7 @@ class RollbookLogger(Logger):
         try:
             values = {key: value for key, value in flatten(part) if value is not None}
             readings = self._readings(record)
-        except Exception as err:
-            if is_foreign(err):
-                raise
+        except ours(Exception) as err:
             self._scope.count("acme_record", message=f"a record could not be read ({type(err).__name__}: {err})")
             return
         self._scope.log(values, **readings)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rollbook.adapters.acme.base import to_numpy
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 from rollbook.ground.values import flatten, scalar_of
 
 TYPE_CHECKING = False
@@ -58,9 +58,7 @@ class EpisodeObserver:
         try:
             for name, reward in _elements(timestep.reward):
                 self._returns[name] = self._returns.get(name, 0.0) + reward
-        except Exception as err:
-            if is_foreign(err):
-                raise
+        except ours(Exception) as err:
             self._run.count("acme_reward", message=f"a reward could not be summed ({type(err).__name__}: {err})")
 
     def get_metrics(self) -> dict[str, float]:
@@ -71,9 +69,7 @@ class EpisodeObserver:
             if self._counts_steps:
                 clocks["env_step"] = self._run.clocks_now().get("env_step", 0) + self._length
             self._run.log_episode(**columns, **clocks)
-        except Exception as err:
-            if is_foreign(err):
-                raise
+        except ours(Exception) as err:
             self._run.count("acme_episode", message=f"an episode could not be written ({type(err).__name__}: {err})")
         return {}
 

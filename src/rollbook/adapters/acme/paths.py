@@ -6,7 +6,7 @@ import os
 import sys
 import time
 
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 
 __all__ = ["get_unique_id", "process_path"]
 
@@ -22,9 +22,7 @@ def get_unique_id() -> tuple[str, ...]:
     if flags is not None:
         try:
             given = flags.FLAGS.acme_id
-        except Exception as raised:  # not defined, or the command line is not parsed yet
-            if is_foreign(raised):
-                raise
+        except ours(Exception):  # not defined, or the command line is not parsed yet
             given = None
         if given:
             return (str(given),)

@@ -25,7 +25,7 @@ from rollbook.adapters.lightzero.experiment import Experiment, experiment_of
 from rollbook.adapters.lightzero.formatted_config import formatted
 from rollbook.adapters.lightzero.learning import LearnerBridge
 from rollbook.errors import BadInput
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 from rollbook.ground.optional import need
 
 __all__ = ["recording"]
@@ -82,9 +82,7 @@ def recording(
         for finish in finishers:  # what came after the last table
             try:
                 finish()
-            except Exception as err:
-                if is_foreign(err):
-                    raise
+            except ours(Exception) as err:
                 experiment.run.count("lightzero_finish", message=f"the last tables could not be written: {err}")
         experiment.counters = as_given
         if experiment.opened_here:
@@ -191,9 +189,7 @@ def _compile_config(theirs: Callable[..., object], experiment: Experiment) -> Ca
             create: Any = kwargs.get("create_cfg")
             if create is not None:
                 run.formatted_config(formatted(compiled, create, named))
-        except Exception as err:
-            if is_foreign(err):
-                raise
+        except ours(Exception) as err:
             run.count("lightzero_config", message=f"the configuration could not be kept: {err}")
         return compiled
 

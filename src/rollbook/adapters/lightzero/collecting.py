@@ -9,7 +9,7 @@ from typing import Any
 
 from rollbook.adapters.lightzero.collector import CollectorLog
 from rollbook.adapters.lightzero.experiment import Experiment
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 from rollbook.ground.values import scalar_of
 
 TYPE_CHECKING = False
@@ -80,9 +80,7 @@ class CollectorBridge:
             self._last_iter[collector._instance_name] = train_iter
             try:
                 self._take(collector, log)
-            except Exception as err:
-                if is_foreign(err):
-                    raise
+            except ours(Exception) as err:
                 self._experiment.run.count("lightzero_collector", message=f"episodes could not be read: {err}")
             before = len(collector._episode_info)
             text, events = collector._logger, collector._tb_logger

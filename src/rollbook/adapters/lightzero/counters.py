@@ -5,7 +5,7 @@ A resumed training loads weights, and counts from 0 again. The run's clocks go o
 
 from __future__ import annotations
 
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,9 +40,7 @@ class Counters:
         if run.resumed:
             try:
                 self._last = _last_readings(run.book)
-            except Exception as err:
-                if is_foreign(err):
-                    raise
+            except ours(Exception) as err:
                 run.count("lightzero_resume", message=f"the clocks of the earlier life could not be read: {err}")
 
     def __call__(self, clock: str, reading: int) -> int:

@@ -12,7 +12,7 @@ from rollbook.adapters.lightzero.experiment import Experiment
 from rollbook.adapters.lightzero.learning import LearnerBridge
 from rollbook.ground.bill import Bill
 from rollbook.ground.files import read_json, write_json
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 from rollbook.ground.values import scalar_of
 
 TYPE_CHECKING = False
@@ -134,9 +134,7 @@ class _Watch:
             timesteps = step(actions)
             try:
                 self._look(timesteps)
-            except Exception as err:
-                if is_foreign(err):
-                    raise
+            except ours(Exception) as err:
                 self._log.experiment.run.count("lightzero_evaluator", message=f"a step could not be read: {err}")
             return timesteps
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from rollbook.adapters.lightzero.experiment import Experiment, experiment_of
 from rollbook.adapters.lightzero.tables import get_tabulate_vars_hor
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 from rollbook.ground.values import scalar_of
 
 __all__ = ["FIELDS", "EvaluatorLog"]
@@ -171,9 +171,7 @@ class EvaluatorLog:
         name = f"iteration_{train_iter}.pth.tar"
         try:
             save(name)
-        except Exception as err:
-            if is_foreign(err):
-                raise
+        except ours(Exception) as err:
             experiment.run.count("lightzero_ckpt_name", message=f"the evaluated model could not be saved: {err}")
         return name if experiment.checkpoint_exists(name) else ""
 

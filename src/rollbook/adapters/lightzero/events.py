@@ -17,7 +17,7 @@ from typing import Any
 from rollbook.adapters.lightzero.counters import as_given
 from rollbook.errors import RollbookError
 from rollbook.ground.describe import histogram_of
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 from rollbook.ground.values import Histogram, flatten, scalar_of
 from rollbook.ground.values.arrays import host_array
 from rollbook.protocols import Row, RunInfo
@@ -118,9 +118,7 @@ class EventWriter:
                     self._marks = False
                     rows.insert(0, self._new_life(now))
                 self._sink.write(rows)
-        except Exception as err:
-            if is_foreign(err):
-                raise
+        except ours(Exception) as err:
             self._run.count("lightzero_events", message=f"TensorBoard events could not be written: {err}")
 
     def _new_life(self, now: float) -> Row:
@@ -195,9 +193,7 @@ class EventWriter:
         step = next(iter(clocks.values()))
         try:
             self.write([({tag: _binned(values)}, step)])
-        except Exception as err:
-            if is_foreign(err):
-                raise
+        except ours(Exception) as err:
             self._run.count("lightzero_histogram", message=f"add_histogram({tag!r}): {err}")
         if self._to_book:
             self._run.log_histogram(tag, values, **clocks)
@@ -228,9 +224,7 @@ class EventWriter:
         step = self._step(global_step, clock)
         try:
             films = _films(vid_tensor, dataformats)
-        except Exception as err:
-            if is_foreign(err):
-                raise
+        except ours(Exception) as err:
             self._run.count("lightzero_video", message=f"add_video({tag!r}): {err}")
             return
         for number, frames in enumerate(films):

@@ -18,7 +18,7 @@ from rollbook.adapters.lightzero.counters import as_given
 from rollbook.adapters.lightzero.events import EventWriter, sinks_of
 from rollbook.adapters.lightzero.text import TextLogger
 from rollbook.errors import BadInput
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 from rollbook.ground.values import scalar_of
 
 TYPE_CHECKING = False
@@ -137,9 +137,7 @@ class Experiment:
             return None
         try:
             newest = self.run.book.latest().get(key)
-        except Exception as err:
-            if is_foreign(err):
-                raise
+        except ours(Exception) as err:
             self.run.count("lightzero_resume", message=f"the totals of the earlier life could not be read: {err}")
             return None
         return newest[0] if newest is not None else None
@@ -152,9 +150,7 @@ class Experiment:
             table = self.run.book.episodes()
             rows = zip(table["scope"].to_pylist(), table["length"].to_pylist(), strict=True)
             lengths = [length for scope, length in rows if scope == instance]
-        except Exception as err:
-            if is_foreign(err):
-                raise
+        except ours(Exception) as err:
             self.run.count("lightzero_resume", message=f"the episodes of the earlier life could not be read: {err}")
             return 0, 0
         return len(lengths), int(sum(length or 0 for length in lengths))

@@ -10,7 +10,7 @@ from typing import Any
 
 from rollbook.adapters.lightzero.experiment import Experiment
 from rollbook.adapters.lightzero.learner import LearnerLog
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 from rollbook.ground.values import scalar_of
 
 TYPE_CHECKING = False
@@ -51,9 +51,7 @@ class LearnerBridge:
         if engine.rank == 0:
             try:
                 self._show(hook, engine, buffers)
-            except Exception as err:
-                if is_foreign(err):
-                    raise
+            except ours(Exception) as err:
                 self._experiment.run.count("lightzero_learner", message=f"an iteration could not be kept: {err}")
         for buffer in buffers.values():
             buffer.clear()

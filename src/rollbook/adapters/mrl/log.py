@@ -26,7 +26,7 @@ from rollbook.adapters.mrl.tensors import mean_of, zeros
 from rollbook.adapters.mrl.views import BatchLog, Metrics, TimeLog, TimeSeries, UniqueSamples
 from rollbook.errors import BadInput, LoggingFailed
 from rollbook.ground.content import fingerprint_of
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 from rollbook.ground.values import scalar_of
 from rollbook.ground.values.arrays import host_array, host_tensor
 from rollbook.ground.values.devices import copy_on_device, is_deferred
@@ -465,9 +465,7 @@ class Log(Callback):
             work()
         except LoggingFailed:
             raise
-        except Exception as err:
-            if is_foreign(err):
-                raise
+        except ours(Exception) as err:
             self.count(f"mrl_{what}", f"the log could not keep the {what} of a batch ({type(err).__name__}: {err})")
 
 

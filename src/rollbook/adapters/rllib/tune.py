@@ -19,7 +19,7 @@ from rollbook.adapters.rllib.identity import Settings, names_of, open_run, plain
 from rollbook.adapters.rllib.walk import Walker, clocks_of, file_step, flatten_result
 from rollbook.errors import BadInput
 from rollbook.ground.bill import Bill
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 from rollbook.ground.values import scalar_of
 
 TYPE_CHECKING = False
@@ -154,9 +154,7 @@ class RollbookTune(LoggerCallback):  # type: ignore[misc]
     def _guard(self, what: str, work: Callable[[], object]) -> None:
         try:
             work()
-        except Exception as err:
-            if is_foreign(err):
-                raise
+        except ours(Exception) as err:
             self._count("rllib/tune", message=f"{what} failed: {type(err).__name__}: {err}; the experiment goes on")
 
 
@@ -297,9 +295,7 @@ class OldLoggers(LoggerCallback):  # type: ignore[misc]
     def _try(self, work: Any) -> object:
         try:
             return work()
-        except Exception as err:
-            if is_foreign(err):
-                raise
+        except ours(Exception) as err:
             self._count("rllib/old_logger", message=f"a logger failed: {type(err).__name__}: {err}; it is left out")
             return None
 

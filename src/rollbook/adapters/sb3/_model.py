@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 from rollbook.ground.values.described import Described
 
 TYPE_CHECKING = False
@@ -28,9 +28,7 @@ def environment_name(model: BaseAlgorithm) -> str:
         if spec is not None:
             return str(spec.id)
         return str(model.get_env().get_attr("unwrapped", indices=0)[0].__class__.__name__)
-    except Exception as raised:  # a remote or home-made vector environment need not know
-        if is_foreign(raised):
-            raise
+    except ours(Exception):  # a remote or home-made vector environment need not know
         return "environment"
 
 
@@ -75,9 +73,7 @@ class _Settings(Described):
         if callable(value):  # a schedule: a function of the remaining progress
             try:
                 return self.value(value(1.0), place, above)
-            except Exception as raised:
-                if is_foreign(raised):
-                    raise
+            except ours(Exception):
                 return type(value).__name__
         text = str(value)
         return text if " at 0x" not in text else type(value).__name__

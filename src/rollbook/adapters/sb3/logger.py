@@ -16,7 +16,7 @@ from rollbook.adapters.sb3 import _host
 from rollbook.adapters.sb3._host import DISABLED, INFO, KVWriter, SeqWriter, excluded_from
 from rollbook.errors import UnknownOption, did_you_mean
 from rollbook.ground.bill import Bill
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import is_foreign, ours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,9 +104,7 @@ class Logger(_Base):
                     output.write(dict(values), dict(excluded), step)
                 elif callable(getattr(output, "writekvs", None)):
                     output.writekvs(dict(values))
-            except Exception as err:
-                if is_foreign(err):
-                    raise
+            except ours(Exception) as err:
                 failed.append((output, err))
         for output, error in failed:
             if isinstance(error, (_host.FormatUnsupportedError, ValueError)) and getattr(output, "compat", False):

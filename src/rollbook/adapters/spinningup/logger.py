@@ -31,7 +31,7 @@ from rollbook.adapters.spinningup.statistics import num_procs, old_statistics, p
 from rollbook.errors import UnknownOption, did_you_mean
 from rollbook.ground.bill import Bill
 from rollbook.ground.files import replacing
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 from rollbook.ground.values.arrays import without_graph
 
 TYPE_CHECKING = False
@@ -173,9 +173,7 @@ class Logger:
         paths: list[str | None] = []
         try:
             paths.append(saving.save_vars(state_dict, folder, itr))
-        except Exception as err:
-            if is_foreign(err):
-                raise
+        except ours(Exception) as err:
             self.log("Warning: could not pickle state_dict.", color="red")
             self._count("save_state", message=f"vars{number}.pkl was not written: {type(err).__name__}: {err}")
         guard = self._count.guard

@@ -19,7 +19,7 @@ from rollbook.adapters.tianshou.base import BaseLogger, DataScope, SaveFn
 from rollbook.adapters.tianshou.data import episodes_of, flat, for_native
 from rollbook.adapters.tianshou.restore import restore_logged_data
 from rollbook.ground.bill import Bill
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -185,9 +185,7 @@ class RollbookLogger(BaseLogger):
         """
         try:
             return self._restore()
-        except Exception as err:
-            if is_foreign(err):
-                raise
+        except ours(Exception) as err:
             reason = f"{type(err).__name__}: {err}"
             self._bill.say("tianshou_restore", f"the counters could not be restored ({reason}); training begins at 0")
             return 0, 0, 0

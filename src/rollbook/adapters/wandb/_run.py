@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from rollbook.adapters.wandb._current import forget
 from rollbook.adapters.wandb._data import Artifact, Table, Value, copied
 from rollbook.ground.counters import clocks_of
-from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import ours, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -381,9 +381,7 @@ class Run:
         for key, value in special:
             try:
                 value.keep(recorder, key, at)
-            except Exception as err:
-                if is_foreign(err):
-                    raise
+            except ours(Exception) as err:
                 recorder.count("wandb_not_kept", 1, f"wandb.log: {key!r} was not kept: {err}")
 
     def _summarise(self, values: Mapping[str, Any]) -> None:

@@ -137,13 +137,11 @@ def mirror(wandb: Any) -> None:
 
 def _kept(work: Any) -> None:
     from rollbook.ground.bill import warn_caller
-    from rollbook.ground.foreign import is_foreign
+    from rollbook.ground.foreign import ours
 
     try:
         work()
-    except Exception as err:
-        if is_foreign(err):
-            raise
+    except ours(Exception) as err:
         warn_caller(f"what wandb logs was not recorded beside it: {type(err).__name__}: {err}")
 
 

@@ -26,7 +26,7 @@ from collections import OrderedDict, deque
 from collections.abc import Mapping
 
 from rollbook.errors import BadInput, Damaged, MissingExtra, NewerFormat
-from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import ours, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,9 +69,7 @@ def write(file: BinaryIO, state: object) -> None:
     try:
         tree = tree_of(state, blobs)
         pack(tree)
-    except RecursionError as raised:
-        if is_foreign(raised):
-            raise
+    except ours(RecursionError):
         raise BadInput("the state nests too deeply to be written. Save a flatter one.") from None
     file.write(bytes(_HEAD_SIZE))
     places: list[list[int]] = []
@@ -129,9 +127,7 @@ def read(path: str | os.PathLike[str]) -> Any:
             content = unpack(meta)
             blobs = _Blobs(file, where, meta_at, content["blobs"])
             return tree_from(content["tree"], blobs)
-        except (AttributeError, LookupError, TypeError, ValueError, RecursionError, OverflowError) as err:
-            if is_foreign(err):
-                raise
+        except ours(AttributeError, LookupError, TypeError, ValueError, RecursionError, OverflowError) as err:
             raise Damaged(f"{where}: its content contradicts itself ({type(err).__name__}: {err})") from err
 
 
@@ -348,9 +344,7 @@ def _array(value: object, blobs: list[object], path: str) -> object:
         return ["g", dtype_spec(value.dtype, path), value.tobytes()]
     try:
         array = numpy.asarray(value)
-    except Exception as err:
-        if is_foreign(err):
-            raise
+    except ours(Exception) as err:
         raise BadInput(f"{path} ({type(value).__qualname__}) does not give its values as an array: {err}") from err
     spec = dtype_spec(array.dtype, path)
     blobs.append(array)

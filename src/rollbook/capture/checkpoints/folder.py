@@ -12,7 +12,7 @@ import os
 import time
 
 from rollbook.ground.files import is_file, is_folder, is_link, lexists, make_folders, sync_folder, write_json
-from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import ours, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -248,13 +248,9 @@ def _give_name(made: Path, target: Path) -> None:
         return
     try:
         os.link(made, target)
-    except FileExistsError as raised:
-        if is_foreign(raised):
-            raise
+    except FileExistsError:
         raise
-    except OSError as raised:  # no hard links here: an empty file reserves the name
-        if is_foreign(raised):
-            raise
+    except ours(OSError):  # no hard links here: an empty file reserves the name
         os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
         os.replace(made, target)
 

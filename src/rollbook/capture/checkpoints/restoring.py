@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rollbook.capture.checkpoints import random_states
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,9 +56,7 @@ class Restored:
         """
         try:
             return random_states.restore(random_states.loads(self._random), generators)
-        except ValueError as err:
-            if is_foreign(err):
-                raise
+        except ours(ValueError) as err:
             return [f"the random states of checkpoint {self.id} cannot be read: {err}"]
 
     def __repr__(self) -> str:

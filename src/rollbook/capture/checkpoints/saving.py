@@ -27,7 +27,7 @@ from rollbook.capture.checkpoints.folder import CkptFolder, is_better
 from rollbook.errors import BadInput, LoggingFailed
 from rollbook.ground.clocks import UNKNOWN, as_clock
 from rollbook.ground.files import exists, is_folder
-from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.values import scalar_of
 
 TYPE_CHECKING = False
@@ -143,9 +143,7 @@ class Checkpoints:
             return self._save(state, score, write, path, keep, known, higher_is_better, rng, through)
         except LoggingFailed:
             raise
-        except Exception as err:  # the disk, torch, a function of the user
-            if is_foreign(err):
-                raise
+        except ours(Exception) as err:  # the disk, torch, a function of the user
             what = str(err).partition("\n")[0] if isinstance(err, BadInput) else f"{type(err).__name__}: {err}"[:400]
             self._recorder.count(
                 "checkpoint_failed", 1, f"save_checkpoint({_shown(known)}): {what}. Older checkpoints are untouched"
@@ -283,9 +281,7 @@ class Checkpoints:
         """Do what the checkpoint itself does not depend on."""
         try:
             work(*arguments)
-        except OSError as err:
-            if is_foreign(err):
-                raise
+        except ours(OSError) as err:
             self._recorder.count("checkpoint_upkeep", 1, f"{what}: {err}. The checkpoint itself is whole")
             return False
         return True

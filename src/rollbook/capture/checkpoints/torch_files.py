@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from rollbook.capture.checkpoints import container
 from rollbook.errors import BadInput, Damaged, MissingExtra
-from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import ours, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,9 +63,7 @@ def save(path: str | os.PathLike[str], state: object) -> None:
 
     try:
         plain, types = _plain(state, "state", ())
-    except RecursionError as raised:
-        if is_foreign(raised):
-            raise
+    except ours(RecursionError):
         raise BadInput("the state nests too deeply to be written. Save a flatter one.") from None
     with open(path, "wb") as file:  # given a name, torch would write that name into the archive
         torch.save(plain, file)
@@ -112,9 +110,7 @@ def load(path: str | os.PathLike[str], *, weights_only: bool = True, map_locatio
         return state
     try:
         return _typed(state, container.unpack(record))
-    except (AttributeError, LookupError, TypeError, ValueError) as err:
-        if is_foreign(err):
-            raise
+    except ours(AttributeError, LookupError, TypeError, ValueError) as err:
         raise Damaged(f"{os.fspath(path)}: its record of types contradicts itself ({err})") from err
 
 
@@ -203,9 +199,7 @@ def _plain_array(value: Any, path: str) -> tuple[object, object]:
         return item, ["tree", tree, {}]
     try:
         array = numpy.ascontiguousarray(value).reshape(numpy.shape(value))
-    except Exception as err:
-        if is_foreign(err):
-            raise
+    except ours(Exception) as err:
         raise BadInput(f"{path} ({type(value).__qualname__}) does not give its values as an array: {err}") from err
     spec = container.dtype_spec(array.dtype, path)
     back = ["array", [spec, list(array.shape)], {}]

@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium
 
 from rollbook.errors import LoggingFailed
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 from rollbook.ground.spaces import describe
 
 TYPE_CHECKING = False
@@ -117,7 +117,5 @@ def describe_env(env: gymnasium.Env | gymnasium.vector.VectorEnv, settings: Epis
         settings.recorder.record("text", {"key": list(described), "text": list(described.values())}, len(described))
     except LoggingFailed:
         raise
-    except Exception as err:
-        if is_foreign(err):
-            raise
+    except ours(Exception) as err:
         settings.recorder.count("env_description", 1, f"the spaces of {env!r:.80} could not be written down ({err})")

@@ -7,7 +7,7 @@ uint8, bools, or floats in [0, 1]; [height, width] or with 1, 3 or 4 channels.
 from __future__ import annotations
 
 from rollbook.errors import BadInput
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 from rollbook.ground.values.arrays import host_array, is_tensor
 
 TYPE_CHECKING = False
@@ -127,9 +127,7 @@ def _from_pillow(image: Any) -> object:
 def _array(image: object) -> NDArray:
     try:
         return host_array(image)
-    except (TypeError, ValueError) as err:
-        if is_foreign(err):
-            raise
+    except ours(TypeError, ValueError) as err:
         raise BadInput(f"found {type(image).__name__}, which cannot be read as pixels ({err}). Pass numbers") from None
 
 

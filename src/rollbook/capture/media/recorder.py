@@ -17,7 +17,7 @@ import time
 
 from rollbook.errors import BadInput, LoggingFailed
 from rollbook.ground.files import make_folders, remove, replacing
-from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.spool import encode, picture_files
 
 TYPE_CHECKING = False
@@ -166,9 +166,7 @@ class Media:
             bounds[f"keep_{name}"] = value
         try:
             encode.write_bounds(self._folder, bounds)
-        except OSError as err:
-            if is_foreign(err):
-                raise
+        except ours(OSError) as err:
             self._count("media_failed", 1, f"run.media.keep(): the bounds could not be written: {err}")
 
     def _keep(
@@ -186,16 +184,12 @@ class Media:
             # Names sort by time; the random end keeps processes and threads apart.
             end = f"{time.time_ns():x}{os.urandom(4).hex()}"
             facts = self._spool(f"{_safe(key)}-{end}", kind, suffix, pictures(), fps)
-        except BadInput as err:
-            if is_foreign(err):
-                raise
+        except ours(BadInput) as err:
             self._refuse(key, str(err))
             return None
         except LoggingFailed:
             raise
-        except Exception as err:  # the disk; an iterator, image or figure of the user
-            if is_foreign(err):
-                raise
+        except ours(Exception) as err:  # the disk; an iterator, image or figure of the user
             message = f"{key!r} could not be kept: {type(err).__name__}: {err}"[:400]
             self._count("media_failed", 1, message)
             return None

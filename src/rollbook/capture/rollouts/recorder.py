@@ -21,7 +21,7 @@ from rollbook.capture.batch_columns import BatchColumns, is_column
 from rollbook.capture.rollouts.rollout import OpenRollout
 from rollbook.capture.rollouts.rows import RolloutRows, conversation, new_prefix, numbers, reported, turns_of
 from rollbook.errors import LoggingFailed
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 from rollbook.ground.values import flatten
 
 TYPE_CHECKING = False
@@ -95,9 +95,7 @@ class RolloutLog:
             rollout.begin(policy_version, {**columns, **known})
         except LoggingFailed:
             raise
-        except Exception as err:
-            if is_foreign(err):
-                raise
+        except ours(Exception) as err:
             reported(self._run, "begin()", err)
         return rollout
 
@@ -138,9 +136,7 @@ class RolloutLog:
             return self._log_many(messages, prompts, completions, rewards, reward, group, policy_version, columns)
         except LoggingFailed:
             raise
-        except Exception as err:
-            if is_foreign(err):
-                raise
+        except ours(Exception) as err:
             reported(self._run, "log_many()", err)
             return []
 
@@ -250,9 +246,7 @@ class RolloutLog:
             self._rows.write("tokens", tokens)
         except LoggingFailed:
             raise
-        except Exception as err:
-            if is_foreign(err):
-                raise
+        except ours(Exception) as err:
             reported(self._run, f"{verb}()", err)
 
     def _measure(self, verb: str, fate: dict[str, Any], clocks: Mapping[str, int]) -> None:

@@ -7,7 +7,7 @@ import time
 from rollbook.capture.rollouts.rows import number, numbers, reported
 from rollbook.errors import LoggingFailed
 from rollbook.ground.clocks import as_clock
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -133,9 +133,7 @@ class OpenRollout:
             )
         except LoggingFailed:
             raise
-        except Exception as err:
-            if is_foreign(err):
-                raise
+        except ours(Exception) as err:
             reported(self._rows.run, "turn()", err)
         return number_of_turn
 
@@ -246,9 +244,7 @@ class OpenRollout:
             self._put("rollouts", self._row())
         except LoggingFailed:
             raise
-        except Exception as err:
-            if is_foreign(err):
-                raise
+        except ours(Exception) as err:
             reported(self._rows.run, "the end of a rollout", err)
 
     def _row(self) -> Row:

@@ -7,7 +7,7 @@ import os
 
 from rollbook.ground.content import Contentless, canonical, fingerprint
 from rollbook.ground.files import exists, make_folders, replacing
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 from rollbook.ground.values.storable import UNSTORABLE, plain
 
 TYPE_CHECKING = False
@@ -124,9 +124,7 @@ class Items:
                 with replacing(path) as beside, open(beside, "wb") as file:
                     file.write(data)
             return relative
-        except OSError as err:
-            if is_foreign(err):
-                raise
+        except ours(OSError) as err:
             self._run.count(
                 "item_not_kept", 1, f"{self._verb}: an item of {len(data):,} bytes could not be written: {err}"
             )

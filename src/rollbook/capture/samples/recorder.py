@@ -19,7 +19,7 @@ from rollbook.capture.samples.seen_file import SeenFile, effective_until
 from rollbook.capture.shared_clocks import clock_names
 from rollbook.errors import BadInput, LoggingFailed
 from rollbook.ground.content import fingerprint_of
-from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.values import flatten
 from rollbook.ground.values.arrays import array_or_none
 
@@ -129,9 +129,7 @@ class SampleLog:
             return self._log(recorder, listed, ids, group, columns)
         except LoggingFailed:
             raise
-        except Exception as err:
-            if is_foreign(err):
-                raise
+        except ours(Exception) as err:
             self._run.count(
                 "samples",
                 1,
@@ -251,9 +249,7 @@ class SampleLog:
             return
         try:
             self._file.append(fresh, batch, self._attempt or 1, _time_ns(self._run))
-        except OSError as err:
-            if is_foreign(err):
-                raise
+        except ours(OSError) as err:
             self._run.count(
                 "seen_not_kept",
                 1,

@@ -11,7 +11,7 @@ import json
 import os
 
 from rollbook.ground.files import exists, is_file, make_folders, read_json, read_regular, real_path, remove, write_json
-from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.spool.picture_files import FILM_FORMATS, write_picture
 
 TYPE_CHECKING = False
@@ -92,17 +92,13 @@ def encode_spooled(
                 _complain(ledger, name, problem)
             remove(f"{stem}.json")
             remove(f"{stem}.raw")
-        except FileNotFoundError as err:
-            if is_foreign(err):
-                raise
+        except ours(FileNotFoundError) as err:
             if not exists(f"{stem}.json"):
                 continue  # another keeper was faster
             _set_aside(stem, ledger, err)
         except OSError:
             raise
-        except Exception as err:  # a note or pixels that make no sense, an encoder's own error
-            if is_foreign(err):
-                raise
+        except ours(Exception) as err:  # a note or pixels that make no sense, an encoder's own error
             _set_aside(stem, ledger, err)
         done += 1
     _clear_stale(spool)

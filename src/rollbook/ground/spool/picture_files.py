@@ -13,7 +13,7 @@ import struct
 import zlib
 
 from rollbook.ground.files import exists
-from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import ours, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,13 +63,9 @@ def write_picture(raw: str, target: str, note: PixelsNote) -> str:
                 _WRITERS[kind](beside, file, note)
             os.replace(beside, f"{stem}.{kind}")
             return "; ".join(problems)
-        except (ImportError, RuntimeError, ValueError) as err:
-            if is_foreign(err):
-                raise
+        except ours(ImportError, RuntimeError, ValueError) as err:
             problems.append(f"{kind}: {type(err).__name__}: {err}"[:300])
-        except OSError as err:
-            if is_foreign(err):
-                raise
+        except ours(OSError) as err:
             if err.errno is not None:  # the disk's; ffmpeg's failures come without a number
                 raise
             problems.append(f"{kind}: {err}"[:300])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,8 +97,6 @@ def array_or_none(value: Any) -> NDArray | None:
         return None
     try:
         array = host_array(value)
-    except Exception as raised:
-        if is_foreign(raised):
-            raise
+    except ours(Exception):
         return None
     return array if array.dtype.kind in _RAW_KINDS else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.values.arrays import without_mask
 
 TYPE_CHECKING = False
@@ -39,9 +39,7 @@ def _is_mapping(value: object) -> bool:
             return False
         for _ in value.items():
             break
-    except Exception as raised:  # an object that raises whatever it is asked for
-        if is_foreign(raised):
-            raise
+    except ours(Exception):  # an object that raises whatever it is asked for
         return False
     return True
 
@@ -63,9 +61,7 @@ def scalar_of(value: Any) -> float | int | bool | None:
             item = without_mask(value).item
         try:
             value = item()
-        except (TypeError, ValueError, RuntimeError) as raised:
-            if is_foreign(raised):
-                raise
+        except ours(TypeError, ValueError, RuntimeError):
             return None
         kind = type(value)
         if kind is float or kind is int or kind is bool:
@@ -77,9 +73,7 @@ def scalar_of(value: Any) -> float | int | bool | None:
             return int(value.__index__())
         if hasattr(value, "__float__"):  # Decimal, Fraction, numpy.longdouble
             return float(value)
-    except (TypeError, ValueError, OverflowError, RuntimeError) as raised:
-        if is_foreign(raised):
-            raise
+    except ours(TypeError, ValueError, OverflowError, RuntimeError):
         return None
     return None
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 from rollbook.ground.values.arrays import array_or_none
 from rollbook.ground.values.scalars import scalar_of
 
@@ -173,9 +173,7 @@ def named_parts(value: Any) -> list[tuple[object, object]] | None:
 def _item(value: Any, name: object) -> object:
     try:
         return value[name]
-    except Exception as err:  # OmegaConf raises for "???" and for interpolations that lead nowhere
-        if is_foreign(err):
-            raise
+    except ours(Exception) as err:  # OmegaConf raises for "???" and for interpolations that lead nowhere
         return f"<{type(err).__name__}>"
 
 
@@ -192,9 +190,7 @@ def text_of(value: object) -> str:
 def _said(value: Any, by: Any, longest: int | None) -> str:
     try:
         text = by(value)
-    except Exception as err:
-        if is_foreign(err):
-            raise
+    except ours(Exception) as err:
         text = f"<{type(value).__qualname__} whose {by.__name__} failed: {type(err).__name__}>"
     text = _ADDRESS.sub("", text)
     return text if longest is None or len(text) <= longest else f"{text[:longest]}…"

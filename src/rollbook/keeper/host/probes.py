@@ -14,7 +14,7 @@ import os
 import time
 
 from rollbook.ground.files import exists, is_folder
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,9 +78,7 @@ class Host:
             try:
                 readings.update(probe())
                 self._failures.pop(id(probe), None)
-            except Exception as raised:
-                if is_foreign(raised):
-                    raise
+            except ours(Exception):
                 failures = self._failures[id(probe)] = self._failures.get(id(probe), 0) + 1
                 if failures >= 3:
                     self._probes.remove(probe)

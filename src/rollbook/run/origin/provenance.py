@@ -11,7 +11,7 @@ import os
 import sys
 
 from rollbook.ground.files import exists, is_folder
-from rollbook.ground.foreign import is_foreign
+from rollbook.ground.foreign import ours
 from rollbook.run.origin.secrets import hidden, is_secret_name, without_secrets
 
 TYPE_CHECKING = False
@@ -76,9 +76,7 @@ def collect(
     for name, part in parts.items():
         try:
             origin[name] = part()
-        except Exception as err:  # each part is worth having without the others
-            if is_foreign(err):
-                raise
+        except ours(Exception) as err:  # each part is worth having without the others
             origin[name] = None
             problems[name] = f"{type(err).__name__}: {err}"[:200]
     if problems:

@@ -17,7 +17,7 @@ from heapq import heapreplace
 
 from rollbook.errors import Damaged
 from rollbook.ground.files import names_in, open_regular, pread
-from rollbook.ground.foreign import is_foreign, tolerating
+from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.run_files import parse_name
 from rollbook.journal import format as layout
 from rollbook.journal import list_writers
@@ -86,9 +86,8 @@ def seal_by_helpers(
                 report.add(answer["report"])
                 done.update(share)
                 reached += [(tuple(stream), last) for stream, last in answer["reached"]]
-    except subprocess.TimeoutExpired as raised:  # what it did not do is sealed by this process
-        if is_foreign(raised):
-            raise
+    except ours(subprocess.TimeoutExpired):  # what it did not do is sealed by this process
+        pass
     finally:
         watch.cancel()
         for helper in helpers:
