@@ -156,8 +156,6 @@ def test_units_and_origin_carry_over_to_the_ends(x: np.ndarray, statistic: str, 
     one, other = (interval(v, statistic, rng=rng(3), draws=999) for v in (x, scale * x + shift))
     if one.low is None or other.low is None or np.ptp(x) < 1e-3:
         return
-    if max(abs(one.low), abs(one.high or 0.0)) > 1000 * np.ptp(x):  # of nearly equal draws: a t of rounding errors
-        return
     assert (other.low, other.high) == pytest.approx(
         (scale * one.low + shift, scale * (one.high or 0.0) + shift), rel=1e-6, abs=1e-6 * (1 + scale * np.ptp(x))
     )
@@ -219,6 +217,23 @@ def test_bootstrap_t_falls_back_where_resamples_have_no_spread() -> None:
     low, high, fallen = bootstrap_t(x, seed_counts(7, 2_000, rng()))
     assert fallen[0]
     assert (low[0], high[0]) == pytest.approx([end[0] for end in student_t(x)])
+    assert interval(x, "mean", rng=rng()).method == "Student's t"
+
+
+@given(st.lists(st.floats(0, 1), min_size=7, max_size=12), st.floats(-14, 0), st.sampled_from([0.0, 500.0, -3e6]))
+def test_an_interval_of_a_mean_of_nearly_equal_seeds_stays_near_them(x: list[float], power: float, at: float) -> None:
+    """One seed stands apart, the others differ by less and less: no end lies where no score could."""
+    scores = at + np.array([10.0**power * value for value in x[:-1]] + [1.0])
+    found = interval(scores, "mean", rng=rng(), draws=999)
+    assert found.low is not None
+    assert found.high is not None
+    assert max(found.estimate - found.low, found.high - found.estimate) <= 5.001 * np.ptp(scores)
+
+
+def test_scores_that_differ_by_rounding_alone_are_equal() -> None:
+    found = interval(500 + np.array([0, 1, 0, 0, 2, 0, 1]) * 1e-13, "mean", rng=rng())
+    assert (found.low, found.method) == (None, "none")
+    assert "all seeds score the same" in found.reason
 
 
 def test_the_median_lies_between_order_statistics_with_known_coverage() -> None:

@@ -65,6 +65,9 @@ class Decision:
     reason: str = ""
 
 
+_ROUNDING = 1e-12
+"""Scores that differ by less, relative to the largest, are equal: the rest is the order in which sums were rounded."""
+
 _FEW = "an interval needs at least 5 seeds"
 _THREE = "no 95 % interval of 3 or 4 seeds of one task is honest: where some seeds fail, it covers too little"
 _T, _BOOT_T = "Student's t", "bootstrap-t"
@@ -287,7 +290,7 @@ def pointwise(
 
     Returns:
       (estimate, low, high), each [points], the method, and the reason why there is none. Ends are NaN where there is no
-      interval, or where all seeds are equal at that point.
+      interval, or where all seeds are equal, up to rounding, at that point.
     """
     level_of(level)
     n, tasks, points = scores_NTP.shape
@@ -305,11 +308,11 @@ def pointwise(
         scores_NTP = np.minimum(scores_NTP, target)
     name = "mean" if statistic in ("optimality_gap", "success_rate") else statistic
     estimate = np.atleast_1d(np.asarray(aggregate(name, scores_NTP), dtype=np.float64))
-    spread: Bools = np.ptp(scores_NTP, axis=0).max(axis=0) > 0
+    spread: Bools = (np.ptp(scores_NTP, axis=0) > _ROUNDING * np.abs(scores_NTP).max(axis=0)).any(axis=0)
     method, why = row.method, row.reason
     low, high = _no_ends(points)
     if method != "none" and spread.any():
-        low[spread], high[spread] = _ends(method, name, scores_NTP[:, :, spread], rng, level, draws)
+        low[spread], high[spread], method = _ends(method, name, scores_NTP[:, :, spread], rng, level, draws)
         if statistic == "success_rate":
             low, high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
     elif method != "none":
@@ -321,18 +324,20 @@ def pointwise(
 
 def _ends(
     method: str, statistic: str, scores_NTP: Floats, rng: np.random.Generator, level: float, draws: int
-) -> tuple[Floats, Floats]:
+) -> tuple[Floats, Floats, str]:
+    """(low, high, the method): of bootstrap-t what stands in for it, where that is so at every point."""
     n = len(scores_NTP)
     if method == _WINSORISED:
-        return winsorised_t(scores_NTP, level)
+        return *winsorised_t(scores_NTP, level), method
     if method == _EXPANDED:
-        return expanded_percentile(replicates(statistic, scores_NTP, seed_counts(n, draws, rng)), n, level)
+        return *expanded_percentile(replicates(statistic, scores_NTP, seed_counts(n, draws, rng)), n, level), method
     per_seed_NP = scores_NTP.mean(axis=1)
     if method == _T:
-        return student_t(per_seed_NP, level)
+        return *student_t(per_seed_NP, level), method
     if method == _BOOT_T:
-        return bootstrap_t(per_seed_NP, seed_counts(n, draws, rng), level)[:2]
-    return order_statistics(per_seed_NP, level)
+        low, high, is_t = bootstrap_t(per_seed_NP, seed_counts(n, draws, rng), level)
+        return low, high, _T if is_t.all() else method
+    return *order_statistics(per_seed_NP, level), method
 
 
 def _no_ends(points: int) -> tuple[Floats, Floats]:
