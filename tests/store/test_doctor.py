@@ -18,6 +18,7 @@ from rollbook.book.book import Book
 from rollbook.book.repair.doctor import repair, verify
 from rollbook.errors import NewerFormat, NotARun, RollbookError
 from rollbook.run.origin.config import write_config_files
+from rollbook.storage.sealing.folder import seal
 
 ROWS = 400
 
@@ -146,6 +147,19 @@ def test_frames_behind_a_damaged_one_are_saved(killed: Path, before: int) -> Non
     assert any("damaged" in text for text in said)
     assert Book(killed).text("note")["text"].to_pylist() == ["note 0", "note 100", "note 300"]
     assert verify(killed) == []
+
+
+@pytest.mark.parametrize("kind", ["log", "seg"])
+def test_what_was_damaged_before_sealing_stays_reported_until_repair(killed: Path, kind: str) -> None:
+    path = one(killed, f"data/journal/*/*.{kind}")
+    flip(path, random.Random(3), bits=400)
+    before = everything(killed)
+    seal(killed, take_over=True)
+    for said in (Book(killed).problems(), Book(killed).problems(deep=False), verify(killed)):
+        assert sum(path.name in text for text in said) == 1, said
+    repair(killed)
+    assert (verify(killed), Book(killed).problems()) == ([], [])
+    assert before.items() <= everything(killed).items()
 
 
 def test_random_bytes_are_no_run(tmp_path: Path) -> None:

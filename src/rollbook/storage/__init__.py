@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rollbook.storage.pyramid import Pyramid as Pyramid
     from rollbook.storage.pyramid import bucket_rows as bucket_rows
     from rollbook.storage.salvage import rescue as rescue
+    from rollbook.storage.salvage import set_aside as set_aside
     from rollbook.storage.salvage import whole_frames as whole_frames
     from rollbook.storage.sealed_rows import SealedRows as SealedRows
     from rollbook.storage.sealed_so_far import missing_parts as missing_parts
@@ -59,6 +60,7 @@ __all__ = [
     "most_processes",
     "rescue",
     "seal",
+    "set_aside",
     "whole_frames",
     "write_part",
     "write_writers_file",
@@ -73,7 +75,7 @@ __getattr__, __dir__ = attach(
         "rollbook.storage.parts": ("Part",),
         "rollbook.storage.pieces": ("BadPiece", "Lines", "Piece", "Pieces", "RunFiles"),
         "rollbook.storage.pyramid": ("MIN_ROWS", "Pyramid", "bucket_rows"),
-        "rollbook.storage.salvage": ("rescue", "whole_frames"),
+        "rollbook.storage.salvage": ("rescue", "set_aside", "whole_frames"),
         "rollbook.storage.sealed_rows": ("SealedRows",),
         "rollbook.storage.sealed_so_far": ("missing_parts",),
         "rollbook.storage.sealing.folder": ("main", "seal"),

@@ -20,6 +20,7 @@ from rollbook.ground.foreign import ours
 from rollbook.storage.fills import Fills
 from rollbook.storage.live import LiveFrames, LiveJournal, LiveSegment, Moved, Snapshot
 from rollbook.storage.parts import Part, PartShelf, covers_of
+from rollbook.storage.salvage import set_aside
 from rollbook.storage.sealed_so_far import missing_parts
 from rollbook.storage.sealing.merge import filled
 from rollbook.storage.tabulate import Meta, stored_name
@@ -289,8 +290,11 @@ class RunFiles:
         self._shelf.problems.update(damaged)
 
     def missing(self) -> list[str]:
-        """Which sealed rows are not here any more. A run in a place names its files itself."""
-        return [] if source.is_view(self.run) else list(missing_parts(self.run, self._shelf))
+        """Sealed rows that are not here any more, and files that were damaged when they were sealed.
+
+        A run in a place names its files itself.
+        """
+        return [] if source.is_view(self.run) else [*missing_parts(self.run, self._shelf), *set_aside(self.run)]
 
     def parts(self, table: str) -> list[Part]:
         """The sealed parts of a table that can be read."""

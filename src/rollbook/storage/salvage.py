@@ -17,7 +17,7 @@ import pyarrow as pa
 from rollbook.errors import Damaged, NewerFormat
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import take_table, to_numpy
-from rollbook.ground.files import read_json
+from rollbook.ground.files import own_files, read_json
 from rollbook.ground.run_files import PartName, data_folder, journal_folder, parse_name, part_folder
 from rollbook.journal import WriterInfo, decode
 from rollbook.journal import format as layout
@@ -26,7 +26,7 @@ from rollbook.storage.frame_tables import FrameTables
 from rollbook.storage.parts import Part, PartShelf
 from rollbook.storage.tabulate import Meta, committed_words, segment_table, seq_range
 
-__all__ = ["rescue", "whole_frames"]
+__all__ = ["rescue", "set_aside", "whole_frames"]
 
 _MOST_BYTES = 1 << 30
 _DONE = ".searched"
@@ -58,6 +58,17 @@ def rescue(run: str) -> list[str]:
         os.replace(path, path + _DONE)
         done.append(f"{path}: {rows:,} rows that the book lacked were whole in it; it is kept as {name}{_DONE}")
     return done
+
+
+def set_aside(run: str) -> Iterator[str]:
+    """A sentence for each damaged file that sealing moved to data/aside and `rescue` has not searched yet."""
+    folder = os.path.join(data_folder(run), "aside")
+    for name in own_files(folder):
+        if name.rstrip("~").endswith((".log", ".seg")):
+            yield (
+                f"{os.path.join(folder, name)} was damaged when it was sealed: the rows that could not be read are not "
+                "in the book. `rollbook repair` looks for what is whole in it"
+            )
 
 
 def _adopt(run: str, meta: Meta, table: pa.Table) -> int:

@@ -19,7 +19,7 @@ from rollbook.ground.run_files import PartName, data_folder, irregular, journal_
 from rollbook.ground.spool.encode import SPOOL, encode_spooled, read_ledger
 from rollbook.ground.status import STALE_SECONDS, quiet_seconds, why_unsealed
 from rollbook.journal import FrameFile, Segment, WriterInfo, list_writers
-from rollbook.storage import Part, Pyramid, keep_aside, missing_parts, rescue, whole_frames
+from rollbook.storage import Part, Pyramid, keep_aside, missing_parts, rescue, set_aside, whole_frames
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def verify(run: str | os.PathLike[str]) -> list[str]:
     links = [f"{path} is a link or no file at all; it is neither opened nor followed" for path in irregular(folder)]
     sealed = [text for _, text in (*_parts(folder), *_pyramids(folder))]
     unsealed = filter(None, [why_unsealed(folder)])
-    journal = [*_journal(folder), *unsealed]
+    journal = [*_journal(folder), *unsealed, *set_aside(folder)]
     return [*_page(folder), *links, *journal, *sealed, *missing_parts(folder), *_files_of_rows(folder)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, TypeVar
 
@@ -201,9 +202,13 @@ def _collect_fills(path: str, info: WriterInfo, lane: int, fills: Fills) -> None
                 fills.add_frame(info.id, lane, decode(payload))
 
 
-def keep_aside(run: str, path: str) -> str:
+def keep_aside(run: str, path: str, *, copy: bool = False) -> str:
     """Move a damaged file out of the way of readers, to data/aside; `rollbook repair` looks for what is whole in it.
 
+    Args:
+      run: the run's folder.
+      path: the file.
+      copy: leave it where it is: its writer uses it again.
     Returns:
       Where it is now. Its name begins with that of the folder it was in: its writer's, or its table's.
     """
@@ -212,7 +217,10 @@ def keep_aside(run: str, path: str) -> str:
     target = os.path.join(folder, f"{os.path.basename(os.path.dirname(path))}.{os.path.basename(path)}")
     while os.path.lexists(target):
         target += "~"
-    os.replace(path, target)
+    if copy:
+        shutil.copyfile(path, target)
+    else:
+        os.replace(path, target)
     return target
 
 

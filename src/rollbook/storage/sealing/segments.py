@@ -94,6 +94,7 @@ class SegmentSealing:
             own, words, odd, generation = loaded
             if odd:
                 self._pass.report.problems.append(f"{left.path}: {odd} rows have impossible numbers and were left out")
+                keep_aside(self._pass.run, left.path, copy=True)
             if len(words) and words[:, -1].max() > self._pass.last_of(info.id, own.lane):
                 waits = True
                 break
