@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -13,11 +14,12 @@ import pytest
 
 import rollbook
 from rollbook.errors import BadInput
+from rollbook.run import alert_calls
 from waiting import until
 
 
-def opened(folder: Path, keeper: str = "inline") -> Any:
-    return rollbook.init("told", dir=folder, sinks=[], rules=["learning_rate"], keeper=keeper)
+def opened(folder: Path, keeper: str = "inline", **more: Any) -> Any:
+    return rollbook.init("told", dir=folder, sinks=[], rules=["learning_rate"], keeper=keeper, **more)
 
 
 def lose_the_rate(run: Any) -> None:
@@ -44,13 +46,72 @@ def test_what_is_found_at_the_end_is_passed_on_before_finish_returns(tmp_path: P
     assert [alert["rule"] for alert in heard] == ["learning_rate"]
 
 
-def test_a_command_gets_the_alert_as_json(tmp_path: Path) -> None:
+PROGRAM = "import sys; open(sys.argv[1], 'w').write(sys.stdin.read())"
+
+
+@pytest.mark.parametrize("how", ["on_alert", "alerts=", "$ROLLBOOK_ALERTS"])
+def test_a_command_gets_the_alert_as_json(how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "alert.json"
-    program = "import sys; open(sys.argv[1], 'w').write(sys.stdin.read())"
-    with opened(tmp_path / "runs") as run:
-        run.on_alert([sys.executable, "-c", program, str(out)])
+    command = [sys.executable, "-c", PROGRAM, str(out)]
+    if how == "$ROLLBOOK_ALERTS":
+        monkeypatch.setenv("ROLLBOOK_ALERTS", shlex.join(command))
+    more = {"alerts": {"to": command, "level": "fail"}} if how == "alerts=" else {}
+    with opened(tmp_path / "runs", **more) as run:
+        if how == "on_alert":
+            run.on_alert(command)
         lose_the_rate(run)
     assert json.loads(out.read_text())["rule"] == "learning_rate"
+
+
+def test_a_loop_stops_itself_when_an_alert_says_so(tmp_path: Path) -> None:
+    stop = threading.Event()
+    with opened(tmp_path, keeper="thread", alerts={"to": lambda alert: stop.set(), "level": "fail"}) as run:
+        lose_the_rate(run)
+        until(stop.is_set)
+    assert run.status == "finished"
+
+
+def test_a_function_that_ends_the_run_does_not_wait_for_itself(tmp_path: Path) -> None:
+    with opened(tmp_path, keeper="thread") as run:
+        run.on_alert(lambda alert: run.finish())
+        lose_the_rate(run)
+        until(lambda: run.status == "finished")
+
+
+def test_a_slow_function_holds_up_neither_the_loop_nor_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alert_calls, "_END_SECONDS", 0.05)
+    called, may_go = threading.Event(), threading.Event()
+
+    def slow(alert: dict[str, Any]) -> None:
+        called.set()
+        may_go.wait()
+
+    with opened(tmp_path, keeper="thread", alerts=slow) as run:
+        lose_the_rate(run)
+        until(called.is_set)
+        lose_the_rate(run)
+    assert (run.status, run.book.metrics().num_rows) == ("finished", 120)
+    may_go.set()
+
+
+def test_a_command_gets_no_more_than_so_many_alerts_an_hour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[dict[str, Any]] = []
+    counted: list[str] = []
+    monkeypatch.setattr(alert_calls, "_run", lambda words, alert: sent.append(alert))
+    path = Path(alert_calls.alerts_path(str(tmp_path)))
+    path.parent.mkdir(parents=True)
+    path.write_text("")
+    calls = alert_calls.AlertCalls(str(tmp_path), {}, lambda cause, n, words: counted.append(words))
+    path.write_text('{"level": "warn"}\n' * (alert_calls.MOST_AN_HOUR + 3))
+    calls.add(["tell"], "warn")
+    calls.end()
+    assert (len(sent), len(counted)) == (alert_calls.MOST_AN_HOUR, 3)
+
+
+def test_a_notebook_shows_what_the_rules_found(tmp_path: Path) -> None:
+    with opened(tmp_path) as run:
+        lose_the_rate(run)
+    assert "fail learning_rate: train/learning_rate has been 0 in 20 updates in a row" in run.book._repr_html_()
 
 
 def test_a_web_address_gets_the_alert_with_a_sentence(tmp_path: Path) -> None:
@@ -92,3 +153,6 @@ def test_a_receiver_that_fails_is_counted_and_no_more(receiver: Any, tmp_path: P
 def test_what_cannot_be_called_is_said_at_once(receiver: Any, level: str, tmp_path: Path) -> None:
     with opened(tmp_path) as run, pytest.raises(BadInput):
         run.on_alert(receiver, level=level)
+    with pytest.raises(BadInput):
+        opened(tmp_path / "none", alerts={"to": receiver, "level": level})
+    assert not (tmp_path / "none").exists()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Receiver: TypeAlias = "Callable[[dict[str, Any]], object] | str | Sequence[str]"
 
-__all__ = ["MOST_AN_HOUR", "SEND_SECONDS", "AlertCalls"]
+__all__ = ["MOST_AN_HOUR", "SEND_SECONDS", "AlertCalls", "asked_receiver"]
 
 SEND_SECONDS = 10.0
 """A command or a web address that takes longer is given up."""
@@ -28,6 +28,7 @@ MOST_AN_HOUR = 30
 
 _PAUSE_SECONDS, _END_SECONDS = 1.0, 10.0
 _LEVELS = {"note": ("note", "warn", "fail"), "warn": ("warn", "fail"), "fail": ("fail",)}
+_ADDRESSES = ("http://", "https://")
 _CAUSE = "on_alert"
 
 
@@ -53,24 +54,8 @@ class AlertCalls:
         Raises:
           BadInput: no such level, or nothing that can be called.
         """
-        if level not in _LEVELS:
-            raise BadInput(f"on_alert(level={level!r}): there are 'note', 'warn' and 'fail'")
-        if callable(receiver):
-            call: Callable[[dict[str, Any]], object] = receiver
-        elif isinstance(receiver, str) and receiver.startswith(("http://", "https://")):
-            import urllib.request  # noqa: F401 - here, for a thread that imports holds up whoever forks
-
-            call = self._limited(lambda alert: _post(receiver, alert))
-        elif not isinstance(receiver, (str, bytes)) and receiver and all(isinstance(word, str) for word in receiver):
-            import subprocess  # noqa: F401 - as above
-
-            words = list(receiver)
-            call = self._limited(lambda alert: _run(words, alert))
-        else:
-            raise BadInput(
-                f"on_alert({type(receiver).__name__}): pass a function, an http(s) address, or a command as a list "
-                "of words"
-            )
+        send = _sender(receiver, level)
+        call = send if callable(receiver) else self._limited(send)
         self._receivers.append((_LEVELS[level], call))
         if self._thread.ident is None:
             self._thread.start()
@@ -111,7 +96,7 @@ class AlertCalls:
                 alerts.append({**self._about, **alert})
         return alerts
 
-    def _limited(self, send: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, Any]], None]:
+    def _limited(self, send: Callable[[dict[str, Any]], object]) -> Callable[[dict[str, Any]], None]:
         sent: list[float] = []
 
         def call(alert: dict[str, Any]) -> None:
@@ -125,6 +110,54 @@ class AlertCalls:
             send(alert)
 
         return call
+
+
+def asked_receiver(alerts: object) -> tuple[Any, str]:
+    """Who is told, and from which level on: what `init(alerts=…)` or else $ROLLBOOK_ALERTS says.
+
+    Raises:
+      BadInput: nothing that can be called.
+    """
+    level: object = "warn"
+    if alerts is None:
+        given = os.environ["ROLLBOOK_ALERTS"].strip()
+        receiver: Any = given if given.startswith(_ADDRESSES) else _words(given)
+    elif isinstance(alerts, dict):
+        unknown = [name for name in alerts if name not in ("to", "level")]
+        if unknown or "to" not in alerts:
+            raise BadInput(f"alerts={alerts!r:.200}: pass {{'to': …, 'level': 'note', 'warn' or 'fail'}}")
+        receiver, level = alerts["to"], alerts.get("level", level)
+    else:
+        receiver = alerts
+    _sender(receiver, level)
+    return receiver, str(level)
+
+
+def _words(command: str) -> list[str]:
+    import shlex
+
+    try:
+        return shlex.split(command)
+    except ValueError as err:
+        raise BadInput(f"$ROLLBOOK_ALERTS={command!r:.200} cannot be read as a command: {err}") from None
+
+
+def _sender(receiver: Any, level: object) -> Callable[[dict[str, Any]], object]:
+    """What sends one alert."""
+    if not isinstance(level, str) or level not in _LEVELS:
+        raise BadInput(f"level={level!r}: alerts have 'note', 'warn' and 'fail'")
+    if callable(receiver):
+        call: Callable[[dict[str, Any]], object] = receiver
+        return call
+    if isinstance(receiver, str) and receiver.startswith(_ADDRESSES):
+        import urllib.request  # noqa: F401 - here, for a thread that imports holds up whoever forks
+
+        return lambda alert: _post(receiver, alert)
+    if isinstance(receiver, (list, tuple)) and receiver and all(isinstance(word, str) for word in receiver):
+        import subprocess  # noqa: F401 - as above
+
+        return lambda alert: _run(list(receiver), alert)
+    raise BadInput(f"alerts to {receiver!r:.200}: pass a function, an http(s) address, or a command as a list of words")
 
 
 def _post(address: str, alert: dict[str, Any]) -> None:

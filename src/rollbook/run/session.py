@@ -30,6 +30,7 @@ from rollbook.sinks import DEFAULT
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
 
     from rollbook.ground.shapes import RunJson
     from rollbook.journal import Writer
@@ -64,6 +65,7 @@ def init(
     strict: bool = False,
     private: bool | None = None,
     rules: Sequence[object] | None = None,
+    alerts: object = None,
     remote: str | bool | None = None,
 ) -> Run:
     """Open a run for writing: a folder `<dir>/<project>/<name>-<id>`.
@@ -92,6 +94,9 @@ def init(
         what the umask says.
       rules: the health rules that the keeper asks while the run trains: names ("non_finite", "silent", …) and dicts
         {"name": …, option: value}; () for none. Default: those of `rollbook.health.DEFAULT`.
+      alerts: who is told what the rules say: a web address, a command as a list of words, or a function, as
+        `Run.on_alert` takes them; {"to": …, "level": "fail"} for those of another level alone. Default:
+        $ROLLBOOK_ALERTS (an address, or a command as a shell splits it), or nobody.
       remote: the place that the run is shipped to while it goes on, such as "s3://bucket/prefix" (also gs://, az:// and
         folders). Default: $ROLLBOOK_REMOTE, or where a run that is continued was shipped; False: nowhere. Credentials
         come from the environment, as for every tool of that cloud. A place that gives no answer keeps nothing from
@@ -125,6 +130,7 @@ def init(
     if resume == "never":  # a run that is continued may have declared more clocks
         check_total(total, all_clocks)
     plan = plan_of(sinks, rules)
+    told = _asked_receiver(alerts)
     wanted_place = asked_place(remote)
     root = os.path.abspath(os.fspath(dir) if dir is not None else os.environ.get("ROLLBOOK_DIR", "runs"))
 
@@ -165,6 +171,8 @@ def init(
         writer, about, differs = open_life(wanted, former, bill, begun)
         _say_what_differs(about, differs)
         run = start(writer.run_folder, about, writer, plan, keeper, config, resume == "must")
+        if told is not None:
+            run.on_alert(told[0], level=told[1])
         _say_what_is_hidden(settings)
         for problem in config_problems:
             bill.count("config_as_repr", message=f"config: {problem}")
@@ -173,6 +181,14 @@ def init(
         for writer in begun:
             undo(writer, former is None, status_of(type(err)))
         raise
+
+
+def _asked_receiver(alerts: object) -> tuple[Any, str] | None:
+    if alerts is None and not os.environ.get("ROLLBOOK_ALERTS", "").strip():
+        return None
+    from rollbook.run.alert_calls import asked_receiver
+
+    return asked_receiver(alerts)
 
 
 def _say_what_differs(about: RunJson, phrases: list[str]) -> None:
