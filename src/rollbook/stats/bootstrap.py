@@ -101,9 +101,9 @@ _FARTHEST = 5.0
 
 
 def bootstrap_t(values_NP: ArrayLike, counts_BN: Counts, level: float = 0.95) -> tuple[Floats, Floats, Bools]:
-    """Interval of a mean from resampled t ratios; Student's t where resamples with hardly any spread send an end far out.
+    """Interval of a mean from resampled t ratios; Student's t where resamples of hardly any spread send an end far out.
 
-    Of nearly equal scores and one apart, a resample without that one has next to no spread, and its ratio may be a million.
+    Of nearly equal scores and one apart, a resample without that one has next to no spread, and its ratio may be huge.
     An end that lies more than five times the range of the scores from their mean says nothing; t in its place moves the
     coverage over normal, lognormal, t3, capped and failing seeds by at most 0.3 points.
 
