@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from starlette.testclient import TestClient
@@ -11,6 +13,7 @@ from starlette.testclient import TestClient
 from cases import some_of
 from page_server import client_of
 from rollbook.errors import BadInput
+from rollbook.server import locked_sql
 from rollbook.server.locked_sql import Locked
 from rollbook.server.refusals import Refused
 from rollbook.server.settings import Limits
@@ -98,6 +101,21 @@ def test_rows_time_and_memory_are_bounded(rich_folder: Path) -> None:
         assert answer.json()["error"]["code"] in ("timeout", "too_large")
         large = "select list(range) from range(100000000)"
         assert client.post("/api/sql", json={"runs": [run], "query": large}).status_code in (413, 504)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere nobody tells a process's own peak")
+def test_a_large_server_does_not_start_a_process_for_each_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(locked_sql, "_TOO_LARGE", 256 << 20)
+    ballast = np.ones(40 << 20)  # what a program had in memory is in the ru_maxrss of those that it starts
+    locked_sql._processes.end()
+    started = set()
+    for _ in range(2):
+        with Locked(Limits(), {"mine": pa.table({"a": [1]})}) as one:
+            one.table("select * from mine")
+            assert one._process is not None
+            started.add(one._process._child.pid)
+    assert ballast[0] == 1.0
+    assert len(started) == 1
 
 
 def test_requests_that_share_a_database_see_only_their_own_tables() -> None:

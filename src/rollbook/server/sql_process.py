@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from rollbook.errors import BadInput
 from rollbook.ground.expressions import literal, nodes_of, quoted
+from rollbook.ground.foreign import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -308,11 +309,14 @@ def _bounded_seconds(seconds: float | None) -> Any:
 
 def _peak() -> int:
     """The most bytes that this process had in memory; 0 where nobody knows."""
-    if sys.platform == "win32":
+    with tolerating(OSError), open("/proc/self/status", encoding="ascii", errors="replace") as lines:
+        return next((int(line.split()[1]) * 1_024 for line in lines if line.startswith("VmHWM:")), 0)
+    # Not on Linux: there a large server's own peak is that of the processes which it starts, as well (execve keeps it).
+    if sys.platform != "darwin":
         return 0
     import resource
 
-    return int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) * (1 if sys.platform == "darwin" else 1_024)
+    return int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
 def _place(err: Exception) -> int | None:
