@@ -11,7 +11,6 @@ import pytest
 from fake_writer import FakeWriter, make_run, write_run
 
 from rollbook.book.book import Book
-from rollbook.book.rewind import cut_at
 from rollbook.errors import BadInput, UnknownKey
 from rollbook.storage.history import History
 from rollbook.storage.sealing.folder import seal
@@ -196,18 +195,18 @@ def test_times_are_never_joined_across_attempts(tmp_path: Path, after: Callable[
 def test_rewind_finds_the_place_that_a_clock_means(tmp_path: Path, after: Callable[[Path], None]) -> None:
     run = three_lives(tmp_path)
     after(run)
-    number, cut, clocks = cut_at(run, "env_step", 3)
+    number, cut, clocks = Book(run).place_at("env_step", 3)
     assert (number, clocks) == (1, {"env_step": 3})
     assert cut["writers"] == {"w1": {"0": 4}}
-    number, cut, clocks = cut_at(run, "env_step", 7)
+    number, cut, clocks = Book(run).place_at("env_step", 7)
     assert (number, cut["writers"], clocks) == (2, {"w2": {"0": 2}}, {"env_step": 7})
     attempts = [attempt(1), attempt(2, 1, {"time": 0, "writers": {"w1": {"0": 6}}}), attempt(4, number, cut)]
     write_run(run, attempts=attempts)
     assert values(run) == [0, 1, 2, 3, 4, 5, 100, 101]
     with pytest.raises(UnknownKey, match="begin at 0"):
-        cut_at(run, "env_step", -5)
+        Book(run).place_at("env_step", -5)
     with pytest.raises(UnknownKey, match="no row has a reading"):
-        cut_at(run, "epoch", 5)
+        Book(run).place_at("epoch", 5)
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rollbook.book.batch import batch
-from rollbook.book.checkpoints import SavedCheckpoint, find_checkpoint, with_best
+from rollbook.book.checkpoints import CheckpointHistory, SavedCheckpoint, with_best
 from rollbook.book.envelope import envelope
 from rollbook.book.episode import Episode, find_episode
 from rollbook.book.hosts import WriterHosts, writers_of
@@ -43,7 +43,7 @@ from rollbook.book.scan import Scan, scan_of, scan_of_table
 from rollbook.book.select import canonical_keys, select_metrics
 from rollbook.book.series import Series
 from rollbook.book.sql import Database, one_condition, one_order, unique_samples
-from rollbook.book.summary import summary_of
+from rollbook.book.summary import all_marks, summary_of
 from rollbook.book.tables import binned, count_rows, read_metrics_rows, read_table
 from rollbook.errors import BadInput, UnknownKey, did_you_mean, suggesting
 from rollbook.ground import run_files as layout
@@ -58,13 +58,17 @@ T = TypeVar("T")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rollbook.book.undumped import Window
     from rollbook.ground.array_types import NDArray
+    from rollbook.ground.shapes import CutJson
     from rollbook.plots import Picture
 
 __all__ = ["Book"]
 
 
-_INTERNAL = frozenset(("asked", "context", "files"))
+_INTERNAL = frozenset(
+    ["asked", "checkpoint_history", "context", "files", "marks", "own_summary", "place_at", "place_behind", "undumped"],
+)
 """What rooms of rollbook use of a book; completion leaves it out."""
 
 
@@ -112,7 +116,7 @@ class Book(RunFields):
         """What the run came to (see `book.results`), and over it what the run said of itself as a whole."""
         from rollbook.book.results import results_written
 
-        return {**results_written(self), **summary_of(self)}
+        return {**results_written(self), **self.own_summary}
 
     @property
     def status(self) -> str:
@@ -504,7 +508,7 @@ class Book(RunFields):
         Raises:
           UnknownKey: there is none.
         """
-        return find_checkpoint(self.table("checkpoints"), str(which), self.path, self.clocks)
+        return self.checkpoint_history().find(str(which), self.clocks)
 
     def alerts(self, attempts: Attempts = "effective") -> pa.Table:
         """What health rules found."""
@@ -643,6 +647,60 @@ class Book(RunFields):
         from rollbook.book.trace import write_trace
 
         return write_trace(self, path)
+
+    # -- what a run that goes on reads of itself
+
+    @property
+    def own_summary(self) -> dict[str, Any]:
+        """What the run said of itself as a whole, also where run.json had no time to take it up."""
+        return summary_of(self)
+
+    def marks(self) -> list[dict[str, Any]]:
+        """The marks of all lives, oldest first: `mark`, `attempt`, `writer` …, and `payload`, what the mark says.
+
+        A journal may hold anything: a payload that is no object is {}.
+        """
+        return all_marks(self)
+
+    def checkpoint_history(self) -> CheckpointHistory:
+        """The checkpoints of the effective history: which are kept, where their files are."""
+        return CheckpointHistory(self.checkpoints(), self.path)
+
+    def undumped(self) -> dict[tuple[str, str], dict[str, Window]]:
+        """The open windows of `store`, as the effective history stands now.
+
+        Only those of the processes that opened the run: each process sums up what it was given itself.
+
+        Returns:
+          (scope, checkpoint id it stands at or "") -> full key -> what was stored since the last dump, also if that is
+          nothing.
+        """
+        from rollbook.book.undumped import read_windows
+
+        return read_windows(self)
+
+    def place_at(self, clock: str, value: int) -> tuple[int, CutJson, dict[str, int]]:
+        """The place in the effective history where a clock last stood at `value` or before.
+
+        Returns:
+          (attempt, cut, clocks): the attempt that wrote the last row that stays; the cut behind it, exact for the
+          writer of that row and by time for others; and the clocks of that row.
+        Raises:
+          UnknownKey: no effective row has a reading of the clock up to `value`.
+        """
+        from rollbook.book.rewind import place_at
+
+        return place_at(self, clock, value)
+
+    def place_behind(self, checkpoint: Mapping[str, Any]) -> tuple[int, CutJson]:
+        """The place behind a row of `checkpoint_history`, or where the clocks it reaches `through` move on.
+
+        Returns:
+          (attempt, cut): the attempt that saved it; the cut is exact for the writer that saved it, else by time.
+        """
+        from rollbook.book.rewind import place_behind
+
+        return place_behind(self, checkpoint)
 
     # -- what the methods above stand on
 

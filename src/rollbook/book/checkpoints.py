@@ -21,14 +21,7 @@ from rollbook.ground import source
 from rollbook.ground.arrow import from_numpy, to_numpy
 from rollbook.ground.brief import brief
 
-__all__ = [
-    "SavedCheckpoint",
-    "checkpoint_rows",
-    "choose_checkpoint",
-    "file_of_checkpoint",
-    "find_checkpoint",
-    "with_best",
-]
+__all__ = ["CheckpointHistory", "SavedCheckpoint", "kept_checkpoints", "with_best"]
 
 
 @brief
@@ -53,64 +46,69 @@ class SavedCheckpoint:
     format: str
 
 
-def checkpoint_rows(table: pa.Table) -> list[dict[str, Any]]:
-    """The rows of the table `checkpoints` as dicts, oldest first, with `time_ns` (unix ns) in place of `time`."""
-    if not table.num_rows:
-        return []
-    times = to_numpy(table["time"].cast(pa.timestamp("ns", "UTC")))[0].astype(np.int64).tolist()
-    plain = table.drop_columns(["time"]).to_pylist()  # ns have no Python type
-    return [dict(row, time_ns=time_ns) for row, time_ns in zip(plain, times, strict=True)]
-
-
-def file_of_checkpoint(row: Mapping[str, object], folder: Path) -> Path:
-    """The file or folder of a checkpoint: inside the run's folder, unless it was registered from elsewhere."""
-    path = Path(str(row["path"]))
-    return path if path.is_absolute() else folder / path
-
-
-def choose_checkpoint(rows: Iterable[Mapping[str, object]], which: str, folder: Path) -> Mapping[str, Any] | None:
-    """The row of the checkpoint that "last", "best" or an id means; None if there is none.
-
-    Those that were deleted, by `keep` or by hand, are passed over.
+class CheckpointHistory:
+    """The checkpoints of a run as its history stands.
 
     Args:
-      rows: of the table `checkpoints`, oldest first.
+      table: the table `checkpoints`. folder: that of the run.
+    Attributes:
+      rows: of the table as dicts, oldest first, with `time_ns` (unix ns) in place of `time`.
     """
-    present = {
-        identity: row
-        for identity, row in kept_checkpoints(rows).items()
-        if row.get("path")
-        and (file_of_checkpoint(row, folder).exists() or source.has(folder, str(row["path"]).replace(os.sep, "/")))
-    }
-    if which in present:
-        return present[which]
-    if which == "best":
-        best = _best(present)
-        return present[best] if best is not None else None
-    return list(present.values())[-1] if which == "last" and present else None
 
+    def __init__(self, table: pa.Table, folder: Path) -> None:
+        self.rows: list[dict[str, Any]] = []
+        self._folder = folder
+        if table.num_rows:
+            times = to_numpy(table["time"].cast(pa.timestamp("ns", "UTC")))[0].astype(np.int64).tolist()
+            plain = table.drop_columns(["time"]).to_pylist()  # ns have no Python type
+            self.rows = [dict(row, time_ns=time_ns) for row, time_ns in zip(plain, times, strict=True)]
 
-def find_checkpoint(table: pa.Table, which: str, folder: Path, clocks: Iterable[str]) -> SavedCheckpoint:
-    """See `Book.checkpoint`."""
-    rows = checkpoint_rows(table)
-    row = choose_checkpoint(rows, which, folder)
-    if row is None:
-        present = list(kept_checkpoints(rows))
-        words = "no checkpoint that is still there has a score" if which == "best" and present else "there is none"
-        raise UnknownKey(f"checkpoint({which!r}): {words}.{did_you_mean(which, ['best', 'last', *present])}")
-    source.fetch(folder, [str(row["path"]).replace(os.sep, "/")])
-    best = choose_checkpoint(rows, "best", folder)
-    score = row.get("score")
-    return SavedCheckpoint(
-        id=str(row["checkpoint_id"]),
-        path=file_of_checkpoint(row, folder).absolute(),
-        score=float(score) if isinstance(score, (int, float)) and _is_score(score) else None,
-        is_best=best is not None and best["checkpoint_id"] == row["checkpoint_id"],
-        clocks={name: int(row[name]) for name in clocks if row.get(name) is not None},
-        attempt=int(row["attempt"]),
-        time=row["time_ns"] / 1e9,
-        format=str(row.get("format") or ""),
-    )
+    @property
+    def kept(self) -> dict[str, Mapping[str, Any]]:
+        """By id, those that nothing was said of since they were saved, oldest first."""
+        return kept_checkpoints(self.rows)
+
+    def file_of(self, row: Mapping[str, object]) -> Path:
+        """The file or folder of a checkpoint: inside the run's folder, unless it was registered from elsewhere."""
+        path = Path(str(row["path"]))
+        return path if path.is_absolute() else self._folder / path
+
+    def choose(self, which: str) -> Mapping[str, Any] | None:
+        """The row of the checkpoint that "last", "best" or an id means; None if there is none.
+
+        Those that were deleted, by `keep` or by hand, are passed over.
+        """
+        present = {identity: row for identity, row in self.kept.items() if row.get("path") and self._is_there(row)}
+        if which in present:
+            return present[which]
+        if which == "best":
+            best = _best(present)
+            return present[best] if best is not None else None
+        return list(present.values())[-1] if which == "last" and present else None
+
+    def find(self, which: str, clocks: Iterable[str]) -> SavedCheckpoint:
+        """See `Book.checkpoint`."""
+        row = self.choose(which)
+        if row is None:
+            present = list(self.kept)
+            words = "no checkpoint that is still there has a score" if which == "best" and present else "there is none"
+            raise UnknownKey(f"checkpoint({which!r}): {words}.{did_you_mean(which, ['best', 'last', *present])}")
+        source.fetch(self._folder, [_name_of(row)])
+        best = self.choose("best")
+        score = row.get("score")
+        return SavedCheckpoint(
+            id=str(row["checkpoint_id"]),
+            path=self.file_of(row).absolute(),
+            score=float(score) if isinstance(score, (int, float)) and _is_score(score) else None,
+            is_best=best is not None and best["checkpoint_id"] == row["checkpoint_id"],
+            clocks={name: int(row[name]) for name in clocks if row.get(name) is not None},
+            attempt=int(row["attempt"]),
+            time=row["time_ns"] / 1e9,
+            format=str(row.get("format") or ""),
+        )
+
+    def _is_there(self, row: Mapping[str, object]) -> bool:
+        return self.file_of(row).exists() or source.has(self._folder, _name_of(row))
 
 
 def with_best(table: pa.Table) -> pa.Table:
@@ -135,6 +133,11 @@ def kept_checkpoints(rows: Iterable[Mapping[str, object]]) -> dict[str, Mapping[
         else:
             present[identity] = row
     return present
+
+
+def _name_of(row: Mapping[str, object]) -> str:
+    """Its name in a run's folder, as a remote spells it."""
+    return str(row["path"]).replace(os.sep, "/")
 
 
 def _best(checkpoints: Mapping[str, Mapping[str, Any]]) -> str | None:

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from rollbook.book.checkpoints import checkpoint_rows, choose_checkpoint
+from rollbook.book.checkpoints import CheckpointHistory
 from rollbook.book.latest import latest_values
 from rollbook.book.metrics import all_keys
 from rollbook.book.read_context import Context, counts
@@ -128,7 +128,7 @@ def _range(piece: Piece, run: Context, key: str, label: str) -> list[tuple[float
 
 
 def _checkpoint(book: MeasuredRun) -> dict[str, object]:
-    row = choose_checkpoint(checkpoint_rows(book.table("checkpoints")), "best", book.path)
+    row = CheckpointHistory(book.table("checkpoints"), book.path).choose("best")
     if row is None:
         return {}
     return {"checkpoint.best": str(row["checkpoint_id"]), "checkpoint.best_score": _number(row.get("score"))}

@@ -2,66 +2,76 @@
 
 from __future__ import annotations
 
-import os
+import json
 
 import numpy as np
 
 from rollbook.book.axis import chosen_rows
-from rollbook.book.book import Book
 from rollbook.errors import UnknownKey
 from rollbook.ground import run_files as layout
 from rollbook.ground.arrow import to_numpy
+from rollbook.ground.foreign import tolerating
 from rollbook.ground.tables import TABLES
 from rollbook.storage import Pieces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
+    from rollbook.book.table_protocols import StoredRun
     from rollbook.ground.array_types import NDArray
     from rollbook.ground.shapes import CutJson
 
-__all__ = ["cut_at", "cut_through"]
+__all__ = ["place_at", "place_behind"]
 
 
-def cut_at(run: str | os.PathLike[str], clock: str, value: int) -> tuple[int, CutJson, dict[str, int]]:
-    """The place in a run's effective history where a clock last stood at `value` or before.
-
-    Returns:
-      (attempt, cut, clocks): the attempt that wrote the last row that stays; the cut behind it, exact for the writer
-      of that row and by time for others; and the clocks of that row.
-    Raises:
-      UnknownKey: no effective row has a reading of the clock up to `value`.
-    """
-    book = Book(run)
+def place_at(book: StoredRun, clock: str, value: int) -> tuple[int, CutJson, dict[str, int]]:
+    """See `Book.place_at`."""
     return book.files.read(_tables(book), lambda pieces: _find(book, pieces, clock, value))
 
 
-def cut_through(
-    run: str | os.PathLike[str], attempt: int, cut: CutJson, writer: str, readings: Mapping[str, int]
-) -> CutJson:
-    """A checkpoint's cut, moved on to where the first of some clocks leaves the checkpoint's reading.
+def place_behind(book: StoredRun, checkpoint: Mapping[str, Any]) -> tuple[int, CutJson]:
+    """See `Book.place_behind`.
 
-    Args:
-      attempt, cut: where the checkpoint stands. writer: who saved it; the new cut is exact for that one.
-      readings: of the clocks that count, as they stood at the checkpoint.
+    The checkpoint's own row stands behind its positions; the cut holds it, or a second restore would not find it.
     """
-    book = Book(run)
-    return book.files.read(_tables(book), lambda pieces: _extend(book, pieces, attempt, cut, writer, readings))
+    positions = _object_in(checkpoint.get("positions"))
+    writer = str(checkpoint["writer"])
+    lanes = positions.get(writer)
+    if isinstance(lanes, dict) and checkpoint.get("lane") is not None and checkpoint.get("seq") is not None:
+        lanes[str(checkpoint["lane"])] = max(int(lanes.get(str(checkpoint["lane"]), 0)), int(checkpoint["seq"]))
+    took = int(float(checkpoint.get("seconds") or 0.0) * 1e9)  # the row stands at the end of the save
+    attempt = int(checkpoint["attempt"])
+    cut: CutJson = {"time": int(checkpoint["time_ns"]) - took, "writers": positions}
+    through = {name: n for name, n in _object_in(checkpoint.get("through")).items() if type(n) is int}
+    if through:
+        cut = book.files.read(_tables(book), lambda pieces: _extend(book, pieces, attempt, cut, writer, through))
+    return attempt, cut
 
 
-def _tables(book: Book) -> list[str]:
+def _object_in(text: object) -> dict[str, Any]:
+    """A JSON object of a row; {} where it is none."""
+    with tolerating(ValueError):
+        read = json.loads(str(text or "{}"))
+        if isinstance(read, dict):
+            return read
+    return {}
+
+
+def _tables(book: StoredRun) -> list[str]:
     return [*dict.fromkeys([*TABLES, *layout.table_names(book.path)])]
 
 
 def _extend(
-    book: Book,
+    book: StoredRun,
     tables: dict[str, Pieces],
     attempt: int,
     cut: CutJson,
     writer: str,
     readings: Mapping[str, int],
 ) -> CutJson:
+    """A cut, moved on to where the first of some clocks leaves its reading; exact for `writer`."""
     pieces = [piece for each in tables.values() for piece in each]
     run = book.context(pieces, "effective")
     clocks = tuple(name for name in readings if name in run.clocks)
@@ -94,7 +104,7 @@ def _extend(
     return {"time": last if end is None else end - 1, "writers": {**cut["writers"], writer: lanes}}
 
 
-def _find(book: Book, tables: dict[str, Pieces], clock: str, value: int) -> tuple[int, CutJson, dict[str, int]]:
+def _find(book: StoredRun, tables: dict[str, Pieces], clock: str, value: int) -> tuple[int, CutJson, dict[str, int]]:
     pieces = [piece for each in tables.values() for piece in each]
     run = book.context(pieces, "effective")
     best: tuple[tuple[int, int, int], str, dict[str, int]] | None = None

@@ -7,38 +7,19 @@ the end. A life that ended by itself has left everything there; after any other 
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from rollbook.book.read_context import Context
+from rollbook.book.table_protocols import StoredRun
 from rollbook.book.tables import read_table
 from rollbook.ground import manifest
 from rollbook.ground.foreign import tolerating
-from rollbook.storage import Attempts, Pieces, RunFiles
+from rollbook.storage import Pieces
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rollbook.ground.shapes import RunJson
-
-__all__ = ["MarkedRun", "all_marks", "summary_of"]
+__all__ = ["all_marks", "summary_of"]
 
 
-class MarkedRun(Protocol):
-    """The part of `Book` that the marks ask for."""
-
-    files: RunFiles
-    path: Path
-
-    @property
-    def info(self) -> RunJson:
-        """The content of run.json."""
-
-    def context(self, pieces: Pieces, attempts: Attempts) -> Context:
-        """What reading needs to know beside the rows."""
-
-
-def summary_of(book: MarkedRun) -> dict[str, Any]:
-    """The summary as the run's newest words have it."""
+def summary_of(book: StoredRun) -> dict[str, Any]:
+    """See `Book.own_summary`."""
     fields = book.info
     summary: dict[str, object] = dict(fields["summary"])
     newest = manifest.newest(fields)
@@ -53,11 +34,8 @@ def summary_of(book: MarkedRun) -> dict[str, Any]:
     return summary
 
 
-def all_marks(book: MarkedRun) -> list[dict[str, Any]]:
-    """The marks of all lives, oldest first: `mark`, `attempt`, `writer` …, and `payload`, what the mark says.
-
-    A journal may hold anything: a payload that is no object is {}.
-    """
+def all_marks(book: StoredRun) -> list[dict[str, Any]]:
+    """See `Book.marks`."""
 
     def work(tables: dict[str, Pieces]) -> list[dict[str, Any]]:
         run = book.context(tables["marks"], "all")

@@ -8,14 +8,29 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from rollbook.book.read_context import Context
 from rollbook.book.series import Series
+from rollbook.storage import Attempts, Pieces, RunFiles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.ground.shapes import RunJson
-    from rollbook.storage import Attempts
 
-__all__ = ["ChartTables", "EpisodeTables"]
+__all__ = ["ChartTables", "EpisodeTables", "StoredRun"]
+
+
+class StoredRun(Protocol):
+    """What lies in the folder of a run, as pieces: what reads them itself asks for this part of `Book`."""
+
+    files: RunFiles
+    path: Path
+
+    @property
+    def info(self) -> RunJson:
+        """The content of run.json."""
+
+    def context(self, pieces: Pieces, attempts: Attempts) -> Context:
+        """What reading needs to know beside the rows."""
 
 
 class EpisodeTables(Protocol):

@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from rollbook.book.book import Book
 from rollbook.book.metrics import joined, wide_metrics
 from rollbook.book.read_context import Context
+from rollbook.book.table_protocols import StoredRun
 from rollbook.book.tables import read_table
 from rollbook.ground.arrow import take_table, to_numpy
 from rollbook.ground.run_files import value_name
@@ -30,15 +30,8 @@ Window: TypeAlias = list[float | Histogram]
 _Place: TypeAlias = tuple[int, str, int, int]  # unix ns, writer, lane, seq
 
 
-def read_windows(book: Book) -> dict[tuple[str, str], dict[str, Window]]:
-    """The open windows of a run, as its effective history stands now.
-
-    Only those of the processes that opened the run: each process sums up what it was given itself.
-
-    Returns:
-      (scope, checkpoint id it stands at or "") -> full key -> what was stored since the last dump, also if that is
-      nothing.
-    """
+def read_windows(book: StoredRun) -> dict[tuple[str, str], dict[str, Window]]:
+    """See `Book.undumped`."""
 
     def work(tables: dict[str, Pieces]) -> dict[tuple[str, str], dict[str, Window]]:
         run = book.context([piece for pieces in tables.values() for piece in pieces], "effective")

@@ -26,18 +26,17 @@ def checkpoints(run: str, which: str | None, root: str, everything: bool, as_jso
       rollbook checkpoints cartpole/ppo --json
       python evaluate.py "$(rollbook checkpoints cartpole/ppo best)"
     """
-    from rollbook.book import checkpoint_rows, file_of_checkpoint
-
     book = find_book(run, root, lambda book: book.row_count("checkpoints") > 0, "checkpoints")
     if which is not None:
         click.echo(str(book.checkpoint(which).path))
         return
     rows: dict[str, dict[str, object]] = {}
-    for row in checkpoint_rows(book.checkpoints()):
+    history = book.checkpoint_history()
+    for row in history.rows:
         if row.get("kept") is False:
             rows.get(str(row["checkpoint_id"]), {})["state"] = "deleted"
         else:
-            rows[str(row["checkpoint_id"])] = _line(row, book.clocks, file_of_checkpoint(row, Path(book.path)))
+            rows[str(row["checkpoint_id"])] = _line(row, book.clocks, history.file_of(row))
     shown = [row for row in rows.values() if everything or row["state"] == "kept"]
     if as_json or as_csv:
         print_rows(shown, as_json=as_json, as_csv=as_csv)

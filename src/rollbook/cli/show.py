@@ -90,11 +90,10 @@ def _stages(book: Book) -> dict[str, float]:
 
 def _checkpoints(book: Book) -> dict[str, object]:
     """How many checkpoints are still there, and which are the best and the last."""
-    from rollbook.book import checkpoint_rows, kept_checkpoints
     from rollbook.errors import UnknownKey
 
     said: dict[str, object] = {}
-    present = len(kept_checkpoints(checkpoint_rows(book.checkpoints())))
+    present = len(book.checkpoint_history().kept)
     for which in ("best", "last") if present else ():
         try:
             saved = book.checkpoint(which)

@@ -99,11 +99,9 @@ class ForeignRows:
         known = self._places.get(source)
         if known is not None:
             return known, None
-        from rollbook.book import all_marks
-
         marks = [
             {**mark["payload"], **{name: mark[name] for name in ("writer", "lane", "seq")}}
-            for mark in all_marks(self._run.book)
+            for mark in self._run.book.marks()
             if mark["mark"] == _ROWS_MARK and mark["payload"].get("source") == source
         ]
         if not marks:

@@ -315,8 +315,8 @@ def _summary_of(folder: str) -> dict[str, object]:
     lives = fields["attempts"][:-1]
     if lives and "last" in lives[-1]:  # it ended by itself; the common case costs no reading
         return dict(fields["summary"])
-    from rollbook.book import Book, summary_of
+    from rollbook.book import Book
 
     with tolerating(Exception):  # a damaged book must not keep the run from going on
-        return summary_of(Book(folder))
+        return Book(folder).own_summary
     return dict(fields["summary"])

@@ -286,12 +286,11 @@ class Run(Scope):
           Damaged, OSError: its file cannot be read; the run's history is then as it was.
           NothingToResume: there is no such checkpoint, and the run was opened with resume="must".
         """
-        from rollbook.book import checkpoint_rows, choose_checkpoint, file_of_checkpoint
         from rollbook.capture import Restored
-        from rollbook.run.restoring import known_clocks, place_of, through_clocks
 
-        rows = checkpoint_rows(self.book.checkpoints())
-        row = choose_checkpoint(rows, which, self._folder)
+        book = self.book
+        history = book.checkpoint_history()
+        row, rows = history.choose(which), history.rows
         if row is None:
             if self._parts.must:
                 raise NothingToResume(
@@ -307,17 +306,10 @@ class Run(Scope):
             if not rows:
                 self._begin_anew()
             return None
-        restored = Restored(
-            row, file_of_checkpoint(row, self._folder), known_clocks(row, self.writer.clocks), weights_only
-        )
+        clocks = {name: int(row[name]) for name in self.writer.clocks if row.get(name) is not None}
+        restored = Restored(row, history.file_of(row), clocks, weights_only)
         restored.load()
-        attempt, cut = place_of(row)
-        through = through_clocks(row)
-        if through:
-            from rollbook.book import cut_through
-
-            cut = cut_through(self._folder, attempt, cut, str(row["writer"]), through)
-        self._rewind_to(attempt, cut, restored.id)
+        self._rewind_to(*book.place_behind(row), restored.id)
         self._set_clocks(restored.clocks)
         if random_states:
             for problem in restored.set_random_states(generators):
@@ -374,9 +366,7 @@ class Run(Scope):
         reading = as_clock(value)
         if reading is None:
             raise BadInput(f"rewind({name}={value!r:.80}): a clock counts; pass the integer it stood at")
-        from rollbook.book import cut_at
-
-        attempt, cut, clocks = cut_at(self._folder, name, reading)
+        attempt, cut, clocks = self.book.place_at(name, reading)
         self._rewind_to(attempt, cut, None)
         self._set_clocks(clocks)
 
@@ -426,10 +416,8 @@ class Run(Scope):
     def _refill_stores(self) -> None:
         """What was stored since the last dump, as the history stands now, is waiting for the next dump again."""
         self._windows_due = False
-        from rollbook.book import read_windows
-
         self.writer.device_values.flush()
-        windows = read_windows(self.book)
+        windows = self.book.undumped()
         for scope, at in {*windows, *self._parts.stores}:
             before = f"{scope}/" if scope else ""
             own = windows.get((scope, at), {})

@@ -8,7 +8,6 @@ import os
 import time
 
 from rollbook.book.book import Book
-from rollbook.book.summary import all_marks
 from rollbook.ground import manifest
 from rollbook.ground.files import read_json
 from rollbook.ground.run_files import data_folder
@@ -75,7 +74,7 @@ def recall(folder: str) -> list[str]:
     about = manifest.read(folder)
     entries = {entry["n"]: entry for entry in about["attempts"]}
     rewinds = 0
-    for mark in all_marks(Book(folder)):
+    for mark in Book(folder).marks():
         entry = entries.get(mark["attempt"])
         said = mark["payload"]
         if entry is None:
