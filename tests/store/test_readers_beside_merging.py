@@ -120,7 +120,7 @@ def _scans(read: str, moment: str) -> bool:
 MOMENTS = {
     "parts are listed": (parts.PartShelf, "parts"),
     "parts are open": (parts.Part, "_open"),
-    "files are chosen": (Book, "_scan"),
+    "files are chosen": (Book, "scan"),
     "views are made": (queries.Database, "_show"),
 }
 

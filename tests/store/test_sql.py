@@ -72,8 +72,8 @@ def test_scanned_parts_give_the_rows_that_reading_gives(
     assert [repr(sorted(row.items())) for row in scanned] == [repr(sorted(row.items())) for row in read]  # NaN is NaN
     assert len(read) == Book(run).table(table).num_rows
     if table == "metrics":
-        assert book._scan(table).queries
-        assert book._scan(table).rest.num_rows < len(read)
+        assert book.scan(table).queries
+        assert book.scan(table).rest.num_rows < len(read)
 
 
 def test_a_query_over_many_rows_leaves_the_sealed_ones_where_they_are(

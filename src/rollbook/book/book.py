@@ -37,9 +37,9 @@ from rollbook.book.nearest import nearest_rows, read_near, values_at
 from rollbook.book.pictures import waiting_pixels, with_files
 from rollbook.book.read_context import Context
 from rollbook.book.rollout import Rollout, find_rollout
-from rollbook.book.rollout_curves import SOLVED, curves_query
+from rollbook.book.rollout_curves import RolloutQueries
 from rollbook.book.run_fields import RunFields
-from rollbook.book.scan import Scan, scan_of, scan_of_table
+from rollbook.book.scan import Scan, scan_of
 from rollbook.book.select import canonical_keys, select_metrics
 from rollbook.book.series import Series
 from rollbook.book.sql import Database, one_condition, one_order, unique_samples
@@ -67,12 +67,14 @@ __all__ = ["Book"]
 
 
 _INTERNAL = frozenset(
-    ["asked", "checkpoint_history", "context", "files", "marks", "own_summary", "place_at", "place_behind", "undumped"],
-)
+    ("checkpoint_history", "chosen", "context", "files", "film_of", "marks", "own_summary", "place_at", "place_behind",
+     "scan", "undumped")
+)  # fmt: skip
 """What rooms of rollbook use of a book; completion leaves it out."""
 
 
 _FEW_ROWS = 1_000
+_IN_TIME = '"time", "writer", "lane", "seq", "index"'
 
 
 class Book(RunFields):
@@ -96,7 +98,7 @@ class Book(RunFields):
         self.files = RunFiles(self._folder)
         self._hosts = WriterHosts(self._folder)
         folder = os.path.abspath(layout.data_folder(self._folder))
-        self._database = Database(self._scan, folder, self.files.leave_out)
+        self._database = Database(self._stream, folder, self.files.leave_out)
 
     def __repr__(self) -> str:
         return f"<Book of {self.project}/{self.name} {self.id}, {self.status}: {self._folder}>"
@@ -396,12 +398,7 @@ class Book(RunFields):
           limit: at most so many rows.
           attempts: "effective", "all", or attempt numbers.
         """
-        condition = "" if where is None else f" where {one_condition(where)}"
-        order = '"time", "writer", "lane", "seq", "index"' if order_by is None else one_order(order_by)
-        most = "" if limit is None else f" limit {int(limit)}"
-        folder = os.path.abspath(layout.data_folder(self._folder))
-        database = Database(lambda name, tries: self._scan(name, tries, attempts), folder)
-        return in_utc(database.arrow(f"select * from rollouts_now{condition} order by {order}{most}", []))
+        return self.chosen("rollouts_now", where, order_by, limit, attempts)
 
     @suggesting
     def rollout_curves(
@@ -419,9 +416,9 @@ class Book(RunFields):
           One row for each reading of `x`, in order; a column is empty where nothing was reported for it.
         """
         names = ("rollouts", "fates")
-        columns = {name: self._scan(name).columns for name in names}
-        condition = SOLVED if solved is None else one_condition(solved)
-        return self.asked(curves_query(columns, x, mode, condition), {})
+        queries = RolloutQueries({name: self.scan(name).columns for name in names})
+        query = queries.curves(x, mode, queries.SOLVED if solved is None else one_condition(solved))
+        return in_utc(self._database.arrow(query, self._tables()))
 
     def rollout(self, rollout_id: str) -> Rollout:
         """One rollout, with its turns, tokens, group, history, task and fates.
@@ -442,13 +439,13 @@ class Book(RunFields):
             return self.table(table, attempts)
         condition = "" if where is None else f" where {one_condition(where)}"
         order = '"time"' if order_by is None else one_order(order_by)
-        scan = self._scan(table, attempts=attempts)
+        scan = self._stream(table, attempts=attempts)
         rows = unique_samples(scan.columns) if unique else table
         most = "" if limit is None else f" limit {int(limit)}"
         folder = os.path.abspath(layout.data_folder(self._folder))
         first = [scan]
         database = Database(
-            lambda name, tries: first.pop() if name == table and first else self._scan(name, tries, attempts),
+            lambda name, tries: first.pop() if name == table and first else self._stream(name, tries, attempts),
             folder,
             self.files.leave_out,
         )
@@ -492,6 +489,12 @@ class Book(RunFields):
           UnknownKey: it does not wait in the spool; the message says where its file is.
         """
         return waiting_pixels(self._folder, path)
+
+    def film_of(self, episode: str) -> Path:
+        """The file of an episode's video; see `videos.video_of_episode`. Not for users."""
+        from rollbook.book.videos import video_of_episode
+
+        return video_of_episode(self, episode)
 
     def checkpoints(self, attempts: Attempts = "effective") -> pa.Table:
         """The checkpoints: a row when one was saved, and another one with `kept` = false when it was deleted.
@@ -567,21 +570,30 @@ class Book(RunFields):
         """
         return self._database.sql(query, self._tables(), unlocked=unlocked)
 
-    def asked(self, query: str, tables: Mapping[str, pa.Table]) -> pa.Table:
-        """The answer to a query over this run's tables and some others, its times in UTC; not for users."""
+    def chosen(
+        self, rows: str, where: str | None, order_by: str | None, limit: int | None,
+        attempts: Attempts = "effective", *, tables: Sequence[str] = (),
+    ) -> pa.Table:  # fmt: skip
+        """Rows of a view, or of a subquery over `tables`, by time or as they are asked for; not for users."""
+        condition = "" if where is None else f" where {one_condition(where)}"
+        order = _IN_TIME if order_by is None else f"{one_order(order_by)}, {_IN_TIME}"
+        most = "" if limit is None else f" limit {int(limit)}"
         folder = os.path.abspath(layout.data_folder(self._folder))
-        database = Database(
-            lambda name, tries: scan_of_table(tables[name]) if name in tables else self._scan(name, tries),
-            folder,
-            self.files.leave_out,
-        )
-        return in_utc(database.arrow(query, [*self._tables(), *tables]))
+        database = Database(lambda name, tries: self._stream(name, tries, attempts), folder, self.files.leave_out)
+        query = f"select * from {rows}{condition} order by {order}{most}"
+        return in_utc(database.arrow(query, tables))
 
-    def _scan(self, table: str, tries: int = 0, attempts: Attempts = "effective") -> Scan:
+    def scan(self, table: str, tries: int = 0, attempts: Attempts = "effective", *, streamed: bool = False) -> Scan:
+        """A table for SQL, which files moved under so many `tries` before; `streamed`: rows of the journal may be a
+        stream. Not for users."""
+
         def work(tables: dict[str, Pieces]) -> Scan:
-            return scan_of(table, tables[table], self.context(tables[table], attempts), tries, streamed=True)
+            return scan_of(table, tables[table], self.context(tables[table], attempts), tries, streamed=streamed)
 
         return self.files.read([table], work)
+
+    def _stream(self, table: str, tries: int = 0, attempts: Attempts = "effective") -> Scan:
+        return self.scan(table, tries, attempts, streamed=True)
 
     def show(self, height: int = 640) -> Any:
         """The page of this run in a notebook's cell, live; `height` in pixels. Served on 127.0.0.1 by this process."""

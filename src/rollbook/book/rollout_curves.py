@@ -7,14 +7,13 @@ trainers), and late: no process that writes could log them right, and what a rew
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import ClassVar
 
+from rollbook.book.late_facts import view
 from rollbook.errors import BadInput
 from rollbook.ground.expressions import quoted
 
-__all__ = ["CURVES", "SOLVED", "curves_query"]
-
-SOLVED = "reward > (select (min(reward) + max(reward)) / 2 from rollouts)"
-"""When a rollout solved its task, unless told: above the middle of the run's lowest and highest reward."""
+__all__ = ["CURVES", "RolloutQueries"]
 
 _AXES = ("gradient_step", "policy_version")
 
@@ -55,44 +54,63 @@ CURVES = (*_ROLLOUTS, *_GROUPS, *_FATES)
 """The columns that are always there; `rollout/<part>` of each part of the reward comes after `rollout/reward`."""
 
 
-def curves_query(columns: Mapping[str, Collection[str]], x: str, mode: str | None, solved: str = SOLVED) -> str:
-    """One row for each reading of `x`.
+class RolloutQueries:
+    """Queries over the rollouts of a run.
 
     Args:
       columns: of the tables rollouts and fates.
-      x: "gradient_step": a rollout counts at the first update that had something to do with it, before that at its own
-        clock; "policy_version": at the version that began it.
-      mode: of the rollouts; None: all that are no evaluations.
-      solved: when a rollout solved its task, in SQL; checked by the caller.
-    Raises:
-      BadInput: x is something else.
+    Attributes:
+      SOLVED: when a rollout solved its task, unless told: above the middle of the run's lowest and highest reward.
     """
-    if x not in _AXES:
-        raise BadInput(f"rollout_curves(x={x!r}): pass {' or '.join(map(repr, _AXES))}")
-    known = columns["rollouts"]
-    step = "f.gradient_step" if "gradient_step" in columns["fates"] else "null::bigint"
-    place = "coalesce(u.first_step, r.gradient_step)" if x == "gradient_step" else "r.policy_version"
-    is_there = "r.mode is distinct from 'eval'" if mode is None else f"r.mode = '{mode.replace(chr(39), chr(39) * 2)}'"
-    rewards = [name for name in known if name.startswith("rewards/")]
-    parts = {f"rollout/{name[8:]}": f"avg({quoted(name)})" for name in sorted(rewards)}
-    rows = [*list(_ROLLOUTS.items())[:2], *parts.items(), *list(_ROLLOUTS.items())[2:]]
-    place_of_use = step if x == "gradient_step" else "r.policy_version"
-    same = ["x", '"group"', *(name for name in ("task_id", "batch") if name in known)]
-    return f"""
-with late as (select rollout_id, min({step}) as first_step from fates f group by rollout_id),
-r as (select {place} as x, r.*, coalesce(({solved}), false) as is_solved
-  from rollouts_now r left join late u using (rollout_id) where {is_there}),
-a as (select x, {_listed(dict(rows))} from r where x is not null group by x),
-g as (select x, bool_and(is_solved) as every_solved, bool_or(is_solved) as any_solved, min(reward) as low,
-    max(reward) as high, coalesce(bool_or(used and reason is null), false) as any_used
-  from r where x is not null and "group" is not null group by {", ".join(same)}),
-b as (select x, {_listed(_GROUPS)} from g group by x),
-f as (select {place_of_use} as x, f.* exclude (staleness),
-    coalesce(f.staleness, f.trained_version - r.policy_version) as staleness
-  from fates f join rollouts_now r using (rollout_id) where f.used and {is_there}),
-c as (select x, {_listed(_FATES)} from f where x is not null group by x)
-select x as {quoted(x)}, a.* exclude (x), b.* exclude (x), c.* exclude (x)
-from a left join b using (x) full join c using (x) order by x"""
+
+    SOLVED: ClassVar = "reward > (select (min(reward) + max(reward)) / 2 from rollouts)"
+
+    def __init__(self, columns: Mapping[str, Collection[str]]) -> None:
+        self._columns = columns
+
+    def now(self) -> str:
+        """The view `rollouts_now`: each rollout with its newest fate."""
+        return view("rollouts_now", self._columns)
+
+    def curves(self, x: str, mode: str | None = None, solved: str = SOLVED) -> str:
+        """One row for each reading of `x`.
+
+        Args:
+          x: "gradient_step": a rollout counts at the first update that had something to do with it, before that at its
+            own clock; "policy_version": at the version that began it.
+          mode: of the rollouts; None: all that are no evaluations.
+          solved: when a rollout solved its task, in SQL; checked by the caller.
+        Raises:
+          BadInput: x is something else.
+        """
+        if x not in _AXES:
+            raise BadInput(f"rollout_curves(x={x!r}): pass {' or '.join(map(repr, _AXES))}")
+        known = self._columns["rollouts"]
+        step = "f.gradient_step" if "gradient_step" in self._columns["fates"] else "null::bigint"
+        place = "coalesce(u.first_step, r.gradient_step)" if x == "gradient_step" else "r.policy_version"
+        is_there = (
+            "r.mode is distinct from 'eval'" if mode is None else f"r.mode = '{mode.replace(chr(39), chr(39) * 2)}'"
+        )
+        rewards = [name for name in known if name.startswith("rewards/")]
+        parts = {f"rollout/{name[8:]}": f"avg({quoted(name)})" for name in sorted(rewards)}
+        rows = [*list(_ROLLOUTS.items())[:2], *parts.items(), *list(_ROLLOUTS.items())[2:]]
+        place_of_use = step if x == "gradient_step" else "r.policy_version"
+        same = ["x", '"group"', *(name for name in ("task_id", "batch") if name in known)]
+        return f"""
+    with late as (select rollout_id, min({step}) as first_step from fates f group by rollout_id),
+    r as (select {place} as x, r.*, coalesce(({solved}), false) as is_solved
+      from rollouts_now r left join late u using (rollout_id) where {is_there}),
+    a as (select x, {_listed(dict(rows))} from r where x is not null group by x),
+    g as (select x, bool_and(is_solved) as every_solved, bool_or(is_solved) as any_solved, min(reward) as low,
+        max(reward) as high, coalesce(bool_or(used and reason is null), false) as any_used
+      from r where x is not null and "group" is not null group by {", ".join(same)}),
+    b as (select x, {_listed(_GROUPS)} from g group by x),
+    f as (select {place_of_use} as x, f.* exclude (staleness),
+        coalesce(f.staleness, f.trained_version - r.policy_version) as staleness
+      from fates f join rollouts_now r using (rollout_id) where f.used and {is_there}),
+    c as (select x, {_listed(_FATES)} from f where x is not null group by x)
+    select x as {quoted(x)}, a.* exclude (x), b.* exclude (x), c.* exclude (x)
+    from a left join b using (x) full join c using (x) order by x"""
 
 
 def _listed(cells: Mapping[str, str]) -> str:

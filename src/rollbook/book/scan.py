@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -23,15 +24,11 @@ from rollbook.ground.foreign import tolerating
 from rollbook.ground.run_files import CONSTANTS, RESERVED, value_name
 from rollbook.storage import IDENTITY, Moved, Part, Piece, Pieces
 
-__all__ = ["SCAN_TRIES", "Scan", "scan_of", "scan_of_table"]
+__all__ = ["Scan", "scan_of"]
 
 MANY_ROWS, MANY_BYTES = 50_000, 16 << 20
 """Parts of tables of fewer rows, which take fewer bytes, are read as they are: they have an order in time, and cost
 little."""
-
-SCAN_TRIES = 12
-"""How often a query whose files moved under it begins again; from the fourth time on small parts, which are merged most
-often, are read before it begins."""
 
 
 class Stream:
@@ -88,6 +85,8 @@ class Scan:
     """A table for SQL.
 
     Attributes:
+      TRIES: how often a query whose files moved under it begins again; from the fourth time on small parts, which are
+        merged most often, are read before it begins.
       queries: one a part that DuckDB reads itself; they go together by name.
       rest: all other rows.
       columns: of the table, in order.
@@ -95,11 +94,18 @@ class Scan:
       stream: rows of the journal that are many: they go by name with the others, and are read while they are asked.
     """
 
+    TRIES: ClassVar = 12
+
     queries: list[str]
     rest: pa.Table
     columns: list[str]
     parts: tuple[Part, ...] = ()
     stream: Stream | None = None
+
+    @classmethod
+    def of_table(cls, rows: pa.Table) -> Scan:
+        """Of a table that is in memory."""
+        return cls([], _without_zone(rows), rows.column_names)
 
     def damaged(self) -> dict[str, str]:
         """{path: what is wrong} of its files that are there and cannot be read; goes through all of them."""
@@ -201,11 +207,6 @@ def _rest(table: str, pieces: Pieces, run: Context) -> pa.Table:
     else:
         rows = read_table(table, pieces, run.clocks, run.history, run.attempts)
     return _without_zone(rows)
-
-
-def scan_of_table(rows: pa.Table) -> Scan:
-    """A table that is in memory, for SQL."""
-    return Scan([], _without_zone(rows), rows.column_names)
 
 
 def _without_zone(rows: pa.Table) -> pa.Table:

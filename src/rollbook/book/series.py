@@ -54,6 +54,13 @@ class Series:
     def __len__(self) -> int:
         return len(self.x)
 
+    @classmethod
+    def of_rows(cls, x: NDArray, values: NDArray, axis: str, points: int, *, most: int) -> Series:
+        """Rows as they are where there are no more than `most`, else reduced to at most `points` points."""
+        if len(x) <= most:
+            return raw_series(x, values, axis)
+        return reduce_points(Buckets.of_rows(x, values), points, axis, None, None)
+
     def _repr_html_(self) -> str:
         from rollbook.plots.cards import card, spark
 

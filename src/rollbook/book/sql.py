@@ -14,26 +14,20 @@ from typing import Any
 import pyarrow as pa
 
 from rollbook.book.late_facts import VIEWS, view
-from rollbook.book.scan import SCAN_TRIES, Scan
+from rollbook.book.scan import Scan
 from rollbook.errors import BadInput, Damaged, did_you_mean
-from rollbook.ground.expressions import literal, quoted
+from rollbook.ground.expressions import literal, named_tables, quoted
 from rollbook.ground.optional import need
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["Database", "named_tables", "one_condition", "one_order", "unique_samples"]
+__all__ = ["Database", "one_condition", "one_order", "unique_samples"]
 
 
-def named_tables(query: str, tables: Iterable[str]) -> list[str]:
-    """The tables that a query may mean: those whose name stands in it as a word."""
-    words = {word.lower() for word in re.findall(r"[A-Za-z_][A-Za-z0-9_]*", query)}
-    return [table for table in tables if table.lower() in words]
-
-
-def unique_samples(columns: Iterable[str]) -> str:
-    """A subquery of `samples` with the newest row of each different item, and how often and since when it was seen."""
+def unique_samples(columns: Iterable[str], table: str = "samples") -> str:
+    """A subquery of samples with the newest row of each different item, and how often and since when it was seen."""
     known = set(columns)
     # Items that were logged with ids of the caller's have the digits of their content in a column of its own.
     item = "coalesce(content, sample_id)" if "content" in known else "sample_id"
@@ -42,7 +36,7 @@ def unique_samples(columns: Iterable[str]) -> str:
     counted = f"count(*) over items as times_seen, {first} as first_time"
     place = f"row_number() over (partition by {item} order by {order}) as place"
     own = "* exclude (first_seen)" if "first_seen" in known else "*"
-    rows = f"select {own}, {counted}, {place} from samples window items as (partition by {item})"
+    rows = f"select {own}, {counted}, {place} from {table} window items as (partition by {item})"
     return f"(select * exclude (place) from ({rows}) where place = 1) as unique_samples"
 
 
@@ -128,7 +122,7 @@ class Database:
         views = named_tables(query, VIEWS)
         named = dict.fromkeys([*named_tables(query, known), *(name for each in views for name in VIEWS[each][:2])])
         why = "others are in their place"
-        for tries in range(SCAN_TRIES):  # parts are merged into others meanwhile
+        for tries in range(Scan.TRIES):  # parts are merged into others meanwhile
             scans: list[Scan] = []
             try:
                 shown = {name: self._show(connection, name, tries) for name in named}
@@ -151,7 +145,7 @@ class Database:
                 continue
             if all(scan.is_current() for scan in scans):
                 return answer
-        raise Damaged(f"{self._folder}: the query found its files gone or damaged {SCAN_TRIES} times: {why}")
+        raise Damaged(f"{self._folder}: the query found its files gone or damaged {Scan.TRIES} times: {why}")
 
     def arrow(self, query: str, tables: Iterable[str]) -> pa.Table:
         """The answer as an Arrow table."""

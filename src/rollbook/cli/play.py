@@ -31,10 +31,8 @@ def play(run: str, root: str, episode: str, out: str | None, show: bool) -> None
       rollbook play last
       rollbook play cartpole/ppo --episode worst -o worst.mp4
     """
-    from rollbook.book import video_of_episode
-
     book = find_book(run, root, lambda book: book.media("video").num_rows > 0, "film")
-    path = video_of_episode(book, episode)
+    path = book.film_of(episode)
     remark(_said(book, path))
     if out:
         if path.suffix != Path(out).suffix:  # without an MP4 encoder films are GIFs

@@ -10,13 +10,23 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rollbook.errors import BadInput
 from rollbook.ground.optional import need
 
-__all__ = ["LONGEST", "MOST_COLUMNS", "MOST_TERMS", "Expression", "condition", "literal", "nodes_of", "quoted"]
+__all__ = [
+    "LONGEST",
+    "MOST_COLUMNS",
+    "MOST_TERMS",
+    "Expression",
+    "condition",
+    "literal",
+    "named_tables",
+    "nodes_of",
+    "quoted",
+]
 
 LONGEST = 20_000
 """Characters of a condition."""
@@ -189,3 +199,9 @@ def quoted(name: str) -> str:
 def literal(text: str) -> str:
     """A text as SQL spells it."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def named_tables(query: str, tables: Iterable[str]) -> list[str]:
+    """The tables that a query may mean: those whose name stands in it as a word."""
+    words = {word.lower() for word in re.findall(r"[A-Za-z_][A-Za-z0-9_]*", query)}
+    return [table for table in tables if table.lower() in words]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rollbook.book import Book, Database, scan_of_table
+from rollbook.book import Book, Database, Scan
 from rollbook.errors import UnknownKey
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import join_tables, take
@@ -27,7 +27,7 @@ _BESIDE = {"run": "id", "project": "project", "run_name": "name", "run_seed": "s
 def ask(rows: Sequence[Mapping[str, object]], query: str) -> Any:
     """See `RunSet.sql`."""
     names = dict.fromkeys([*TABLES, *(name for row in rows for name in table_names(str(row["path"]))), "runs"])
-    return Database(lambda table, _tries: scan_of_table(_table(rows, table, query)), "").sql(query, names)
+    return Database(lambda table, _tries: Scan.of_table(_table(rows, table, query)), "").sql(query, names)
 
 
 def _table(rows: Sequence[Mapping[str, object]], table: str, query: str) -> pa.Table:

@@ -12,9 +12,10 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rollbook.book import Book, named_tables
+from rollbook.book import Book
 from rollbook.compare.seeds import seeds_to_decide
 from rollbook.errors import BadInput, UnknownKey, did_you_mean
+from rollbook.ground.expressions import named_tables
 from rollbook.ground.tables import TABLES
 from rollbook.ground.texts import json_text
 from rollbook.runs.alerts import alerts_of

@@ -21,7 +21,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from rollbook.book import SCAN_TRIES, Book, Scan, scan_of, scan_of_table
+from rollbook.book import Book, Scan
 from rollbook.errors import BadInput, Damaged, RollbookError, did_you_mean
 from rollbook.ground.expressions import literal, quoted
 from rollbook.server.catalogue import RunRow
@@ -323,16 +323,12 @@ class Locked:
         )
 
 
-def _scan(book: Book, name: str, attempts: str, tries: int) -> Scan:
-    return book.files.read([name], lambda found: scan_of(name, found[name], book.context(found[name], attempts), tries))
-
-
 def with_tables(hall: Hall, row: RunRow, names: Sequence[str], attempts: str, work: Callable[[Locked], T]) -> T:
     """What `work` finds in tables of a run, from the start again where their files moved under it."""
 
     def scanned(tries: int) -> dict[str, Scan]:
         with hall.book(row) as book:
-            return {name: _scan(book, name, attempts, tries) for name in names}
+            return {name: book.scan(name, tries, attempts) for name in names}
 
     return _found(hall.limits, [row.folder], scanned, work)
 
@@ -341,7 +337,7 @@ def with_book(book: Book, names: Sequence[str], work: Callable[[Locked], T], lim
     """The same for a book that is open already, its effective history."""
 
     def scanned(tries: int) -> dict[str, Scan]:
-        return {name: _scan(book, name, "effective", tries) for name in names}
+        return {name: book.scan(name, tries) for name in names}
 
     return _found(limits, [os.path.abspath(book.path)], scanned, work)
 
@@ -370,9 +366,9 @@ def with_runs(hall: Hall, rows: Sequence[RunRow], names: Sequence[str], work: Ca
         for row in rows:
             with hall.book(row) as book:
                 for name in names:
-                    scan = _scan(book, name, "effective", tries)
+                    scan = book.scan(name, tries)
                     if scan.queries and _OF_RUN.keys() & set(scan.columns):  # columns of these names make way
-                        scan = scan_of_table(book.table(name))
+                        scan = Scan.of_table(book.table(name))
                     scans[name].append(_of_run(scan, row))
         return {name: _together(of_runs) for name, of_runs in scans.items()}
 
@@ -384,7 +380,7 @@ def _found(
 ) -> T:
     why = "others are in their place"
     folders = [os.path.join(run, "data") for run in runs]
-    for tries in range(SCAN_TRIES):
+    for tries in range(Scan.TRIES):
         scans = scanned(tries)
         try:
             with Locked(limits, scans, folders) as db:

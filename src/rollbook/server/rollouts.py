@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from rollbook.book import SOLVED, curves_query, view
+from rollbook.book import RolloutQueries
 from rollbook.errors import BadInput
 from rollbook.ground.expressions import condition
 from rollbook.server.catalogue import RunRow
@@ -55,7 +55,7 @@ def asked(hall: Hall, row: RunRow, names: Sequence[str], work: Callable[[Locked]
     """What `work` finds in tables of rollouts and the view rollouts_now, their newest fates."""
 
     def joined(db: Locked) -> T:
-        db.view("rollouts_now", view("rollouts_now", db.columns))
+        db.view("rollouts_now", RolloutQueries(db.columns).now())
         return work(db)
 
     return with_tables(hall, row, ["rollouts", "fates", *names], "effective", joined)
@@ -128,7 +128,7 @@ def one_rollout(hall: Hall, ask: OneRolloutAsk) -> OneRolloutAnswer:
         task = row["task_id"][0].as_py()
         version = "policy_version" if "policy_version" in row.column_names else "null"
         history = f"""select {version} as version, count(*) as n, avg(reward) as mean,
-            count(*) filter ({SOLVED}) as solved, count(*) filter (used) as used
+            count(*) filter ({RolloutQueries.SOLVED}) as solved, count(*) filter (used) as used
             from rollouts_now where task_id = ? and mode is not distinct from ? group by 1 order by 1 nulls first
             limit 2000"""
         return (
@@ -278,7 +278,7 @@ def fates(hall: Hall, ask: FatesAsk) -> FatesAnswer:
           e as (select min(x) as low, greatest(1, ceil((max(x) - min(x) + 1) / {ask.points}.0)) as width from r)
           select reason, e.low + floor((x - e.low) / e.width) * e.width as place, count(*) as n,
             sum(sampled_tokens) as tokens from r, e group by all order by all"""
-        curves = curves_query(db.columns, x, None)
+        curves = RolloutQueries(db.columns).curves(x)
         return (
             x, db.table(reasons), db.table(curves), db.table(_STALE), db.table(_TOOLS), db.table(_WORDS),
         )  # fmt: skip

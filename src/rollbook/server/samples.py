@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from rollbook.book import unique_samples
 from rollbook.errors import BadInput
 from rollbook.ground.array_types import Floats, NDArray
 from rollbook.ground.expressions import condition
@@ -102,7 +103,7 @@ def samples(hall: Hall, ask: SamplesAsk) -> SamplesAnswer:
         if ask.where and ask.where.strip():
             conditions.append(condition(ask.where).text)
         where = f" where {' and '.join(conditions)}" if conditions else ""
-        source = _unique(names) if ask.unique else "seen"
+        source = unique_samples(names, "seen") if ask.unique else "seen"
         default = ", ".join(f"{quoted(n)} desc" for n in ("time", "seq", "index") if n in names)
         order = order_by(ask.sort, names) or (f" order by {default}" if default else "")
         total = _count(db, "select count(*) as n from samples")
@@ -140,12 +141,6 @@ def _searched(db: Locked, search: str | None) -> tuple[list[str], list[str]]:
         return ["false"], []
     whole = "lower(concat_ws(' ', " + ", ".join(quoted(name) for name in texts) + "))"
     return [f"contains({whole}, ?)" for _ in words], [word.lower() for word in words]
-
-
-def _unique(names: Sequence[str]) -> str:
-    from rollbook.book import unique_samples
-
-    return unique_samples(names).replace(" from samples window ", " from seen window ")
 
 
 def _sample_rows(table: pa.Table, names: Sequence[str] | None, longest: int | None) -> list[SampleRow]:

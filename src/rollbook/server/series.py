@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rollbook.book import Book, Buckets, Series, raw_series, reduce_points
+from rollbook.book import Book, Series
 from rollbook.errors import BadInput, RollbookError
 from rollbook.ground.array_types import NDArray
 from rollbook.server.catalogue import RunRow
@@ -365,10 +365,7 @@ def _ghost(hall: Hall, row: RunRow, key: str, reach: Reach, attempt: int, since:
         inside &= xs >= reach.start
     if reach.stop is not None:
         inside &= xs < reach.stop
-    xs, values = xs[inside], values[inside]
-    if len(xs) <= reach.points * ROWS_A_POINT:
-        return raw_series(xs, values, x)
-    return reduce_points(Buckets.of_rows(xs, values), reach.points, x, None, None)
+    return Series.of_rows(xs[inside], values[inside], x, reach.points, most=reach.points * ROWS_A_POINT)
 
 
 ENDPOINTS = [

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from rollbook.book import named_tables
 from rollbook.errors import BadInput
+from rollbook.ground.expressions import named_tables
 from rollbook.ground.tables import TABLES
 from rollbook.server.cells import columns_of, in_seconds, plain
 from rollbook.server.endpoint import Endpoint

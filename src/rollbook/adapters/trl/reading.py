@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
 __all__ = ["completions"]
 
-_ORDER = ('"time"', '"writer"', '"lane"', '"seq"', '"index"')
-
 
 def completions(
     book: Book, where: str | None = None, order_by: str | None = None, limit: int | None = None
@@ -26,13 +24,7 @@ def completions(
     Raises:
       What `book.sql` raises for a column that is not there.
     """
-    from rollbook.book import one_condition, one_order
-
     tasks = "select task_id, any_value(prompt) as prompt from tasks group by task_id"
     rows = "select * exclude (item), item as completion from rollouts_now"
-    query = f"select * from (select * from ({rows}) left join ({tasks}) using (task_id)) as completions"
-    query += f" where {one_condition(where)}" if where else ""
-    order = [one_order(order_by)] if order_by else []
-    query += f" order by {', '.join([*order, *_ORDER])}"
-    query += f" limit {int(limit)}" if limit is not None else ""
-    return book.asked(query, {})
+    joined = f"(select * from ({rows}) left join ({tasks}) using (task_id)) as completions"
+    return book.chosen(joined, where or None, order_by or None, limit, tables=["tasks"])
