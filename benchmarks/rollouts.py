@@ -2,9 +2,11 @@
 
 python -m benchmarks.rollouts                        50,000 rollouts of 16 turns, tokens of one in 16
 python -m benchmarks.rollouts --rollouts 5000        fewer
+python -m benchmarks.rollouts --all-tokens           the token lists of every rollout
+python -m benchmarks.rollouts --in FOLDER            the run stays there, and is asked again if it is there already
 
-Texts are made of 4,000 words drawn by a power law, so that they compress about as prose does. The writing is processor
-time of this process, without the keeper, which seals in between.
+Texts are stretches of one long text of 4,000 words drawn by a power law, so that they compress about as prose does. The
+writing is processor time of this process, without the keeper, which seals in between.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ import numpy as np
 import rollbook
 
 GROUP, TURNS, SAMPLED = 16, 16, 2_000
-QUESTIONS = {
+_WORDS, _CHARACTERS = 8_000_000, 560
+QUESTIONS: dict[str, Any] = {
     "one rollout with its turns": lambda book, name: book.rollout(name).turns(),
     "its group": lambda book, name: book.rollout(name).group(),
     "its task over training": lambda book, name: book.rollout(name).history(),
@@ -43,17 +46,21 @@ QUESTIONS = {
     "what was lost": lambda book, name: book.sql(
         "select count(*) from rollouts anti join fates using (rollout_id)"
     ).fetchall(),
+    "a text in a window of steps": lambda book, name: book.rollouts(
+        "gradient_step between 100 and 110 and contains(item, 'pword15 ')", limit=20
+    ),
     "curves": lambda book, name: book.rollout_curves(),
 }
 
 
-def write(run: Any, rollouts: int) -> float:
+def write(run: Any, rollouts: int, all_tokens: bool = False) -> float:
     """Log rollouts in groups, each with its fate; processor seconds of this process for the calls alone."""
     rng = np.random.default_rng(0)
-    words = np.array([f"{'abcdefghijklmnop'[n % 16]}word{n}" for n in range(4_000)])
+    words = [f"{'abcdefghijklmnop'[n % 16]}word{n}" for n in range(4_000)]
+    text = " ".join(words[place] for place in np.minimum(rng.zipf(1.3, _WORDS), 3_999).tolist())
     cost = 0.0
     for number in range(rollouts // GROUP):
-        talks = [_talk(rng, words, keep=number % GROUP == 0) for _ in range(GROUP)]
+        talks = [_talk(rng, text, keep=all_tokens or number % GROUP == 0) for _ in range(GROUP)]
         rewards = (rng.random(GROUP) < 0.5).astype(float)
         gaps = rng.gamma(2, 0.05, GROUP)
         before = time.process_time()
@@ -68,38 +75,39 @@ def write(run: Any, rollouts: int) -> float:
     return cost
 
 
-def _talk(rng: np.random.Generator, words: Any, keep: bool) -> list[dict[str, Any]]:
+def _talk(rng: np.random.Generator, text: str, keep: bool) -> list[dict[str, Any]]:
     talk: list[dict[str, Any]] = [{"role": "user", "content": f"task {int(rng.integers(0, 2_000))}"}]
-    drawn = words[np.minimum(rng.zipf(1.3, 80 * TURNS), 3_999)]
     each = SAMPLED // (TURNS // 2)
-    for turn in range(TURNS // 2):
-        said = {"role": "assistant", "content": " ".join(drawn[160 * turn : 160 * turn + 80]), "tokens": each}
+    for start in rng.integers(0, len(text) - 2 * _CHARACTERS, TURNS // 2).tolist():
+        middle = start + _CHARACTERS
+        said = {"role": "assistant", "content": text[start:middle], "tokens": each}
         if keep:
             lists = {"tokens": rng.integers(0, 150_000, each).astype(np.int32)}
-            said |= {**lists, "logprobs": -rng.gamma(1, 0.4, each).astype(np.float32)}
-        answer = " ".join(drawn[160 * turn + 80 : 160 * turn + 160])
+            said |= {**lists, "logprobs": -rng.gamma(1, 0.4, each).astype(np.float16)}
+        answer = text[middle : middle + _CHARACTERS]
         talk += [{**said, "seconds": 1.0}, {"role": "tool", "name": "bash", "content": answer, "seconds": 0.5}]
     return talk
 
 
-def measure(rollouts: int) -> dict[str, Any]:
-    """Processor time, bytes and milliseconds of each question."""
-    with tempfile.TemporaryDirectory(prefix="rollbook-bench-") as folder:
+def measure(rollouts: int, folder: str, all_tokens: bool = False) -> dict[str, Any]:
+    """Processor time, bytes and milliseconds of each question; a run that is in the folder already is not written."""
+    seconds = 0.0
+    if not any(Path(folder).iterdir()):
         with rollbook.init("bench", "rollouts", dir=folder, sinks=[], rules=()) as run:
-            seconds = write(run, rollouts)
-        book = rollbook.open(folder).one()
-        tables = {table.name: table for table in (Path(book.path) / "data").iterdir() if table.is_dir()}
-        sizes = {name: sum(file.stat().st_size for file in table.rglob("*.parquet")) for name, table in tables.items()}
-        name = str(book.sql("select rollout_id from rollouts order by time limit 1 offset 100").fetchall()[0][0])
-        took = {}
-        for question, ask in QUESTIONS.items():
-            times = []
-            for _ in range(5):
-                fresh = rollbook.open(folder).one()
-                before, worked = time.perf_counter(), time.process_time()
-                ask(fresh, name)
-                times.append((1e3 * (time.perf_counter() - before), 1e3 * (time.process_time() - worked)))
-            took[question] = sorted(times)[2]
+            seconds = write(run, rollouts, all_tokens)
+    took = {}
+    book = rollbook.open(folder).one()
+    tables = {table.name: table for table in (Path(book.path) / "data").iterdir() if table.is_dir()}
+    sizes = {name: sum(file.stat().st_size for file in table.rglob("*.parquet")) for name, table in tables.items()}
+    rollouts, name = book.sql("select count(*), min(rollout_id) from rollouts").fetchall()[0]
+    for question, ask in QUESTIONS.items():
+        times = []
+        for _ in range(3):
+            fresh = rollbook.open(folder).one()
+            before, worked = time.perf_counter(), time.process_time()
+            ask(fresh, str(name))
+            times.append((1e3 * (time.perf_counter() - before), 1e3 * (time.process_time() - worked)))
+        took[question] = sorted(times)[1]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {"rollouts": rollouts, "writer_seconds": seconds, "bytes": sizes, "milliseconds": took, "peak_mib": peak}
 
@@ -109,19 +117,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.rollouts")
     parser.add_argument("--rollouts", type=int, default=50_000)
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    parser.add_argument("--all-tokens", action="store_true", help="token lists of every rollout, not of one in 16")
+    parser.add_argument("--in", dest="folder", help="where the run is, or is to be")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
-    found = measure(given.rollouts)
+    if given.folder:
+        Path(given.folder).mkdir(parents=True, exist_ok=True)
+        found = measure(given.rollouts, given.folder, given.all_tokens)
+    else:
+        with tempfile.TemporaryDirectory(prefix="rollbook-bench-") as folder:
+            found = measure(given.rollouts, folder, given.all_tokens)
     if given.json:
         print(json.dumps(found))
         return
-    per = 1e6 * found["writer_seconds"] / given.rollouts
+    per = 1e6 * found["writer_seconds"] / found["rollouts"]
     cost = found["writer_seconds"]
-    print(f"{given.rollouts:,} rollouts of {TURNS} turns: {cost:.1f} s in the writer, {per:.0f} us each")
+    print(f"{found['rollouts']:,} rollouts of {TURNS} turns: {cost:.1f} s in the writer, {per:.0f} us each")
     print(f"5e5 of them: {per / 2:.0f} s of processor time (scaled)")
     for name, size in sorted(found["bytes"].items(), key=lambda item: -item[1]):
         if size:
-            print(f"{name:12s}{size / 2**20:10.1f} MiB{size / given.rollouts:10.0f} bytes a rollout")
+            print(f"{name:12s}{size / 2**20:10.1f} MiB{size / found['rollouts']:10.0f} bytes a rollout")
     for question, (milliseconds, worked) in found["milliseconds"].items():
         print(f"{question:32s}{milliseconds:10.0f} ms{worked:10.0f} ms of processors")
     print(f"peak of this process: {found['peak_mib']:.0f} MiB")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 import rollbook
@@ -80,6 +81,23 @@ def test_lists_of_numbers_keep_their_type(kind: str, kept: str, sealed: bool, tm
         assert [cell for cell in table[name].to_pylist() if cell] == [[1, 2, 3], [4]]
         assert str(table[name].type.value_type) == kept
     run.finish()
+
+
+def test_half_floats_and_token_ids_take_no_more_bytes_on_disk_than_in_memory(tmp_path: Path) -> None:
+    """Two bytes for a half float, though it can be read as a float32; at most three for the ids of a vocabulary."""
+    draw = np.random.default_rng(0)
+    with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline", rules=(), strict=True) as run:
+        run.rollouts.log_many(
+            completions=["a"] * 8,
+            tokens=[draw.integers(0, 150_000, 4_000).astype(np.int32) for _ in range(8)],
+            logprobs=[-draw.gamma(1, 0.4, 4_000).astype(np.float16) for _ in range(8)],
+        )
+    (part,) = Path(run.folder, "data", "tokens").rglob("*.parquet")
+    group = pq.ParquetFile(part).metadata.row_group(0)
+    columns = [group.column(n) for n in range(group.num_columns)]
+    taken = {column.path_in_schema.split(".")[0]: column.total_compressed_size / 32_000 for column in columns}
+    assert taken["sampler_logprobs"] < 2
+    assert taken["ids"] < 3
 
 
 def test_a_batch_is_the_same_rows_as_rollouts_one_by_one(run: Any) -> None:

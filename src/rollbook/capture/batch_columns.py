@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rollbook.ground.values.arrays import array_or_none
 from rollbook.ground.values.storable import UNSTORABLE, plain
+from rollbook.ground.values.walk import ATOMS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ class BatchColumns:
     def column(self, name: str, value: Any, n: int) -> Any:
         """n values of a column: an array as it is, anything else a list of plain data; None if it cannot be kept."""
         array = None if isinstance(value, (str, bytes, list, tuple)) else array_or_none(value)
+        if type(value) is list and set(map(type, value)) <= ATOMS:
+            return list(value) if len(value) == n else self._fitted(name, list(value), n)
         if array is not None and array.ndim:
             return array if len(array) == n else self._fitted(name, array.tolist(), n)
         if not is_column(value):

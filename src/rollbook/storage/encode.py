@@ -50,6 +50,10 @@ def choose_encodings(table: pa.Table) -> tuple[dict[str, str], list[str]]:
     dictionaries: list[str] = []
     for name, column in zip(table.column_names, table.columns, strict=True):
         kind = column.type
+        if pa.types.is_list(kind) or pa.types.is_large_list(kind):  # of what, is chosen as for a column of numbers
+            name, kind, column = f"{name}.list.element", kind.value_type, _some_elements(column)
+            if pa.types.is_string(kind):
+                continue
         if pa.types.is_floating(kind):
             encodings[name] = _float_encoding(column)
         elif pa.types.is_timestamp(kind) or (pa.types.is_integer(kind) and kind.bit_width in (32, 64)):
@@ -57,6 +61,14 @@ def choose_encodings(table: pa.Table) -> tuple[dict[str, str], list[str]]:
         elif pa.types.is_string(kind) or pa.types.is_dictionary(kind):
             dictionaries.append(name)
     return encodings, dictionaries
+
+
+def _some_elements(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Elements of some lists of a column, enough to choose an encoding by."""
+    n = len(column)
+    starts = dict.fromkeys((0, n // 3, 2 * n // 3, max(0, n - _FEW)))
+    pieces = [chunk.flatten() for start in starts for chunk in column.slice(start, _FEW).chunks]
+    return pa.chunked_array([piece[:_SAMPLE] for piece in pieces], column.type.value_type)
 
 
 def _float_encoding(column: pa.ChunkedArray) -> str:

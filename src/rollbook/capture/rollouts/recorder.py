@@ -18,6 +18,7 @@ import os
 import re
 
 from rollbook.capture.batch_columns import BatchColumns, is_column
+from rollbook.capture.rollouts.batch import LISTS, Turns, version_of, write_rollouts
 from rollbook.capture.rollouts.rollout import OpenRollout
 from rollbook.capture.rollouts.rows import RolloutRows, conversation, new_prefix, numbers, reported, turns_of
 from rollbook.errors import LoggingFailed
@@ -29,14 +30,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from rollbook.capture.rollouts.rows import Row
+    from rollbook.capture.rollouts.rows import Columns
     from rollbook.protocols import Recorder
 
 __all__ = ["RolloutLog"]
 
 _ID = re.compile(r"[0-9a-f]{10}-([0-9]+)")
 _LATE_LISTS = ("sampler_logprobs", "trainer_logprobs", "entropy", "advantages", "mask")
-_OF_A_TURN = ("tokens", "logprobs", "entropy", "mask")
+_OF_A_TURN = ("tokens", *LISTS)
+_OF_A_TASK = ("task_id", "env", "tools")
+_SPELLED = {"content": "text", "tool_calls": "calls", "parent": "parent_turn"}
+_OURS = frozenset(("text", "calls", "rollout_id", "turn"))
 
 
 class RolloutLog:
@@ -89,7 +93,7 @@ class RolloutLog:
           The rollout. If the block raises, its status is "failed" ("aborted" for what is no Exception), its error says
           why, and the exception goes on.
         """
-        rollout = OpenRollout(self._rows, self._new_id(), self._put)
+        rollout = OpenRollout(self._rows, self._new_id())
         try:
             known = {"task_id": self._rows.task(task, task_id, env, tools), "group": group}
             rollout.begin(policy_version, {**columns, **known})
@@ -98,9 +102,6 @@ class RolloutLog:
         except ours(Exception) as err:
             reported(self._run, "begin()", err)
         return rollout
-
-    def _put(self, table: str, row: Row) -> None:
-        self._rows.write(table, [row])
 
     def log_many(
         self,
@@ -160,33 +161,73 @@ class RolloutLog:
         elif rewards is not None and reward is None:
             cells["reward"] = rewards
         by_name = self._by_name("log_many", cells, n)
-        parts = [name for name in by_name if name.startswith("rewards/")]
         first, last = version if isinstance(version, tuple) and len(version) == 2 else (version, None)
-        bounds = [self._column("log_many", "policy_version", bound, n) for bound in (first, last)]
-        firsts, lasts = ([None] * n if bound is None else bound for bound in bounds)
-        out: dict[str, list[Row]] = {"turns": [], "tokens": [], "rollouts": []}
-
-        def put(table: str, row: Row) -> None:
-            out[table].append(row)
-
-        ids = []
-        for index, (task, turns) in enumerate(talks):
-            own = {name: column[index] for name, column in by_name.items()}
-            rollout = OpenRollout(self._rows, self._new_id(), put)
-            ids.append(rollout.id)
-            own["task_id"] = self._rows.task(task, own.get("task_id"), own.pop("env", None), own.pop("tools", None))
-            rollout.reward(**{name[8:]: own.pop(name) for name in parts})
-            lists = {name: own.pop(name) for name in _OF_A_TURN if name in own}
-            rollout.begin((firsts[index], lasts[index]), own)
-            spoken = [n for n, turn in enumerate(turns) if turn["role"] == "assistant"]
-            if spoken:
-                turns[spoken[-1]] = {**lists, **turns[spoken[-1]]}
-            for turn in turns:
-                rollout.turn(turn.pop("role"), turn.pop("text"), **turn)
-            rollout.end()
-        for table, rows in out.items():
-            self._rows.write(table, rows)
+        bounds = [self._column("log_many", "policy_version", bound, n) or [None] * n for bound in (first, last)]
+        firsts, lasts = ([version_of(self._rows, value) for value in bound] for bound in bounds)
+        ids = [self._new_id() for _ in range(n)]
+        by_name["task_id"] = self._tasks([task for task, _said in talks], by_name)
+        lists = {name: by_name.pop(name) for name in _OF_A_TURN if name in by_name}
+        more, items = self._turns(ids, [said for _task, said in talks], lists, firsts, lasts)
+        for name, totals in more.items():
+            own = by_name.get(name)
+            by_name[name] = totals if own is None else [b if a is None else a for a, b in zip(own, totals, strict=True)]
+        by_name |= {"rollout_id": ids, "turns": [len(said) for _task, said in talks]}
+        write_rollouts(self._rows, by_name, items, firsts, lasts)
         return ids
+
+    def _tasks(self, tasks: list[object], by_name: Columns) -> list[str | None]:
+        """The id of the task of each; the columns that belong to the task are taken out."""
+        more = [by_name.pop(name) if name in by_name else [None] * len(tasks) for name in _OF_A_TASK]
+        found: list[str | None] = []
+        before: tuple[object, ...] = ()
+        for given in zip(tasks, *more, strict=True):
+            same = before and all(a is b or (type(a) is str and a == b) for a, b in zip(given, before, strict=True))
+            found.append(found[-1] if same else self._rows.task(*given))
+            before = given
+        return found
+
+    def _turns(
+        self, ids: list[str], talks: list[list[dict[str, Any]]], lists: Columns, firsts: list[Any], lasts: list[Any]
+    ) -> tuple[Columns, Columns]:
+        """Write the turns of each rollout; (what they add to its columns, the columns of its last text).
+
+        `lists` belong to its last turn of the assistant; `firsts` and `lasts` are filled in from the turns.
+        """
+        n = len(ids)
+        bounds = [0, *itertools.accumulate(map(len, talks))]
+        if not bounds[-1]:
+            return {}, {}
+        messages = list(itertools.chain.from_iterable(talks))
+        columns: Columns = {
+            _SPELLED.get(name, str(name)): [message.get(name) for message in messages]
+            for name in dict.fromkeys(itertools.chain.from_iterable(messages))
+            if name not in _OURS
+        }
+        spans = list(itertools.pairwise(bounds))
+        spoken = [[row for row in range(*span) if messages[row].get("role") == "assistant"] for span in spans]
+        for name, cells in lists.items():
+            for index, rows in enumerate(spoken):
+                if rows and name not in messages[rows[-1]]:
+                    columns.setdefault(name, [None] * len(messages))[rows[-1]] = cells[index]
+        owners = list(itertools.chain.from_iterable(map(itertools.repeat, ids, map(len, talks))))
+        versions = list(itertools.chain.from_iterable(map(itertools.repeat, firsts, map(len, talks))))
+        places = list(itertools.chain.from_iterable(map(range, map(len, talks))))
+        turns = Turns(self._rows)
+        turns.write(owners, places, versions, columns)
+        if turns.readings is not None:
+            for index, span in enumerate(spans):
+                own = [reading for reading in turns.readings[slice(*span)] if reading is not None]
+                if own:
+                    firsts[index] = own[0] if firsts[index] is None else firsts[index]
+                    lasts[index] = max([*own, *([] if lasts[index] is None else [lasts[index]])])
+        sums: Columns = {name: [_added(cells[slice(*span)]) for span in spans] for name, cells in turns.totals.items()}
+        texts = turns.texts.get("text", [None] * len(messages))
+        last = [next((row for row in reversed(rows) if texts[row] is not None), None) for rows in spoken]
+        items = {
+            "item" if name == "text" else name: [None if row is None else cells[row] for row in last]
+            for name, cells in turns.texts.items()
+        }
+        return sums, {name: cells for name, cells in items.items() if cells.count(None) < n}
 
     # -- what becomes of them
 
@@ -233,34 +274,38 @@ class RolloutLog:
             self._look_at(verb, names)
             by_name = self._by_name(verb, columns, len(names))
             late = {name: by_name.pop(name) for name in _LATE_LISTS if name in by_name}
-            fates, tokens = [], []
-            for index, name in enumerate(names):
-                own = {column: cells[index] for column, cells in by_name.items()}
-                fates.append(self._rows.cells("fates", {**own, "rollout_id": name}))
-                self._measure(verb, *fates[-1])
-                lists = {column: cells[index] for column, cells in late.items() if cells[index] is not None}
-                if lists:
-                    tokens.append(self._rows.cells("tokens", {**lists, "rollout_id": name}))
-                    tokens[-1][1].update(fates[-1][1])
-            self._rows.write("fates", fates)
-            self._rows.write("tokens", tokens)
+            cells, clocks = self._rows.columns("fates", {**by_name, "rollout_id": names})
+            self._measure(verb, names, cells, clocks)
+            self._rows.write("fates", cells, clocks, len(names))
+            some = [row for row in range(len(names)) if any(column[row] is not None for column in late.values())]
+            if some:
+                chosen = {name: [column[row] for row in some] for name, column in {**late, "rollout_id": names}.items()}
+                lists, _none = self._rows.columns("tokens", chosen)
+                own = {name: [column[row] for row in some] for name, column in clocks.items()}
+                self._rows.write("tokens", lists, own, len(some))
         except LoggingFailed:
             raise
         except ours(Exception) as err:
             reported(self._run, f"{verb}()", err)
 
-    def _measure(self, verb: str, fate: dict[str, Any], clocks: Mapping[str, int]) -> None:
-        """Fill in the staleness of a fate whose two versions are given; readers join the others."""
-        version, trained = clocks.get("policy_version"), fate.get("trained_version")
-        if version is not None and trained is not None:
-            fate.setdefault("staleness", trained - version)
-        if fate.get("staleness", 0) < 0:
-            self._run.count(
-                "rollout_version",
-                1,
-                f"run.rollouts.{verb}(): rollout {fate['rollout_id']} has the staleness {fate['staleness']}: it was "
-                "trained by an older version than the one that generated it; both were kept as given",
-            )
+    def _measure(self, verb: str, names: list[str], cells: Columns, clocks: Columns) -> None:
+        """Fill in the staleness of the fates whose two versions are given; readers join the others."""
+        versions, trained = clocks.get("policy_version"), cells.get("trained_version")
+        ages = list(cells.get("staleness") or [None] * len(names))
+        if versions is not None and trained is not None:
+            for row, (version, later) in enumerate(zip(versions, trained, strict=True)):
+                if ages[row] is None and version is not None and later is not None:
+                    ages[row] = later - version
+        if ages.count(None) < len(ages):
+            cells["staleness"] = ages
+        for name, age in zip(names, ages, strict=True):
+            if age is not None and age < 0:
+                self._run.count(
+                    "rollout_version",
+                    1,
+                    f"run.rollouts.{verb}(): rollout {name} has the staleness {age}: it was trained by an older "
+                    "version than the one that generated it; both were kept as given",
+                )
 
     def _look_at(self, verb: str, names: list[str]) -> None:
         """Count ids that no rollout can have; whether one of another process exists is known to readers alone."""
@@ -280,10 +325,10 @@ class RolloutLog:
 
     # -- columns
 
-    def _by_name(self, verb: str, columns: Mapping[str, object], n: int) -> dict[str, Any]:
+    def _by_name(self, verb: str, columns: Mapping[str, object], n: int) -> Columns:
         """{name: n values}, names of nested dicts joined with "/"."""
         flat = ((name, self._column(verb, name, value, n)) for name, value in flatten(columns) if value is not None)
-        return {name: column for name, column in flat if column is not None}
+        return {name: _listed(column) for name, column in flat if column is not None}
 
     def _column(self, verb: str, name: str, value: Any, n: int) -> Any:
         if value is None:
@@ -291,6 +336,16 @@ class RolloutLog:
         if n == 1 and name in (*_LATE_LISTS, *_OF_A_TURN) and _is_one_list(value):
             value = [value]
         return BatchColumns(self._run, f"run.rollouts.{verb}", "rollout_columns").column(name, value, n)
+
+
+def _listed(column: Any) -> list[Any]:
+    """The cells of an array; of one of several axes, its rows."""
+    return column.tolist() if getattr(column, "ndim", 0) == 1 else list(column)
+
+
+def _added(cells: list[Any]) -> float | None:
+    known = [cell for cell in cells if cell is not None]
+    return sum(known) if known else None
 
 
 def _is_one_list(value: Any) -> bool:

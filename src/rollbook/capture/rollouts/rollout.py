@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import time
 
-from rollbook.capture.rollouts.rows import number, numbers, reported
+from rollbook.capture.rollouts.batch import Turns, version_of, write_rollouts
+from rollbook.capture.rollouts.rows import number, reported
 from rollbook.errors import LoggingFailed
-from rollbook.ground.clocks import as_clock
 from rollbook.ground.foreign import ours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from types import TracebackType
     from typing import Any, Self
 
-    from rollbook.capture.rollouts.rows import RolloutRows, Row
+    from rollbook.capture.rollouts.rows import Columns, RolloutRows
 
 __all__ = ["OpenRollout"]
 
-_CUT_SHORT = frozenset(("length", "max_tokens", "max_length", "max_turns", "truncated", "overlong"))
 _STATUSES = ("completed", "truncated", "aborted", "failed")
 
 
@@ -32,14 +31,13 @@ class OpenRollout:
       id: its id, text, unique in the run: hand it to `trained` and `dropped`, in this process or another one.
     """
 
-    def __init__(self, rows: RolloutRows, rollout_id: str, put: Callable[[str, Row], None]) -> None:
-        self._rows, self.id, self._put = rows, rollout_id, put
+    def __init__(self, rows: RolloutRows, rollout_id: str) -> None:
+        self._rows, self.id = rows, rollout_id
         self._columns: dict[str, Any] = {}
-        self._counts: dict[str, int] = {}
-        self._seconds: dict[str, float] = {}
+        self._totals: dict[str, float] = {}
         self._rewards: dict[str, object] = {}
-        self._last: dict[str, Any] = {}
-        self._turns = 0
+        self._last: Columns = {}
+        self._turns = self._tokens = 0
         self._version: int | None = None
         self._version_end: int | None = None
         self._ended = False
@@ -64,7 +62,7 @@ class OpenRollout:
     def begin(self, version: object, columns: Mapping[str, object]) -> None:
         """Take in what is known at the start; for `RolloutLog`."""
         first, last = version if isinstance(version, (tuple, list)) and len(version) == 2 else (version, None)
-        self._version, self._version_end = self._version_of(first), self._version_of(last)
+        self._version, self._version_end = version_of(self._rows, first), version_of(self._rows, last)
         self._columns.update(columns)
 
     def turn(
@@ -111,97 +109,33 @@ class OpenRollout:
         """
         number_of_turn = self._turns
         self._turns = number_of_turn + 1
+        given = {
+            **columns, "role": role, "text": text, "name": name, "calls": calls, "tokens": tokens, "logprobs": logprobs,
+            "entropy": entropy, "mask": mask, "trained": trained, "policy_version": policy_version,
+            "seconds": seconds, "finish_reason": finish_reason, "error": error, "reward": reward, "parent_turn": parent,
+        }  # fmt: skip
         try:
-            self._turn(
-                number_of_turn,
-                {
-                    **columns,
-                    "role": role,
-                    "name": name,
-                    "seconds": seconds,
-                    "finish_reason": finish_reason,
-                    "error": _error(error),
-                    "reward": reward,
-                    "parent_turn": parent,
-                    "trained": role == "assistant" if trained is None else trained,
-                },
-                text,
-                calls,
-                tokens,
-                {"sampler_logprobs": logprobs, "entropy": entropy, "mask": mask},
-                policy_version,
-            )
+            turns = Turns(self._rows)
+            known = {column: [value] for column, value in given.items() if value is not None}
+            turns.write([self.id], [number_of_turn], [self._version], known, self._tokens)
+            self._take(turns)
         except LoggingFailed:
             raise
         except ours(Exception) as err:
             reported(self._rows.run, "turn()", err)
         return number_of_turn
 
-    def _turn(
-        self, turn: int, columns: dict[str, Any], text: object, calls: object, tokens: Any,
-        lists: dict[str, object], version: object,
-    ) -> None:  # fmt: skip
-        rows = self._rows
-        if columns["role"] == "assistant" and text is not None:
-            self._last = rows.text("item", text)
-            written = {"text": self._last["item"], **{n: cell for n, cell in self._last.items() if n != "item"}}
-        else:
-            written = rows.text("text", text)
-        if calls is not None:
-            columns["calls"] = rows.json("calls", calls)
-            self._add("tool_calls", len(calls) if isinstance(calls, (list, tuple)) else 1)
-        if columns["role"] == "tool" and columns["error"] is not None:
-            self._add("tool_errors", 1)
-        seconds = number(columns["seconds"]) if columns["seconds"] is not None else None
-        part = {"assistant": "seconds/model", "tool": "seconds/tools"}.get(str(columns["role"]))
-        if seconds is not None and part is not None:
-            self._seconds[part] = self._seconds.get(part, 0.0) + seconds
-        reading = self._version_of(version)
+    def _take(self, turns: Turns) -> None:
+        """Add up what a turn adds to the row of the rollout."""
+        for name, (value,) in turns.totals.items():
+            self._totals[name] = self._totals.get(name, 0) + value
+        reading = None if turns.readings is None else turns.readings[0]
         if reading is not None:
             self._version = reading if self._version is None else self._version
             self._version_end = max(reading, self._version_end or reading)
-        columns["policy_version"] = self._version if reading is None else reading
-        columns["tokens"] = self._tokens(turn, columns, tokens, lists)
-        cells, clocks = rows.cells("turns", {**columns, "rollout_id": self.id, "turn": turn})
-        cells |= written
-        self._put("turns", (cells, clocks))
-
-    def _tokens(self, turn: int, columns: Mapping[str, Any], tokens: Any, lists: dict[str, object]) -> int | None:
-        """How many tokens a turn has; writes those that were given."""
-        ids = numbers(tokens) if tokens is not None else None
-        n = len(ids) if ids is not None else as_clock(tokens) if tokens is not None else None
-        if tokens is not None and n is None:
-            self._rows.refused("tokens", tokens, "a list of ids, or how many there are")
-        kept = {"ids": ids} if ids is not None else {}
-        for name, value in lists.items():
-            if value is None:
-                continue
-            cells = numbers(value)
-            if cells is None:
-                self._rows.refused(name, value, "a list of one number a token")
-            elif n is not None and len(cells) != n:
-                self._rows.run.count(
-                    "rollout_columns",
-                    1,
-                    f"run.rollouts: turn({name}=…) has {len(cells)} numbers for {n} tokens; it was left out",
-                )
-            else:
-                kept[name] = cells
-                n = len(cells)
-        if kept:
-            row, clocks = self._rows.cells("tokens", {"rollout_id": self.id, "turn": turn, **kept})
-            row["first"] = self._counts.get("all", 0)
-            self._put("tokens", (row, clocks))
-        if n is not None:
-            mask = kept.get("mask")
-            sampled = n * bool(columns["trained"]) if mask is None else sum(bool(cell) for cell in mask)
-            self._add("all", n)
-            self._add("sampled_tokens", sampled)
-            self._add("other_tokens", n - sampled)
-        return n
-
-    def _add(self, name: str, n: int) -> None:
-        self._counts[name] = self._counts.get(name, 0) + n
+        self._tokens += (turns.tokens or [0])[0] or 0
+        if turns.roles == ["assistant"] and turns.texts:
+            self._last = {"item" if name == "text" else name: cells for name, cells in turns.texts.items()}
 
     def reward(self, total: float | None = None, /, **parts: float | None) -> None:
         """Set the reward as the trainer uses it.
@@ -229,7 +163,7 @@ class OpenRollout:
         timing = columns.pop("seconds", None)
         if isinstance(timing, dict):
             parts = {f"seconds/{name}": number(value) for name, value in timing.items()}
-            self._seconds.update({name: value for name, value in parts.items() if value is not None})
+            self._totals.update({name: value for name, value in parts.items() if value is not None})
         elif timing is not None:
             columns["seconds"] = timing
         self._columns.update(columns)
@@ -241,44 +175,12 @@ class OpenRollout:
             return
         self._ended = True
         try:
-            self._put("rollouts", self._row())
+            parts = {f"rewards/{name}": value for name, value in self._rewards.items()}
+            own = {name: value for name, value in self._columns.items() if value is not None}
+            columns = {**self._totals, **parts, **own, "rollout_id": self.id, "turns": self._turns}
+            cells = {name: [value] for name, value in columns.items()}
+            write_rollouts(self._rows, cells, self._last, [self._version], [self._version_end])
         except LoggingFailed:
             raise
         except ours(Exception) as err:
             reported(self._rows.run, "the end of a rollout", err)
-
-    def _row(self) -> Row:
-        columns = {name: value for name, value in self._columns.items() if value is not None}
-        reason = columns.get("stop_reason")
-        columns.setdefault("status", "truncated" if reason in _CUT_SHORT else "completed")
-        columns |= {f"rewards/{name}": value for name, value in self._rewards.items()}
-        parts = [None if value is None else number(value) for value in self._rewards.values()]
-        known = [part for part in parts if part is not None]
-        if "reward" not in columns and known and len(known) == len(parts):
-            columns["reward"] = sum(known)
-        counts = {name: n for name, n in self._counts.items() if name != "all"}
-        columns = {**self._seconds, **counts, **columns, "rollout_id": self.id, "turns": self._turns}
-        end = self._version if self._version_end is None else self._version_end
-        if end is not None and self._version is not None and end < self._version:
-            self._rows.run.count(
-                "rollout_version",
-                1,
-                f"run.rollouts: a rollout began with policy_version {self._version} and ended with {end}, an older "
-                "one; both were kept as given",
-            )
-        cells, clocks = self._rows.cells(
-            "rollouts", {**columns, "policy_version": self._version, "policy_version_end": end}
-        )
-        return cells | self._last, clocks
-
-    def _version_of(self, value: object) -> int | None:
-        version = None if value is None else as_clock(value)
-        if value is not None and version is None:
-            self._rows.refused("policy_version", value, "a clock, which takes an integer")
-        return version
-
-
-def _error(error: object) -> str | None:
-    if error is None or isinstance(error, str):
-        return error
-    return f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else str(error)

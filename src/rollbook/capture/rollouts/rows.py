@@ -1,4 +1,4 @@
-"""Rows of the tables of rollouts: cells of the kinds that the tables have, many rows in one frame."""
+"""Cells of the tables of rollouts: columns of the kinds that the tables have, many rows in one frame."""
 
 from __future__ import annotations
 
@@ -18,24 +18,28 @@ from rollbook.ground.values.storable import UNSTORABLE, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import Any, TypeAlias
 
     from rollbook.protocols import Recorder
 
-    Row: TypeAlias = tuple[dict[str, Any], dict[str, int]]
+    Columns: TypeAlias = dict[str, list[Any]]
+    """Column -> one cell for each row, None where there is none."""
 
 __all__ = ["RolloutRows", "conversation", "turns_of"]
 
 _INLINE_BYTES, _APART_BYTES = 256 * 1024, 64 * 1024 * 1024
 _MOST_TASKS = 20_000
 _LONGEST_WORD = 10_000
-_FORWARD = frozenset(("role", "content", "tool_calls", "name"))
 _EXACT = {"text": str, "integer": int, "number": float, "boolean": bool}
+_NONE = type(None)
+_SMALL = frozenset((int, float, bool, _NONE))
+_NUMBERS = frozenset((int, float, _NONE))
+_AS_JSON = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class RolloutRows:
-    """Makes and writes the rows of one process.
+    """Makes and writes the rows of one process, columns at a time.
 
     Args:
       run: the run; asked for its folder, its clocks, its attempt and its bill.
@@ -50,37 +54,47 @@ class RolloutRows:
 
     # -- cells
 
-    def cells(self, table: str, columns: Mapping[str, object]) -> Row:
-        """(cells of one row by column, its clocks): empty ones left out, each of the kind that the column has."""
-        cells: dict[str, Any] = {}
-        clocks: dict[str, int] = {}
+    def columns(self, table: str, given: Mapping[str, Sequence[Any]]) -> tuple[Columns, Columns]:
+        """(columns, clocks) as the table has them: each cell of the kind of its column, empty columns left out.
+
+        Dicts become columns named "name/key"; what a column cannot hold is counted and left empty.
+        """
+        cells: Columns = {}
+        clocks: Columns = {}
         kinds = table_of(table).columns
-        for name, value in columns.items():
-            if value is None:
+        for name, column in given.items():
+            is_clock = name in self._clocks and name not in kinds
+            into, kind = (clocks, "integer") if is_clock else (cells, _kind(kinds, name))
+            if type(column) is list and _is_exact(kind, column):  # nearly all columns
+                if column.count(None) < len(column):
+                    into[name] = column
                 continue
-            kind = kinds.get(name, "")
-            if type(value) is _EXACT.get(kind) and _fits(kind, value):  # nearly all cells
-                cells[name] = value
-                continue
-            for flat, part in flatten({name: value}):
-                if part is not None:
-                    self._take(flat, part, kinds, cells, clocks)
+            for row, value in enumerate(column):
+                for flat, part in () if value is None else flatten({name: value}):
+                    if part is not None:
+                        self._take(flat, part, kinds, cells, clocks, (row, len(column)))
         return cells, clocks
 
     def _take(
-        self, name: str, value: object, kinds: Mapping[str, str], cells: dict[str, Any], clocks: dict[str, int]
+        self,
+        name: str,
+        value: object,
+        kinds: Mapping[str, str],
+        cells: Columns,
+        clocks: Columns,
+        at: tuple[int, int],
     ) -> None:
+        """Put one value into row `at[0]` of `at[1]`."""
+        into, row = cells, at[0]
+        cell: object
         if name in self._clocks and name not in kinds:
-            reading = as_clock(value)
-            if reading is None:
+            into, cell = clocks, as_clock(value)
+            if cell is None:
                 self.refused(name, value, "a clock, which takes an integer")
-            else:
-                clocks[name] = reading
-            return
-        kind = kinds.get(name, "number" if name.startswith(("rewards/", "metrics/")) else "")
-        cell = self._cell(name, value, kind)
+        else:
+            cell = self._cell(name, value, _kind(kinds, name))
         if cell is not None:
-            cells[name] = cell
+            into.setdefault(name, [None] * at[1])[row] = cell
 
     def _cell(self, name: str, value: Any, kind: str) -> Any:
         cell: object
@@ -111,15 +125,26 @@ class RolloutRows:
             f"run.rollouts: {name}={value!r:.80} ({type(value).__name__}) was left out: {name} is {wanted}",
         )
 
-    def text(self, name: str, value: object) -> dict[str, Any]:
-        """The columns of a text: `name`, and where the whole of a long one lies (`item_path`, `item_size`)."""
-        if value is None:
-            return {}
-        _prints, (text,), _sizes, special = self._items.read([value])
-        return {name: text, **{column: cells[0] for column, cells in special.items()}}
+    def texts(self, name: str, values: list[Any]) -> Columns:
+        """The columns of texts: `name`, and where the whole of a long one lies (`item_path`, `item_size`)."""
+        columns: Columns = {name: values}
+        copied = False
+        for row, value in enumerate(values):
+            if value is None or _is_short(value):
+                continue
+            if not copied:
+                columns[name], copied = list(values), True
+            _prints, (columns[name][row],), _sizes, special = self._items.read([value])
+            for column, cells in special.items():
+                columns.setdefault(column, [None] * len(values))[row] = cells[0]
+        return columns
 
     def json(self, name: str, value: object) -> str | None:
         """A structure as JSON; None (counted) where some part of it is no plain data."""
+        with tolerating(TypeError, ValueError, RecursionError, UnicodeEncodeError):
+            text = _AS_JSON(value)
+            text.encode()
+            return text
         content = plain(value)
         if content is UNSTORABLE:
             self.refused(name, value, "plain data: texts, numbers, lists and dicts")
@@ -151,32 +176,28 @@ class RolloutRows:
             if isinstance(task, (list, tuple)):
                 row["messages"] = self.json("task", task)
                 task = rendered(task)
-            row |= self.text("prompt", task)
+            if task is not None:
+                row |= {column: cells[0] for column, cells in self.texts("prompt", [task]).items()}
             if tools is not None:
                 row["tools"] = self.json("tools", tools)
-            self.write("tasks", [({column: cell for column, cell in row.items() if cell is not None}, {})])
+            self.write("tasks", {column: [cell] for column, cell in row.items() if cell is not None}, {}, 1)
         return name
 
     # -- frames
 
-    def write(self, table: str, rows: list[Row], **clocks: object) -> None:
-        """Append rows to a table, in frames of a few megabytes at most."""
-        if not rows:
-            return
-        now = self.run.clocks_now() if len(rows) > 1 else {}
-        for start, stop in pieces([_bytes(cells) for cells, _ in rows]):
-            part = rows[start:stop]
-            names = dict.fromkeys(name for cells, _ in part for name in cells)
-            own = dict.fromkeys(name for _, readings in part for name in readings)
+    def write(self, table: str, cells: Columns, clocks: Columns, n: int) -> None:
+        """Append n rows to a table, in frames of a few megabytes at most."""
+        now = self.run.clocks_now() if clocks and n > 1 else {}
+        for start, stop in pieces(_sizes(cells, n)):
             self.run.record(
                 table,
-                {name: [cells.get(name) for cells, _ in part] for name in names},
+                {name: column[start:stop] for name, column in cells.items()},
                 stop - start,
                 clock_columns={
-                    name: [readings.get(name, now.get(name, UNKNOWN)) for _, readings in part] for name in own
+                    name: [now.get(name, UNKNOWN) if reading is None else reading for reading in column[start:stop]]
+                    for name, column in clocks.items()
                 }
                 or None,
-                **clocks,
             )
 
 
@@ -187,25 +208,22 @@ def conversation(messages: object) -> tuple[object, list[dict[str, Any]]]:
     """
     if isinstance(messages, (str, bytes)) or not is_column(messages):
         return None, turns_of(messages)
-    listed = [message for message in messages if hasattr(message, "get")]  # type: ignore[attr-defined]
+    listed = turns_of(messages)
     first = next((n for n, message in enumerate(listed) if message.get("role") == "assistant"), len(listed))
     before = listed[:first]
     plain_one = len(before) == 1 and isinstance(before[0].get("content"), str)
     task = before[0]["content"] if plain_one else [dict(message) for message in before] or None
-    return task, turns_of(listed[first:])
+    return task, listed[first:]
 
 
 def turns_of(completion: object) -> list[dict[str, Any]]:
-    """The turns that a text or a list of messages stands for, as `OpenRollout.turn` takes them."""
+    """The messages that a text or a list of messages stands for."""
     if isinstance(completion, (str, bytes)) or not is_column(completion):
-        return [{"role": "assistant", "text": completion}]
-    turns = []
-    for message in completion:  # type: ignore[attr-defined]
-        if hasattr(message, "get"):
-            more = {str(name): value for name, value in message.items() if name not in _FORWARD}
-            own = {"name": message.get("name"), "calls": message.get("tool_calls")}
-            turns.append({**more, "role": message.get("role"), "text": message.get("content"), **own})
-    return turns
+        return [{"role": "assistant", "content": completion}]
+    listed = completion if type(completion) is list else list(completion)  # type: ignore[call-overload]
+    if set(map(type, listed)) <= {dict}:
+        return listed
+    return [message if type(message) is dict else dict(message) for message in listed if hasattr(message, "get")]
 
 
 def rendered(messages: Iterable[Any]) -> str:
@@ -233,6 +251,8 @@ def numbers(value: Any) -> Any:
     """A list of numbers: an array keeps its type, anything else becomes a list; None for what is none."""
     if isinstance(value, (str, bytes)):
         return None
+    if type(value) is list and set(map(type, value)) <= _NUMBERS:
+        return value
     array = None if isinstance(value, (list, tuple, range)) else array_or_none(value)
     if array is not None:
         return array if array.ndim == 1 else None
@@ -243,11 +263,33 @@ def numbers(value: Any) -> Any:
     return cells if good else None
 
 
-def _fits(kind: str, value: Any) -> bool:
-    """Whether a value of the very type of its column needs no further look."""
+def _kind(kinds: Mapping[str, str], name: str) -> str:
+    return kinds.get(name, "number" if name.startswith(("rewards/", "metrics/")) else "")
+
+
+def _is_exact(kind: str, column: list[Any]) -> bool:
+    """Whether every cell is of the very type of its column, or None, and needs no further look."""
+    kinds = set(map(type, column)) - {_NONE}
+    if kinds - {_EXACT.get(kind)}:
+        return not kind and len(kinds) == 1 and kinds <= _SMALL  # a column of the caller's
     if kind == "text":
-        return len(value) <= _LONGEST_WORD and value.isascii()
-    return kind != "integer" or -(2**53) < value < 2**53
+        return all(word is None or (len(word) <= _LONGEST_WORD and word.isascii()) for word in set(column))
+    if kind == "integer":
+        known = [cell for cell in column if cell is not None]
+        return not known or (min(known) > -(2**53) and max(known) < 2**53)
+    return True
+
+
+def _is_short(value: object) -> bool:
+    """Whether a value is a text that a table holds as it is."""
+    if type(value) is not str or 4 * len(value) > _INLINE_BYTES:
+        return False
+    if value.isascii():
+        return True
+    with tolerating(UnicodeEncodeError):
+        value.encode()
+        return True
+    return False
 
 
 def _word(value: object) -> str:
@@ -255,12 +297,19 @@ def _word(value: object) -> str:
     return text[:_LONGEST_WORD].encode("utf-8", "backslashreplace").decode()
 
 
-def _bytes(cells: Mapping[str, Any]) -> int:
-    """About how much room a row takes in a frame."""
-    return sum(
-        4 * len(cell) if isinstance(cell, (str, bytes)) else 9 * len(cell) if hasattr(cell, "__len__") else 9
-        for cell in cells.values()
-    )
+def _sizes(cells: Columns, n: int) -> list[int]:
+    """About how much room each row takes in a frame."""
+    sizes = [9 * len(cells)] * n
+    for column in cells.values():
+        kinds = set(map(type, column))
+        if kinds == {str}:
+            sizes = [size + 4 * length for size, length in zip(sizes, map(len, column), strict=True)]
+        elif not kinds <= _SMALL:
+            sizes = [
+                size + 9 * len(cell) if hasattr(cell, "__len__") else size
+                for size, cell in zip(sizes, column, strict=True)
+            ]
+    return sizes
 
 
 def new_prefix() -> str:

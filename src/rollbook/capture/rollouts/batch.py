@@ -1,0 +1,240 @@
+"""Turns and rollouts by columns: what one call to `log_many`, or a single turn, writes."""
+
+from __future__ import annotations
+
+from rollbook.capture.rollouts.rows import number, numbers
+from rollbook.ground.clocks import as_clock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from rollbook.capture.rollouts.rows import Columns, RolloutRows
+
+    Cells = list[Any]
+
+__all__ = ["LISTS", "TOTALS", "Turns", "version_of", "write_rollouts"]
+
+LISTS = {"logprobs": "sampler_logprobs", "entropy": "entropy", "mask": "mask"}
+"""What `turn` calls its lists of one number a token -> their columns in `tokens`."""
+
+TOTALS = ("sampled_tokens", "other_tokens", "tool_calls", "tool_errors", "seconds/model", "seconds/tools")
+"""The columns of a rollout that are sums over its turns."""
+
+_CUT_SHORT = frozenset(("length", "max_tokens", "max_length", "max_turns", "truncated", "overlong"))
+
+
+class Turns:
+    """Turns that are written, and what they add to the rows of their rollouts.
+
+    Attributes:
+      totals: for each of `TOTALS`, one number for each turn, None where it adds nothing; those that some turn has.
+      readings: the policy version that each turn brought itself.
+      roles: of the turns.
+      texts: the columns of their texts: `text`, and `item_path`, `item_size`, … where some are long or odd.
+      tokens: how many each has.
+    """
+
+    def __init__(self, rows: RolloutRows) -> None:
+        self._rows = rows
+        self.totals: dict[str, Cells] = {}
+        self.readings: Cells | None = None
+        self.roles: Cells = []
+        self.texts: Columns = {}
+        self.tokens: Cells | None = None
+
+    def write(self, owners: list[str], places: list[int], versions: Cells, given: Columns, before: int = 0) -> None:
+        """Write n turns, in order.
+
+        Args:
+          owners: the id of the rollout of each.
+          places: the number of each in its rollout.
+          versions: the policy version that its rollout began with.
+          given: columns, as `OpenRollout.turn` calls them.
+          before: how many tokens the rollout of the first turn had before it.
+        """
+        n, rows = len(owners), self._rows
+        columns = dict(given)
+        roles = self.roles = columns.setdefault("role", [None] * n)
+        is_model = [role == "assistant" for role in roles]
+        trained = columns.get("trained")
+        columns["trained"] = (
+            is_model
+            if trained is None
+            else [own if given is None else given for own, given in zip(is_model, trained, strict=True)]
+        )
+        if "text" in columns:
+            self.texts = rows.texts("text", columns.pop("text"))
+        if "error" in columns:
+            columns["error"] = [_error(error) for error in columns["error"]]
+            self._total("tool_errors", [
+                1 if error is not None and role == "tool" else None
+                for error, role in zip(columns["error"], roles, strict=True)
+            ])  # fmt: skip
+        if "calls" in columns:
+            calls = columns["calls"]
+            columns["calls"] = [None if some is None else rows.json("calls", some) for some in calls]
+            self._total("tool_calls", [
+                None if some is None else len(some) if isinstance(some, (list, tuple)) else 1 for some in calls
+            ])  # fmt: skip
+        if "seconds" in columns:
+            seconds = [cell if type(cell) is float or cell is None else number(cell) for cell in columns["seconds"]]
+            for name, role in (("seconds/model", "assistant"), ("seconds/tools", "tool")):
+                self._total(name, [
+                    cell if own == role else None for cell, own in zip(seconds, roles, strict=True)
+                ])  # fmt: skip
+        columns["policy_version"] = self._versions(owners, versions, columns.get("policy_version"))
+        lists: Columns = {name: columns.pop(name) for name in ("tokens", *LISTS) if name in columns}
+        if lists:
+            self._write_tokens(owners, places, columns["trained"], lists, before)
+            columns["tokens"] = self.tokens or []
+        columns |= {"rollout_id": owners, "turn": places}
+        cells, clocks = rows.columns("turns", columns)
+        rows.write("turns", cells | self.texts, clocks, n)
+
+    def _total(self, name: str, cells: Cells) -> None:
+        if cells.count(None) < len(cells):
+            self.totals[name] = cells
+
+    def _versions(self, owners: list[str], versions: Cells, own: Cells | None) -> Cells:
+        """The version of each turn: its own, or that of its rollout, which is the first one known."""
+        if own is None:
+            return versions
+        self.readings = [version_of(self._rows, value) for value in own]
+        known = dict(zip(owners, versions, strict=True))
+        found = []
+        for owner, reading in zip(owners, self.readings, strict=True):
+            if reading is not None and known[owner] is None:
+                known[owner] = reading
+            found.append(known[owner] if reading is None else reading)
+        return found
+
+    def _write_tokens(
+        self, owners: list[str], places: list[int], trained: Cells, lists: dict[str, Cells], before: int
+    ) -> None:
+        """Count the tokens of each turn, and write those that were given as lists."""
+        n = len(owners)
+        counts: Cells = lists.get("tokens") or [None] * n
+        sampled: Cells
+        if lists.keys() == {"tokens"} and set(map(type, counts)) <= {int, type(None)}:  # only how many there are
+            self.tokens = counts
+            sampled = [None if k is None else k if of else 0 for k, of in zip(counts, trained, strict=True)]
+        else:
+            found: Cells = [None] * n
+            self.tokens, sampled = found, [None] * n
+            kept: list[tuple[int, int, dict[str, Any]]] = []
+            owner, first = owners[0], before
+            for row in range(n):
+                if owners[row] != owner:
+                    owner, first = owners[row], 0
+                own = {name: cells[row] for name, cells in lists.items() if cells[row] is not None}
+                if not own:
+                    continue
+                k, cells = self._lists_of(own)
+                if cells:
+                    kept.append((row, first, cells))
+                if k is not None:
+                    mask = cells.get("mask")
+                    found[row] = k
+                    sampled[row] = k * bool(trained[row]) if mask is None else sum(bool(cell) for cell in mask)
+                    first += k
+            self._put_tokens(owners, places, kept)
+        self._total("sampled_tokens", sampled)
+        if "sampled_tokens" in self.totals:
+            pairs = zip(self.tokens, sampled, strict=True)
+            self._total("other_tokens", [None if k is None else k - of for k, of in pairs])
+
+    def _lists_of(self, given: dict[str, Any]) -> tuple[int | None, dict[str, Any]]:
+        """(how many tokens a turn has, its lists by column of `tokens`)."""
+        rows, tokens = self._rows, given.get("tokens")
+        ids = None if tokens is None else numbers(tokens)
+        n = len(ids) if ids is not None else None if tokens is None else as_clock(tokens)
+        if tokens is not None and n is None:
+            rows.refused("tokens", tokens, "a list of ids, or how many there are")
+        kept = {} if ids is None else {"ids": ids}
+        for name, column in LISTS.items():
+            if name not in given:
+                continue
+            cells = numbers(given[name])
+            if cells is None:
+                rows.refused(column, given[name], "a list of one number a token")
+            elif n is not None and len(cells) != n:
+                rows.run.count(
+                    "rollout_columns",
+                    1,
+                    f"run.rollouts: turn({column}=…) has {len(cells)} numbers for {n} tokens; it was left out",
+                )
+            else:
+                kept[column], n = cells, len(cells)
+        return n, kept
+
+    def _put_tokens(self, owners: list[str], places: list[int], kept: list[tuple[int, int, dict[str, Any]]]) -> None:
+        if not kept:
+            return
+        columns: Columns = {
+            "rollout_id": [owners[row] for row, _first, _cells in kept],
+            "turn": [places[row] for row, _first, _cells in kept],
+            "first": [first for _row, first, _cells in kept],
+        }
+        for name in ("ids", *LISTS.values()):
+            cells = [own.get(name) for _row, _first, own in kept]
+            if any(own is not None for own in cells):
+                columns[name] = cells
+        self._rows.write("tokens", columns, {}, len(kept))
+
+
+def write_rollouts(rows: RolloutRows, columns: Columns, items: Columns, firsts: Cells, lasts: Cells) -> None:
+    """Write the rows of n rollouts whose turns are written.
+
+    Args:
+      columns: of `rollouts`; cells that are None count as not given.
+      items: the columns of their last texts.
+      firsts: the version that began each.
+      lasts: the newest one that generated a turn of it, or None.
+    """
+    n = len(firsts)
+    columns = dict(columns)
+    reasons = columns.get("stop_reason") or [None] * n
+    statuses = columns.get("status") or [None] * n
+    columns["status"] = [
+        status if status is not None else "truncated" if type(reason) is str and reason in _CUT_SHORT else "completed"
+        for status, reason in zip(statuses, reasons, strict=True)
+    ]
+    parts = [column for name, column in columns.items() if name.startswith("rewards/")]
+    if parts:
+        given = columns.get("reward") or [None] * n
+        columns["reward"] = [
+            _sum(cells) if own is None else own for own, cells in zip(given, zip(*parts, strict=True), strict=True)
+        ]
+    ends = [first if last is None else last for first, last in zip(firsts, lasts, strict=True)]
+    for first, end in zip(firsts, ends, strict=True):
+        if first is not None and end is not None and end < first:
+            rows.run.count(
+                "rollout_version",
+                1,
+                f"run.rollouts: a rollout began with policy_version {first} and ended with {end}, an older one; "
+                "both were kept as given",
+            )
+    cells, clocks = rows.columns("rollouts", {**columns, "policy_version": firsts, "policy_version_end": ends})
+    rows.write("rollouts", cells | items, clocks, n)
+
+
+def version_of(rows: RolloutRows, value: object) -> int | None:
+    """A policy version; None, counted, for what is none."""
+    version = None if value is None else as_clock(value)
+    if value is not None and version is None:
+        rows.refused("policy_version", value, "a clock, which takes an integer")
+    return version
+
+
+def _sum(cells: Sequence[Any]) -> float | None:
+    """The reward of which these are the parts, None while one is unknown."""
+    known = [None if cell is None else number(cell) for cell in cells]
+    return None if None in known else sum(known)  # type: ignore[arg-type]
+
+
+def _error(error: object) -> str | None:
+    if error is None or isinstance(error, str):
+        return error
+    return f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else str(error)
