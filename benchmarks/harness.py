@@ -36,6 +36,7 @@ def environment(home: str) -> dict[str, str]:
         **os.environ,
         "HOME": home,
         "XDG_CACHE_HOME": os.path.join(home, ".cache"),
+        "ROLLBOOK_RUNTIME_DIR": os.path.join(home, "runtime"),  # a keeper that nobody else shares
         "PYTHONPATH": os.pathsep.join((str(SOURCES), str(HERE.parent))),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONWARNINGS": "ignore",

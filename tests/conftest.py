@@ -50,6 +50,14 @@ def _sealing_children_have_pyarrow_loaded() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _keepers_of_tests_are_nobody_elses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Runs share a keeper; a test that ends or stops it has a household of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ROLLBOOK_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))
+        yield
+
+
 @pytest.fixture
 def real_sealing_children(monkeypatch: pytest.MonkeyPatch) -> None:
     """In this test a sealing child is the process that it is outside of tests."""

@@ -100,7 +100,7 @@ def eventually() -> Callable[..., Any]:
 
 @pytest.fixture
 def make_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., FakeRun]]:
-    """Makes runs; ends their keepers afterwards: with ROLLBOOK_KEEPER=host, one that no other test shares."""
+    """Makes runs; ends their keepers afterwards, which no other test shares."""
     monkeypatch.setenv("ROLLBOOK_RUNTIME_DIR", str(tmp_path / "runtime"))
     made: list[FakeRun] = []
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["MODE_VARIABLE", "Household", "household", "may_share"]
 
 MODE_VARIABLE = "ROLLBOOK_KEEPER"
-"""run: a keeper process for each run; host: one for all runs of this user and host that may share one."""
+"""host (the default): one keeper for all runs of this user and host that may share one; run: one for each run."""
 
 _MATTERS = (
     "AWS_", "AZURE_", "GOOGLE_", "GCE_", "GCS_", "CLOUDSDK_", "SSL_", "ROLLBOOK_", "LD_",
@@ -43,11 +43,11 @@ _STARTING_SECONDS = 3.0
 
 
 def may_share(run_folder: str) -> bool:
-    """Whether a run may be looked after beside others: asked for, and all its sinks are files of ours, its rules ours.
+    """Whether a run may be looked after beside others: all its sinks are files of ours, its rules are ours.
 
     Services keep state a process, and code of others may do anything: those runs have a keeper of their own.
     """
-    if os.name != "posix" or os.environ.get(MODE_VARIABLE, _DEFAULT) != "host":
+    if os.name != "posix" or os.environ.get(MODE_VARIABLE) == "run":
         return False
     plan = read_json(os.path.join(run_folder, "data", "keeper", "plan.json"))
     from rollbook.health import are_ours
@@ -55,9 +55,6 @@ def may_share(run_folder: str) -> bool:
 
     sinks, rules = plan.get("sinks"), plan.get("rules")
     return are_files(sinks if isinstance(sinks, list) else []) and are_ours(rules if isinstance(rules, list) else [])
-
-
-_DEFAULT = "run"
 
 
 def household() -> Household | None:
