@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from rollbook.journal import Positions
 from rollbook.journal import format as layout
 from rollbook.keeper import durable as durable_room
 from rollbook.keeper.durable import Durable
-from rollbook.keeper.writer_progress import Positions
-from rollbook.keeper.writers import KnownWriter, Writers
+from rollbook.keeper.writers import GRAIN_NS, KnownWriter, Writers
 
 
 def known(run: Any) -> KnownWriter:
@@ -20,20 +20,24 @@ def known(run: Any) -> KnownWriter:
     return next(writer for writer in writers if writer.id == run.writer.id)
 
 
+def positions_of(run: Any) -> Positions:
+    return Positions(known(run).folder, GRAIN_NS)
+
+
 @pytest.mark.parametrize("rows", [0, 1, 7, 8, 9, 100, 1000, 5000])
 def test_the_last_number_of_a_lane_is_found(make_run: Any, rows: int) -> None:
     run = make_run()
     log = run.log()
     for i in range(rows):
         log({"i": float(i)})
-    assert Positions(known(run)).look() == ({"0": rows} if rows else {})
+    assert positions_of(run).look() == ({"0": rows} if rows else {})
     assert run.writer.positions()[run.writer.id] == ({"0": rows} if rows else {})
 
 
 def test_it_follows_a_run_as_it_grows_and_rolls(make_run: Any) -> None:
     run = make_run()
     run.writer.first_segment_bytes, run.writer.largest_segment_bytes = 2048, 4096
-    log, positions = run.log(), Positions(known(run))
+    log, positions = run.log(), positions_of(run)
     logged = 0
     for more in (1, 3, 0, 20, 1, 200, 7, 1000):
         for _ in range(more):
@@ -48,7 +52,7 @@ def test_rows_of_a_recycled_segments_former_life_are_not_counted(make_run: Any) 
     run.writer.rows_before_stream = 1
     log = run.log()
     log({"i": 0.0})
-    positions = Positions(known(run))
+    positions = positions_of(run)
     first = next(iter((run.folder / "data" / "journal" / run.writer.id).glob("*.seg")))
     count = 1
     generation = 0
@@ -75,7 +79,7 @@ def test_a_hole_that_an_interrupt_left_does_not_hide_the_rows_behind_it(make_run
     stream.offset += stream.width  # what an interrupt between the two leaves
     lane.seq += 1
     log({"i": 11.0})
-    assert Positions(known(run)).look() == {"0": 12}
+    assert positions_of(run).look() == {"0": 12}
 
 
 def test_frames_and_torn_tails_are_told_apart(make_run: Any) -> None:
@@ -85,7 +89,7 @@ def test_frames_and_torn_tails_are_told_apart(make_run: Any) -> None:
     path = next(iter((run.folder / "data" / "journal" / run.writer.id).glob("*.log")))
     with path.open("ab") as file:
         file.write(layout.pack_frame(4, 0, b"x" * 100)[:60])
-    positions = Positions(known(run))
+    positions = positions_of(run)
     assert positions.look() == {"0": 3}
     with path.open("r+b") as file:
         file.seek(-60, os.SEEK_END)

@@ -20,7 +20,7 @@ from rollbook.journal import format as layout
 from rollbook.journal.files import BLOCK
 from rollbook.journal.frame_files import FrameFile
 from rollbook.journal.reader import JournalReader, list_writers, newest_rows, rows_since
-from rollbook.journal.segments import Segment, longest_increase
+from rollbook.journal.segments import Segment
 
 
 def test_a_row_comes_back_with_clocks_values_and_identity(tmp_path: Path) -> None:
@@ -342,9 +342,9 @@ def test_an_implausible_commit_word_costs_its_row_and_no_other(tmp_path: Path) -
 
 
 def test_longest_increase_keeps_most() -> None:
-    assert longest_increase([0, 1, 2, 3], [1, 9, 3, 4], 0) == [0, 2, 3]
-    assert longest_increase([0, 1], [2**50, 2], 0) == [1]
-    assert longest_increase([], [], 0) == []
+    assert Segment.longest_increase([0, 1, 2, 3], [1, 9, 3, 4], 0) == [0, 2, 3]
+    assert Segment.longest_increase([0, 1], [2**50, 2], 0) == [1]
+    assert Segment.longest_increase([], [], 0) == []
 
 
 @pytest.mark.parametrize("size", [0, 10, 63, 64, 100])

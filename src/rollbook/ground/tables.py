@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Cells: TypeAlias = Mapping[str, Any]
 
-__all__ = ["FORWARDED", "HISTOGRAM_BINS", "TABLES", "Table", "table_of", "timing_key", "timing_name"]
+__all__ = ["FORWARDED", "FORWARDED_MARKS", "HISTOGRAM_BINS", "TABLES", "Table", "table_of", "timing_key", "timing_name"]
 
 HISTOGRAM_BINS = 64
 """Into how many equal bins raw values are put for a sink."""
@@ -216,6 +216,9 @@ TABLES.update(
     if kind.table not in TABLES
 )
 """Every table of the glossary, in the order in which readers are shown them, even when they are empty."""
+
+FORWARDED_MARKS = frozenset({"dump", "rewind", "final"})
+"""The marks that sinks hear of; the others concern the book alone."""
 
 FORWARDED = frozenset(name for name, table in TABLES.items() if table.forwarded)
 """The tables whose rows go to sinks."""

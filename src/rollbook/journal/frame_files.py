@@ -121,6 +121,34 @@ class FrameFile(JournalFile):
         """How many bytes lie behind `end`: a torn frame, or one that is being written."""
         return max(0, os.fstat(self._fd).st_size - self.end)
 
+    @staticmethod
+    def whole_in(data: bytes) -> Iterator[tuple[int, int, bytes]]:
+        """(seq, monotonic ns, payload) of every whole frame in `data`, wherever it begins.
+
+        A frame is found by its checksum at any byte, so one damaged length does not cost the frames behind it.
+        """
+        at, last = 0, 0
+        head = layout.FRAME_HEAD.size
+        while at + head <= len(data):
+            length, crc, seq, mono = layout.FRAME_HEAD.unpack_from(data, at)
+            end = at + head + length
+            # The cheap questions first: at most bytes the length or the number makes no sense.
+            if length and end <= len(data) and last < seq < last + 2**40:
+                rest = zlib.crc32(data[at + 8 : at + head])
+                if zlib.crc32(memoryview(data)[at + head : end], rest) == crc:
+                    yield seq, mono, data[at + head : end]
+                    at, last = end, seq
+                    continue
+            at += 1
+
+    def is_torn_by_damage(self) -> bool:
+        """Whether more than one unfinished frame follows the last whole one."""
+        head = pread(self._fd, layout.FRAME_HEAD.size, self.end)
+        if len(head) < layout.FRAME_HEAD.size or not any(head):
+            return False
+        length = layout.FRAME_HEAD.unpack(head)[0]
+        return bool(layout.FRAME_HEAD.size + length < self.torn_bytes())
+
     def _frame(self, offset: int) -> tuple[int, int, bytes] | None:
         """(seq, monotonic ns, payload) of the frame at `offset` if it is whole."""
         data = pread(self._fd, 4096, offset)

@@ -215,12 +215,12 @@ class SegmentState:
 
     def top(self, after: int) -> int:
         """The highest sequence number there is, 0 if none is above `after`."""
-        generation, first_seq, _state = self.file.head()
-        start = self._start(generation, after)
+        head = self.file.head()
+        start = self._start(head.generation, after)
         self._polls += 1
         thorough = self._polls % _THOROUGH_EVERY == 0
         self.seen = None
-        if start and not thorough and not self.file.has_row_at(start, first_seq):
+        if start and not thorough and not self.file.has_row_at(start, head.first_seq):
             return 0
         look = self.seen = self.file.look(start, thorough=thorough)
         return 0 if look is None else look.last_seq

@@ -27,7 +27,7 @@ from rollbook.journal.block_columns import BlockPiece
 from rollbook.journal.frame_files import FrameFile
 from rollbook.journal.open_files import Block, Listing, LogState, WriterFiles
 from rollbook.journal.rows import rows_of_frame, thinned
-from rollbook.journal.segments import SETTLE_SECONDS, Segment
+from rollbook.journal.segments import Segment
 from rollbook.journal.writers import WriterInfo, list_writers
 
 TYPE_CHECKING = False
@@ -254,7 +254,7 @@ class JournalReader:
         windows = self._new_live(cursor)
         windows += self._new_sealed(cursor, {(w.writer.info.id, w.lane) for w in windows})
         if any(window.writer.info.closed is None for window in windows):
-            time.sleep(SETTLE_SECONDS)
+            time.sleep(Segment.SETTLE_SECONDS)
         return windows
 
     def _windows(self, cursor: Cursor) -> list[_Window]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rollbook.ground.clocks import UNKNOWN
 from rollbook.ground.foreign import tolerating
 from rollbook.ground.raw_array import RawArray
-from rollbook.ground.tables import FORWARDED, table_of, timing_key
+from rollbook.ground.tables import FORWARDED, FORWARDED_MARKS, table_of, timing_key
 from rollbook.protocols import Row
 
 TYPE_CHECKING = False
@@ -16,10 +16,7 @@ if TYPE_CHECKING:
     from rollbook.journal.format import SegmentHeader
     from rollbook.journal.writers import WriterInfo
 
-__all__ = ["MARKS", "column", "known_clocks", "row_maker", "rows_of_frame", "thinned"]
-
-MARKS = frozenset({"dump", "rewind", "final"})
-"""The marks that sinks hear of; the others concern the book alone."""
+__all__ = ["column", "known_clocks", "row_maker", "rows_of_frame", "thinned"]
 
 
 def known_clocks(names: Sequence[str], readings: Sequence[object]) -> dict[str, int]:
@@ -137,7 +134,7 @@ def _rows_of_frame(
     clocks = known_clocks(info.clocks, payload.get("clocks") or ())
     mark = payload.get("mark")
     if mark is not None:
-        if mark not in MARKS:
+        if mark not in FORWARDED_MARKS:
             return []
         keys = tuple(map(str, payload.get("keys") or ()))
         if mark == "final":  # what became of the run

@@ -3,7 +3,7 @@
 What a live writer is just storing becomes visible in any order; therefore a row counts only after two looks:
 
     first = segment.look()        # which commit words are there
-    ...                           # at least SETTLE_SECONDS later, unless the writer has gone
+    ...                           # at least Segment.SETTLE_SECONDS later, unless the writer has gone
     rows = segment.copy(first)    # the rows up to the last one of those; None if the segment was recycled meanwhile
 """
 
@@ -14,26 +14,52 @@ import struct
 import time
 
 from rollbook.errors import Damaged
-from rollbook.ground.files import pread
-from rollbook.ground.foreign import ours
+from rollbook.ground.files import open_regular, pread
+from rollbook.ground.foreign import ours, tolerating
 from rollbook.journal import format as layout
 from rollbook.journal.files import JournalFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import TypeAlias
+    from typing import Any, TypeAlias
 
     RawRow: TypeAlias = tuple[int, int, tuple[int, ...], tuple[float | int, ...]]
     """(seq, unix nanoseconds, clocks, values) of one row; clocks and values in the order of the header."""
 
-__all__ = ["SETTLE_SECONDS", "Look", "Segment", "longest_increase"]
-
-SETTLE_SECONDS = 0.001
-"""How long a commit word must have been seen before the row in front of it is believed."""
+__all__ = ["Head", "Look", "Segment"]
 
 _LARGEST_JUMP = 2**40
 """A commit word this far beyond its neighbour is damage and no sequence number."""
+
+
+class Head:
+    """The words in a segment's head that change while it is in use.
+
+    Attributes:
+      generation: one more, twice, each time its writer recycles it. first_seq: the least number that its rows may have.
+      state: whose turn it is; see `format`.
+    """
+
+    __slots__ = ("first_seq", "generation", "state")
+
+    def __init__(self, generation: int, first_seq: int, state: int) -> None:
+        self.generation, self.first_seq, self.state = generation, first_seq, state
+
+    @property
+    def is_active(self) -> bool:
+        """Whether its writer is using it."""
+        return self.state == layout.ACTIVE
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether its rows are in Parquet."""
+        return self.state == layout.SEALED
+
+    @property
+    def is_changing(self) -> bool:
+        """Whether its writer is recycling it."""
+        return self.generation % 2 == 1
 
 
 class Look:
@@ -62,11 +88,14 @@ class Segment(JournalFile):
       header: as it stood when opened; generation, first_seq and state go on changing in the file (see `look`).
       row: the struct of one row.
       damaged_rows: how many rows `rows` left out because their commit word could not be right.
+      SETTLE_SECONDS: how long a commit word must have been seen before the row in front of it is believed.
 
     Raises:
       FileNotFoundError: it was unlinked, so its rows are in Parquet.
       Damaged, NewerFormat: not a segment that can be read. `Damaged` also while a writer is just creating the file.
     """
+
+    SETTLE_SECONDS = 0.001
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         super().__init__(path)
@@ -83,18 +112,46 @@ class Segment(JournalFile):
             if layout.HEAD.size + meta_size > len(data):
                 size = os.fstat(self._fd).st_size
                 data = pread(self._fd, min(size, layout.HEAD.size + meta_size), 0)
-        try:
-            return layout.unpack_header(data, self.path)
-        except ours(ValueError, KeyError, TypeError, struct.error) as err:
-            raise Damaged(f"{self.path}: the description of its columns makes no sense ({err!r})") from None
+        return self.header_in(data, self.path)
 
-    def head(self) -> tuple[int, int, int]:
-        """(generation, first_seq, state) as they stand now."""
-        data = pread(self._fd, layout.HEAD.size, 0)
-        if len(data) < layout.HEAD.size:
-            raise Damaged(f"{self.path} was cut to {len(data)} bytes")
-        fields = layout.HEAD.unpack(data)
-        return fields[3], fields[4], fields[7]
+    def head(self) -> Head:
+        """Its head as it stands now."""
+        head = _head(self._fd)
+        if head is None:
+            raise Damaged(f"{self.path} was cut to {os.fstat(self._fd).st_size} bytes")
+        return head
+
+    @staticmethod
+    def peek(path: str) -> Head | None:
+        """The head of a segment that need not be read; None if it is gone, or was never begun."""
+        with tolerating(OSError, Damaged), open(open_regular(path), "rb", buffering=0) as file:
+            return _head(file.fileno())
+        return None
+
+    @staticmethod
+    def header_in(data: bytes, path: str) -> layout.SegmentHeader:
+        """What the first bytes of a damaged segment say.
+
+        Raises:
+          Damaged, NewerFormat: they cannot be read.
+        """
+        try:
+            return layout.unpack_header(data, path)
+        except ours(ValueError, KeyError, TypeError, struct.error) as err:
+            raise Damaged(f"{path}: the description of its columns makes no sense ({err!r})") from None
+
+    @staticmethod
+    def header_for(meta: dict[str, Any], path: str) -> layout.SegmentHeader:
+        """The header that a writer gives a new segment; `meta` as `format.pack_header` takes it."""
+        head, *_ = layout.pack_header(meta, first_seq=1, size=layout.FIRST_SEGMENT_BYTES)
+        return layout.unpack_header(head, path)
+
+    @staticmethod
+    def fence(path: str) -> None:
+        """Tell its writer that the run was taken over: what it logs from now on is not effective."""
+        with open(path, "r+b") as file:
+            file.seek(layout.FENCE_AT)
+            file.write(layout.WORD.pack(1))
 
     def has_row_at(self, index: int, first_seq: int) -> bool:
         """Whether one of the few rows from `index` on is committed: the cheap question of a poll."""
@@ -106,10 +163,11 @@ class Segment(JournalFile):
 
         With `thorough=False` the look ends at the first stretch of 64 KiB or more without a committed row.
         """
-        generation, first_seq, state = self.head()
-        if generation % 2:
+        head = self.head()
+        if head.is_changing:
             return None
-        look = Look(generation, first_seq, state, start)
+        first_seq = head.first_seq
+        look = Look(head.generation, first_seq, head.state, start)
         index, size = start, 64 * 1024  # a larger buffer is fresh memory each time, which costs more than reading
         capacity = self.header.capacity
         while index < capacity:
@@ -134,7 +192,7 @@ class Segment(JournalFile):
         """The bytes of the rows [start, look.upper), copied now; None if the segment was recycled since the look."""
         start = look.start if start is None else start
         data = pread(self._fd, self.width * max(0, look.upper - start), self._at(start))
-        return data if self.head()[0] == look.generation else None
+        return data if self.head().generation == look.generation else None
 
     def all_rows(self) -> bytes:
         """The bytes of all whole rows that the file has room for, committed or not, as they are now."""
@@ -153,12 +211,34 @@ class Segment(JournalFile):
             look = self.look()
             if look is not None:
                 if look.state == layout.ACTIVE and look.count:
-                    time.sleep(SETTLE_SECONDS)
+                    time.sleep(self.SETTLE_SECONDS)
                 data = self.copy(look)
                 if data is not None:
                     return data, look
-            time.sleep(SETTLE_SECONDS)
+            time.sleep(self.SETTLE_SECONDS)
         return None
+
+    def settled(self) -> tuple[bytes, Look] | None:
+        """Its committed rows as the content of a segment that nobody writes any more, and the look that found them.
+
+        None if it has none, or they are in Parquet.
+        """
+        words_and_look = self.words()
+        if words_and_look is None:
+            return None
+        data, look = words_and_look
+        if not look.count or look.state == layout.SEALED:
+            return None
+        head = bytearray(pread(self._fd, self.header.header_size, 0))
+        struct.pack_into("<QQ", head, layout.GENERATION_AT, look.generation, look.first_seq)
+        rows = bytearray(data)
+        words = memoryview(rows).cast("Q")
+        step = self.header.row_words
+        for at in range(step - 1, len(words), step):
+            if words[at] > look.last_seq:  # committed after the look: its values may be half there
+                words[at] = 0
+        words.release()
+        return bytes(head) + bytes(rows), look
 
     def rows(self, data: bytes, first_seq: int, after_seq: int = 0, up_to: int | None = None) -> Iterator[RawRow]:
         """The committed rows in `data` (a copy of whole rows) whose seq lies in (after_seq, up_to], in order."""
@@ -223,7 +303,33 @@ class Segment(JournalFile):
         values = words if len(good) == len(words) else [words[i] for i in good]
         if values == sorted(values) and (not values or values[-1] - before < _LARGEST_JUMP):
             return good
-        return longest_increase(good, values, before)
+        return Segment.longest_increase(good, values, before)
+
+    @staticmethod
+    def longest_increase(places: Sequence[int], values: list[int], before: int) -> list[int]:
+        """The longest part of `places` along which `values` increase and stay below before + 2**40."""
+        from bisect import bisect_left
+
+        tails: list[int] = []
+        tail_places: list[int] = []
+        previous: list[int] = [-1] * len(values)
+        for i, value in enumerate(values):
+            if value - before >= _LARGEST_JUMP:
+                continue
+            at = bisect_left(tails, value)
+            previous[i] = tail_places[at - 1] if at else -1
+            if at == len(tails):
+                tails.append(value)
+                tail_places.append(i)
+            else:
+                tails[at] = value
+                tail_places[at] = i
+        chain: list[int] = []
+        i = tail_places[-1] if tail_places else -1
+        while i >= 0:
+            chain.append(places[i])
+            i = previous[i]
+        return chain[::-1]
 
 
 def _committed(words: list[int], first_seq: int) -> Sequence[int]:
@@ -233,27 +339,9 @@ def _committed(words: list[int], first_seq: int) -> Sequence[int]:
     return [i for i, word in enumerate(words) if word >= first_seq]
 
 
-def longest_increase(places: Sequence[int], values: list[int], before: int) -> list[int]:
-    """The longest part of `places` along which `values` increase and stay below before + 2**40."""
-    from bisect import bisect_left
-
-    tails: list[int] = []
-    tail_places: list[int] = []
-    previous: list[int] = [-1] * len(values)
-    for i, value in enumerate(values):
-        if value - before >= _LARGEST_JUMP:
-            continue
-        at = bisect_left(tails, value)
-        previous[i] = tail_places[at - 1] if at else -1
-        if at == len(tails):
-            tails.append(value)
-            tail_places.append(i)
-        else:
-            tails[at] = value
-            tail_places[at] = i
-    chain: list[int] = []
-    i = tail_places[-1] if tail_places else -1
-    while i >= 0:
-        chain.append(places[i])
-        i = previous[i]
-    return chain[::-1]
+def _head(fd: int) -> Head | None:
+    data = pread(fd, layout.HEAD.size, 0)
+    if len(data) < layout.HEAD.size:
+        return None
+    fields = layout.HEAD.unpack(data)
+    return Head(fields[3], fields[4], fields[7])

@@ -251,7 +251,11 @@ class Writer:
 
     def make_log(self, channel: Channel) -> Callable[..., None]:
         """The function that logs to `channel`; see `log_function.make_log`."""
-        return make_log(self.free, self.clocks, channel, UnusualCalls(self, channel))
+        return make_log(self.free, self.clocks, channel, self.unusual(channel))
+
+    def unusual(self, channel: Channel) -> UnusualCalls:
+        """What logs to `channel` where a call is none of the usual ones."""
+        return UnusualCalls(self, channel)
 
     def frame(self, payload: Mapping[str, object], time_ns: int | None = None, receipt: Receipt | None = None) -> int:
         """Append one frame. Returns its sequence number, 0 if it was refused (counted)."""

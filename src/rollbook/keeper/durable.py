@@ -13,15 +13,15 @@ import sys
 from rollbook.ground.files import is_loose, read_json, write_json
 from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.liveness import boot_id, host_name
+from rollbook.journal import Positions
 from rollbook.keeper.own_files import keeper_folder
-from rollbook.keeper.writer_progress import Positions
+from rollbook.keeper.writers import GRAIN_NS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-    from rollbook.keeper.writer_progress import JournalFile
     from rollbook.keeper.writers import KnownWriter
 
 __all__ = ["Durable"]
@@ -87,16 +87,16 @@ class Durable:
                 if not own_due:
                     continue
                 self._own_at = now
-            positions = self._positions.setdefault(writer.id, Positions(writer))
+            positions = self._positions.setdefault(writer.id, Positions(writer.folder, GRAIN_NS))
             lanes = positions.look()
-            settled = positions.settle()
+            positions.settle()
             before = self.lanes.get(writer.id, {})
             if any(seq > before.get(lane, 0) for lane, seq in lanes.items()):
                 if writer.id != own:
                     changed.append(writer.id)
                 # A sealed file takes its numbers with it; the lane's do not go back.
                 self.lanes[writer.id] = {**before, **{k: max(v, before.get(k, 0)) for k, v in lanes.items()}}
-            if sync and self._sync(positions, settled) and writer.id in self.lanes:
+            if sync and self._sync(positions) and writer.id in self.lanes:
                 self.marks[writer.id] = dict(self.lanes[writer.id])
         for gone in self._positions.keys() - present:
             self._positions.pop(gone).let_go()
@@ -146,9 +146,11 @@ class Durable:
                 return True
         return False
 
-    def _sync(self, positions: Positions, files: list[JournalFile]) -> bool:
-        """Bring files to the disk. False if one could not be: then nothing new is called durable."""
-        for file in files:
+    def _sync(self, positions: Positions) -> bool:
+        """Bring what changed to the disk. False if a file could not be: then nothing new is called durable."""
+        for file in positions.files.values():
+            if not file.changed:
+                continue
             file.changed = False
             try:
                 _sync_file(file.path)
@@ -159,7 +161,7 @@ class Durable:
                 return False
         if positions.new_names:
             try:
-                for folder in (positions.writer.folder, self._journal):
+                for folder in (positions.folder, self._journal):
                     _sync_folder(folder)
                 positions.new_names = False
             except ours(OSError):

@@ -19,7 +19,6 @@ from rollbook.errors import Damaged, NewerFormat
 from rollbook.ground.files import names_in, own_files, read_json, read_regular, write_json
 from rollbook.ground.run_files import PartName, parse_name, read_metadata
 from rollbook.journal import Segment
-from rollbook.journal import format as layout
 from rollbook.remote.commit import Local, LocalFile, Named
 from rollbook.remote.row_ranges import Cover
 from rollbook.remote.steps import LookAgain
@@ -285,25 +284,12 @@ def _of_bytes(path: str, data: bytes, covers: tuple[Cover, ...] = (), *, packed:
 def _segment(relative: str, path: str) -> LocalFile | None:
     """The committed rows of a live segment, as a segment file that nobody writes any more; None if it has none."""
     with Segment(path) as segment:
-        words_and_look = segment.words()
-        if words_and_look is None:
-            return None
-        data, look = words_and_look
-        if not look.count or look.state == layout.SEALED:
-            return None
-        header = segment.header
-        with open(path, "rb") as file:
-            head = bytearray(file.read(header.header_size))
-        struct.pack_into("<QQ", head, layout.GENERATION_AT, look.generation, look.first_seq)
-        rows = bytearray(data)
-        words = memoryview(rows).cast("Q")
-        step = header.row_words
-        for at in range(step - 1, len(words), step):
-            if words[at] > look.last_seq:  # committed after the look: its values may be half there
-                words[at] = 0
-        words.release()
+        found, header = segment.settled(), segment.header
+    if found is None:
+        return None
+    data, look = found
     cover = (header.table, header.writer, header.lane, f"S{header.stream:03d}", look.lowest_seq, look.last_seq)
-    return _of_bytes(relative, bytes(head) + bytes(rows), (cover,), packed=True)
+    return _of_bytes(relative, data, (cover,), packed=True)
 
 
 def another_name(path: str, n: int) -> str:
@@ -311,7 +297,8 @@ def another_name(path: str, n: int) -> str:
     folder, _, name = path.rpartition("/")
     parsed = parse_name(name)
     if parsed is not None and parsed[0] == "seg":
-        return f"{folder}/{layout.segment_name(parsed[1], parsed[2], parsed[3] + 1000 * n)}"
+        stream, slot, _ = name.rsplit(".", 2)
+        return f"{folder}/{stream}.{int(slot) + 1000 * n}.seg"
     part = PartName.parse(name)
     if part is not None:
         if part.kind != "merged":

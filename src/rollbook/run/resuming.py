@@ -85,15 +85,14 @@ def _heartbeat_age(folder: str) -> float:
 
 def fence(folder: str, living: list[dict[str, Any]]) -> None:
     """Set the fence word in every live segment of the writers that are taken over."""
-    from rollbook.journal.format import FENCE_AT, WORD
+    from rollbook.journal import Segment
 
     for who in living:
         for name in os.listdir(who["folder"]):
             if not name.endswith(".seg"):
                 continue
-            with tolerating(OSError), open(os.path.join(who["folder"], name), "r+b") as file:
-                file.seek(FENCE_AT)
-                file.write(WORD.pack(1))
+            with tolerating(OSError):
+                Segment.fence(os.path.join(who["folder"], name))
 
 
 def last_time(folder: str, about: RunJson) -> int:

@@ -13,7 +13,6 @@ from rollbook.ground.clocks import UNKNOWN
 from rollbook.ground.describe import histogram_columns
 from rollbook.ground.foreign import ours
 from rollbook.ground.values.arrays import host_array, is_tensor
-from rollbook.journal import UnusualCalls
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ class Scope:
         self.run, self.name, self._channel = run, name, channel
         writer: Writer = run.writer
         self.__dict__["log"] = writer.make_log(channel)  # stands before the method of that name, which describes it
-        self._unusual = UnusualCalls(writer, channel)
+        self._unusual = writer.unusual(channel)
         self._store: Store | None = None
         self._timers: Timers | None = None
 

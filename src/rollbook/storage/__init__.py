@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from rollbook.storage.pyramid import bucket_rows as bucket_rows
     from rollbook.storage.salvage import rescue as rescue
     from rollbook.storage.salvage import set_aside as set_aside
-    from rollbook.storage.salvage import whole_frames as whole_frames
     from rollbook.storage.sealed_rows import SealedRows as SealedRows
     from rollbook.storage.sealed_so_far import missing_parts as missing_parts
     from rollbook.storage.sealing.folder import main as main
@@ -61,7 +60,6 @@ __all__ = [
     "rescue",
     "seal",
     "set_aside",
-    "whole_frames",
     "write_part",
     "write_writers_file",
 ]
@@ -75,7 +73,7 @@ __getattr__, __dir__ = attach(
         "rollbook.storage.parts": ("Part",),
         "rollbook.storage.pieces": ("BadPiece", "Lines", "Piece", "Pieces", "RunFiles"),
         "rollbook.storage.pyramid": ("MIN_ROWS", "Pyramid", "bucket_rows"),
-        "rollbook.storage.salvage": ("rescue", "set_aside", "whole_frames"),
+        "rollbook.storage.salvage": ("rescue", "set_aside"),
         "rollbook.storage.sealed_rows": ("SealedRows",),
         "rollbook.storage.sealed_so_far": ("missing_parts",),
         "rollbook.storage.sealing.folder": ("main", "seal"),

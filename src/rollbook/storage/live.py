@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 import os
-import struct
 import time
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
@@ -19,11 +18,10 @@ import pyarrow as pa
 
 from rollbook.errors import Damaged, NewerFormat
 from rollbook.ground.arrow import empty_table, take_table, to_numpy
-from rollbook.ground.files import names_in, open_regular
+from rollbook.ground.files import names_in
 from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.run_files import journal_folder, parse_name
-from rollbook.journal import SETTLE_SECONDS, FrameFile, Segment, WriterInfo, decode
-from rollbook.journal import format as layout
+from rollbook.journal import FrameFile, Head, Segment, WriterInfo, decode
 from rollbook.storage.durable import DurableMarks
 from rollbook.storage.fills import Fills
 from rollbook.storage.frame_tables import FrameTables, table_of
@@ -57,10 +55,10 @@ class LiveSegment:
       rows, lowest_seq, last_seq: of the committed rows, as the look found them.
     """
 
-    def __init__(self, segment: Segment, head: tuple[int, int, int]) -> None:
+    def __init__(self, segment: Segment, head: Head) -> None:
         self.path, self.header = segment.path, segment.header
-        self.generation, self._first_seq, state = head
-        self.is_active = state == layout.ACTIVE
+        self.generation, self._first_seq = head.generation, head.first_seq
+        self.is_active = head.is_active
         self.is_final = not self.is_active
         self.meta = segment_meta(self.header)
         self.problem = ""
@@ -122,7 +120,7 @@ class LiveSegment:
         try:
             with Segment(self.path) as segment:
                 data = segment.all_rows()
-                if segment.head()[0] != self.generation:
+                if segment.head().generation != self.generation:
                     raise Moved(self.path)
         except ours(FileNotFoundError, Damaged):
             raise Moved(self.path) from None
@@ -254,7 +252,7 @@ class LiveJournal:
             _raise(snapshot.tops, writer, lane, last)
         writing = [info for info in snapshot.writers if info.closed is None and snapshot.tops]
         if writing:
-            time.sleep(SETTLE_SECONDS)
+            time.sleep(Segment.SETTLE_SECONDS)
         for info in writing:
             self._look_at(info, names_in(info.folder), seen, segments, logs, tables)
         for segment in segments.values():
@@ -309,8 +307,10 @@ class LiveJournal:
             if parsed is None:
                 continue
             path = os.path.join(info.folder, name)
-            if path in seen and (parsed[0] == "log" or _head(path)[0] == seen[path]):
-                continue
+            if path in seen:
+                head = Segment.peek(path) if parsed[0] == "seg" else None
+                if parsed[0] == "log" or (head is not None and head.generation == seen[path]):
+                    continue
             seen[path] = 0
             try:
                 if parsed[0] == "log":
@@ -329,20 +329,20 @@ class LiveJournal:
         """(the segment, its generation); None for it if its rows are in Parquet, which is listed after the journal."""
         known = self._left.get(path)
         if known is not None:
-            generation, _, state = _head(path)
-            if generation == known.generation and state != layout.SEALED:
-                return known, generation
+            head = Segment.peek(path)
+            if head is not None and head.generation == known.generation and not head.is_sealed:
+                return known, head.generation
         with Segment(path) as segment:
             head = segment.head()
-            if head[2] == layout.SEALED or head[0] % 2:
-                return None, head[0]
+            if head.is_sealed or head.is_changing:
+                return None, head.generation
             live = LiveSegment(segment, head)
-            if segment.head()[0] != head[0]:
-                return None, head[0]
+            if segment.head().generation != head.generation:
+                return None, head.generation
         self._kept_bytes += live.size
         if self._kept_bytes > _MOST_KEPT_BYTES:
             live.forget()
-        return live, head[0]
+        return live, head.generation
 
     def _judge(self, snapshot: Snapshot) -> None:
         """Leave out what a power loss made doubtful."""
@@ -541,12 +541,3 @@ def _just_begun(path: str) -> bool:
     with tolerating(OSError):
         return time.time() - os.stat(path).st_mtime < 1.0
     return True
-
-
-def _head(path: str) -> tuple[int, int, int]:
-    """(generation, first_seq, state) of a segment now; -1 for all if it is gone."""
-    with tolerating(OSError, Damaged, struct.error):
-        with open(open_regular(path), "rb", buffering=0) as file:
-            fields = layout.HEAD.unpack(file.read(layout.HEAD.size))
-        return fields[3], fields[4], fields[7]
-    return -1, -1, -1

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import struct
-import zlib
 from collections.abc import Iterator
 
 import numpy as np
@@ -19,14 +18,13 @@ from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import take_table, to_numpy
 from rollbook.ground.files import own_files, read_json
 from rollbook.ground.run_files import PartName, data_folder, journal_folder, parse_name, part_folder
-from rollbook.journal import WriterInfo, decode
-from rollbook.journal import format as layout
+from rollbook.journal import FrameFile, Segment, SegmentHeader, WriterInfo, decode
 from rollbook.storage.encode import write_part
 from rollbook.storage.frame_tables import FrameTables
 from rollbook.storage.parts import Part, PartShelf
 from rollbook.storage.tabulate import Meta, committed_words, segment_table, seq_range
 
-__all__ = ["rescue", "set_aside", "whole_frames"]
+__all__ = ["rescue", "set_aside"]
 
 _MOST_BYTES = 1 << 30
 _DONE = ".searched"
@@ -113,26 +111,6 @@ def _known_seqs(run: str, meta: Meta) -> NDArray:
 # -- frames
 
 
-def whole_frames(data: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """(seq, monotonic ns, payload) of every whole frame in `data`, wherever it begins.
-
-    A frame is found by its checksum at any byte, so one damaged length does not cost the frames behind it.
-    """
-    at, last = 0, 0
-    head = layout.FRAME_HEAD.size
-    while at + head <= len(data):
-        length, crc, seq, mono = layout.FRAME_HEAD.unpack_from(data, at)
-        end = at + head + length
-        # The cheap questions first: at most bytes the length or the number makes no sense.
-        if length and end <= len(data) and last < seq < last + 2**40:
-            rest = zlib.crc32(data[at + 8 : at + head])
-            if zlib.crc32(memoryview(data)[at + head : end], rest) == crc:
-                yield seq, mono, data[at + head : end]
-                at, last = end, seq
-                continue
-        at += 1
-
-
 def _of_log(run: str, path: str, name: str) -> list[tuple[Meta, pa.Table]]:
     writer, parsed = _parsed(name)
     if parsed is None or os.path.getsize(path) > _MOST_BYTES:
@@ -141,7 +119,7 @@ def _of_log(run: str, path: str, name: str) -> list[tuple[Meta, pa.Table]]:
     with open(path, "rb") as file:
         data = file.read()
     tables = FrameTables(info, parsed[1])
-    for seq, mono, payload in whole_frames(data):
+    for seq, mono, payload in FrameFile.whole_in(data):
         try:
             tables.add(seq, mono + info.time_offset, decode(payload))
         except Damaged:
@@ -157,10 +135,10 @@ def _of_segment(run: str, path: str, name: str) -> list[tuple[Meta, pa.Table]]:
     writer, parsed = _parsed(name)
     with open(path, "rb") as file:
         data = file.read()
-    if parsed is None or len(data) < layout.HEAD.size:
+    if parsed is None:
         return []
     try:
-        header = layout.unpack_header(data, path)
+        header = Segment.header_in(data, path)
         first_seq = header.first_seq
     except (Damaged, ValueError, KeyError, TypeError, struct.error):
         sibling = _sibling(run, writer, parsed)
@@ -179,7 +157,7 @@ def _of_segment(run: str, path: str, name: str) -> list[tuple[Meta, pa.Table]]:
     return [segment_table(header, words)]
 
 
-def _sibling(run: str, writer: str, parsed: tuple[str, int, int, int]) -> layout.SegmentHeader | None:
+def _sibling(run: str, writer: str, parsed: tuple[str, int, int, int]) -> SegmentHeader | None:
     """The head of another segment of the same stream: its slots have the same columns and width."""
     folders = [os.path.join(journal_folder(run), writer), os.path.join(data_folder(run), "aside")]
     for folder in folders:
@@ -191,13 +169,13 @@ def _sibling(run: str, writer: str, parsed: tuple[str, int, int, int]) -> layout
                 continue
             try:
                 with open(os.path.join(folder, name), "rb") as file:
-                    return layout.unpack_header(file.read(1 << 20), name)
+                    return Segment.header_in(file.read(1 << 20), name)
             except (OSError, Damaged, NewerFormat, ValueError, KeyError, TypeError, struct.error):
                 continue
     return _head_from_part(run, writer, parsed)
 
 
-def _head_from_part(run: str, writer: str, parsed: tuple[str, int, int, int]) -> layout.SegmentHeader | None:
+def _head_from_part(run: str, writer: str, parsed: tuple[str, int, int, int]) -> SegmentHeader | None:
     """The same from what a sealed part of the stream says; the clocks and offset come from the writer."""
     info = _writer(run, writer)
     for table in ("metrics", "timings"):
@@ -218,8 +196,7 @@ def _head_from_part(run: str, writer: str, parsed: tuple[str, int, int, int]) ->
                 "slot": parsed[3],
                 "time_offset": info.time_offset,
             }
-            head, *_ = layout.pack_header(about, first_seq=1, size=layout.FIRST_SEGMENT_BYTES)
-            return layout.unpack_header(head, part.path)
+            return Segment.header_for(about, part.path)
     return None
 
 

@@ -16,8 +16,7 @@ from rollbook.errors import Damaged
 from rollbook.ground.arrow import take_table, to_numpy
 from rollbook.ground.foreign import tolerating
 from rollbook.ground.run_files import HIDDEN_TABLES, data_folder
-from rollbook.ground.tables import FORWARDED, table_of
-from rollbook.journal import MARKS
+from rollbook.ground.tables import FORWARDED, FORWARDED_MARKS, table_of
 from rollbook.protocols import Row
 from rollbook.storage.history import identity
 from rollbook.storage.parts import Part, PartShelf, covers_of
@@ -133,7 +132,7 @@ def _of_part(
     names = [*kind.columns, *meta["keys"]]
     for at in lines:
         if table == "marks":
-            if at[1]["mark"] in MARKS:
+            if at[1]["mark"] in FORWARDED_MARKS:
                 yield _row(at, {}, clocks, str(at[1]["mark"]), tuple(json.loads(at[1]["keys"])))
         elif said := kind.values({name: at[1].get(stored_name(name, meta, at[1])) for name in names}):
             yield _row(at, said, clocks, table=table)

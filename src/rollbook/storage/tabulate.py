@@ -17,8 +17,7 @@ from rollbook.ground.arrow import constant, from_numpy, join_tables, take_table,
 from rollbook.ground.clocks import UNKNOWN
 from rollbook.ground.run_files import RESERVED, sound_key, value_name
 from rollbook.ground.values.scalars import as_float
-from rollbook.journal import longest_increase
-from rollbook.journal.format import SegmentHeader
+from rollbook.journal import Segment, SegmentHeader
 from rollbook.storage.fills import Fills
 
 __all__ = [
@@ -64,7 +63,7 @@ def committed_words(
     good = np.flatnonzero(in_range)
     seqs = commit[good]
     if len(seqs) and (np.any(seqs[1:] <= seqs[:-1]) or int(seqs[-1]) - first_seq >= _LARGEST_JUMP):
-        plausible = longest_increase(good.tolist(), seqs.tolist(), first_seq)
+        plausible = Segment.longest_increase(good.tolist(), seqs.tolist(), first_seq)
         return words[plausible], len(good) - len(plausible)
     return (words if len(good) == n else words[good]), 0
 

@@ -19,7 +19,7 @@ from rollbook.ground.run_files import PartName, data_folder, irregular, journal_
 from rollbook.ground.spool.encode import SPOOL, encode_spooled, read_ledger
 from rollbook.ground.status import STALE_SECONDS, quiet_seconds, why_unsealed
 from rollbook.journal import FrameFile, Segment, WriterInfo, list_writers
-from rollbook.storage import Part, Pyramid, keep_aside, missing_parts, rescue, set_aside, whole_frames
+from rollbook.storage import Part, Pyramid, keep_aside, missing_parts, rescue, set_aside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -387,7 +387,7 @@ def _set_aside(folder: str, info: WriterInfo) -> list[str]:
                     if not broken:
                         continue
                 with open(path, "rb") as raw:
-                    more = sum(1 for _ in whole_frames(raw.read())) - whole
+                    more = sum(1 for _ in FrameFile.whole_in(raw.read())) - whole
                 if more > 0:
                     done.append(f"{path}: {more} whole frames lie behind a damaged one")
                     keep_aside(folder, path)

@@ -8,9 +8,7 @@ import time
 import numpy as np
 
 from rollbook.ground.arrow import take_table, to_numpy
-from rollbook.ground.files import open_regular
 from rollbook.journal import FrameFile, WriterInfo
-from rollbook.journal import format as layout
 from rollbook.storage.frame_tables import FrameTables
 from rollbook.storage.sealing.one_pass import PENDING_SECONDS, SealPass, frame_files_in, inside, keep_aside, unlink
 from rollbook.storage.tabulate import seq_range
@@ -105,7 +103,7 @@ def _read(path: str, info: WriterInfo) -> tuple[list[tuple[int, int, dict[str, o
     with FrameFile(path, info.time_offset) as file:
         frames = [(seq, time_ns, payload) for seq, time_ns, payload, _ in file.frames()]
         problems = [text for _, text in file.problems]
-        damaged = bool(file.torn_bytes() and _looks_torn_by_damage(file)) or any("damaged" in text for text in problems)
+        damaged = bool(file.is_torn_by_damage()) or any("damaged" in text for text in problems)
     return frames, damaged, problems
 
 
@@ -114,18 +112,3 @@ def _size(path: str) -> int:
         return os.stat(path).st_size
     except OSError:
         return 0
-
-
-def _looks_torn_by_damage(file: FrameFile) -> bool:
-    """Whether more than one unfinished frame follows the last whole one."""
-    end, size = file.end, file.end + file.torn_bytes()
-    fd = open_regular(file.path)
-    try:
-        os.lseek(fd, end, os.SEEK_SET)
-        head = os.read(fd, layout.FRAME_HEAD.size)
-    finally:
-        os.close(fd)
-    if len(head) < layout.FRAME_HEAD.size or not any(head):
-        return False
-    length = layout.FRAME_HEAD.unpack(head)[0]
-    return bool(end + layout.FRAME_HEAD.size + length < size)

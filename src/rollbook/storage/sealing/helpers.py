@@ -15,12 +15,10 @@ import threading
 from collections.abc import Sequence
 from heapq import heapreplace
 
-from rollbook.errors import Damaged
-from rollbook.ground.files import names_in, open_regular, pread
+from rollbook.ground.files import names_in
 from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.run_files import parse_name
-from rollbook.journal import format as layout
-from rollbook.journal import list_writers
+from rollbook.journal import Segment, list_writers
 from rollbook.storage.sealed_so_far import Stream
 from rollbook.storage.sealing.merge import merge
 from rollbook.storage.sealing.one_pass import SealReport, frame_files_in
@@ -136,17 +134,9 @@ def _left_bytes(path: str, gone: bool) -> int:
     parsed = parse_name(os.path.basename(path))
     if parsed is None or parsed[0] != "seg":
         return 0
-    with tolerating(OSError, Damaged) as missed:
-        fd = open_regular(path)
-    if missed:
-        return 0
-    try:
-        data = pread(fd, layout.HEAD.size, 0)
-        state = layout.HEAD.unpack(data)[7] if len(data) == layout.HEAD.size else layout.SEALED
-        waits = state != layout.SEALED and (gone or state != layout.ACTIVE)
-        return os.fstat(fd).st_size if waits else 0
-    finally:
-        os.close(fd)
+    head = Segment.peek(path)
+    waits = head is not None and not head.is_sealed and (gone or not head.is_active)
+    return _size(path) if waits else 0
 
 
 def _size(path: str) -> int:

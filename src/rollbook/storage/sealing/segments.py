@@ -7,14 +7,12 @@ import time
 
 import numpy as np
 
-from rollbook.errors import Damaged
 from rollbook.ground.array_types import NDArray
-from rollbook.ground.files import names_in, open_regular, pread
+from rollbook.ground.files import names_in
 from rollbook.ground.run_files import parse_name
-from rollbook.journal import SETTLE_SECONDS, Segment, WriterInfo
-from rollbook.journal import format as layout
+from rollbook.journal import LeftSegment, Segment, SegmentHeader, WriterInfo
 from rollbook.storage.encode import ROW_GROUP_BYTES
-from rollbook.storage.sealing.one_pass import PENDING_SECONDS, SealPass, inside, keep_aside, unlink
+from rollbook.storage.sealing.one_pass import PENDING_SECONDS, SealPass, inside, keep_aside
 from rollbook.storage.tabulate import committed_words, segment_table
 
 __all__ = ["SegmentSealing"]
@@ -42,7 +40,7 @@ class SegmentSealing:
                     looked_at[name] = left.generation
         if not streams:
             return
-        time.sleep(SETTLE_SECONDS)  # what was stored before the state word is visible now, on any machine
+        time.sleep(Segment.SETTLE_SECONDS)  # what was stored before the state word is visible now, on any machine
         # A part holds all rows of its stream between its first and its last. So what was left after a segment that was
         # still in use when it was looked at has to wait for that one.
         open_since = {} if gone else self._open_since(info, looked_at)
@@ -80,10 +78,10 @@ class SegmentSealing:
         """Neighbouring segments of one stream become one part; then they are given up. False if some have to wait."""
         done: list[tuple[LeftSegment, int]] = []
         rows = _Columns(sum(left.size for left in batch))
-        header: layout.SegmentHeader | None = None
+        header: SegmentHeader | None = None
         waits = False
         for left in batch:
-            loaded = self._pass.attempt(left.load)
+            loaded = self._pass.attempt(_load, left)
             if loaded is None:
                 if not gone and os.path.exists(left.path):
                     waits = True
@@ -109,11 +107,12 @@ class SegmentSealing:
         if header is not None and rows.n:
             self._write_rows(info, header, rows.words())
         for left, generation in done:
-            self._give_up(left, generation, gone)
+            if not left.give_up(generation, gone):
+                self._pass.report.problems.append(f"{left.path} was recycled before it was sealed")
             self._pass.report.segments += 1
         return not waits
 
-    def _waits(self, info: WriterInfo, header: layout.SegmentHeader, words: NDArray) -> bool:
+    def _waits(self, info: WriterInfo, header: SegmentHeader, words: NDArray) -> bool:
         """Whether the newest rows may still get values from a device."""
         if not len(words):
             return False
@@ -122,7 +121,7 @@ class SegmentSealing:
             return False
         return not self._pass.fills_of(info).has_all(info.id, header.lane, header.deferred, words[:, -1])
 
-    def _write_rows(self, info: WriterInfo, header: layout.SegmentHeader, words: NDArray) -> None:
+    def _write_rows(self, info: WriterInfo, header: SegmentHeader, words: NDArray) -> None:
         fills = self._pass.fills_of(info) if header.deferred else None
         times = words[:, len(header.clocks)] + header.time_offset
         doubtful = self._pass.marks.doubtful(info, header.lane, words[:, -1], times)
@@ -135,23 +134,6 @@ class SegmentSealing:
             meta, table = segment_table(header, words, fills=fills)
             self._pass.write(meta, table)
             self._pass.report.rows += table.num_rows
-
-    def _give_up(self, left: LeftSegment, generation: int, gone: bool) -> None:
-        """Mark a live writer's segment as sealed, so that it is used again; unlink one that nobody will use."""
-        fd = open_regular(left.path, os.O_RDWR)
-        try:
-            head = layout.HEAD.unpack(pread(fd, layout.HEAD.size, 0))
-            if head[3] != generation:
-                self._pass.report.problems.append(f"{left.path} was recycled before it was sealed")
-                return
-            if not gone and head[7] == layout.LEFT:
-                os.lseek(fd, layout.STATE_AT, os.SEEK_SET)
-                os.write(fd, layout.WORD.pack(layout.SEALED))
-                return
-        finally:
-            os.close(fd)
-        if gone or head[7] == layout.DROPPED:
-            unlink(left.path)
 
 
 class _Columns:
@@ -184,68 +166,8 @@ class _Columns:
         return self._cells[:, : self.n].T
 
 
-class LeftSegment:
-    """A segment that its writer has left; its rows are only in memory while they are written.
-
-    Attributes:
-      path, size: where it is, and its bytes.
-      generation: as it was when it was looked at.
-      first_seq: the number of its first row, 0 if it has none; segments of a stream are in order by it.
-    """
-
-    __slots__ = ("first_seq", "generation", "path", "size")
-
-    def __init__(self, path: str, size: int, generation: int, first_seq: int) -> None:
-        self.path, self.size, self.generation, self.first_seq = path, size, generation, first_seq
-
-    @classmethod
-    def look(cls, path: str, gone: bool, in_use: bool = False) -> LeftSegment | None:
-        """None if its writer has not left it (and not `in_use`), or it is sealed: then it goes, if its writer has."""
-        fd = open_regular(path)
-        try:
-            data = pread(fd, layout.HEAD.size, 0)
-            if len(data) < layout.HEAD.size or not any(data):
-                if gone and not any(pread(fd, layout.LARGEST_SEGMENT_BYTES * 2, 0)):
-                    unlink(path)  # it was never begun
-                    return None
-                return cls(path, 0, 0, 0) if gone else None
-            magic, _, header_size, generation, first_seq, words, _, state, *_ = layout.HEAD.unpack(data)
-            if magic != layout.SEGMENT_MAGIC:
-                return cls(path, 0, 0, 0)  # comes first in its stream, and `load` says what is wrong
-            if gone and (state == layout.SEALED or generation % 2):
-                unlink(path)  # its rows are sealed; if its writer died while recycling it, new ones had not come
-            if state == layout.SEALED or generation % 2 or (state == layout.ACTIVE and not gone and not in_use):
-                return None
-            return cls(path, os.fstat(fd).st_size, generation, _first_row(fd, header_size, words, first_seq))
-        finally:
-            os.close(fd)
-
-    def load(self) -> tuple[layout.SegmentHeader, NDArray, int, int]:
-        """(header, rows, how many were implausible, generation).
-
-        Raises:
-          Damaged: the segment is, or was recycled just now.
-        """
-        with Segment(self.path) as segment:
-            generation, first_seq, _ = segment.head()
-            data = segment.all_rows()
-            if generation % 2 or segment.head()[0] != generation:
-                raise Damaged(f"{self.path} changed while it was being sealed")
-            words, odd = committed_words(segment.header, data, first_seq)
-            return segment.header, words, odd, generation
-
-
-def _first_row(fd: int, header_size: int, words: int, first_seq: int) -> int:
-    """The number of the first committed row of a segment; 0 if there is none."""
-    width = 8 * max(1, min(words, 1 << 20))
-    offset = header_size
-    while True:
-        data = pread(fd, width * max(1, 65536 // width), offset)
-        row = 0
-        for end in range(width, len(data) + 1, width):
-            row = layout.WORD.unpack_from(data, end - 8)[0]
-            if row >= max(1, first_seq):
-                return int(row)
-        if len(data) < width * max(1, 65536 // width):
-            return 0
-        offset += len(data)
+def _load(left: LeftSegment) -> tuple[SegmentHeader, NDArray, int, int]:
+    """(header, rows, how many were implausible, generation)."""
+    header, data, first_seq, generation = left.load()
+    words, odd = committed_words(header, data, first_seq)
+    return header, words, odd, generation

@@ -14,13 +14,8 @@ from rollbook.ground.files import pread
 from rollbook.ground.foreign import ours
 from rollbook.ground.run_files import parse_name
 from rollbook.journal import format as layout
-from rollbook.keeper.writers import GRAIN_NS
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rollbook.keeper.writers import KnownWriter
-
-__all__ = ["JournalFile", "Positions"]
+__all__ = ["Positions"]
 
 _HOLE = 4  # rows in a row that an interrupted log may have left unwritten before a written one
 _HEAD = 48
@@ -29,7 +24,7 @@ _NEXT_BYTES = 1 << 14
 """What is looked at in one go: all that comes between two looks at ordinary rates."""
 
 
-class JournalFile:
+class FileProgress:
     """One segment or frame file of a writer.
 
     Attributes:
@@ -175,11 +170,16 @@ class JournalFile:
 
 
 class Positions:
-    """The journal files of one writer, looked at again and again."""
+    """The journal files of one writer, looked at again and again.
 
-    def __init__(self, writer: KnownWriter) -> None:
-        self.writer = writer
-        self.files: dict[str, JournalFile] = {}
+    Args:
+      folder: the writer's.
+      grain_ns: how long after a change the folder's time may still be that of the change before.
+    """
+
+    def __init__(self, folder: str, grain_ns: int) -> None:
+        self.folder, self._grain_ns = folder, grain_ns
+        self.files: dict[str, FileProgress] = {}
         self._listed, self._is_settled = -1, False
         self.new_names = False  # a file appeared: its folder has to be made durable too
 
@@ -208,13 +208,13 @@ class Positions:
     def _list(self) -> None:
         """Find new files, forget those that have gone."""
         try:
-            changed = os.stat(self.writer.folder).st_mtime_ns  # before: what comes meanwhile is seen next time
+            changed = os.stat(self.folder).st_mtime_ns  # before: what comes meanwhile is seen next time
             if changed == self._listed and self._is_settled:
                 return
-            names = os.listdir(self.writer.folder)
+            names = os.listdir(self.folder)
         except ours(OSError):
             changed, names = -1, []
-        self._listed, self._is_settled = changed, time.time_ns() - changed > GRAIN_NS
+        self._listed, self._is_settled = changed, time.time_ns() - changed > self._grain_ns
         self.let_go()
         present = set()
         for name in names:
@@ -223,8 +223,8 @@ class Positions:
                 present.add(name)
                 if name not in self.files:
                     kind, lane, _stream, number = parts
-                    path = os.path.join(self.writer.folder, name)
-                    self.files[name] = JournalFile(path, lane, number if kind == "log" else -1)
+                    path = os.path.join(self.folder, name)
+                    self.files[name] = FileProgress(path, lane, number if kind == "log" else -1)
                     self.new_names = True
         for name in self.files.keys() - present:
             del self.files[name]
@@ -233,7 +233,7 @@ class Positions:
         """Whether nothing came since the last look, told by a few bytes of each file that may grow. Closing makes a new
         name in the folder."""
         try:
-            if os.stat(self.writer.folder).st_mtime_ns != self._listed:
+            if os.stat(self.folder).st_mtime_ns != self._listed:
                 return False
             return all(file.left or file.quiet() for file in self.files.values())
         except OSError:
@@ -244,11 +244,10 @@ class Positions:
         for file in self.files.values():
             file.let_go()
 
-    def settle(self) -> list[JournalFile]:
-        """Look again, and return the files that changed since they were last synced.
+    def settle(self) -> None:
+        """Look again.
 
         A lane is used by one thread at a time and its numbers grow, so whatever `look` returned is, after this second
-        look, in files that were either synced before or are in this list.
+        look, in files that were either synced before or have `changed`.
         """
         self.look()
-        return [file for file in self.files.values() if file.changed]

@@ -1,0 +1,104 @@
+"""Segments that their writers have left: they wait to be sealed, and are given up then."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from rollbook.errors import Damaged
+from rollbook.ground.files import open_regular, pread
+from rollbook.journal import format as layout
+from rollbook.journal.segments import Segment
+
+__all__ = ["LeftSegment"]
+
+
+class LeftSegment:
+    """A segment that its writer has left; its rows are in memory only while they are sealed.
+
+    Attributes:
+      path, size: where it is, and its bytes.
+      generation: as it was when it was looked at.
+      first_seq: the number of its first row, 0 if it has none; segments of a stream are in order by it.
+    """
+
+    __slots__ = ("first_seq", "generation", "path", "size")
+
+    def __init__(self, path: str, size: int, generation: int, first_seq: int) -> None:
+        self.path, self.size, self.generation, self.first_seq = path, size, generation, first_seq
+
+    @classmethod
+    def look(cls, path: str, gone: bool, in_use: bool = False) -> LeftSegment | None:
+        """None if its writer has not left it (and not `in_use`), or it is sealed: then it goes, if its writer has."""
+        fd = open_regular(path)
+        try:
+            data = pread(fd, layout.HEAD.size, 0)
+            if len(data) < layout.HEAD.size or not any(data):
+                if gone and not any(pread(fd, layout.LARGEST_SEGMENT_BYTES * 2, 0)):
+                    Path(path).unlink(missing_ok=True)  # it was never begun
+                    return None
+                return cls(path, 0, 0, 0) if gone else None
+            magic, _, header_size, generation, first_seq, words, _, state, *_ = layout.HEAD.unpack(data)
+            if magic != layout.SEGMENT_MAGIC:
+                return cls(path, 0, 0, 0)  # comes first in its stream, and `load` says what is wrong
+            if gone and (state == layout.SEALED or generation % 2):
+                Path(path).unlink(
+                    missing_ok=True
+                )  # its rows are sealed; if its writer died while recycling it, new ones had not come
+            if state == layout.SEALED or generation % 2 or (state == layout.ACTIVE and not gone and not in_use):
+                return None
+            return cls(path, os.fstat(fd).st_size, generation, _first_row(fd, header_size, words, first_seq))
+        finally:
+            os.close(fd)
+
+    def load(self) -> tuple[layout.SegmentHeader, bytes, int, int]:
+        """(header, the bytes of all rows, the least number that they may have, generation).
+
+        Raises:
+          Damaged: the segment is, or was recycled just now.
+        """
+        with Segment(self.path) as segment:
+            head = segment.head()
+            data = segment.all_rows()
+            if head.is_changing or segment.head().generation != head.generation:
+                raise Damaged(f"{self.path} changed while it was being sealed")
+            return segment.header, data, head.first_seq, head.generation
+
+    def give_up(self, generation: int, gone: bool) -> bool:
+        """Mark a live writer's segment as sealed, so that it is used again; unlink one that nobody will use.
+
+        Args:
+          generation: of the rows that are sealed now. gone: its writer will not write again.
+        Returns:
+          False, and nothing is done, if it was recycled meanwhile.
+        """
+        fd = open_regular(self.path, os.O_RDWR)
+        try:
+            fields = layout.HEAD.unpack(pread(fd, layout.HEAD.size, 0))
+            if fields[3] != generation:
+                return False
+            if not gone and fields[7] == layout.LEFT:
+                os.lseek(fd, layout.STATE_AT, os.SEEK_SET)
+                os.write(fd, layout.WORD.pack(layout.SEALED))
+                return True
+        finally:
+            os.close(fd)
+        if gone or fields[7] == layout.DROPPED:
+            Path(self.path).unlink(missing_ok=True)
+        return True
+
+
+def _first_row(fd: int, header_size: int, words: int, first_seq: int) -> int:
+    """The number of the first committed row of a segment; 0 if there is none."""
+    width = 8 * max(1, min(words, 1 << 20))
+    offset = header_size
+    while True:
+        data = pread(fd, width * max(1, 65536 // width), offset)
+        row = 0
+        for end in range(width, len(data) + 1, width):
+            row = layout.WORD.unpack_from(data, end - 8)[0]
+            if row >= max(1, first_seq):
+                return int(row)
+        if len(data) < width * max(1, 65536 // width):
+            return 0
+        offset += len(data)
