@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +27,22 @@ OURS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *GUIDES[1:]]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-def python(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run this interpreter in `cwd` with this checkout's rollbook and no run to join."""
+@pytest.fixture(scope="module")
+def run_page() -> Iterator[Callable[[Path, Path], tuple[int, str]]]:
+    """Runs a page in a folder, with this checkout's rollbook and no run to join: its status, and what it printed."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ROLLBOOK")}
-    environment["PYTHONPATH"] = python_path(ROOT / "src")
-    return subprocess.run(
-        [sys.executable, *map(str, arguments)], cwd=cwd, env=environment, capture_output=True, text=True, timeout=600
-    )
+    environment |= {"PYTHONPATH": python_path(ROOT / "src"), "OPENBLAS_NUM_THREADS": "1"}
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, RUNNER], env=environment, stdin=pipe, stdout=pipe, text=True) as runner:
+        assert runner.stdin is not None
+        assert runner.stdout is not None
+        asked, answers = runner.stdin, runner.stdout
+
+        def run(page: Path, folder: Path) -> tuple[int, str]:
+            print(folder, page, sep="\t", file=asked, flush=True)
+            return int(answers.readline()), (folder / "printed").read_text("utf-8")
+
+        yield run
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if "```python\n" in p.read_text("utf-8")], ids=lambda p: p.name)
@@ -51,11 +61,11 @@ def runs_of(pages: list[Path]) -> list[Any]:
 
 @pytest.mark.parametrize(("page", "times"), runs_of(OURS))
 def test_the_python_on_a_page_runs_and_runs_again_in_the_same_folder(
-    page: Path, times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    page: Path, times: int, tmp_path: Path, run_page: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for time in ("first", "second")[:times]:
-        done = python(RUNNER, page, cwd=tmp_path)
-        assert done.returncode == 0, f"{page.name}, the {time} time:\n{done.stderr}"
+        status, printed = run_page(page, tmp_path)
+        assert status == 0, f"{page.name}, the {time} time:\n{printed}"
     if page in GUIDES:  # blocks marked `shell` open a page, install something, or need files of the reader's
         blocks = re.findall(r"^```sh\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
         monkeypatch.chdir(tmp_path)

@@ -5,13 +5,17 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import rollbook
+from cases import some_of
 from rollbook.book.book import Book
 from rollbook.book.repair.doctor import verify
 from rollbook.ground import manifest
@@ -21,6 +25,8 @@ from rollbook.remote import open_place, views
 from rollbook.remote.pull import pull
 from rollbook.remote.push import push
 from rollbook.storage.sealing.folder import seal
+from stores import Faults, Proxy
+from waiting import PATIENCE
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="a killed child is a fork")
 
@@ -99,6 +105,62 @@ def test_a_push_that_is_killed_goes_on_and_doubles_nothing(tmp_path: Path) -> No
     assert kills > 5
     assert steps_of(store) == list(range(16))
     assert rollbook.open(store).one().status == "finished"
+
+
+PUSHER = """
+import os, sys
+import obstore.store, pyarrow.parquet
+from rollbook.remote.push import push
+for _ in sys.stdin:
+    child = os.fork()
+    if not child:
+        push(sys.argv[1], sys.argv[2])
+        os._exit(0)
+    print(child, flush=True)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+class Strike(Faults):
+    """Kills a process at its so-manieth request; the store performs that one, or never hears of it."""
+
+    def __init__(self, request: int, is_performed: bool) -> None:
+        super().__init__()
+        self.left, self.pid, self.is_performed, self.began = request, 0, is_performed, threading.Event()
+
+    def chance(self, request: object) -> float:
+        assert self.began.wait(PATIENCE)
+        if self.left == 0:
+            os.kill(self.pid, signal.SIGKILL)
+            self.reset = 0.0 if self.is_performed else 1.0
+        self.left -= 1
+        return 0.0 if self.left == -1 else 1.0
+
+
+@pytest.mark.parametrize("is_performed", some_of([True, False], 1))
+def test_a_push_to_an_object_store_that_is_killed_at_any_request_goes_on(
+    tmp_path: Path, proxy: Proxy, bucket: str, is_performed: bool
+) -> None:
+    folder = shorts(tmp_path / "runs", 2)
+    pipe, kills = subprocess.PIPE, 0
+    command = [sys.executable, "-c", PUSHER, str(folder), bucket]
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as pusher:
+        assert pusher.stdin is not None
+        assert pusher.stdout is not None
+        while True:
+            strike = proxy.faults = Strike(kills, is_performed)
+            print("push", file=pusher.stdin, flush=True)
+            strike.pid = int(pusher.stdout.readline())
+            strike.began.set()
+            status = int(pusher.stdout.readline())
+            if status == 0:
+                break
+            assert status == -signal.SIGKILL
+            kills += 1
+    proxy.faults = Faults()
+    assert kills > 5
+    assert steps_of(bucket) == list(range(16))
+    assert rollbook.open(bucket).one().status == "finished"
 
 
 def test_merging_of_short_writers_that_is_killed_loses_and_doubles_nothing(

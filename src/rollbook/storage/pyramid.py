@@ -26,6 +26,7 @@ from rollbook.ground import source
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import to_numpy
 from rollbook.ground.files import open_regular, pread, replace_file
+from rollbook.ground.foreign import ours
 
 __all__ = ["MIN_ROWS", "Pyramid", "PyramidWriter"]
 
@@ -35,6 +36,7 @@ MIN_ROWS = 1 << 16
 _MAGIC = b"RBKPYR1\n"
 _TAIL = struct.Struct("<QII8s")
 _BASE_BITS, _STEP_BITS, _MOST_LEVELS = 8, 2, 8
+_MOST_INDEX_BYTES = 64 << 20
 _NO_MIN, _NO_MAX = 2**63 - 1, -(2**63)
 
 
@@ -196,7 +198,7 @@ class Pyramid:
                 raise ValueError(f"{path} has {size} bytes and cannot be a pyramid")
             file.seek(size - _TAIL.size)
             offset, length, crc, magic = _TAIL.unpack(file.read(_TAIL.size))
-            if magic != _MAGIC or offset + length + _TAIL.size != size:
+            if magic != _MAGIC or offset + length + _TAIL.size != size or length > _MOST_INDEX_BYTES:
                 raise ValueError(f"{path} is not a pyramid")
             if self._is_view:
                 source.ensure(path, [(offset, size)])
@@ -204,16 +206,27 @@ class Pyramid:
             text = file.read(length)
         if zlib.crc32(text) != crc:
             raise ValueError(f"{path}: its index is damaged")
-        index = json.loads(text)
-        if (index["rows"], index["first_seq"], index["last_seq"]) != (rows, first_seq, last_seq):
+        try:
+            index = json.loads(text)
+            identity = (index["rows"], index["first_seq"], index["last_seq"])
+            self.axes: list[str] = list(map(str, index["axes"]))
+            self.keys: list[str] = list(map(str, index["keys"]))
+            self._blocks: list[tuple[int, int]] = [(int(o), int(r)) for o, r in index["blocks"]]
+        except ours(ValueError, KeyError, TypeError, OverflowError, RecursionError) as err:
+            raise ValueError(f"{path}: its index makes no sense ({type(err).__name__})") from None
+        if identity != (rows, first_seq, last_seq):
             raise ValueError(f"{path} belongs to another part")
-        self.axes: list[str] = index["axes"]
-        self.keys: list[str] = index["keys"]
-        self._blocks: list[tuple[int, int]] = [(int(o), int(r)) for o, r in index["blocks"]]
         self.rows = [rows for _, rows in self._blocks]
         self._ranges: dict[str, tuple[NDArray, NDArray, NDArray]] = {}
         if sum(self.rows) != rows:
             raise ValueError(f"{path}: its blocks do not add up")
+        end = 0  # what is read later is never more than the file: blocks lie in it, one behind the other
+        for start, block_rows in self._blocks:
+            if start < end or block_rows < 0:
+                raise ValueError(f"{path}: its blocks overlap")
+            end = start + sum(level_sizes(block_rows)) * (len(self.axes) + len(self.keys)) * 40
+        if end > offset:
+            raise ValueError(f"{path} is shorter than its index says")
 
     def is_same(self) -> bool:
         """Whether the file is still the one that was opened."""

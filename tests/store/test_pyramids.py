@@ -1,0 +1,87 @@
+"""Levels of a large part that somebody made up: refused, whatever they claim, before they take any memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from rollbook.storage import pyramid
+from rollbook.storage.pyramid import Pyramid, PyramidWriter
+
+ROWS = 1_000
+IDENTITY = {"rows": ROWS, "first_seq": 1, "last_seq": ROWS}
+SOUND = {"axes": ["seq"], "keys": ["loss"], "blocks": [[8, ROWS]], **IDENTITY}
+
+
+@pytest.fixture
+def sound(tmp_path: Path) -> Path:
+    """The levels of a part of 1,000 rows."""
+    path = tmp_path / "metrics.part.pyr"
+    writer = PyramidWriter(str(path), ["seq"], ["loss"])
+    writer.add(pa.table({"seq": list(range(1, ROWS + 1)), "loss": [0.5] * ROWS}))
+    writer.finish(IDENTITY)
+    return path
+
+
+def opened(path: Path) -> Pyramid:
+    return Pyramid(str(path), rows=ROWS, first_seq=1, last_seq=ROWS)
+
+
+def forge(path: Path, index: bytes) -> None:
+    """Give a pyramid another index, with the checksum that belongs to it."""
+    data = path.read_bytes()
+    offset = pyramid._TAIL.unpack(data[-pyramid._TAIL.size :])[0]
+    tail = pyramid._TAIL.pack(offset, len(index), zlib.crc32(index), pyramid._MAGIC)
+    path.write_bytes(data[:offset] + index + tail)
+
+
+def test_levels_are_read_back(sound: Path) -> None:
+    assert opened(sound).read(["loss"], 0, [0])[0][3].sum() == ROWS
+    forge(sound, json.dumps(SOUND).encode())
+    assert opened(sound).read(["seq"], 0, [0])[0][4].sum() == ROWS
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"blocks": [[8, 10**15], [8, ROWS - 10**15]]},  # adds up, and asks for petabytes
+        {"blocks": [[10**15, ROWS]]},
+        {"blocks": [[-(10**15), ROWS]]},
+        {"blocks": [[8, ROWS // 2]] * 2},  # the same bytes again and again
+        {"blocks": [[8, 1]] * ROWS},
+        {"blocks": [[8, float("inf")]]},
+        {"blocks": [[8]]},
+        {"blocks": 7},
+        {"axes": 7},
+        {"keys": ["loss"] * 100_000},
+        {"rows": 10**15},
+        {"rows": None},
+    ],
+)
+def test_a_forged_index_is_refused(sound: Path, changes: dict[str, Any]) -> None:
+    forge(sound, json.dumps({**SOUND, **changes}).encode())
+    with pytest.raises(ValueError, match=r"metrics\.part\.pyr"):
+        opened(sound)
+
+
+@pytest.mark.parametrize("index", [b"[" * 100_000, b"9" * 100_000, b"[]", b"null", b"\xff"])
+def test_an_index_that_is_none_is_refused(sound: Path, index: bytes) -> None:
+    forge(sound, index)
+    with pytest.raises(ValueError, match=r"metrics\.part\.pyr"):
+        opened(sound)
+
+
+def test_a_sparse_file_whose_index_has_gigabytes_is_not_read(sound: Path) -> None:
+    length = 3 << 30
+    with sound.open("wb") as file:
+        file.truncate(length)
+        file.seek(0, os.SEEK_END)
+        file.write(pyramid._TAIL.pack(0, length, 0, pyramid._MAGIC))
+    with pytest.raises(ValueError, match="not a pyramid"):
+        opened(sound)
