@@ -28,6 +28,22 @@ def test_aggregates_profiles_and_improvement_equal_rliables() -> None:
             assert found[name] == pytest.approx(value, rel=1e-12, abs=1e-12), (name, x.shape, y.shape)
 
 
+def test_published_scores_give_rliables_row_of_aggregates() -> None:
+    """Estimates to 1e-12; the ends of the intervals up to the draws, of which rliable's cannot be seeded."""
+    from rliable import library, metrics
+
+    from rollbook.compare import published
+
+    diamond = Path(golden.__file__).with_name("DIAMOND.json")
+    (row,) = published([diamond], normalise="atari").aggregates("runs").values()
+    scores = published([diamond], normalise="atari").groups[0].scores_RT
+    theirs = (metrics.aggregate_median, metrics.aggregate_iqm, metrics.aggregate_mean, metrics.aggregate_optimality_gap)
+    points, ends = library.get_interval_estimates({"a": scores}, lambda x: np.array([f(x) for f in theirs]), reps=4_000)
+    assert [each.estimate for each in row] == pytest.approx(points["a"].tolist(), rel=1e-12)
+    for each, low, high in zip(row, *ends["a"], strict=True):
+        assert (each.low, each.high) == pytest.approx((low, high), abs=0.08 * (high - low))
+
+
 def test_stratified_percentile_intervals_agree_up_to_their_draws() -> None:
     from rliable import library, metrics
 

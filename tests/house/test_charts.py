@@ -98,6 +98,7 @@ def _threads(case: str) -> Threads:
 MAKERS: dict[str, Any] = {
     "curves": _panel, "small_multiples": lambda case: [_panel(case)] * (3 if case != "empty" else 0),
     "profiles": _panel,
+    "aggregates": lambda case: [_bars(case)] * (4 if case == "many hostile names" else 2),
     "efficiency": _panel, "novelty": _panel, "intervals": _bars, "improvement": _bars, "stages": _stack,
     "rewards": _stack, "timeline": _spans, "histograms": _cells, "episodes": _dots, "parallel": _threads,
 }  # fmt: skip

@@ -27,6 +27,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with one run that has a bit of everything."""
     place = tmp_path_factory.mktemp("cli")
     (place / "progress.csv").write_text("time/total_timesteps,train/loss\n2048,0.5\n4096,0.25\n")
+    (place / "scores").mkdir()
+    for algorithm in ("ppo", "dqn"):
+        (place / "scores" / f"{algorithm}.json").write_text('{"reach": [1, 3, 4, 5, 9], "push": [2, 2, 1, 7, 3]}')
     with rollbook.init(
         "cartpole", "ppo", seed=1, config={"algo": "ppo"}, dir=place / "runs", sinks=[], keeper="inline"
     ) as run:

@@ -18,6 +18,7 @@ _COMMANDS = {
     "plot": ("rollbook.cli.plot", "Draw runs: curves with bands, intervals, stages and more."),
     "compare": ("rollbook.cli.compare", "Say which group of runs is better, and how sure that is."),
     "diff": ("rollbook.cli.compare", "Say what differs between runs."),
+    "scores": ("rollbook.cli.scores", "Compare raw scores that a paper published, and draw its figures."),
     "seeds": ("rollbook.cli.seeds", "Say how many seeds a group are needed."),
     "report": ("rollbook.cli.report", "Write one page about a run or a group of runs, to be mailed."),
     "tail": ("rollbook.cli.tail", "Print rows as they are written."),

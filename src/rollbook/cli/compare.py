@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 @click.option("--normalise", default=None, help="Scores of several tasks on one scale: atari or d4rl.")
 @click.option("--output", "-o", "folder", default=None, help="A folder for the figures.")
 @click.option("--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True)
+@click.option("--paired", is_flag=True, help="Compare equal seeds with each other.")
 @click.option("--latex", is_flag=True, help="Print a LaTeX table (booktabs).")
 @format_options
 def compare(
@@ -59,6 +60,7 @@ def compare(
     normalise: str | None,
     folder: str | None,
     theme: str,
+    paired: bool,
     latex: bool,
     as_json: bool,
     as_csv: bool,
@@ -77,15 +79,17 @@ def compare(
         metric, by, score=score, x=axis, task=task, normalise=normalise, statistic=statistic, plan=plan, delta=delta,
         floor=floor, direction=direction,
     )  # fmt: skip
+    pairs = answer.paired() if paired else []
     if as_json:
-        print_json({"sentences": answer.sentences(), "groups": answer.table()})
+        sentences = [*answer.sentences(), *(pair.sentence() for pair in pairs)]
+        print_json({"sentences": sentences, "groups": answer.table()})
     elif as_csv:
         print_rows(answer.table(), as_csv=True)
     elif latex:
         click.echo(answer.latex(), nl=False)
     else:
         width = terminal_width() or 80
-        for sentence in answer.sentences():
+        for sentence in (*(pair.sentence() for pair in pairs), *answer.sentences()):
             _wrapped(sentence, width)
         click.echo()
         rows = answer.table()

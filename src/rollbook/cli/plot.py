@@ -28,11 +28,13 @@ _LINES_OF_TEXT = 22
 @click.option("--where", default=None, help="Condition on runs, such as \"status = 'finished'\".")
 @click.option("--statistic", default=None, help="Of curves: iqm (usual), mean or median.")
 @click.option("--task", default=None, help="The field that names the task: bands over several tasks.")
+@click.option("--panels", default=None, help="Of small_multiples: a panel for each value of this field.")
 @click.option("--normalise", default=None, help="Scores of several tasks on one scale: atari or d4rl.")
 @click.option("--whole-curve", is_flag=True, help="Of curves: a band for the whole curve of the mean.")
 @click.option("--seeds", type=click.Choice(["auto", "always", "never"]), default=None, help="The runs as thin lines.")
 @click.option("--limits", nargs=2, type=float, default=None, help="Lowest and highest value shown.")
 @click.option("--level", type=float, default=None, help="Of efficiency: the score that counts as reached.")
+@click.option("--resample", type=click.Choice(["seeds", "runs"]), default=None, help="Of aggregates: what is drawn.")
 @click.option("--window", type=float, default=None, help="Of curves: mean of the last WINDOW units of x at each point.")
 @click.option("--size", type=click.Choice(["column", "page", "slide"]), default=None, help="Width of the figure.")
 @click.option("--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True)
@@ -49,11 +51,13 @@ def plot(
     where: str | None,
     statistic: str | None,
     task: str | None,
+    panels: str | None,
     normalise: str | None,
     whole_curve: bool,
     seeds: str | None,
     limits: tuple[float, float] | None,
     level: float | None,
+    resample: str | None,
     window: float | None,
     size: str | None,
     theme: str,
@@ -81,6 +85,7 @@ def plot(
     options: dict[str, Any] = {
         "statistic": statistic, "limits": limits, "level": level, "task": task, "normalise": normalise, "seeds": seeds,
         "whole_curve": whole_curve or None, "window": window, "size": size,
+        "panels": panels, "resample": resample,
     }  # fmt: skip
     options = {name: value for name, value in options.items() if value is not None}
     picture = _picture(runs, root, where, list(keys), by, axis, chart, theme, options)
@@ -103,7 +108,7 @@ def _picture(
 
     chosen = find_runs(runs, root, where, having=lambda book: _has(book, keys), what=", ".join(keys) or "rows")
     about = CHARTS[chart].of if chart in CHARTS else "both"
-    of_several = {"statistic", "task", "normalise", "whole_curve", "seeds", "window"} & options.keys()
+    of_several = {"statistic", "task", "normalise", "whole_curve", "seeds", "window", "panels"} & options.keys()
     single = len(chosen) == 1 and by is None and not of_several
     if about == "run" or (single and about == "both"):
         if len(chosen) > 1:

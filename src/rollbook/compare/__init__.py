@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from rollbook.compare.grid import shared_grid as shared_grid
     from rollbook.compare.group_curve import GroupCurve as GroupCurve
     from rollbook.compare.group_curve import Line as Line
+    from rollbook.compare.paired import PairedSeeds as PairedSeeds
     from rollbook.compare.parting import Parted as Parted
     from rollbook.compare.plans import plan_data as plan_data
+    from rollbook.compare.published import published as published
     from rollbook.compare.reached import Reached as Reached
     from rollbook.compare.scores import Entry as Entry
     from rollbook.compare.scores import Group as Group
@@ -37,6 +39,7 @@ __all__ = [
     "GroupCurve",
     "Line",
     "Pair",
+    "PairedSeeds",
     "Parted",
     "Reached",
     "Study",
@@ -44,6 +47,7 @@ __all__ = [
     "compare",
     "curves",
     "plan_data",
+    "published",
     "refined_curves",
     "shared_grid",
 ]
@@ -67,8 +71,10 @@ __getattr__, __dir__ = attach(
             "GroupCurve",
             "Line",
         ),
+        "rollbook.compare.paired": ("PairedSeeds",),
         "rollbook.compare.parting": ("Parted",),
         "rollbook.compare.plans": ("plan_data",),
+        "rollbook.compare.published": ("published",),
         "rollbook.compare.reached": ("Reached",),
         "rollbook.compare.scores": (
             "Entry",

@@ -100,7 +100,7 @@ def compare(
     )
     return Comparison(
         metric, by, how, tasks, statistic, tuple(groups), pairs, thresholds, profiles, study, tuple(notes),
-        lower_is_better=lower,
+        lower_is_better=lower, normalised=normalise is not None,
     )  # fmt: skip
 
 
@@ -155,6 +155,7 @@ def _group(
 ) -> Group:
     rows: dict[object, list[list[float]]] = {}
     names: dict[object, str] = {}
+    seeds: dict[object, int | None] = {}
     same: dict[object, str] = {}  # unit and task -> what its runs have in common
     crashed, lacking, again, spoilt = [], [], [], []
     first_of: dict[str, str] = {}
@@ -188,6 +189,7 @@ def _group(
             if (unit, entry.task) in same and not (entry.unit and same[unit, entry.task] == entry.unit):
                 unit = (unit, n)  # the same seed and task of another configuration
         same[unit, entry.task] = entry.unit
+        seeds[unit] = entry.seed
         names[unit] = name
         rows.setdefault(unit, [[] for _ in tasks])[tasks.index(entry.task)].append(float(score))
     scores = np.array(
@@ -195,7 +197,7 @@ def _group(
     ).reshape(len(rows), len(tasks))
     return Group(
         label, scores, tuple(names[unit] for unit in rows), None, tuple(crashed), tuple(running), tuple(lacking),
-        tuple(again), tuple(spoilt),
+        tuple(again), tuple(spoilt), tuple(seeds[unit] for unit in rows),
     )  # fmt: skip
 
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from rollbook import stats
 from rollbook.compare.group_curve import Floats
+from rollbook.compare.paired import PairedSeeds, paired_seeds
 from rollbook.compare.plans import plan_data
 from rollbook.compare.scores import Group, Pair, in_a_sentence
 from rollbook.errors import UnknownOption, did_you_mean
 from rollbook.ground.brief import screenful
-from rollbook.stats import Interval, Study
+from rollbook.stats import Aggregate, Interval, Study
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ class Comparison:
       notes: what a reader has to know: who was left out and why, what is not on one scale.
       preliminary: whether more draws of the resamples are on their way.
       lower_is_better: whether the group of the lower scores is the better one.
+      normalised: whether scores were put between anchors, 0 and 1.
     """
 
     metric: str
@@ -58,6 +61,7 @@ class Comparison:
     preliminary: bool = False
     extra: Mapping[str, Any] = field(default_factory=dict)
     lower_is_better: bool = False
+    normalised: bool = False
 
     def sentences(self) -> list[str]:
         """Verdicts first, then the intervals, then the notes."""
@@ -100,28 +104,68 @@ class Comparison:
             for group in self.groups
         ]
 
-    def latex(self) -> str:
-        """The groups as a LaTeX table (booktabs) with seeds, estimate and interval."""
-        from rollbook.compare.latex import latex_table
+    def aggregates(self, resample: str = "seeds") -> dict[str, tuple[Aggregate, ...]]:
+        """Median, IQM, mean and, of normalised scores, optimality gap of each group, as rliable defines them.
 
+        Args:
+          resample: "seeds": whole seeds with all their tasks are drawn; "runs": each task's runs on their own
+            (stratified bootstrap, rliable's intervals), for scores whose runs share nothing over tasks.
+        Returns:
+          Label -> one `Aggregate` a statistic, over the seeds that have all tasks; groups without any are left out.
+        Raises:
+          UnknownOption: another word for `resample`.
+        """
+        complete = {group.label: stats.complete_seeds(group.scores_RT)[0] for group in self.groups}
+        return {
+            label: stats.aggregate_row(
+                scores_RT,
+                gap=self.normalised and not self.lower_is_better,
+                resample=resample,
+                rng=np.random.default_rng(list(label.encode("utf-8", "surrogatepass"))),
+            )
+            for label, scores_RT in complete.items()
+            if len(scores_RT)
+        }
+
+    def paired(self) -> list[PairedSeeds]:
+        """Each pair of groups, seed by seed: for studies in which equal seeds share something, such as their tasks."""
+        return [paired_seeds(a, b, self.lower_is_better) for a, b in itertools.combinations(self.groups, 2)]
+
+    def latex(self, resample: str | None = None) -> str:
+        """The groups as a LaTeX table (booktabs) with seeds, estimate and interval.
+
+        Args:
+          resample: "seeds" or "runs": a table of all `aggregates` instead.
+        """
+        from rollbook.compare.latex import aggregates_table, latex_table
+
+        if resample is not None:
+            counts = {group.label: len(group.seeds_R) for group in self.groups}
+            return aggregates_table(self.aggregates(resample), counts, self.metric, self.by)
         return latex_table(self.groups, self.metric, self.by, self.how, self.statistic)
 
     def plot(self, chart: str = "intervals", *, theme: str = "light", **options: Any) -> Picture:
         """The comparison as a picture.
 
         Args:
-          chart: "intervals", "profiles" or "improvement".
+          chart: "intervals", "aggregates", "profiles" or "improvement".
           theme: "light" or "dark".
-          options: of the chart.
+          options: of the chart; of "aggregates" also `resample`, of "improvement" `against`: one group, for pairs with
+            it alone.
         Raises:
           UnknownOption: a chart that is not of a comparison.
         """
         from rollbook.plots import draw
 
-        makers = {"intervals": self._bars, "profiles": self._profiles, "improvement": self._improvement}
+        makers: dict[str, Callable[..., object]] = {
+            "intervals": self._bars, "aggregates": self._aggregates, "profiles": self._profiles,
+            "improvement": self._improvement,
+        }  # fmt: skip
         if chart not in makers:
             raise UnknownOption(f"plot({chart!r}): a comparison has no such chart.{did_you_mean(chart, list(makers))}")
-        return draw(chart, makers[chart](), theme=theme, **options)
+        of_numbers = {"aggregates": "resample", "improvement": "against"}.get(chart)
+        mine = {of_numbers: options.pop(of_numbers)} if of_numbers in options else {}
+        return draw(chart, makers[chart](**mine), theme=theme, **options)
 
     def _bars(self) -> Bars:
         from rollbook.plots import Bars
@@ -147,6 +191,37 @@ class Comparison:
             remarks=(*self._verdicts_in_a_picture(), *self._notes_in_a_picture()),
         )
 
+    def _aggregates(self, resample: str = "seeds") -> list[Bars]:
+        from rollbook.plots import Bars
+
+        found = self.aggregates(resample)
+        if not found:
+            return []
+        draws = max(each.draws for row in found.values() for each in row)
+        remarks = (*([_how_drawn(resample, draws)] if draws else []), *self._notes_in_a_picture())
+        missing = [label for label, row in found.items() if row[0].low is None]
+        if missing:
+            remarks += (f"No interval of so few runs: {', '.join(missing)}.",)
+        panels = []
+        for one in range(len(next(iter(found.values())))):
+            column = [row[one] for row in found.values()]
+            panels.append(
+                Bars(
+                    column[0].name,
+                    "lower is better"
+                    if self.lower_is_better or column[0].statistic == "optimality_gap"
+                    else self.metric,
+                    tuple(found),
+                    np.array([each.estimate for each in column]),
+                    np.array([math.nan if each.low is None else each.low for each in column]),
+                    np.array([math.nan if each.high is None else each.high for each in column]),
+                    (np.zeros(0),) * len(column),
+                    ("",) * len(column),
+                    remarks=remarks,
+                )
+            )
+        return panels
+
     def _verdicts_in_a_picture(self) -> list[str]:
         """What is known of all pairs, in few words and without advice: a picture is shown without its program."""
         decided = [f"{p.better} is better than {p.b if p.better == p.a else p.a}" for p in self.pairs if p.better]
@@ -162,11 +237,17 @@ class Comparison:
     def _notes_in_a_picture(self) -> tuple[str, ...]:
         return tuple(note.partition(" Say ")[0] for note in self.notes)
 
-    def _improvement(self) -> Bars:
+    def _improvement(self, against: str | None = None) -> Bars:
         from rollbook.plots import Bars
 
         scores = {group.label: stats.complete_seeds(group.scores_RT)[0] for group in self.groups}
-        known = [pair for pair in self.pairs if not math.isnan(pair.improvement)]
+        if against is not None and against not in scores:
+            raise UnknownOption(f"against={against!r}: there is no such group.{did_you_mean(against, list(scores))}")
+        known = [
+            pair if against != pair.b else replace(pair, a=pair.b, b=pair.a, improvement=1 - pair.improvement)
+            for pair in self.pairs
+            if not math.isnan(pair.improvement) and against in (None, pair.a, pair.b)
+        ]
         better = -1.0 if self.lower_is_better else 1.0
         found = [stats.improvement(better * scores[pair.a], better * scores[pair.b]) for pair in known]
         side = "lower" if self.lower_is_better else "higher"
@@ -223,6 +304,18 @@ class Comparison:
         named = zip(("group", "run", "task"), range(3), strict=True)
         columns: dict[str, NDArray] = {name: np.array([row[n] for row in rows], object) for name, n in named}
         return columns | {"score": np.array([row[3] for row in rows], dtype=np.float64)}
+
+
+def _how_drawn(resample: str, draws: int) -> str:
+    """How the intervals of aggregates were made, and what they do not promise."""
+    if resample == "seeds":
+        return (
+            f"Nominally 95 %: expanded percentiles of {draws:,} bootstrap samples of whole seeds with all their tasks."
+        )
+    return (
+        f"Nominally 95 %: percentiles of {draws:,} bootstrap samples, runs drawn task by task (stratified, as in "
+        "rliable): too narrow where runs are few or share their luck over tasks."
+    )
 
 
 def _how_sure(interval: Interval) -> str:

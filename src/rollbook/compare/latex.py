@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from rollbook.compare.scores import Group
+from rollbook.stats import Aggregate
 
-__all__ = ["latex_table"]
+__all__ = ["aggregates_table", "latex_table"]
 
 _SPECIAL = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
@@ -35,6 +37,30 @@ def latex_table(groups: tuple[Group, ...], metric: str, by: str, how: str, stati
         estimate = "--" if of is None else _number(of.estimate, half)
         span = f"{_number(low, half)} to {_number(high, half)}" if known else "--"
         lines.append(rf"{escaped(group.label)} & {len(group.seeds_R)} & {estimate} & {span} \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+
+
+def aggregates_table(
+    aggregates: Mapping[str, tuple[Aggregate, ...]], counts: Mapping[str, int], metric: str, by: str
+) -> str:
+    """A `tabular` with a row a group and a column a statistic, each with its interval in brackets."""
+    names = [each.name for each in next(iter(aggregates.values()), ())]
+    lines = [
+        f"% aggregates of {metric} by {by}, 95 % bootstrap intervals; needs \\usepackage{{booktabs}}",
+        rf"\begin{{tabular}}{{lr{'c' * len(names)}}}",
+        r"\toprule",
+        rf"{escaped(by.removeprefix('config.'))} & runs & {' & '.join(map(escaped, names))} \\",
+        r"\midrule",
+    ]
+    for label, row in aggregates.items():
+        halves = [0.0 if each.low is None or each.high is None else (each.high - each.low) / 2 for each in row]
+        cells = [
+            f"{_number(each.estimate, half)} ({_number(each.low, half)} to {_number(each.high, half)})"
+            if half
+            else _number(each.estimate, half)
+            for each, half in zip(row, halves, strict=True)
+        ]
+        lines.append(rf"{escaped(label)} & {counts[label]} & {' & '.join(cells)} \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
 
 

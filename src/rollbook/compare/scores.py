@@ -56,6 +56,7 @@ class Group:
       crashed, running, without_score: names of the runs that did not finish, go on, or have no value of the metric.
       again: names of the runs that repeat an earlier one of the same configuration, seed and code.
       ends_in_nan: names of the runs whose last row is not finite.
+      seeds: [seeds], the seed of each row of scores; None where it has none.
     """
 
     label: str
@@ -67,6 +68,7 @@ class Group:
     without_score: tuple[str, ...] = ()
     again: tuple[str, ...] = ()
     ends_in_nan: tuple[str, ...] = ()
+    seeds: tuple[int | None, ...] = ()
 
     @property
     def seeds_R(self) -> Floats:

@@ -44,6 +44,7 @@ CHARTS: dict[str, Chart] = {
     "small_multiples": Chart("rollbook.plots.small_multiples", "both", "a panel a key, or a panel a group",
                              in_characters=_TEXTS),
     "intervals": Chart("rollbook.plots.intervals", "runs", "scores of groups with their intervals"),
+    "aggregates": Chart("rollbook.plots.aggregates", "runs", "median, IQM, mean and optimality gap, with intervals"),
     "profiles": Chart("rollbook.plots.profiles", "runs", "the share of scores above each threshold",
                       in_characters=_TEXT),
     "efficiency": Chart("rollbook.plots.efficiency", "runs", "the share of seeds that reached a score, over training",

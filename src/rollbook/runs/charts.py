@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from rollbook.errors import BadInput, UnknownOption, did_you_mean
-from rollbook.plots import Panel, Picture, Threads, draw
+from rollbook.plots import Line, Panel, Picture, Threads, draw
 from rollbook.plots._registry import chart_named, options_of
-from rollbook.runs.fields import leaves
-from rollbook.runs.groups import comparison_of, curves_of
+from rollbook.runs.fields import check_field, leaves, value_at
+from rollbook.runs.groups import begun_first, comparison_of, curves_of, label_of
 from rollbook.runs.results import scores_of
 from rollbook.stats import align
 
@@ -72,15 +73,34 @@ def _curves(asked: _Asked, theme: str, options: dict[str, Any]) -> Picture:
 
 
 def _small_multiples(asked: _Asked, theme: str, options: dict[str, Any]) -> Picture:
-    """A panel a key where there are several keys, else a panel a group."""
+    """A panel a key where there are several keys, one a value of the field `panels`, else one a group."""
     shown = _take(asked.options, "seeds", "extremes")
+    field = asked.options.pop("panels", None)
     panels: list[Panel]
-    if len(asked.keys) > 1:
+    if field is not None:
+        panels = _panels_by(asked, str(field), shown)
+    elif len(asked.keys) > 1:
         panels = [_numbers(asked._replace(keys=[key])).panel(**shown) for key in asked.keys]
     else:
         panels = _numbers(asked).panels(**shown)
         options = {"same_scale": True, **options}
     return draw("small_multiples", panels, theme=theme, **options)
+
+
+def _panels_by(asked: _Asked, field: str, shown: Mapping[str, Any]) -> list[Panel]:
+    """A panel for each value of a field; a group has one colour in all of them, and no line where it has no run."""
+    check_field(field, asked.rows, f"plot(panels={field!r})")
+    rows = begun_first(asked.rows)
+    labels = list(dict.fromkeys(label_of(row, asked.by) for row in rows))
+    made: list[Panel] = []
+    for value in sorted({str(value_at(row, field)) for row in rows}):
+        numbers = _numbers(asked._replace(rows=[row for row in rows if str(value_at(row, field)) == value]))
+        panel = numbers.panel(**shown, title=value)
+        drawn = dict(zip((group.label for group in numbers.groups), panel.lines, strict=True))
+        none = np.zeros(0)
+        lines = [replace(drawn[label], label=label) if label in drawn else Line(label, none, none) for label in labels]
+        made.append(replace(panel, lines=tuple(lines)))
+    return made
 
 
 def _efficiency(asked: _Asked, theme: str, options: dict[str, object]) -> Picture:
@@ -90,7 +110,8 @@ def _efficiency(asked: _Asked, theme: str, options: dict[str, object]) -> Pictur
 
 def _compared(chart: str) -> Callable[[_Asked, str, dict[str, object]], Picture]:
     def make(asked: _Asked, theme: str, options: dict[str, object]) -> Picture:
-        return _comparison(asked, chart).plot(chart, theme=theme, **options)
+        of_chart = _take(asked.options, "resample", "against")
+        return _comparison(asked, chart).plot(chart, theme=theme, **of_chart, **options)
 
     return make
 
@@ -160,11 +181,12 @@ _CURVES = ("statistic", "points", "seed", "level", "draws", "task", "normalise",
 _COMPARED = ("score", "task", "normalise", "statistic", "plan", "delta", "floor", "direction", "seed")
 _MAKERS: dict[str, tuple[Callable[[_Asked, str, dict[str, object]], Picture], tuple[str, ...]]] = {
     "curves": (_curves, (*_CURVES, "seeds", "extremes")),
-    "small_multiples": (_small_multiples, (*_CURVES, "seeds", "extremes")),
+    "small_multiples": (_small_multiples, (*_CURVES, "seeds", "extremes", "panels")),
     "efficiency": (_efficiency, _CURVES),
     "intervals": (_compared("intervals"), _COMPARED),
+    "aggregates": (_compared("aggregates"), (*_COMPARED, "resample")),
     "profiles": (_compared("profiles"), _COMPARED),
-    "improvement": (_compared("improvement"), _COMPARED),
+    "improvement": (_compared("improvement"), (*_COMPARED, "against")),
     "parallel": (_parallel, ("score",)),
 }
 """Chart -> (what makes the picture, the options that its numbers take)."""

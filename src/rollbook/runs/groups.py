@@ -63,7 +63,7 @@ def lines_of(
     groups: dict[str, dict[str, compare.Line]] = {}
     for row, unit in zip(rows, units_of(rows), strict=True):
         _, x_values, y_values = lines[str(row["path"])] or ("", np.zeros(0), np.zeros(0))
-        groups.setdefault(_label(row, by), {})[_name(row)] = compare.Line(
+        groups.setdefault(label_of(row, by), {})[_name(row)] = compare.Line(
             x_values,
             y_values,
             str(row["status"]) in _ENDED_BADLY,
@@ -106,7 +106,7 @@ def comparison_of(
     units = units_of(rows)
     entries = [
         compare.Entry(
-            group=_label(row, by),
+            group=label_of(row, by),
             name=_name(row),
             seed=row.get("seed") if isinstance(row.get("seed"), int) else None,
             task="" if task is None else str(value_at(row, task)),
@@ -185,7 +185,7 @@ def mixed(rows: Sequence[Row], by: str, task: str | None) -> list[str]:
         for row in rows:
             value = value_at(row, field)
             if value is not None:
-                of_group.setdefault(_label(row, by), {})[str(value)] = None
+                of_group.setdefault(label_of(row, by), {})[str(value)] = None
         every = list(dict.fromkeys(value for values in of_group.values() for value in values))
         if len(every) < 2 or (field == "project" and task is not None):
             continue
@@ -272,7 +272,7 @@ def begun_first(rows: Sequence[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: row["created"] if isinstance(row.get("created"), (int, float)) else 0.0)
 
 
-def _label(row: Row, by: str | None) -> str:
+def label_of(row: Row, by: str | None) -> str:
     if by is None:
         return "all runs"
     value = value_at(row, by)

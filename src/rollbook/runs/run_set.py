@@ -450,10 +450,12 @@ class RunSet(Sequence["Book"]):
         """A picture of the runs.
 
         Args:
-          key: the metric; for chart="small_multiples" several are understood.
+          key: the metric; for chart="small_multiples" several are understood, or one with panels="config.env": a panel
+            for each value of that field.
           by: the field whose values make the groups, such as "config.algo"; None: one group.
           x: see `curves`.
-          chart: "curves", "small_multiples", "efficiency", "intervals", "profiles", "improvement", "parallel".
+          chart: "curves", "small_multiples", "efficiency", "intervals", "aggregates", "profiles", "improvement",
+            "parallel".
           theme: "light" or "dark".
           options: of `curves` (statistic, points, alignment …) or `compare` (score, task, plan …), and of the chart.
         Returns:

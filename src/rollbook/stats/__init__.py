@@ -3,6 +3,7 @@
     alignment     curves of several runs on one grid, without inventing points
     smooth        TensorBoard's average, the warm-up average, rolling mean and median
     aggregates    mean, median, IQM, optimality gap, profiles, probability of improvement, ranks, area under the curve
+    aggregate_row median, IQM, mean and optimality gap over tasks, each with its interval
     common_scale  scores of several tasks on one scale, by published or own anchors
     intervals     an interval by the method that holds for this statistic and so many seeds, or why there is none
     bands         the same along a curve; a band for the whole curve
@@ -18,6 +19,7 @@ Axes in array names: R or N runs (seeds), T tasks, P points, B draws, V = runs x
 `rng: np.random.Generator` and use only that. docs/statistics.md says which method holds where, by simulation.
 """
 
+from rollbook.stats.aggregate_row import Aggregate, aggregate_row
 from rollbook.stats.aggregates import (
     AGGREGATES,
     aggregate,
@@ -75,6 +77,7 @@ __all__ = [
     "DECIDES",
     "DECISIONS",
     "REFERENCES",
+    "Aggregate",
     "Aligned",
     "Band",
     "Decision",
@@ -91,6 +94,7 @@ __all__ = [
     "TwoSampleTest",
     "Verdict",
     "aggregate",
+    "aggregate_row",
     "align",
     "anchors_of",
     "area_under_curve",

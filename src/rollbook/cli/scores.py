@@ -1,0 +1,82 @@
+"""`rollbook scores`."""
+
+from __future__ import annotations
+
+import click
+
+from rollbook.cli.find import format_options
+from rollbook.cli.fitted_table import print_fitted, terminal_width
+from rollbook.cli.output import clean, print_rows, remark
+
+_CHARTS = ("aggregates", "profiles", "improvement", "intervals")
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
+@click.option("--normalise", type=click.Choice(["atari", "d4rl"]), default=None, help="Put raw scores on one scale.")
+@click.option(
+    "--direction", type=click.Choice(["higher", "lower"]), default="higher", show_default=True, help="Is better."
+)
+@click.option(
+    "--resample", type=click.Choice(["runs", "seeds"]), default="runs", show_default=True, help="What is drawn."
+)
+@click.option("--chart", type=click.Choice(_CHARTS), default="aggregates", show_default=True, help="For -o.")
+@click.option("--against", default=None, help="Of improvement: pairs with this algorithm alone.")
+@click.option("--size", type=click.Choice(["column", "page", "slide"]), default="page", show_default=True)
+@click.option("--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True)
+@click.option("--output", "-o", "output", default=None, help="The file: .png, .svg or .pdf.")
+@click.option("--latex", is_flag=True, help="Print a LaTeX table (booktabs).")
+@format_options
+def scores(
+    files: tuple[str, ...],
+    normalise: str | None,
+    direction: str,
+    resample: str,
+    chart: str,
+    against: str | None,
+    size: str,
+    theme: str,
+    output: str | None,
+    latex: bool,
+    as_json: bool,
+    as_csv: bool,
+) -> None:
+    """Compare raw scores that a paper published: median, IQM, mean and optimality gap, each with its interval.
+
+    FILES are JSON: {task: [score of each run]}, named after the algorithm, or {algorithm: {task: [scores]}}.
+    Intervals are those of rliable: percentiles of a bootstrap stratified by task (--resample seeds: whole seeds).
+
+    \b
+    Examples:
+      rollbook scores SPR.json IRIS.json --normalise atari -o aggregates.pdf
+      rollbook scores SPR.json IRIS.json --normalise atari --chart improvement --against IRIS -o improvement.svg
+      rollbook scores *.json --latex
+    """
+    from rollbook.compare import published
+
+    answer = published(files, normalise=normalise, direction=direction)
+    rows: list[dict[str, object]] = []
+    if not latex:
+        counts = {group.label: len(group.seeds_R) for group in answer.groups}
+        for label, row in answer.aggregates(resample).items():
+            rows += [
+                {"algorithm": label, "runs": counts[label], "statistic": each.statistic, "estimate": each.estimate,
+                 "low": each.low, "high": each.high} for each in row
+            ]  # fmt: skip
+    if latex:
+        click.echo(answer.latex(resample), nl=False)
+    elif as_json or as_csv:
+        print_rows(rows, as_json=as_json, as_csv=as_csv)
+    else:
+        order = list(dict.fromkeys(row["statistic"] for row in rows))
+        names = ["statistic", *(name for name in rows[0] if name != "statistic")]
+        shown = [
+            {name: row[name] for name in names} for row in sorted(rows, key=lambda row: order.index(row["statistic"]))
+        ]
+        print_fitted(shown, names, width=terminal_width() or 80)
+        for note in answer.notes:
+            remark(clean(note))
+    if output is not None:
+        options = {"resample": resample} if chart == "aggregates" else {}
+        options |= {"against": against} if chart == "improvement" and against is not None else {}
+        remark(f"wrote {clean(answer.plot(chart, theme=theme, size=size, **options).save(output))}")

@@ -1,0 +1,74 @@
+"""Two groups seed by seed: what differs within a seed, where equal seeds share something."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rollbook import stats
+from rollbook.compare.group_curve import Floats
+from rollbook.compare.scores import Group
+from rollbook.ground.brief import brief
+from rollbook.stats import Interval
+
+__all__ = ["PairedSeeds", "paired_seeds"]
+
+
+@brief
+@dataclass(frozen=True, slots=True, eq=False)
+class PairedSeeds:
+    """The differences of two groups within each seed that both have.
+
+    Attributes:
+      a, b: their labels.
+      seeds: those that both have, in order; several runs of one seed count as their mean.
+      differences_N: [seeds], a minus b, of the means over tasks.
+      interval: of the mean difference; None without a common seed.
+      better_in: in how many seeds a is the better one.
+      alone: how many runs have no partner.
+    """
+
+    a: str
+    b: str
+    seeds: tuple[int, ...]
+    differences_N: Floats
+    interval: Interval | None
+    better_in: int
+    alone: int
+
+    def sentence(self) -> str:
+        """How much a scores above b within a seed, how sure that is, and in how many seeds it is better."""
+        if self.interval is None:
+            return f"{self.a} and {self.b}: not paired; they have no seed in common."
+        n = len(self.seeds)
+        of = self.interval
+        sure = (
+            f"no interval: {of.reason}"
+            if of.low is None or of.high is None
+            else f"95 % interval {of.low:.4g} to {of.high:.4g} ({of.method}, nominal)"
+        )
+        alone = f" {self.alone} runs have no partner and are left out." if self.alone else ""
+        return (
+            f"{self.a} minus {self.b} within a seed: {of.estimate:.4g} on average, n = {n}, {sure}; "
+            f"{self.a} is better in {self.better_in} of {n}.{alone}"
+        )
+
+
+def paired_seeds(a: Group, b: Group, lower_is_better: bool) -> PairedSeeds:
+    """The seeds of two groups put beside each other. Right where equal seeds share something; else no gain, no harm."""
+    of_a, of_b = _by_seed(a), _by_seed(b)
+    seeds = tuple(sorted(of_a.keys() & of_b.keys()))
+    differences = np.array([np.mean(of_a[seed]) - np.mean(of_b[seed]) for seed in seeds], dtype=np.float64)
+    interval = stats.interval(differences, "mean", rng=np.random.default_rng(0)) if len(seeds) else None
+    better = int((differences < 0).sum() if lower_is_better else (differences > 0).sum())
+    paired = sum(len(of_a[seed]) + len(of_b[seed]) for seed in seeds)
+    return PairedSeeds(a.label, b.label, seeds, differences, interval, better, len(a.seeds_R) + len(b.seeds_R) - paired)
+
+
+def _by_seed(group: Group) -> dict[int, list[float]]:
+    found: dict[int, list[float]] = {}
+    for seed, scores_T in zip(group.seeds, group.scores_RT, strict=True):
+        if seed is not None and not np.isnan(scores_T).any():
+            found.setdefault(seed, []).append(float(scores_T.mean()))
+    return found

@@ -1,0 +1,95 @@
+"""Scores that a paper published give the numbers that it published."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from rollbook.cli.app import app
+from rollbook.compare import Comparison, published
+from rollbook.errors import BadInput
+
+DIAMOND = Path(__file__).with_name("DIAMOND.json")
+"""Five runs of each of 26 games: results/data of github.com/eloialonso/diamond (MIT, (c) 2024 Eloi Alonso)."""
+OF_RLIABLE = {
+    "median": 0.3734144796647372,
+    "iqm": 0.6407874597037997,
+    "mean": 1.459023657572432,
+    "optimality_gap": 0.48019553652768376,
+}
+"""What rliable 1.2.0 makes of it; the paper (Alonso et al., 2024, table 1) prints mean 1.459 and IQM 0.641."""
+
+
+@pytest.fixture(scope="module")
+def diamond() -> Comparison:
+    return published([DIAMOND], normalise="atari")
+
+
+def test_published_scores_give_the_published_aggregates(diamond: Comparison) -> None:
+    """What the command prints, to 1e-12."""
+    done = CliRunner().invoke(app, ["scores", str(DIAMOND), "--normalise", "atari", "--json"], catch_exceptions=False)
+    rows = json.loads(done.output)
+    assert {row["statistic"]: row["estimate"] for row in rows} == pytest.approx(OF_RLIABLE, rel=1e-12)
+    assert all(row["low"] < row["estimate"] < row["high"] for row in rows)
+
+
+def test_a_paper_says_more_of_scores_than_their_mean(diamond: Comparison) -> None:
+    assert r"DIAMOND & 5 & $0.373$ ($" in diamond.latex("runs")
+    assert [bars.title for bars in diamond._aggregates("runs")] == ["Median", "IQM", "Mean", "Optimality gap"]
+    assert diamond.plot("aggregates", resample="runs", size="column").bytes("svg").startswith(b"<?xml")
+
+
+def test_whole_seeds_and_single_runs_are_drawn_as_asked(diamond: Comparison) -> None:
+    """Of equal scores on all tasks, single runs average out and whole seeds do not."""
+    alike = {"a": {f"task {n}": [0.1, 0.5, 0.9, 0.4, 0.6] for n in range(10)}}
+    answer = published(alike, normalise=dict.fromkeys(alike["a"], (0, 1)))
+    by_seed, by_run = answer.aggregates("seeds")["a"], answer.aggregates("runs")["a"]
+    for seeds, runs in zip(by_seed[1:3], by_run[1:3], strict=True):
+        assert None not in (seeds.high, seeds.low, runs.high, runs.low)
+        assert seeds.high - seeds.low > 2 * (runs.high - runs.low)  # type: ignore[operator]
+
+
+def test_scores_without_anchors_have_no_optimality_gap_and_few_runs_no_interval() -> None:
+    (row,) = published({"a": {"x": [3.0, 5.0], "y": [10.0, 20.0, 30.0]}}).aggregates("runs").values()
+    assert [each.statistic for each in row] == ["median", "iqm", "mean"]
+    assert all(each.low is None for each in row)
+
+
+@pytest.mark.parametrize(
+    ("scores", "said"),
+    [
+        ({}, "no scores"),
+        ({"a": {"x": [1.0]}, "b": {"y": [1.0]}}, "different tasks"),
+        ({"a": {"x": [float("nan")]}}, "finite"),
+        ({"a": {"x": ["much"]}}, "finite"),
+        ({"a": {"x": []}}, "finite"),
+    ],
+)
+def test_scores_that_cannot_be_compared_are_refused_by_name(scores: dict, said: str) -> None:  # type: ignore[type-arg]
+    with pytest.raises(BadInput, match=said):
+        published(scores)
+
+
+def test_improvement_is_over_the_group_that_is_named() -> None:
+    answer = published({"a": {"x": [1.0, 2.0, 3.0]}, "b": {"x": [4.0, 5.0, 6.0]}, "c": {"x": [7.0, 8.0, 9.0]}})
+    assert answer._improvement("c").labels == ("c over a", "c over b")
+    assert answer._improvement("c").values.tolist() == [1.0, 1.0]
+
+
+def test_equal_seeds_are_compared_with_each_other() -> None:
+    from rollbook.compare import Entry, compare
+
+    easy = [10.0, 200.0, 35.0, 80.0, 120.0, 60.0]
+    entries = [
+        Entry(group, f"{group} {seed}", seed, "", score + gain)
+        for group, gain in (("a", 1.0), ("b", 0.0))
+        for seed, score in enumerate(easy[: 5 if group == "a" else 6])
+    ]
+    entries[0] = Entry("a", "a 0", 0, "", 10.5)
+    (pair,) = compare(entries, metric="m", by="g", how="last").paired()
+    assert pair.differences_N.tolist() == pytest.approx([0.5, 1.0, 1.0, 1.0, 1.0])
+    assert (pair.better_in, pair.alone, pair.seeds) == (5, 1, (0, 1, 2, 3, 4))
+    assert "a is better in 5 of 5. 1 runs have no partner" in pair.sentence()
