@@ -152,8 +152,10 @@ class Paint:
 
     def labels(self, title: str, axis: str, up: str = "") -> None:
         """The words around the axes, and readable numbers along x."""
-        self.axes.set_title(short(title, 90))
-        self.axes.set_xlabel(short(axis, 100))
+        figure, place = self.axes.get_figure(root=True), self.axes.get_subplotspec()
+        inches = (figure.get_figwidth() if figure else 7.0) / (place.get_gridspec().ncols if place else 1) - 0.6
+        self.axes.set_title(_broken(short(title, 90), int(inches * 12)))
+        self.axes.set_xlabel(_broken(short(axis, 100), int(inches * 14)))
         if up:
             self.axes.set_ylabel(short(up, 60))
         self.axes.xaxis.set_major_formatter(lambda value, _place: measure(value, max(map(abs, self.axes.get_xlim()))))
@@ -165,6 +167,13 @@ class Paint:
                        transform=self.axes.transAxes)  # fmt: skip
         self.axes.set_xticks([])
         self.axes.set_yticks([])
+
+
+def _broken(words: str, width: int) -> str:
+    """Words in lines of a width; a figure for a column of a paper has no room for a long one."""
+    import textwrap
+
+    return "\n".join(textwrap.wrap(words, max(width, 12))) if len(words) > width else words
 
 
 def below(figure: Any, entries: Sequence[tuple[object, str]], remarks: tuple[str, ...], style: Style) -> None:

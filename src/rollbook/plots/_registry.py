@@ -41,7 +41,7 @@ _TEXTS = "rollbook.plots._characters:panels_in_characters"
 CHARTS: dict[str, Chart] = {
     "curves": Chart("rollbook.plots.curves", "both", "a metric along training, its band, the runs behind it",
                     in_characters=_TEXT),
-    "small_multiples": Chart("rollbook.plots.small_multiples", "both", "a panel a key, or a panel a group",
+    "small_multiples": Chart("rollbook.plots.small_multiples", "both", "a panel a key, a group or a task", (7.2, 4.0),
                              in_characters=_TEXTS),
     "intervals": Chart("rollbook.plots.intervals", "runs", "scores of groups with their intervals"),
     "aggregates": Chart("rollbook.plots.aggregates", "runs", "median, IQM, mean and optimality gap, with intervals"),

@@ -36,6 +36,7 @@ def draw(figure: Figure, data: Bars, style: Style, *, limits: tuple[float | None
     axes.grid(False, axis="y")
     axes.margins(x=0.04)
     rows = np.arange(n)[::-1]
+    longest = min(36, max(map(len, data.labels)))
     for place, row in enumerate(rows):
         colour = style.accent if data.neutral else style.colour(place)
         scores = np.asarray(data.points[place], dtype=np.float64)
@@ -50,7 +51,7 @@ def draw(figure: Figure, data: Bars, style: Style, *, limits: tuple[float | None
                           arrowprops={"arrowstyle": "->", "color": colour})  # fmt: skip
         if np.isfinite(data.values[place]):
             axes.plot([data.values[place]] * 2, [row - 0.28, row + 0.28], color=colour, linewidth=2.2)
-        words = short(data.words[place], int(figure.get_figwidth() * 18))
+        words = short(data.words[place], int((figure.get_figwidth() - 0.3 - 0.08 * longest) * 20))
         axes.text(0.008, row + 0.32, words, fontsize=7, color=style.ink_3,
                   transform=axes.get_yaxis_transform(), va="bottom")  # fmt: skip
     if data.zero is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rollbook.plots._paint import Paint, below
-from rollbook.plots._shapes import Panel
+from rollbook.plots._shapes import Panel, short
 from rollbook.plots._style import Style
 from rollbook.plots.curves import Limits, paint_panel
 
@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 __all__ = ["draw"]
 
 _MOST = 64
+_PAGE = 7.0
 
 
 def draw(
     figure: Figure, data: Sequence[Panel], style: Style, *, limits: Limits | None = None, log: bool = False,
     same_scale: bool = False, columns: int | None = None,
 ) -> None:  # fmt: skip
-    """Draw panels in a grid.
+    """Draw panels in a grid. A figure of at most 7 inches keeps its width, for papers; a wider one grows.
 
     Args:
       limits, log: see `curves.draw`.
@@ -33,9 +34,13 @@ def draw(
     if not panels:
         Paint(figure.subplots(), style).empty()
         return
-    wide = columns or (1 if len(panels) == 1 else 2 if len(panels) <= 4 else 3 if len(panels) <= 12 else 5)
+    width = figure.get_figwidth()
+    paper = width <= _PAGE
+    wide = columns or (1 if len(panels) == 1 else 2 if len(panels) in (2, 4) else 3 if len(panels) <= 12 else 5)
+    wide = min(wide, max(1, int(width / 1.6))) if paper and columns is None else wide
     tall = -(-len(panels) // wide)
-    figure.set_size_inches(max(7.0, 2.6 * wide), (2.6 if wide < 4 else 1.9) * tall + 0.3)
+    height = (1.55 if width / wide < 2 else 1.9) if paper else 2.6 if wide < 4 else 1.9
+    figure.set_size_inches(width if paper else max(_PAGE, 2.6 * wide), height * tall + 0.3)
     grid = figure.subplots(tall, wide, squeeze=False, sharex=True, sharey=same_scale)
     entries: list[tuple[object, str]] = []
     one_line = all(len(panel.lines) <= 1 for panel in panels)
@@ -45,7 +50,7 @@ def draw(
         if place + wide < len(panels):  # those with nothing below them say what x is
             axes.set_xlabel("")
         axes.tick_params(labelbottom=place + wide >= len(panels), labelleft=not same_scale or place % wide == 0)
-        axes.set_title(axes.get_title(loc="left")[: max(12, 80 // wide)], fontsize=9 if wide < 4 else 7.5)
+        axes.set_title(short(panel.title, max(12, 80 // wide)), fontsize=9 if wide < 4 else 7.5)
         entries += paint.entries if one_line or not place else []
     for axes in list(grid.flat)[len(panels) :]:
         axes.set_visible(False)

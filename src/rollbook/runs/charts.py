@@ -93,14 +93,17 @@ def _panels_by(asked: _Asked, field: str, shown: Mapping[str, Any]) -> list[Pane
     rows = begun_first(asked.rows)
     labels = list(dict.fromkeys(label_of(row, asked.by) for row in rows))
     made: list[Panel] = []
+    whose: list[str] = []
     for value in sorted({str(value_at(row, field)) for row in rows}):
         numbers = _numbers(asked._replace(rows=[row for row in rows if str(value_at(row, field)) == value]))
         panel = numbers.panel(**shown, title=value)
         drawn = dict(zip((group.label for group in numbers.groups), panel.lines, strict=True))
         none = np.zeros(0)
         lines = [replace(drawn[label], label=label) if label in drawn else Line(label, none, none) for label in labels]
+        whose += [line.label.partition(": ")[2] for line in panel.lines]
         made.append(replace(panel, lines=tuple(lines)))
-    return made
+    said = "; ".join(list(dict.fromkeys(filter(None, whose)))[:3])
+    return [replace(made[0], remarks=(f"{asked.keys[0]}: {said}.", *made[0].remarks)), *made[1:]]
 
 
 def _efficiency(asked: _Asked, theme: str, options: dict[str, object]) -> Picture:
