@@ -181,8 +181,13 @@ GROUPS: dict[str, Group] = {
     ),
     # Numbers only: what rollbook.stats is compared with. Its own pins are older than what it needs.
     "rliable": Group(
-        packages=("rliable>=1.2,<1.3", "pandas<3", "arch<8", "scipy"), torch=False, modules=("rliable.metrics",)
+        packages=("rliable>=1.2,<1.3", "pandas<3", "arch<8", "scipy", "colorama"),
+        bare=("id-marl-eval==0.0.4",),  # its pins are of 2022; what it makes of a file needs colorama alone
+        torch=False,
+        modules=("rliable.metrics", "marl_eval.utils.data_processing_utils"),
     ),
+    # What shows recorded episodes: half a gigabyte, for rerun-sdk brings its viewer.
+    "viewers": Group(packages=("mcap>=1.2,<2", "rerun-sdk>=0.41,<1"), torch=False, modules=("mcap.reader", "rerun")),
     "jax": Group(packages=("jax[cpu]>=0.6", "keras>=3.15,<3.16"), torch=False, modules=("jax",)),
     # Brax 0.14 uses what JAX has taken out since.
     "brax": Group(packages=("jax[cpu]>=0.6,<0.8", "brax>=0.14,<0.15"), torch=False, modules=("brax",)),

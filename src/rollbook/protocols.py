@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Alert",
+    "Exporter",
     "ForeignRun",
     "Importer",
     "Probe",
@@ -262,6 +263,23 @@ class Importer(Protocol):
 
     def runs(self, path: Path) -> Iterable[ForeignRun]:
         """The runs at `path`, in an order of their own. Damage is counted (`ForeignRun.leave_out`), never raised."""
+
+
+@runtime_checkable
+class Exporter(Protocol):
+    """Writes runs as a file of another tool. Made anew for each export, with that tool's options."""
+
+    name: str
+
+    table: str
+    """The table that a run must have, such as "steps"; of several the newest that has it is written. "": all are."""
+
+    def write(self, runs: Any, out: Path) -> dict[str, int]:
+        """Write a `RunSet` to `out`, which does not exist yet and is put into its place afterwards.
+
+        Returns what was written and what was left out, in words -> how many. Raises BadInput where there is nothing to
+        write; what it needs and is not installed is MissingExtra.
+        """
 
 
 class Recorder(Protocol):

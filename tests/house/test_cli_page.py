@@ -11,6 +11,7 @@ from click import Context
 from click.testing import CliRunner
 
 import rollbook
+from rollbook.capture.transitions import TransitionRecorder
 from rollbook.cli.app import app
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "cli.md").read_text("utf-8")
@@ -38,6 +39,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 run.log({"train/return": float(step), "test/return": float(step)}, env_step=step)
         run.log_episode(return_=3.0, length=3, truncated=True, env_step=10)
         run.log_samples(["a", "b"], reward=[0.2, 0.9])
+        with TransitionRecorder(run.scope("train")) as steps:
+            steps.add(obs=[0.0, 1.0], action=0, reward=1.0, next_obs=[1.0, 0.0], terminated=True)
     return place
 
 

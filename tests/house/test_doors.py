@@ -13,7 +13,8 @@ from click.testing import CliRunner
 from rollbook import health, sinks, testing
 from rollbook.cli.app import app
 from rollbook.errors import UnknownOption
-from rollbook.formats import importers
+from rollbook.formats import exporters, importers
+from rollbook.formats.exporters import _registry as exporters_registry
 from rollbook.formats.importers import _registry as importers_registry
 from rollbook.ground.tables import TABLES
 from rollbook.health import _registry as rules_registry
@@ -68,11 +69,22 @@ class OwnImporter:
         return [run]
 
 
+class OwnExporter:
+    """How many runs there are."""
+
+    name, table = "mine", ""
+
+    def write(self, runs: Any, out: Path) -> dict[str, int]:
+        out.write_text(str(len(runs)))
+        return {"runs": len(runs)}
+
+
 DOORS: dict[str, tuple[Any, str, dict[str, str], type]] = {
     "sink": (sinks, "rollbook.sinks.mine", sinks_registry._SINKS, OwnSink),
     "filter": (filters, "rollbook.sinks.filters.mine", filters._FILTERS, OwnFilter),
     "rule": (health, "rollbook.health.mine", rules_registry._RULES, OwnRule),
     "importer": (importers, "rollbook.formats.importers.mine", importers_registry._IMPORTERS, OwnImporter),
+    "exporter": (exporters, "rollbook.formats.exporters.mine", exporters_registry._EXPORTERS, OwnExporter),
 }
 
 
@@ -116,6 +128,8 @@ def test_what_is_listed_stands_in_its_page() -> None:
         assert f"| `{name}` |" in (DOCS / "health.md").read_text("utf-8"), name
     for name in importers.names():
         assert f"| `{name}` |" in (DOCS / "importers.md").read_text("utf-8"), name
+    for name in exporters.names():
+        assert f"| `{name}` |" in (DOCS / "exporters.md").read_text("utf-8"), name
     for name in TABLES.keys() - {"metrics"}:
         assert f"| {name} |" in (DOCS / "internals.md").read_text("utf-8"), name
 

@@ -6,8 +6,9 @@ import sys
 
 import click
 
-from rollbook.cli.find import dir_option, find_book, run_argument_or_last
-from rollbook.cli.output import remark
+from rollbook.cli.find import dir_option, find_book, find_runs, run_argument_or_last
+from rollbook.cli.forward import option_of
+from rollbook.cli.output import clean, remark
 
 
 @click.command()
@@ -16,20 +17,66 @@ from rollbook.cli.output import remark
 @click.option("--table", default="metrics", show_default=True, help="Which table.")
 @click.option("--keys", default=None, help="Only these keys of metrics, comma-separated.")
 @click.option("-x", "--x", "x", default=None, help="Order metrics by this clock.")
-@click.option("--to", "kind", type=click.Choice(["csv", "jsonl", "parquet", "arrow"]), default=None, help="Format.")
+@click.option("--to", "kind", default=None, help="Format: csv, jsonl, parquet, arrow, or a tool; see --formats.")
 @click.option("-o", "--out", default="-", help="File to write; - is the standard output. Its ending tells the format.")
 @click.option("--attempts", type=click.Choice(["effective", "all"]), default="effective", show_default=True)
+@click.option("--where", default=None, help="Of several runs, only those that fit; for formats that take several.")
+@click.option("-O", "--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of a tool's format.")
+@click.option("--formats", is_flag=True, help="List the tools instead.")
 def export(
-    run: str, root: str, table: str, keys: str | None, x: str | None, kind: str | None, out: str, attempts: str
+    run: str,
+    root: str,
+    table: str,
+    keys: str | None,
+    x: str | None,
+    kind: str | None,
+    out: str,
+    attempts: str,
+    where: str | None,
+    options: tuple[str, ...],
+    formats: bool,
 ) -> None:
-    """Write a table of a run to a file.
+    """Write a table of a run to a file, or runs as a file of another tool.
 
     \b
     Examples:
       rollbook export last -o metrics.csv
       rollbook export last --keys train/return,test/return -x env_step --to csv
       rollbook export cartpole/ppo --table episodes -o episodes.parquet
+      rollbook export last --to mcap -o episodes.mcap
+      rollbook export cartpole --to rliable -o scores.npz -O metric=test/return -O by=config.algo
     """
+    from rollbook.formats import exporters
+
+    if formats:
+        for known in exporters.names():
+            click.echo(f"{known:<10}  {exporters.summary(known)}")
+        return
+    if kind in exporters.names():
+        _to_a_tool(run, root, str(kind), out, where, dict(option_of(text) for text in options))
+        return
+    if options or where:
+        raise click.UsageError(f"-O and --where are for formats of other tools (--to {', '.join(exporters.names())})")
+    _table(run, root, table, keys, x, kind, out, attempts)
+
+
+def _to_a_tool(run: str, root: str, kind: str, out: str, where: str | None, options: dict[str, object]) -> None:
+    from rollbook.formats import exporters
+
+    if out == "-":
+        raise click.UsageError(f"--to {kind} writes a file: say which with -o FILE")
+    table = exporters.make(kind, **options).table
+    if table:
+        has_it = (lambda book: book.row_count(table) > 0, f"rows of {table}")
+        counts = exporters.export(find_book(run, root, *has_it), kind, out, **options)
+    else:
+        counts = exporters.export(find_runs(run, root, where), kind, out, **options)
+    remark(f"{', '.join(f'{n:,} {clean(what)}' for what, n in counts.items())} in {clean(out)}")
+
+
+def _table(
+    run: str, root: str, table: str, keys: str | None, x: str | None, kind: str | None, out: str, attempts: str
+) -> None:
     from rollbook.book import export_table
 
     chosen = kind or (out.rpartition(".")[2] if out != "-" else "csv")

@@ -1,0 +1,174 @@
+"""MCAP files, the recordings of robots: what Foxglove, Lichtblick, Rerun and ROS tools open.
+
+Messages are JSON with a JSON schema, the encoding that these tools show without a definition of ours; pictures are
+`foxglove.CompressedImage` (https://docs.foxglove.dev/docs/sdk/schemas/compressed-image).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+
+import numpy as np
+
+from rollbook.formats.datasets import StepSource
+from rollbook.formats.datasets._png import png
+from rollbook.formats.exporters._steps import Signals, signals_of
+from rollbook.ground.optional import need
+from rollbook.ground.texts import json_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from rollbook.book import Book
+    from rollbook.runs.run_set import RunSet
+
+__all__ = ["Mcap"]
+
+_IMAGE = {
+    "type": "object",
+    "title": "foxglove.CompressedImage",
+    "properties": {
+        "timestamp": {
+            "type": "object",
+            "title": "time",
+            "properties": {"sec": {"type": "integer"}, "nsec": {"type": "integer"}},
+        },
+        "frame_id": {"type": "string"},
+        "data": {"type": "string", "contentEncoding": "base64"},
+        "format": {"type": "string"},
+    },
+}
+_KINDS = {"b": "boolean", "i": "integer", "u": "integer", "f": "number"}
+
+
+class Mcap:
+    """MCAP: recorded episodes for Foxglove and other viewers of robots; a message a step, pictures as pictures.
+
+    Each step is a message of the topic `/step` (with several agents `/<agent>/step`) at the time when it was recorded:
+    `episode`, `t`, the observation, `action`, `reward` and whatever else was recorded, nested as the spaces are. The
+    observation after the last step is a message of its own. Each picture is a message of a topic called like its
+    column, such as `/obs`. The row of each episode is a message of `/episode`; the run's own facts are the metadata
+    `rollbook`. NaN and infinities are the texts "NaN", "Infinity" and "-Infinity".
+
+    Args:
+      episodes: ids of the episodes to write; all by default.
+    """
+
+    name = "mcap"
+    table = "steps"
+
+    def __init__(self, episodes: Sequence[str] | str | None = None) -> None:
+        self._episodes = [episodes] if isinstance(episodes, str) else episodes
+
+    def write(self, runs: RunSet, out: Path) -> dict[str, int]:
+        """Write the trajectories of the newest of the runs; memory is that of one episode."""
+        writing = need("mcap.writer", extra="mcap", why="export to mcap")
+        source = StepSource(runs.last(), episodes=self._episodes)
+        counts = {"episodes": 0, "steps": 0, "pictures": 0}
+        with open(out, "wb") as file:
+            writer = writing.Writer(file)
+            writer.start(profile="", library="rollbook")
+            writer.add_metadata("rollbook", facts_of(runs.last(), source))
+            topics = _Topics(writer)
+            told: set[str] = set()
+            for trajectory in source:
+                signals = signals_of(trajectory)
+                prefix = f"/{trajectory.agent}" if trajectory.agent else ""
+                _steps(topics, prefix, trajectory.episode_id, signals)
+                counts["pictures"] += _pictures(topics, prefix, trajectory.episode_id, signals)
+                counts["steps"] += len(trajectory)
+                if trajectory.row and trajectory.episode_id not in told and len(signals.times):
+                    topics.add("/episode", trajectory.row, int(signals.times[-1]))
+                if trajectory.episode_id not in told:
+                    told.add(trajectory.episode_id)
+                    counts["episodes"] += 1
+            writer.finish()
+        return counts
+
+
+def facts_of(book: Book, source: StepSource) -> dict[str, str]:
+    """What a run is, as texts."""
+    facts: Mapping[str, object] = {
+        "project": book.project, "name": book.name, "id": book.id, "seed": book.seed, "group": book.group,
+        "config": book.config, "env_id": source.env_id(),
+    }  # fmt: skip
+    return {
+        name: value if isinstance(value, str) else json_text(value)
+        for name, value in facts.items()
+        if value is not None
+    }
+
+
+class _Topics:
+    """The channels of a file, each with the schema that its first message has."""
+
+    def __init__(self, writer: Any) -> None:
+        self._writer = writer
+        self._channels: dict[str, int] = {}
+        self._numbers: dict[str, int] = {}
+
+    def add(
+        self, topic: str, message: Mapping[str, object], nanos: int, schema: Mapping[str, Any] | None = None
+    ) -> None:
+        """Write a message."""
+        channel = self._channels.get(topic)
+        if channel is None:
+            said = schema or _schema(message)
+            name = str(said.get("title") or f"rollbook{topic.replace('/', '.')}")
+            made = self._writer.register_schema(name, "jsonschema", json.dumps(said).encode())
+            channel = self._channels[topic] = self._writer.register_channel(topic, "json", made)
+        number = self._numbers[topic] = self._numbers.get(topic, -1) + 1
+        data = json_text(message).encode()
+        self._writer.add_message(channel, log_time=nanos, publish_time=nanos, data=data, sequence=number)
+
+
+def _steps(topics: _Topics, prefix: str, episode: str, signals: Signals) -> None:
+    names = list(signals.values)
+    cells = [column.tolist() if isinstance(column, np.ndarray) else column for column in signals.values.values()]
+    paths = [name.split("/") for name in names]
+    leaves = [_leaf(path, paths) for path in paths]
+    for place, (t, nanos) in enumerate(zip(signals.t.tolist(), signals.times.tolist(), strict=True)):
+        message: dict[str, Any] = {"episode": episode, "t": t}
+        for path, column in zip(leaves, cells, strict=True):
+            if place < len(column) and column[place] is not None:
+                level = message
+                for part in path[:-1]:
+                    level = level.setdefault(part, {})
+                level[path[-1]] = _plain(column[place])
+        topics.add(f"{prefix}/step", message, nanos)
+
+
+def _leaf(path: list[str], among: list[list[str]]) -> list[str]:
+    """The path of a column; one that others lie below, such as `obs` beside `obs/a`, becomes `obs/value`."""
+    is_above = any(other[: len(path)] == path and len(other) > len(path) for other in among)
+    return [*path, "value"] if is_above else path
+
+
+def _pictures(topics: _Topics, prefix: str, episode: str, signals: Signals) -> int:
+    written = 0
+    for name, pictures in signals.pictures.items():
+        for picture, nanos in zip(pictures, signals.times.tolist(), strict=False):
+            data = base64.b64encode(png(picture)).decode("ascii")
+            stamp = {"sec": nanos // 10**9, "nsec": nanos % 10**9}
+            message = {"timestamp": stamp, "frame_id": episode, "data": data, "format": "png"}
+            topics.add(f"{prefix}/{name}", message, nanos, _IMAGE)
+            written += 1
+    return written
+
+
+def _plain(cell: object) -> object:
+    return cell.tolist() if isinstance(cell, (np.ndarray, np.generic)) else cell
+
+
+def _schema(value: object) -> dict[str, Any]:
+    """The JSON schema of a value."""
+    if isinstance(value, dict):
+        return {"type": "object", "properties": {str(name): _schema(inner) for name, inner in value.items()}}
+    if isinstance(value, (list, tuple)):
+        return {"type": "array", "items": _schema(value[0])} if value else {"type": "array"}
+    kind = np.asarray(value).dtype.kind if isinstance(value, (bool, int, float)) else ""
+    return {"type": _KINDS[kind]} if kind in _KINDS else {"type": "string"}
