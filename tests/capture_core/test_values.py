@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 
 import rollbook
+from rollbook.adapters._plain import JsonData, described, json_data
+from rollbook.capture.storable import UNSTORABLE, plain
 from rollbook.ground.content import fingerprint_of
 from rollbook.ground.describe import histogram_columns
 from rollbook.ground.values.arrays import array_or_none, host_array, host_tensor
-from rollbook.ground.values.described import JsonData, described, json_data
 from rollbook.ground.values.devices import fetch
-from rollbook.ground.values.storable import UNSTORABLE, plain
-from rollbook.ground.values.walk import Walk, named_parts, where
+from rollbook.ground.values.walk import Walk
+from rollbook.run.origin.config import named_parts, where
 
 
 class Tensor:

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from rollbook import testing
-from rollbook.ground.values.known import KINDS, kind_of
+from rollbook.ground.values.known import KINDS
 from rollbook.testing.rows import KINDS as VALUES
 
-SAMPLES = {found[0]: value for value in VALUES if (found := kind_of(value)) is not None}
+SAMPLES = {found[0]: value for value in VALUES if (found := KINDS.of(value)) is not None}
 
 
 @pytest.mark.parametrize("check", testing.KIND_CHECKS.values(), ids=testing.KIND_CHECKS)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from rollbook.capture.storable import UNSTORABLE, plain
 from rollbook.ground.values.arrays import array_or_none
-from rollbook.ground.values.storable import UNSTORABLE, plain
 from rollbook.ground.values.walk import ATOMS
 
 TYPE_CHECKING = False

@@ -10,9 +10,9 @@ tell), and each agent's return is a curve, `return/<agent>`, since the sum of a 
 from __future__ import annotations
 
 from rollbook.capture.episodes.agents import AgentsRecorder
+from rollbook.capture.storable import UNSTORABLE, copied
 from rollbook.errors import BadInput, LoggingFailed
 from rollbook.ground.foreign import ours
-from rollbook.ground.values.storable import UNSTORABLE, copied
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

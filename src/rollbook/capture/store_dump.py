@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
-    from rollbook.ground.values.kinds import Histogram
+    from rollbook.ground.values import Histogram
 
 __all__ = ["EXACT_UP_TO", "SAMPLE", "Store"]
 

@@ -14,9 +14,8 @@ from array import array
 from collections import namedtuple
 
 from rollbook.ground.foreign import tolerating
-from rollbook.ground.values import MAX_RAW_ARRAY
+from rollbook.ground.values import MAX_RAW_ARRAY, Histogram
 from rollbook.ground.values.arrays import host_array
-from rollbook.ground.values.kinds import Histogram
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rollbook.ground.clocks import now
-from rollbook.ground.foreign import ours
+from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.values import devices
 from rollbook.journal.lane import Receipt
 from rollbook.journal.recovery import Turns
@@ -61,7 +61,7 @@ class DeviceValues:
     def _added(self, value: object) -> None:
         time_ns = now()
         self._since = self._since or time_ns
-        self._bytes += devices.nbytes(value)
+        self._bytes += _nbytes(value)
         if self._bytes > _MOST_BYTES or time_ns - self._since > _LONGEST_NS:
             self.flush()
 
@@ -119,3 +119,11 @@ class DeviceValues:
 
     def _lost(self, key: str) -> None:
         self._writer.bill.count("lost_pending", message=f"the device value of {key!r} could not be fetched", name=key)
+
+
+def _nbytes(value: object) -> int:
+    """How much device memory the copy holds, as far as it says."""
+    with tolerating(Exception):
+        size = getattr(value, "nbytes", None)
+        return int(size) if size is not None else 8
+    return 8

@@ -14,7 +14,7 @@ import sys
 from rollbook.errors import Damaged
 from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.raw_array import ITEM_SIZES, RawArray
-from rollbook.ground.values.arrays import host_array, with_known_numbers, without_mask
+from rollbook.ground.values.arrays import host_array, plain_array
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _replace(value: object) -> object:
 
 def _item(value: Any) -> object:
     """The Python scalar of a numpy scalar, 0-d array or one-element tensor, or `value` itself."""
-    plain = without_mask(value).item()
+    plain = plain_array(value).item()
     if type(plain) in (float, int, bool, str, bytes, complex):
         return [plain.real, plain.imag] if type(plain) is complex else plain
     if hasattr(plain, "isoformat"):
@@ -150,12 +150,9 @@ def _host_array(value: object) -> NDArray | None:
 
 def _array(value: Any) -> object:
     """An array of numpy as Ext code 1, or as lists where its type has no raw form."""
-    value = without_mask(value)
+    value = plain_array(value)
     dtype = value.dtype
     if dtype.kind not in "biufcMm" or dtype.itemsize > 16 or dtype.str[1:].partition("[")[0] not in ITEM_SIZES:
-        known = with_known_numbers(value)
-        if known is not value:
-            return _array(known)
         if dtype.kind == "f":  # longdouble
             return _array(value.astype("<f8"))
         return value.tolist()

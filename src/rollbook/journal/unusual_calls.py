@@ -9,7 +9,7 @@ from rollbook.ground.clocks import STANDARD, UNKNOWN, as_clock, now
 from rollbook.ground.describe import histogram_columns
 from rollbook.ground.foreign import is_foreign, ours
 from rollbook.ground.values import Histogram, devices, flatten, scalar_of
-from rollbook.ground.values.known import kind_of
+from rollbook.ground.values.known import KINDS
 from rollbook.journal.lane import NO_DESCRIPTOR
 
 TYPE_CHECKING = False
@@ -165,7 +165,7 @@ class UnusualCalls:
                 continue
             writer.frame({"table": "histograms", **common, "n": 1, "columns": columns})
         for key, value in parts.kinds.items():
-            _, kind = kind_of(value) or ("", None)
+            _, kind = KINDS.of(value) or ("", None)
             if kind is not None:
                 columns = {name: [cell] for name, cell in kind.cells(key, value).items()}
                 writer.frame({"table": kind.table, **common, "n": 1, "columns": columns})
@@ -261,7 +261,7 @@ class UnusualCalls:
             parts.numbers[key] = number
         elif _is_array(value):
             parts.arrays[key] = value
-        elif kind_of(value) is not None:
+        elif KINDS.of(value) is not None:
             parts.kinds[key] = value
         else:
             self._refuse(key, value)

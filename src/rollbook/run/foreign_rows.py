@@ -17,7 +17,7 @@ from rollbook.errors import BadInput
 from rollbook.ground.clocks import UNKNOWN, as_clock
 from rollbook.ground.foreign import ours
 from rollbook.ground.values import flatten, scalar_of
-from rollbook.ground.values.known import kind_of
+from rollbook.ground.values.known import KINDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ class ForeignRows:
                 cells[str(name)] = self._fitting(str(name), number)
             elif isinstance(value, (str, bytes)):
                 texts[str(name)] = value if isinstance(value, str) else value.decode("utf-8", "backslashreplace")
-            elif (known := kind_of(value)) is not None:
+            elif (known := KINDS.of(value)) is not None:
                 parts.append((known[1].table, scope, at, moment, clocks[0], known[1].cells(str(name), value)))
             else:
                 self._run.count(

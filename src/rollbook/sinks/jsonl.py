@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 
-from rollbook.ground.values.known import KINDS, kind_as_json
+from rollbook.ground.values.known import KINDS
 from rollbook.sinks._files import FileSink
 from rollbook.sinks._plain import whole_number
 
@@ -76,5 +76,5 @@ def _as_json(value: object) -> object:
         return value
     if isinstance(value, (float, int)):
         return _number(value)
-    data = kind_as_json(value, _as_json)
+    data = KINDS.as_json(value, _as_json)
     return data if data is not None else str(value)  # a kind of value that this version does not know

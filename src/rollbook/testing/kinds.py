@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 
 from rollbook.ground.tables import TABLES
-from rollbook.ground.values.known import KINDS, kind_of
+from rollbook.ground.values.known import KINDS
 
 __all__ = ["KIND_CHECKS", "check_kind"]
 
@@ -19,7 +19,7 @@ def check_kind(value: object) -> None:
 
 def is_listed_with_a_table(value: object) -> None:
     """Its class is in `KINDS`, and its table is one that sinks get rows of."""
-    known = kind_of(value)
+    known = KINDS.of(value)
     if known is None:
         raise AssertionError(f"{type(value).__name__} is not in rollbook.ground.values.known.KINDS: {', '.join(KINDS)}")
     table = TABLES.get(known[1].table)
@@ -29,7 +29,7 @@ def is_listed_with_a_table(value: object) -> None:
 
 def comes_back_from_its_row(value: object) -> None:
     """The row of its table says the very value under its key, also after a way through JSON."""
-    known = kind_of(value)
+    known = KINDS.of(value)
     assert known is not None
     cells = known[1].cells("scope/key", value)
     for way in (cells, json.loads(json.dumps(cells))):
@@ -40,7 +40,7 @@ def comes_back_from_its_row(value: object) -> None:
 
 def can_be_compared_and_shown(value: object) -> None:
     """Equal to another one of the same fields, and its `repr` names them: errors and tests show it."""
-    known = kind_of(value)
+    known = KINDS.of(value)
     assert known is not None
     word, kind = known
     again = kind.value(kind.fields(value))

@@ -25,7 +25,7 @@ from rollbook.protocols import Row, RunInfo
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.ground.array_types import NDArray
-    from rollbook.ground.values.kinds import Histogram
+    from rollbook.ground.values import Histogram
     from rollbook.run.run import Run
     from rollbook.run.scope import Scope
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import math
 
+from rollbook.adapters._plain import JsonData
 from rollbook.ground.describe import Sample
 from rollbook.ground.values import flatten, scalar_of
-from rollbook.ground.values.described import JsonData
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

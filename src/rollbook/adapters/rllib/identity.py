@@ -10,9 +10,9 @@ import hashlib
 import os
 import time
 
+from rollbook.adapters._plain import described
 from rollbook.adapters._run import clean_name
 from rollbook.errors import BadInput, NotARun, RunExists, RunIsLive, RunNotFound
-from rollbook.ground.values.described import described
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

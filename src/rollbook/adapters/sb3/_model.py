@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 
+from rollbook.adapters._plain import Described
 from rollbook.ground.foreign import ours
-from rollbook.ground.values.described import Described
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from stable_baselines3.common.base_class import BaseAlgorithm
 
-    from rollbook.ground.values.walk import Place
 
 __all__ = ["GradientSteps", "describe", "environment_name", "is_on_policy"]
 
@@ -65,7 +64,7 @@ class _Settings(Described):
 
     deepest = 4
 
-    def rest(self, value: object, place: Place, above: tuple[int, ...]) -> object:
+    def rest(self, value: object, place: tuple[Any, ...], above: tuple[int, ...]) -> object:
         if isinstance(value, type) or inspect.isfunction(value):
             return value.__name__
         if hasattr(value, "forward"):  # a network

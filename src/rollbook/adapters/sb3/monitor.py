@@ -18,10 +18,10 @@ import time
 import warnings
 from glob import glob
 
+from rollbook.adapters._plain import parsed
 from rollbook.adapters.sb3 import _host
 from rollbook.errors import RollbookError, RollbookWarning
 from rollbook.ground.optional import need
-from rollbook.ground.values.scalars import parsed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

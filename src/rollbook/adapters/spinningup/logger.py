@@ -32,7 +32,7 @@ from rollbook.errors import UnknownOption, did_you_mean
 from rollbook.ground.bill import Bill
 from rollbook.ground.files import replacing
 from rollbook.ground.foreign import ours
-from rollbook.ground.values.arrays import without_graph
+from rollbook.ground.values.arrays import is_tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -314,10 +314,10 @@ class EpochLogger(Logger):
         self._scopes: dict[str, Scope] = {}
         self._raw = self.run.scope("store") if raw and self.run is not None else None
 
-    def store(self, **kwargs: object) -> None:
+    def store(self, **kwargs: Any) -> None:
         """Keep numbers, arrays or tensors for the statistics of this epoch; each goes to the run at once, too."""
         for key, value in kwargs.items():
-            value = without_graph(value)  # the graph behind a loss is not ours to keep alive
+            value = value.detach() if is_tensor(value) else value  # the graph behind a loss is not ours to keep alive
             stored = self.epoch_dict.get(key)
             if stored is None:
                 stored = self.epoch_dict[key] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 
-from rollbook.ground.values.walk import Walk, text_of
+from rollbook.ground.values.walk import Walk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rollbook.ground.array_types import NDArray
-    from rollbook.ground.values.walk import Place
 
 __all__ = ["config_text", "convert_json", "is_json_serializable"]
 
@@ -44,7 +43,7 @@ def convert_json(obj: object) -> Any:
 class _Converted(Walk):
     deepest = _DEEPEST - 1
 
-    def atom(self, value: object, place: Place) -> object:
+    def atom(self, value: object, place: tuple[Any, ...]) -> object:
         if isinstance(value, bytes) or (isinstance(value, float) and not math.isfinite(value)):
             return str(value)
         return value
@@ -52,31 +51,31 @@ class _Converted(Walk):
     def parts(self, value: object) -> Iterable[tuple[object, object]] | None:
         return value.items() if isinstance(value, dict) else None
 
-    def sequence(self, items: Iterable[object], place: Place, above: tuple[int, ...]) -> object:
+    def sequence(self, items: Iterable[object], place: tuple[Any, ...], above: tuple[int, ...]) -> object:
         plain = super().sequence(items, place, above)
         return sorted(plain, key=str) if isinstance(items, (set, frozenset)) else plain
 
-    def array(self, array: NDArray, place: Place, above: tuple[int, ...]) -> object:
+    def array(self, array: NDArray, place: tuple[Any, ...], above: tuple[int, ...]) -> object:
         if array.size > _LARGEST_ARRAY:
             return f"array of shape {tuple(array.shape)}, {array.dtype}"
         return self.value(array.tolist(), place, above)
 
-    def rest(self, value: object, place: Place, above: tuple[int, ...]) -> object:
+    def rest(self, value: object, place: tuple[Any, ...], above: tuple[int, ...]) -> object:
         name = getattr(value, "__name__", None)
         if isinstance(name, str):
-            return name if "lambda" not in name else text_of(value)
-        text = text_of(value)
+            return name if "lambda" not in name else self.text_of(value)
+        text = self.text_of(value)
         attributes = getattr(value, "__dict__", None) or {}
         public = {key: inner for key, inner in attributes.items() if not str(key).startswith("_")}
         if public and _says_more_in_parts(value, text):
             return {text: self.mapping(public.items(), place, above)}
         return text
 
-    def again(self, value: object, place: Place, above: tuple[int, ...]) -> str:
+    def again(self, value: object, place: tuple[Any, ...], above: tuple[int, ...]) -> str:
         return "<cycle>"
 
-    def refused(self, value: object, place: Place) -> str:
-        return text_of(value)
+    def refused(self, value: object, place: tuple[Any, ...]) -> str:
+        return self.text_of(value)
 
 
 def _says_more_in_parts(obj: object, text: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rollbook.ground.values.scalars import parsed
+from rollbook.adapters._plain import parsed
 
 __all__ = ["read_table", "split_name"]
 

@@ -126,7 +126,7 @@ def plain(config: Any) -> dict[str, Any]:
         return {"config_file": config}
     if hasattr(config, "keys"):
         return {str(name): config[name] for name in config}
-    from rollbook.ground.values.described import described
+    from rollbook.adapters._plain import described
 
     said: Any = vars(config) if hasattr(config, "__dict__") else described(config)
     return {str(name): value for name, value in dict(said).items() if not str(name).startswith("_")}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from rollbook.capture.episodes.infos import info_cells
 from rollbook.capture.episodes.recorder import EpisodeRecorder, Finished
 from rollbook.capture.episodes.trajectory import Trajectory
+from rollbook.capture.storable import UNSTORABLE
 from rollbook.ground.values import scalar_of
-from rollbook.ground.values.storable import UNSTORABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

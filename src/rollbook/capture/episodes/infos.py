@@ -8,11 +8,10 @@ info = {"data": {"running": {"speed": 0.7}, "final": {"parts_made": 12}},     # 
 from __future__ import annotations
 
 from rollbook.capture.ledger import Tally
+from rollbook.capture.storable import UNSTORABLE, flat, is_array, plain
 from rollbook.errors import BadInput
 from rollbook.ground.spaces import is_picture
 from rollbook.ground.values import flatten, scalar_of
-from rollbook.ground.values.arrays import is_array
-from rollbook.ground.values.storable import UNSTORABLE, flat, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

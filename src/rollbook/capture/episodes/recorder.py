@@ -18,10 +18,10 @@ from rollbook.capture.episodes.infos import EpisodeInfos
 from rollbook.capture.episodes.settings import EpisodeSettings, Finished
 from rollbook.capture.episodes.trajectory import Trajectory
 from rollbook.capture.ledger import TOTAL, RewardLedger
+from rollbook.capture.storable import UNSTORABLE, plain
 from rollbook.errors import LoggingFailed
 from rollbook.ground.foreign import is_foreign
 from rollbook.ground.values import scalar_of
-from rollbook.ground.values.storable import UNSTORABLE, plain
 from rollbook.journal import Receipt
 
 TYPE_CHECKING = False

@@ -8,9 +8,8 @@ Nothing here raises for odd data.
 
 from __future__ import annotations
 
+from rollbook.capture.storable import UNSTORABLE, flat, is_array
 from rollbook.ground.clocks import now
-from rollbook.ground.values.arrays import is_array
-from rollbook.ground.values.storable import UNSTORABLE, flat
 from rollbook.ground.values.walk import ATOMS
 
 TYPE_CHECKING = False

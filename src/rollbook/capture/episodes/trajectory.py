@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rollbook.capture.episodes.infos import info_cells
 from rollbook.capture.episodes.steps import StepChunks
-from rollbook.ground.values.storable import UNSTORABLE
+from rollbook.capture.storable import UNSTORABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

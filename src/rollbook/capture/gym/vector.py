@@ -18,9 +18,9 @@ from rollbook.capture.gym.envs import EnvGroup, RecordedEnv
 from rollbook.capture.gym.merged_infos import info_of, reported_of, tells
 from rollbook.capture.gym.single import RecordEpisodes, without_recording
 from rollbook.capture.gym.wrappers import comparable, describe_env, reporter
+from rollbook.capture.storable import UNSTORABLE
 from rollbook.errors import BadInput, LoggingFailed
 from rollbook.ground.foreign import is_foreign
-from rollbook.ground.values.storable import UNSTORABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ import os
 from rollbook.capture.batch_columns import is_column, pieces
 from rollbook.capture.samples.items import Items
 from rollbook.capture.shared_clocks import clock_names
+from rollbook.capture.storable import UNSTORABLE, plain
 from rollbook.ground.clocks import UNKNOWN, as_clock
 from rollbook.ground.content import fingerprint_of
 from rollbook.ground.foreign import tolerating
 from rollbook.ground.tables import table_of
 from rollbook.ground.values import flatten
 from rollbook.ground.values.arrays import array_or_none
-from rollbook.ground.values.storable import UNSTORABLE, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 
+from rollbook.capture.storable import UNSTORABLE, plain
 from rollbook.ground.content import Contentless, canonical, fingerprint
 from rollbook.ground.files import exists, make_folders, replacing
 from rollbook.ground.foreign import ours
-from rollbook.ground.values.storable import UNSTORABLE, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,8 +6,6 @@
     arrays      the numpy array of a tensor or array of any framework
     devices     values that still lie on a device
     walk        one pass over a nested foreign value, part by part
-    storable    what a frame of the journal can hold of observations, infos, options and sample items
-    described   configurations and results as data that JSON holds
 
 Frameworks are recognised by what their values offer, never by importing them. The training process loads this: numpy
 is imported where there is an array to be read, and nowhere else.

@@ -10,23 +10,9 @@ if TYPE_CHECKING:
 
     from rollbook.ground.array_types import NDArray
 
-__all__ = [
-    "array_or_none",
-    "host_array",
-    "host_tensor",
-    "is_array",
-    "is_tensor",
-    "with_known_numbers",
-    "without_graph",
-    "without_mask",
-]
+__all__ = ["array_or_none", "host_array", "host_tensor", "is_tensor", "plain_array"]
 
 _RAW_KINDS = "biufcMm"
-
-
-def is_array(value: Any) -> bool:
-    """Whether `value` is a numpy array of numbers with at least one axis: it can be stored as raw bytes."""
-    return hasattr(value, "__array_interface__") and value.ndim > 0 and value.dtype.kind in _RAW_KINDS
 
 
 def is_tensor(value: object) -> bool:
@@ -34,17 +20,12 @@ def is_tensor(value: object) -> bool:
     return hasattr(value, "detach")
 
 
-def without_graph(value: object) -> object:
-    """A tensor that keeps no graph alive, where it lies; anything else as it is."""
-    return value.detach() if hasattr(value, "detach") else value
-
-
 def host_tensor(value: Any) -> object:
     """A tensor without its graph, in host memory, of a type that numpy has (bfloat16 becomes float32).
 
     Waits for the device if there is one. Anything else is returned as it is.
     """
-    value = without_graph(value)
+    value = value.detach() if is_tensor(value) else value
     if hasattr(value, "cpu"):
         value = value.cpu()
         if str(getattr(value, "dtype", "")).endswith("bfloat16") and hasattr(value, "float"):
@@ -54,15 +35,21 @@ def host_tensor(value: Any) -> object:
     return value.numpy() if hasattr(value, "numpy") and not hasattr(value, "__array__") else value
 
 
-def without_mask(value: Any) -> Any:
-    """A masked array of numpy as an array with NaN for what is masked; anything else as it is."""
-    if not (hasattr(value, "filled") and hasattr(value, "mask")):
-        return value
-    if not value.mask.any():
-        return value.data
-    if value.dtype.kind in "biu":
-        value = value.astype(float)
-    return value.filled(float("nan") if value.dtype.kind == "f" else None)
+def plain_array(value: Any) -> Any:
+    """An array of numpy with NaN for what is masked, and with numbers of a type that numpy has itself.
+
+    bfloat16 and float8 become float32. Anything else is returned as it is.
+    """
+    if hasattr(value, "filled") and hasattr(value, "mask"):
+        if not value.mask.any():
+            value = value.data
+        else:
+            value = value.astype(float) if value.dtype.kind in "biu" else value
+            value = value.filled(float("nan") if value.dtype.kind == "f" else None)
+    dtype: Any = getattr(value, "dtype", None)
+    if getattr(dtype, "kind", "") == "V" and dtype.fields is None and not dtype.name.startswith("void"):
+        return value.astype("<f4")
+    return value
 
 
 def host_array(value: object) -> NDArray:
@@ -75,14 +62,7 @@ def host_array(value: object) -> NDArray:
     """
     import numpy as np
 
-    return with_known_numbers(np.asarray(without_mask(host_tensor(value))))
-
-
-def with_known_numbers(array: NDArray) -> NDArray:
-    """An array of bfloat16 or float8 (types that numpy itself lacks) as float32, every other one as it is."""
-    dtype = array.dtype
-    if dtype.kind == "V" and dtype.fields is None and not dtype.name.startswith("void"):
-        return array.astype("<f4")
+    array: NDArray = plain_array(np.asarray(plain_array(host_tensor(value))))
     return array
 
 

@@ -6,14 +6,14 @@ Frameworks are recognised by what their arrays offer, never by importing them.
 from __future__ import annotations
 
 from rollbook.ground.foreign import tolerating
-from rollbook.ground.values.arrays import host_array, without_graph
+from rollbook.ground.values.arrays import host_array, is_tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-__all__ = ["copy_on_device", "elements", "fetch", "is_deferred", "is_tracer", "nbytes"]
+__all__ = ["copy_on_device", "elements", "fetch", "is_deferred", "is_tracer"]
 
 _ASYNC_MODULES = ("jax", "jaxlib", "cupy")
 
@@ -40,22 +40,14 @@ def is_deferred(value: object) -> bool:
     return not str(kind).lower().startswith(("cpu", "meta"))
 
 
-def copy_on_device(value: object) -> object:
+def copy_on_device(value: Any) -> object:
     """A copy that the caller cannot overwrite, donate or replay; made on the device, without waiting for it."""
-    value = without_graph(value)
+    value = value.detach() if is_tensor(value) else value
     for name in ("clone", "copy"):
         method = getattr(value, name, None)
         if method is not None:
             return method()
     return value
-
-
-def nbytes(value: object) -> int:
-    """How much device memory the copy holds, as far as it says."""
-    with tolerating(Exception):
-        size = getattr(value, "nbytes", None)
-        return int(size) if size is not None else 8
-    return 8
 
 
 def fetch(values: Sequence[object]) -> list[object]:

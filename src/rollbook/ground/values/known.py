@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-__all__ = ["KINDS", "Kind", "kind_as_json", "kind_of"]
+__all__ = ["KINDS", "Kind", "Kinds"]
 
 
 class Kind:
@@ -59,44 +59,50 @@ class Kind:
 
 _NUMBERS = {"low": "number", "high": "number", "total": "number", "total_squares": "number"}
 
-KINDS: dict[str, Kind] = {
-    "histogram": Kind(Histogram, {"edges": "numbers", "counts": "numbers", **_NUMBERS}, table="histograms"),
-    "image": Kind(
-        Image, {"path": "text", "width": "integer", "height": "integer"}, table="media", says={"kind": "image"}
-    ),
-    "video": Kind(
-        Video,
-        {"path": "text", "width": "integer", "height": "integer", "frames": "integer", "fps": "number"},
-        table="media",
-        says={"kind": "video"},
-    ),
-}
-"""By the word that stands for the kind in JSON."""
+
+class Kinds(dict[str, Kind]):
+    """The kinds by the word that stands for each in JSON."""
+
+    def of(self, value: object) -> tuple[str, Kind] | None:
+        """(word, kind) of a value, None for numbers, texts and everything else."""
+        made = type(value)
+        for word, kind in self.items():
+            if made is kind.type:
+                return word, kind
+        return None
+
+    def as_json(self, value: object, cell: Callable[[Any], object]) -> dict[str, object] | None:
+        """{"kind": its word, field: …} of a value of one of the kinds, None for everything else.
+
+        Args:
+          value: of any type.
+          cell: makes JSON data of each number or text in a field.
+        """
+        word_and_kind = self.of(value)
+        if word_and_kind is None:
+            return None
+        word, kind = word_and_kind
+        data: dict[str, object] = {"kind": word}
+        for name, content in kind.fields(value).items():
+            data[name] = [cell(each) for each in content] if isinstance(content, list) else cell(content)
+        return data
+
+
+KINDS = Kinds(
+    {
+        "histogram": Kind(Histogram, {"edges": "numbers", "counts": "numbers", **_NUMBERS}, table="histograms"),
+        "image": Kind(
+            Image, {"path": "text", "width": "integer", "height": "integer"}, table="media", says={"kind": "image"}
+        ),
+        "video": Kind(
+            Video,
+            {"path": "text", "width": "integer", "height": "integer", "frames": "integer", "fps": "number"},
+            table="media",
+            says={"kind": "video"},
+        ),
+    }
+)
+"""All that there are."""
 
 for _word, _kind in KINDS.items():
     _kind.table = _kind.table or _word
-
-
-def kind_of(value: object) -> tuple[str, Kind] | None:
-    """(word, kind) of a value, None for numbers, texts and everything else."""
-    made = type(value)
-    for word, kind in KINDS.items():
-        if made is kind.type:
-            return word, kind
-    return None
-
-
-def kind_as_json(value: object, cell: Callable[[Any], object]) -> dict[str, object] | None:
-    """{"kind": its word, field: …} of a value of one of the kinds, None for everything else.
-
-    Args:
-      cell: makes JSON data of each number or text in a field.
-    """
-    word_and_kind = kind_of(value)
-    if word_and_kind is None:
-        return None
-    word, kind = word_and_kind
-    data: dict[str, object] = {"kind": word}
-    for name, content in kind.fields(value).items():
-        data[name] = [cell(each) for each in content] if isinstance(content, list) else cell(content)
-    return data

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from rollbook.ground.foreign import ours, tolerating
-from rollbook.ground.values.arrays import without_mask
+from rollbook.ground.values.arrays import plain_array
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-__all__ = ["as_float", "flatten", "parsed", "scalar_of"]
+__all__ = ["as_float", "flatten", "scalar_of"]
 
 
 def flatten(values: Mapping[Any, object], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -58,7 +58,7 @@ def scalar_of(value: Any) -> float | int | bool | None:
     item = getattr(value, "item", None)
     if item is not None:
         if hasattr(value, "filled"):  # a masked array or element: what lies under a mask is not its value
-            item = without_mask(value).item
+            item = plain_array(value).item
         try:
             value = item()
         except ours(TypeError, ValueError, RuntimeError):
@@ -83,13 +83,3 @@ def as_float(value: Any) -> float:
     with tolerating(OverflowError):
         return float(value)
     return float("inf") if value > 0 else float("-inf")
-
-
-def parsed(text: str, words: Mapping[str, object]) -> object:
-    """What a text in somebody's file stands for: one of `words`, an integer, a float, else the text."""
-    if text in words:
-        return words[text]
-    for kind in (int, float):
-        with tolerating(ValueError):
-            return kind(text)
-    return text

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Place = tuple[Any, ...]
     """The way to a value: () for the whole, (place of what holds it, name or number) for a part."""
 
-__all__ = ["ATOMS", "Walk", "named_parts", "repr_of", "text_of", "where"]
+__all__ = ["ATOMS", "Walk"]
 
 ATOMS = frozenset((float, int, bool, str, bytes, type(None)))
 """Types whose values are plain, and never change."""
@@ -125,66 +125,18 @@ class Walk:
     def refused(self, value: object, place: Place) -> object:
         """What has no plain form."""
         del place
-        return repr_of(value)
+        return self.repr_of(value)
 
+    @staticmethod
+    def repr_of(value: object, longest: int | None = None) -> str:
+        """`repr(value)` without memory addresses, so that it reads the same in every run; never raises for its own
+        sake."""
+        return _said(value, repr, longest)
 
-def where(place: Place) -> str:
-    """A place as text: "net.sizes.2"."""
-    names: list[str] = []
-    while place:
-        place, name = place
-        names.append(str(name))
-    return ".".join(reversed(names))
-
-
-def named_parts(value: Any) -> list[tuple[object, object]] | None:
-    """The names and values of whatever is made of named values, or None.
-
-    Mappings, named tuples, dataclasses, the structures of msgspec and attrs, models of pydantic, namespaces, flags of
-    absl. A value that raises when it is read (a missing one of OmegaConf) is the name of what it raised.
-    """
-    kind = type(value)
-    if isinstance(value, dict):
-        return list(dict.items(value))
-    if isinstance(value, type):
-        return None
-    if hasattr(kind, "keys") and hasattr(kind, "__getitem__"):
-        return [(name, _item(value, name)) for name in value.keys()]  # noqa: SIM118  (iterating need not give keys)
-    for names in ("__dataclass_fields__", "__struct_fields__"):
-        if hasattr(kind, names):
-            return [(name, getattr(value, name)) for name in getattr(kind, names) if hasattr(value, name)]
-    if hasattr(kind, "__attrs_attrs__"):
-        return [(field.name, getattr(value, field.name)) for field in kind.__attrs_attrs__]
-    if hasattr(kind, "model_dump"):
-        return list(value.model_dump().items())
-    if hasattr(kind, "__fields__") and hasattr(kind, "dict"):  # pydantic 1
-        return list(value.dict().items())
-    if isinstance(value, tuple) and hasattr(kind, "_fields"):
-        return list(zip(kind._fields, value, strict=True))
-    if kind.__name__ in ("Namespace", "SimpleNamespace") or any(
-        base.__module__ in ("argparse", "types") and base.__name__.endswith("Namespace") for base in kind.__mro__
-    ):
-        return list(vars(value).items())
-    if hasattr(kind, "flag_values_dict"):  # absl
-        return list(value.flag_values_dict().items())
-    return None
-
-
-def _item(value: Any, name: object) -> object:
-    try:
-        return value[name]
-    except ours(Exception) as err:  # OmegaConf raises for "???" and for interpolations that lead nowhere
-        return f"<{type(err).__name__}>"
-
-
-def repr_of(value: object, longest: int | None = None) -> str:
-    """`repr(value)` without memory addresses, so that it reads the same in every run; never raises for its own sake."""
-    return _said(value, repr, longest)
-
-
-def text_of(value: object) -> str:
-    """`str(value)` without memory addresses; never raises for its own sake."""
-    return _said(value, str, None)
+    @staticmethod
+    def text_of(value: object) -> str:
+        """`str(value)` without memory addresses; never raises for its own sake."""
+        return _said(value, str, None)
 
 
 def _said(value: Any, by: Any, longest: int | None) -> str:

@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence, Set
 
 from rollbook.errors import BadInput
 from rollbook.ground.files import exists, replacing
-from rollbook.ground.foreign import tolerating
-from rollbook.ground.values.walk import Walk, named_parts, repr_of, where
+from rollbook.ground.foreign import ours, tolerating
+from rollbook.ground.values.walk import Walk
 from rollbook.run.origin.secrets import HIDDEN, hidden, without_secrets
 
 TYPE_CHECKING = False
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rollbook.ground.array_types import NDArray
-    from rollbook.ground.values.walk import Place
 
 __all__ = ["FORMATTED", "TOTAL", "hidden_places", "literal", "plain", "pretty", "source", "write_config_files"]
 
@@ -151,7 +150,7 @@ class _Configured(Walk):
         self._left = _MOST_NODES
         self.refused_places: list[str] = []
 
-    def atom(self, value: object, place: Place) -> object:
+    def atom(self, value: object, place: tuple[Any, ...]) -> object:
         if type(value) is int and self._json and value.bit_length() > _MOST_BITS:
             return hex(value)
         return repr(value) if self._json and type(value) is bytes else value
@@ -169,7 +168,7 @@ class _Configured(Walk):
         return repr(key) if self._json and not isinstance(key, (str, int, float)) else key
 
     def mapping(
-        self, parts: Iterable[tuple[object, object]], place: Place, above: tuple[int, ...]
+        self, parts: Iterable[tuple[object, object]], place: tuple[Any, ...], above: tuple[int, ...]
     ) -> dict[object, object]:
         data: dict[object, object] = {}
         names: set[str] = set()
@@ -183,14 +182,14 @@ class _Configured(Walk):
             data[key] = _without_secret(key, self.value(inner, (place, key), above), around)
         return data
 
-    def sequence(self, items: Iterable[object], place: Place, above: tuple[int, ...]) -> object:
+    def sequence(self, items: Iterable[object], place: tuple[Any, ...], above: tuple[int, ...]) -> object:
         plain_items = super().sequence(items, place, above)
         return tuple(plain_items) if isinstance(items, tuple) else plain_items
 
-    def again(self, value: object, place: Place, above: tuple[int, ...]) -> str:
+    def again(self, value: object, place: tuple[Any, ...], above: tuple[int, ...]) -> str:
         return f"<see {'the top' if above.index(id(value)) == 0 else 'above'}>"
 
-    def other(self, value: object, place: Place, above: tuple[int, ...]) -> object:
+    def other(self, value: object, place: tuple[Any, ...], above: tuple[int, ...]) -> object:
         self._left -= 1
         if self._left < 0:
             return self.refused(value, place)
@@ -198,7 +197,7 @@ class _Configured(Walk):
             return self._form(value, place, above)
         return self.refused(value, place)
 
-    def _form(self, value: Any, place: Place, above: tuple[int, ...]) -> object:
+    def _form(self, value: Any, place: tuple[Any, ...], above: tuple[int, ...]) -> object:
         kind = type(value)
         if isinstance(value, int):
             return self.atom(int.__int__(value), place)
@@ -220,7 +219,7 @@ class _Configured(Walk):
             return self.sequence(value, place, above)
         return self.rest(value, place, above)
 
-    def rest(self, value: Any, place: Place, above: tuple[int, ...]) -> object:
+    def rest(self, value: Any, place: tuple[Any, ...], above: tuple[int, ...]) -> object:
         kind = type(value)
         if hasattr(value, "__fspath__"):
             return os.fsdecode(value)
@@ -244,7 +243,7 @@ class _Configured(Walk):
                 return self.mapping(parts, place, above)
         return self.refused(value, place)
 
-    def array(self, array: NDArray, place: Place, above: tuple[int, ...]) -> object:
+    def array(self, array: NDArray, place: tuple[Any, ...], above: tuple[int, ...]) -> object:
         size = 1
         for length in array.shape:
             size *= int(length)
@@ -256,7 +255,7 @@ class _Configured(Walk):
             return float(inner)
         return self.value(inner, place, above)
 
-    def refused(self, value: object, place: Place) -> str:
+    def refused(self, value: object, place: tuple[Any, ...]) -> str:
         self.refused_places.append(f"{where(place)} ({type(value).__qualname__})")
         return _short_repr(value)
 
@@ -268,7 +267,7 @@ def _without_secret(key: object, value: object, around: list[object]) -> object:
     return hidden(key, value, around)
 
 
-def _names(place: Place) -> list[object]:
+def _names(place: tuple[Any, ...]) -> list[object]:
     """The names on the way to a place, outermost first, without the numbers of items."""
     names: list[object] = []
     while place:
@@ -332,7 +331,7 @@ def _qualified(value: object, name: str) -> str:
 
 
 def _short_repr(value: object) -> str:
-    return repr_of(value, _LONGEST_REPR)
+    return Walk.repr_of(value, _LONGEST_REPR)
 
 
 def _order(value: Any) -> tuple[str, object]:
@@ -386,3 +385,52 @@ def _pretty(value: object, level: int, used: int) -> str:
     indent = "    " * (level + 1)
     lines = [f"{indent}{before}{_pretty(inner, level + 1, len(indent) + len(before))}," for before, inner in items]
     return "\n".join([opening, *lines, "    " * level + closing.lstrip(",")])
+
+
+def where(place: tuple[Any, ...]) -> str:
+    """A place as text: "net.sizes.2"."""
+    names: list[str] = []
+    while place:
+        place, name = place
+        names.append(str(name))
+    return ".".join(reversed(names))
+
+
+def named_parts(value: Any) -> list[tuple[object, object]] | None:
+    """The names and values of whatever is made of named values, or None.
+
+    Mappings, named tuples, dataclasses, the structures of msgspec and attrs, models of pydantic, namespaces, flags of
+    absl. A value that raises when it is read (a missing one of OmegaConf) is the name of what it raised.
+    """
+    kind = type(value)
+    if isinstance(value, dict):
+        return list(dict.items(value))
+    if isinstance(value, type):
+        return None
+    if hasattr(kind, "keys") and hasattr(kind, "__getitem__"):
+        return [(name, _item(value, name)) for name in value.keys()]  # noqa: SIM118  (iterating need not give keys)
+    for names in ("__dataclass_fields__", "__struct_fields__"):
+        if hasattr(kind, names):
+            return [(name, getattr(value, name)) for name in getattr(kind, names) if hasattr(value, name)]
+    if hasattr(kind, "__attrs_attrs__"):
+        return [(field.name, getattr(value, field.name)) for field in kind.__attrs_attrs__]
+    if hasattr(kind, "model_dump"):
+        return list(value.model_dump().items())
+    if hasattr(kind, "__fields__") and hasattr(kind, "dict"):  # pydantic 1
+        return list(value.dict().items())
+    if isinstance(value, tuple) and hasattr(kind, "_fields"):
+        return list(zip(kind._fields, value, strict=True))
+    if kind.__name__ in ("Namespace", "SimpleNamespace") or any(
+        base.__module__ in ("argparse", "types") and base.__name__.endswith("Namespace") for base in kind.__mro__
+    ):
+        return list(vars(value).items())
+    if hasattr(kind, "flag_values_dict"):  # absl
+        return list(value.flag_values_dict().items())
+    return None
+
+
+def _item(value: Any, name: object) -> object:
+    try:
+        return value[name]
+    except ours(Exception) as err:  # OmegaConf raises for "???" and for interpolations that lead nowhere
+        return f"<{type(err).__name__}>"

@@ -6,7 +6,7 @@ import math
 from dataclasses import fields
 from typing import Any
 
-from rollbook.ground.values.known import KINDS, kind_as_json
+from rollbook.ground.values.known import KINDS
 from rollbook.protocols import Row
 
 TYPE_CHECKING = False
@@ -22,7 +22,7 @@ def value_to_json(value: Value) -> object:
     """A value as plain JSON data: NaN and infinities, which JSON lacks, become {"number": "nan"}."""
     if isinstance(value, float) and not math.isfinite(value):
         return {"number": repr(value)}
-    data = kind_as_json(value, value_to_json)
+    data = KINDS.as_json(value, value_to_json)
     return value if data is None else data
 
 

@@ -6,7 +6,6 @@ what cannot is named by its path so that the caller can say so once and keep the
 
 from __future__ import annotations
 
-from rollbook.ground.values.arrays import is_array
 from rollbook.ground.values.walk import ATOMS, Walk
 
 TYPE_CHECKING = False
@@ -14,9 +13,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rollbook.ground.array_types import NDArray
-    from rollbook.ground.values.walk import Place
 
-__all__ = ["UNSTORABLE", "copied", "flat", "plain"]
+__all__ = ["UNSTORABLE", "copied", "flat", "is_array", "plain"]
 
 
 class _Unstorable:
@@ -41,15 +39,20 @@ class _Refused(Exception):
 class _Storing(Walk):
     """Lists and dicts with text keys; a whole array is an array of its own, one inside a container a list."""
 
-    def array(self, array: NDArray, place: Place, above: tuple[int, ...]) -> object:
+    def array(self, array: NDArray, place: tuple[Any, ...], above: tuple[int, ...]) -> object:
         del above
         return array.tolist() if place or not array.ndim else array.copy()
 
-    def refused(self, value: object, place: Place) -> object:
+    def refused(self, value: object, place: tuple[Any, ...]) -> object:
         raise _Refused
 
 
 _store = _Storing()
+
+
+def is_array(value: Any) -> bool:
+    """Whether `value` is a numpy array of numbers with at least one axis: it can be stored as raw bytes."""
+    return hasattr(value, "__array_interface__") and value.ndim > 0 and value.dtype.kind in "biufcMm"
 
 
 def plain(value: object) -> Any:

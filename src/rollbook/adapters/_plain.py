@@ -1,17 +1,20 @@
-"""Configurations and results of frameworks as data that JSON holds, for people to read and compare."""
+"""What frameworks configure, return and write in texts, as plain data for people to read and compare."""
 
 from __future__ import annotations
 
 import math
 
-from rollbook.ground.values.walk import Walk, text_of
+from rollbook.ground.foreign import tolerating
+from rollbook.ground.values.walk import Walk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.ground.array_types import NDArray
-    from rollbook.ground.values.walk import Place
+    from collections.abc import Mapping
+    from typing import Any
 
-__all__ = ["Described", "JsonData", "described", "json_data"]
+    from rollbook.ground.array_types import NDArray
+
+__all__ = ["Described", "JsonData", "described", "json_data", "parsed"]
 
 
 class Described(Walk):
@@ -19,15 +22,15 @@ class Described(Walk):
 
     deepest = 8
 
-    def rest(self, value: object, place: Place, above: tuple[int, ...]) -> object:
+    def rest(self, value: object, place: tuple[Any, ...], above: tuple[int, ...]) -> object:
         """See `Walk`."""
         if isinstance(value, type) or (callable(value) and hasattr(value, "__qualname__")):
             return f"{value.__module__}.{value.__qualname__}"
-        return text_of(value)
+        return self.text_of(value)
 
-    def refused(self, value: object, place: Place) -> object:
+    def refused(self, value: object, place: tuple[Any, ...]) -> object:
         """See `Walk`."""
-        return text_of(value)
+        return self.text_of(value)
 
 
 class JsonData(Walk):
@@ -40,17 +43,17 @@ class JsonData(Walk):
     def __init__(self) -> None:
         self.odd: object = None
 
-    def atom(self, value: object, place: Place) -> object:
+    def atom(self, value: object, place: tuple[Any, ...]) -> object:
         """See `Walk`."""
         if isinstance(value, float) and not math.isfinite(value):
             return None
         return self.refused(value, place) if isinstance(value, bytes) else value
 
-    def array(self, array: NDArray, place: Place, above: tuple[int, ...]) -> object:
+    def array(self, array: NDArray, place: tuple[Any, ...], above: tuple[int, ...]) -> object:
         """See `Walk`."""
         return self.value(array.tolist(), place, above)
 
-    def refused(self, value: object, place: Place) -> object:
+    def refused(self, value: object, place: tuple[Any, ...]) -> object:
         """See `Walk`."""
         self.odd = value if self.odd is None else self.odd
         return repr(value)
@@ -63,3 +66,13 @@ described = Described()
 def json_data(value: object) -> object:
     """A value as strict JSON data; see `JsonData`."""
     return JsonData()(value)
+
+
+def parsed(text: str, words: Mapping[str, object]) -> object:
+    """What a text in somebody's file stands for: one of `words`, an integer, a float, else the text."""
+    if text in words:
+        return words[text]
+    for kind in (int, float):
+        with tolerating(ValueError):
+            return kind(text)
+    return text
