@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from rollbook.errors import Damaged
 from rollbook.ground.files import open_regular, pread
+from rollbook.ground.foreign import tolerating
 from rollbook.journal import format as layout
 from rollbook.journal.segments import Segment
 
@@ -35,16 +35,15 @@ class LeftSegment:
             data = pread(fd, layout.HEAD.size, 0)
             if len(data) < layout.HEAD.size or not any(data):
                 if gone and not any(pread(fd, layout.LARGEST_SEGMENT_BYTES * 2, 0)):
-                    Path(path).unlink(missing_ok=True)  # it was never begun
+                    _unlink(path)  # it was never begun
                     return None
                 return cls(path, 0, 0, 0) if gone else None
             magic, _, header_size, generation, first_seq, words, _, state, *_ = layout.HEAD.unpack(data)
             if magic != layout.SEGMENT_MAGIC:
                 return cls(path, 0, 0, 0)  # comes first in its stream, and `load` says what is wrong
             if gone and (state == layout.SEALED or generation % 2):
-                Path(path).unlink(
-                    missing_ok=True
-                )  # its rows are sealed; if its writer died while recycling it, new ones had not come
+                # Its rows are sealed; if its writer died while recycling it, new ones had not come.
+                _unlink(path)
             if state == layout.SEALED or generation % 2 or (state == layout.ACTIVE and not gone and not in_use):
                 return None
             return cls(path, os.fstat(fd).st_size, generation, _first_row(fd, header_size, words, first_seq))
@@ -84,8 +83,13 @@ class LeftSegment:
         finally:
             os.close(fd)
         if gone or fields[7] == layout.DROPPED:
-            Path(self.path).unlink(missing_ok=True)
+            _unlink(self.path)
         return True
+
+
+def _unlink(path: str) -> None:
+    with tolerating(FileNotFoundError):
+        os.unlink(path)
 
 
 def _first_row(fd: int, header_size: int, words: int, first_seq: int) -> int:
