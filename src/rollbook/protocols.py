@@ -250,10 +250,11 @@ class ForeignRun:
 class Importer(Protocol):
     """Reads runs that another tool wrote. Made anew for each import, used by one thread.
 
-    Three attributes are looked at where it has them: `files`, patterns of file names ("*.wandb", or "scalars/*.csv"
-    with the name of their folder) by which a folder of such runs is opened without an import; `gathers`, true where
-    files of several folders belong together: then `runs` is asked for the whole tree at once and not for each folder
-    with such a file; and `includes`, the importers whose files it reads, too.
+    Four attributes are looked at where it has them: `what`, what such a run is, in words for a list ("W&B offline
+    run"); `files`, patterns of file names ("*.wandb", or "scalars/*.csv" with the name of their folder) by which a
+    folder of such runs is opened without an import; `gathers`, true where files of several folders belong together:
+    then `runs` is asked for the whole tree at once and not for each folder with such a file; and `includes`, the
+    importers whose files it reads, too.
     """
 
     name: str

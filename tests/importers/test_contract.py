@@ -13,6 +13,7 @@ import pytest
 
 from rollbook import testing
 from rollbook.formats import importers
+from rollbook.formats.importers import _registry as importers_registry
 from rollbook.sinks.event_files import Messages
 from rollout_dumps import tinker_summaries, verl_dumps
 
@@ -109,6 +110,13 @@ def test_an_importer_keeps_the_contract(name: str, check: Any, tmp_path: Path) -
     (tmp_path / "sample").mkdir()
     (tmp_path / "work").mkdir()
     check(lambda: importers.make(name), SAMPLES[name](tmp_path / "sample"), tmp_path / "work")
+
+
+@pytest.mark.parametrize("name", importers.names())
+def test_an_importer_says_what_its_runs_are(name: str) -> None:
+    what = importers_registry.what(name)
+    assert what != name
+    assert 0 < len(what) <= 30
 
 
 def test_every_importer_of_the_registry_has_a_sample_here() -> None:

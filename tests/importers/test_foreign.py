@@ -118,7 +118,7 @@ def test_ls_lists_them_all(study: Path) -> None:
     shutil.rmtree(study / "own")
     done = CliRunner().invoke(app, ["ls", str(study)])
     assert done.exit_code == 0, done.output
-    for name in ("ppo-7", "tb-dqn_1", "a2c_1"):
-        assert name in done.output
+    for name, what in (("ppo-7", "W&B offline run"), ("tb-dqn_1", "TensorBoard event files"), ("a2c_1", "CSV table")):
+        assert any(name in line and what in line for line in done.output.splitlines()), done.output
     shown = CliRunner().invoke(app, ["show", str(rollbook.open(study).one("study/ppo-7").path)])
-    assert f"read from the files of another tool (wandb): {study}" in shown.output, shown.output
+    assert f"W&B offline run, read from {study}" in shown.output, shown.output

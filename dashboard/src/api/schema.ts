@@ -866,6 +866,7 @@ export interface RunAnswer {
   ended: number | null;
   updated: number | null;
   host: string;
+  made_by: string;
   command: string[];
   python: string;
   rollbook: string;

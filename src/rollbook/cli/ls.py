@@ -69,7 +69,8 @@ def ls(
         print_rows(shown.rows(), as_json=True)
     else:
         lines = [_line(row) for row in shown.rows()]
-        columns_shown = [name for name in _COLUMNS if name != "best" or any(line["best"] is not None for line in lines)]
+        sometimes = {name for name in ("best", "made by") if all(line[name] is None for line in lines)}
+        columns_shown = [name for name in _COLUMNS if name not in sometimes]
         print_fitted(lines, columns_shown, width=terminal_width())
         for problem in problems:
             remark(f"left out: {clean(problem)}")
@@ -109,7 +110,7 @@ def _order(value: object) -> tuple[bool, object]:
     return (False, value) if isinstance(value, (int, float)) else (True, str(value))
 
 
-_COLUMNS = ("run", "id", "status", "seed", "best", "begun", "took", "attempts", "tags")
+_COLUMNS = ("run", "id", "made by", "status", "seed", "best", "begun", "took", "attempts", "tags")
 
 
 def _best(summary: dict[str, object]) -> float | None:
@@ -123,6 +124,7 @@ def _line(row: dict[str, Any]) -> dict[str, object]:
     return {
         "run": f"{row['project']}/{row['name']}",
         "id": row["id"],
+        "made by": row.get("made_by"),
         "status": f"{row['status']}, {died} died" if (died := row.get("writers_died")) else row["status"],
         "seed": row.get("seed"),
         "best": _best(row.get("summary") or {}),

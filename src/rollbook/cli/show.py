@@ -165,7 +165,8 @@ def print_summary(book: Book, *, everything: bool = False, as_json: bool = False
     _print_failure(about["failure"], about["status"], width, everything)
     click.echo(clean(about["remote"].get("address") or about["path"]))
     if isinstance(origin := book.info.get("imported"), dict):
-        click.echo(clean(f"read from the files of another tool ({origin.get('format')}): {origin.get('from')}"))
+        made_by = book.info.get("made_by") or origin.get("format")
+        click.echo(clean(f"{made_by}, read from {origin.get('from')}"))
     _print_settings(about["config"], width, everything)
     _print_list("summary", (f"{clean(name)}={number(value)}" for name, value in about["summary"].items()), width)
     whole = sum(took for name, took in about["seconds"].items() if "/" not in name)

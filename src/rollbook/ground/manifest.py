@@ -372,6 +372,7 @@ _FIELDS: dict[str, tuple[Callable[[object], object], str]] = {
     "seed": (_integer_or_none, "an integer"),
     "group": (_word_or_none, "text"),
     "job_type": (_word_or_none, "text"),
+    "made_by": (_word_or_none, "text"),
     "notes": (_text, "text"),
     "tags": (_texts, "a list"),
     "clocks": (_texts, "a list"),

@@ -97,6 +97,7 @@ class RunJson(TypedDict, total=False):
     seed: int | None
     group: str | None
     job_type: str | None
+    made_by: str | None
     x: str
     parent: Any
     forked_from: object

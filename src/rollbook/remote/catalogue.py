@@ -35,7 +35,7 @@ FORMAT = 1
 
 FIELDS = (
     "id", "project", "name", "status", "seed", "group", "job_type", "tags", "notes", "parent", "forked_from", "created",
-    "ended", "host", "config", "summary", "total",
+    "ended", "host", "made_by", "config", "summary", "total",
 )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ __all__ = ["FIELDS", "check_field", "column_of", "field_names", "leaves", "value
 
 FIELDS = (
     "id", "project", "name", "status", "seed", "group", "job_type", "tags", "notes", "parent", "forked_from", "created",
-    "ended", "host", "config", "summary", "total", "attempts",
+    "ended", "host", "made_by", "config", "summary", "total", "attempts",
     "writers_died",
 )  # fmt: skip
 """The fields of run.json that a listing knows; `path` beside them. Each run has all of them, None where unknown."""

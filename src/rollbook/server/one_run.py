@@ -44,6 +44,7 @@ def one_run(hall: Hall, ask: RunAsk) -> RunAnswer:
         ended=_moment(info.get("ended")),
         updated=facts.heard,
         host=_text(info.get("host")),
+        made_by=_made_by(info),
         command=[plain(str(word)) for word in info.get("command") or ()],
         python=_text(info.get("python")),
         rollbook=_text(info.get("rollbook")),
@@ -130,6 +131,12 @@ def _failure(info: Mapping[str, object]) -> Failure | None:
 
 def _text(value: object) -> str:
     return "" if value is None else str(plain(str(value)))
+
+
+def _made_by(info: Mapping[str, object]) -> str:
+    """Of a run of another tool, what it is and where its files lie; else ""."""
+    place = _mapping(info.get("imported")).get("from")
+    return _text(info.get("made_by")) + (f", read from {_text(place)}" if info.get("made_by") and place else "")
 
 
 def _moment(value: object) -> float | None:

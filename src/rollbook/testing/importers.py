@@ -71,15 +71,39 @@ def reads_what_can_be_read_of_a_damaged_source(make_importer: MakeImporter, samp
             )
 
 
+def changes_no_byte_of_its_source(make_importer: MakeImporter, sample: Path, folder: Path) -> None:
+    """Files, their times and names stay as they are; nothing is left beside them, such as a database's journal."""
+    place = sample if sample.is_dir() else sample.parent
+    before = _contents(place)
+    importer = make_importer()
+    importer.finds(sample)
+    for run in importer.runs(sample):
+        for _row in run.rows():
+            pass
+    after = _contents(place)
+    if after != before:
+        changed = sorted({name for name, _what in before.items() ^ after.items()})
+        raise AssertionError(f"reading changed its source: {', '.join(changed)}")
+
+
 IMPORTER_CHECKS: dict[str, Callable[[MakeImporter, Path, Path], None]] = {
     check.__name__: check
     for check in (
         finds_its_own_and_nothing_else,
         gives_rows_with_times_and_the_same_ones_each_time,
         reads_what_can_be_read_of_a_damaged_source,
+        changes_no_byte_of_its_source,
     )
 }
 """Name -> check(make_importer, sample, empty folder)."""
+
+
+def _contents(place: Path) -> dict[str, tuple[bytes, int]]:
+    """Each file below a folder, as it is; of a folder when its entries last changed."""
+    return {
+        str(path.relative_to(place)): (path.read_bytes() if path.is_file() else b"", path.stat().st_mtime_ns)
+        for path in [place, *place.rglob("*")]
+    }
 
 
 def _rows(make_importer: MakeImporter, path: Path) -> tuple[list[Row], dict[str, int]]:

@@ -67,7 +67,8 @@ function About({ detail, answer }: { detail: RunDetail; answer: Answer<RunDetail
   const facts: [string, string][] = [
     ["project", detail.project],
     ["id", detail.id],
-    ["begun", `${clock(detail.created)} on ${detail.host}`],
+    ...(detail.made_by === "" ? [] : [["made by", detail.made_by] as [string, string]]),
+    ["begun", `${clock(detail.created)}${detail.host === "" ? "" : ` on ${detail.host}`}`],
     ["took", seconds((detail.ended ?? detail.updated ?? 0) - (detail.created ?? 0))],
     [
       "to go",

@@ -31,6 +31,7 @@ const FIXED = [
   "alerts",
   "group",
   "job_type",
+  "made_by",
 ];
 
 const AGAIN = 500; // ms, while the server still reads what the runs hold; longer and longer

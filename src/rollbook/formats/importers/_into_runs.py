@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rollbook.formats.importers._registry import choose, make
+from rollbook.formats.importers._registry import choose, make, what
 from rollbook.ground import manifest
 from rollbook.ground.clocks import STANDARD
 from rollbook.ground.texts import printable
@@ -130,7 +130,8 @@ def import_one(
             if cause in run.bill()["drops"]:
                 left_out[cause] = run.bill()["drops"][cause]
         run.finish(status)
-    _tell_of_origin(run.folder, span, {"format": chosen, "from": str(path), "files": stamp, "left_out": left_out})
+    imported: dict[str, object] = {"format": chosen, "from": str(path), "files": stamp, "left_out": left_out}
+    _tell_of_origin(run.folder, span, imported, what(chosen))
     return Imported(run.folder, rows, left_out)
 
 
@@ -147,8 +148,8 @@ class _Span:
             yield row
 
 
-def _tell_of_origin(folder: Path, span: _Span, imported: dict[str, object]) -> None:
-    """In run.json: when the foreign run took place, not when it was imported; and nothing of the importing program."""
+def _tell_of_origin(folder: Path, span: _Span, imported: dict[str, object], made_by: str) -> None:
+    """In run.json: what it is and when it took place, not when it was imported; nothing of the importing program."""
     with manifest.ManifestLock(str(folder)):
         fields: Any = manifest.read(folder)
         for name in manifest.ORIGIN:
@@ -159,7 +160,7 @@ def _tell_of_origin(folder: Path, span: _Span, imported: dict[str, object]) -> N
             if fields["attempts"]:
                 fields["attempts"][0]["started"] = span.first
                 fields["attempts"][-1]["ended"] = span.last
-        fields["imported"] = imported
+        fields["imported"], fields["made_by"] = imported, made_by
         manifest.write(folder, fields)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Importer
 
-__all__ = ["GROUP", "choose", "make", "names", "patterns", "summary"]
+__all__ = ["GROUP", "choose", "make", "names", "patterns", "summary", "what"]
 
 GROUP = "rollbook.importers"
 
@@ -82,6 +82,11 @@ def patterns() -> dict[str, tuple[str, ...]]:
     order = [*_IMPORTERS, *(name for name in names() if name not in _IMPORTERS)]
     known = {name: tuple(getattr(_REGISTRY.load(name), "files", ())) for name in order}
     return {name: globs for name, globs in known.items() if globs}
+
+
+def what(name: str) -> str:
+    """What a run of that format is, in words for a list: "W&B offline run"."""
+    return str(getattr(_REGISTRY.load(name), "what", name))
 
 
 def summary(name: str) -> str:

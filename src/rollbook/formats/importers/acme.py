@@ -26,6 +26,7 @@ class Acme:
     """
 
     name = "acme"
+    what = "Acme logs"
     files = ("logs.csv",)
     gathers = True
 

@@ -42,6 +42,7 @@ class Csv:
     """
 
     name = "csv"
+    what = "CSV table"
     files = ("progress.csv", "progress.txt", "monitor.csv", "*.monitor.csv", "metrics.csv")
 
     def __init__(self, clock: str = "", time: str = "") -> None:

@@ -33,6 +33,7 @@ class GoodSeed:
     """
 
     name = "goodseed"
+    what = "GoodSeed run"
     files = ("runs/*.sqlite",)
 
     def __init__(self, clock: str = "step") -> None:

@@ -39,6 +39,7 @@ class JsonLines:
     """
 
     name = "jsonl"
+    what = "JSON lines"
     files = _NAMES
 
     def __init__(self, clock: str = "") -> None:

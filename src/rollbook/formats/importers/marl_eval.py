@@ -38,6 +38,7 @@ class MarlEval:
     """
 
     name = "marl_eval"
+    what = "marl-eval results"
     files = ("metrics.json", "*marl_eval*.json")
 
     def finds(self, path: Path) -> bool:

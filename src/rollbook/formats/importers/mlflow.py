@@ -42,6 +42,7 @@ class MLflow:
     """
 
     name = "mlflow"
+    what = "MLflow run"
     files = ("meta.yaml", "mlflow.db")
     gathers = True
 

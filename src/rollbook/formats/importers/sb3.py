@@ -30,6 +30,7 @@ class StableBaselines3:
     """
 
     name = "sb3"
+    what = "Stable-Baselines3 logs"
     files = (_EVALUATIONS, "monitor.csv", "*.monitor.csv")
     includes = ("csv", "jsonl")
 

@@ -30,6 +30,7 @@ class ScalarFiles:
     """
 
     name = "scalar_files"
+    what = "d3rlpy or TorchRL logs"
     files = ("time_step.csv", "scalars/*.csv")
     gathers = True
     includes = ("csv",)

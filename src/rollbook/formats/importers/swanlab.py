@@ -38,6 +38,7 @@ class SwanLab:
     """
 
     name = "swanlab"
+    what = "SwanLab run"
     files = ("*.swanlab",)
 
     def __init__(self, clock: str = "step") -> None:

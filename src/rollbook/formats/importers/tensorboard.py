@@ -45,6 +45,7 @@ class TensorBoard:
     """
 
     name = "tensorboard"
+    what = "TensorBoard event files"
     files = ("*tfevents*",)
     gathers = True
 

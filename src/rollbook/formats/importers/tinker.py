@@ -30,6 +30,7 @@ class Tinker:
     """
 
     name = "tinker"
+    what = "Tinker rollouts"
     gathers = True
     includes = ("jsonl",)
 

@@ -37,6 +37,7 @@ class Trackio:
     """
 
     name = "trackio"
+    what = "Trackio run"
     files = ("*.db",)
 
     def __init__(self, clock: str = "step") -> None:

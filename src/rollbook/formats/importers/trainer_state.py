@@ -32,6 +32,7 @@ class TrainerState:
     """
 
     name = "trainer_state"
+    what = "transformers trainer state"
     files = (_NAME,)
     gathers = True
 

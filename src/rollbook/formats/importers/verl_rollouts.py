@@ -30,6 +30,7 @@ class VerlRollouts:
     """
 
     name = "verl_rollouts"
+    what = "verl rollouts"
     includes = ("jsonl",)
 
     def finds(self, path: Path) -> bool:

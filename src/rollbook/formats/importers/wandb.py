@@ -53,6 +53,7 @@ class Wandb:
     """
 
     name = "wandb"
+    what = "W&B offline run"
     files = ("*.wandb",)
     gathers = True
 

@@ -265,6 +265,7 @@ class RunAnswer(Answer, kw_only=True):
     """Everything that a run says about itself.
 
     Attributes:
+      made_by: what another tool's run is, and where its files lie; "" for a run of rollbook.
       why: in a line, why it has the status that it has. failure: the whole of it; None where nothing was noted.
       tables: rows of each table.
       problems: what cannot be read, and why.
@@ -289,6 +290,7 @@ class RunAnswer(Answer, kw_only=True):
     ended: float | None
     updated: float | None
     host: str
+    made_by: str
     command: list[str]
     python: str
     rollbook: str
