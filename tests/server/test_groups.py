@@ -155,6 +155,24 @@ def test_a_comparison_says_where_groups_parted_and_what_the_plans_beside_them_sa
     assert plan["verdicts"][0]["sentence"]
 
 
+def test_a_sweep_shows_the_settings_that_vary_and_the_same_scores_as_a_comparison(
+    client: TestClient, runs: list[str]
+) -> None:
+    answer = client.post("/api/sweep", json={"key": "train/return"}).json()
+    assert [setting["column"] for setting in answer["settings"]] == ["config.lr"]  # and no seed
+    compared = client.post("/api/compare", json={"groups": groups_of(runs), "key": "train/return", "statistic": "mean"})
+    means = {frozenset(group["runs"]): group["centre"] for group in compared.json()["groups"]}
+    assert {frozenset(one["runs"]): one["mean"] for one in answer["configurations"]} == pytest.approx(means)
+    assert answer["configurations"][0]["values"] == [1e-3]
+    assert answer["at_why"] == compared.json()["at_why"]
+
+
+def test_a_sweep_of_another_project_or_of_no_run_says_so(client: TestClient) -> None:
+    assert client.post("/api/sweep", json={"project": "nowhere"}).status_code == 400
+    nobody = client.post("/api/sweep", json={"filter": "config.lr > 5"}).json()
+    assert nobody["configurations"] == []
+
+
 def test_a_comparison_at_a_step_uses_nothing_behind_it(client: TestClient, runs: list[str]) -> None:
     ask = {"groups": groups_of(runs), "key": "train/return", "at": 100, "score": "last"}
     answer = client.post("/api/compare", json=ask).json()

@@ -1077,6 +1077,56 @@ export interface StoredPlan {
   verdicts: PlanVerdict[];
 }
 
+/** A sweep: the answer first, then what it rests on. */
+export interface SweepAnswer {
+  took_ms: number;
+  project: string;
+  projects: SweepProject[];
+  key: string;
+  keys: string[];
+  x: string;
+  at: number | "-Infinity" | "Infinity" | "NaN" | null;
+  at_why: string;
+  score: string;
+  better: "higher" | "lower";
+  sentence: string;
+  todo: string;
+  notes: string[];
+  seeds: number | "-Infinity" | "Infinity" | "NaN" | null;
+  chance: number | "-Infinity" | "Infinity" | "NaN" | null;
+  settings: SweepSetting[];
+  configurations: TriedConfiguration[];
+  left_out: number;
+}
+
+/** Which setting goes along with a score. */
+export interface SweepAsk {
+  project?: string;
+  key?: string;
+  at?: number | null;
+  score?: string;
+  filter?: string | null;
+  search?: string | null;
+}
+
+/** Runs that were started for one question. */
+export interface SweepProject {
+  project: string;
+  runs: number;
+  configurations: number;
+}
+
+/** A setting that varies, the most important first. */
+export interface SweepSetting {
+  column: string;
+  together: string[];
+  share: number | "-Infinity" | "Infinity" | "NaN" | null;
+  low: number | "-Infinity" | "Infinity" | "NaN" | null;
+  high: number | "-Infinity" | "Infinity" | "NaN" | null;
+  levels: number;
+  why: string;
+}
+
 /** A window of a table's rows. */
 export interface TablePage {
   took_ms: number;
@@ -1186,6 +1236,28 @@ export interface TracesEntry {
   n: number;
   t: Cell;
   arrays: { [name: string]: Cell };
+}
+
+/** A configuration; values stand in the order of the settings. */
+export interface TriedConfiguration {
+  name: string;
+  group: string;
+  runs: string[];
+  values: Cell[];
+  mean: number | "-Infinity" | "Infinity" | "NaN" | null;
+  std: number | "-Infinity" | "Infinity" | "NaN" | null;
+  may_be_best: boolean;
+  seeds: TriedSeed[];
+  crashed: number;
+  running: number;
+  without_score: number;
+}
+
+/** A run that counts, and its score. */
+export interface TriedSeed {
+  run: string;
+  seed: number | null;
+  value: number | "-Infinity" | "Infinity" | "NaN" | null;
 }
 
 /** What became of the groups of one batch. */

@@ -4,7 +4,8 @@ import type { ComponentType } from "preact";
 import type { IconName } from "../parts/Icon.tsx";
 import { Runs } from "./runs/Runs.tsx";
 
-export type PageId = "runs" | "compare" | "episodes" | "samples" | "rollouts" | "timings" | "health" | "run" | "sql";
+export type PageId =
+  "runs" | "compare" | "sweep" | "episodes" | "samples" | "rollouts" | "timings" | "health" | "run" | "sql";
 
 export interface Page {
   name: string;
@@ -20,6 +21,12 @@ export const PAGES: Record<PageId, Page> = {
     question: "Which is better, and is that certain?",
     icon: "compare",
     load: () => import("./compare/Compare.tsx").then((m) => m.Compare),
+  },
+  sweep: {
+    name: "Sweep",
+    question: "Which setting matters?",
+    icon: null,
+    load: () => import("./sweep/Sweep.tsx").then((m) => m.Sweep),
   },
   episodes: {
     name: "Episodes",

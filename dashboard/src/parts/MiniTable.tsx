@@ -14,6 +14,7 @@ export function MiniTable<Row>({
   cell,
   rowClass,
   onOpen,
+  onPoint,
 }: {
   label: string;
   columns: MiniColumn[];
@@ -21,6 +22,8 @@ export function MiniTable<Row>({
   cell: (row: Row, id: string) => ComponentChildren;
   rowClass?: (row: Row) => string;
   onOpen?: (row: Row) => void;
+  /** The row under the pointer; null when it has left. */
+  onPoint?: (row: Row | null) => void;
 }) {
   return (
     <div class="minitable" tabIndex={0} role="region" aria-label={label}>
@@ -36,7 +39,13 @@ export function MiniTable<Row>({
         </thead>
         <tbody>
           {rows.map((row, i) => (
-            <tr key={i} class={rowClass?.(row)} onClick={onOpen && (() => onOpen(row))}>
+            <tr
+              key={i}
+              class={rowClass?.(row)}
+              onClick={onOpen && (() => onOpen(row))}
+              onPointerEnter={onPoint && (() => onPoint(row))}
+              onPointerLeave={onPoint && (() => onPoint(null))}
+            >
               {columns.map(({ id, number }) => (
                 <td key={id} class={number ? "num" : undefined}>
                   {cell(row, id)}

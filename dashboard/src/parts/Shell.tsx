@@ -24,6 +24,8 @@ const loaded: Signal<{ id: PageId; view: ComponentType } | null> = signal(
 );
 const failed: Signal<Refusal | null> = signal(null);
 const alerts = signal(0);
+/** Pages without a word of their own in the head, by the page that they belong to. */
+const UNDER: { [page in PageId]?: PageId } = { run: "runs", sweep: "compare" };
 /** How long one may be away from a page before its alerts are counted again. */
 const ALERTS_EVERY = 30_000;
 /** The charts come first: to count alerts, every run is opened. */
@@ -130,7 +132,7 @@ export function Shell() {
                   key={name}
                   href={addressOf(name)}
                   title={one.question}
-                  aria-current={name === id || (name === "runs" && id === "run") ? "page" : undefined}
+                  aria-current={name === (UNDER[id] ?? id) ? "page" : undefined}
                 >
                   {one.icon && <Icon name={one.icon} />}
                   <span>{one.name}</span>

@@ -130,6 +130,14 @@ export class Copy implements Source {
   cost: Source["cost"] = (run) => this.of(run, "cost");
   compare: Source["compare"] = (query) => this.compared<api.CompareAnswer>(query.groups, query.key);
   diff: Source["diff"] = (groups) => this.compared<api.DiffAnswer>(groups, null);
+  sweep: Source["sweep"] = async (query) => {
+    const all = await this.json<{ project: string; key: string; file: string }[]>("sweep/index.json", "A sweep");
+    const hit = all.find(
+      (one) =>
+        (!query.project || one.project === query.project) && (!query.key || one.key === query.key) && !query.filter,
+    );
+    return hit ? this.json<api.SweepAnswer>(`sweep/${hit.file}`) : notHere("A sweep by another key");
+  };
   health: Source["health"] = (run) => this.of(run, "health");
   alerts = () => Promise.resolve<api.AlertsAnswer>({ total: 0, by_run: {}, newest: [], took_ms: 0 });
   logs: Source["logs"] = (run) => this.of(run, "logs");

@@ -126,6 +126,7 @@ export class Server implements Source {
     timelineOf(await get(`runs/${part(run)}/timeline`, { since, until, pixels }, signal));
   cost: Source["cost"] = (run) => get(`runs/${part(run)}/cost`);
   compare: Source["compare"] = (query) => send("POST", "compare", query);
+  sweep: Source["sweep"] = (query) => send("POST", "sweep", query);
   diff: Source["diff"] = (groups) => send("POST", "diff", { groups });
   health: Source["health"] = (run) => get(`runs/${part(run)}/health`);
   alerts: Source["alerts"] = () => send("POST", "alerts", {});

@@ -59,6 +59,7 @@ export interface Source {
   ): Promise<api.Timeline>;
   cost(run: string): Promise<api.Cost>;
   compare(query: api.CompareQuery): Promise<api.CompareAnswer>;
+  sweep(query: api.SweepQuery): Promise<api.SweepAnswer>;
   diff(groups: api.GroupOf[]): Promise<api.DiffAnswer>;
   health(run: string): Promise<api.Health>;
   alerts(): Promise<api.AlertsAnswer>;

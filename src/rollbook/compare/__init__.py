@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from rollbook.compare.scores import Entry as Entry
     from rollbook.compare.scores import Group as Group
     from rollbook.compare.scores import Pair as Pair
+    from rollbook.compare.sweeps import Importance as Importance
+    from rollbook.compare.sweeps import Sweep as Sweep
+    from rollbook.compare.sweeps import Tried as Tried
+    from rollbook.compare.sweeps import sweep as sweep
     from rollbook.stats import Study as Study
 
 __all__ = [
@@ -37,12 +41,15 @@ __all__ = [
     "Entry",
     "Group",
     "GroupCurve",
+    "Importance",
     "Line",
     "Pair",
     "PairedSeeds",
     "Parted",
     "Reached",
     "Study",
+    "Sweep",
+    "Tried",
     "association",
     "compare",
     "curves",
@@ -50,6 +57,7 @@ __all__ = [
     "published",
     "refined_curves",
     "shared_grid",
+    "sweep",
 ]
 
 __getattr__, __dir__ = attach(
@@ -80,6 +88,12 @@ __getattr__, __dir__ = attach(
             "Entry",
             "Group",
             "Pair",
+        ),
+        "rollbook.compare.sweeps": (
+            "Importance",
+            "Sweep",
+            "Tried",
+            "sweep",
         ),
         "rollbook.stats": ("Study",),
     },

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from rollbook.book import Book
@@ -15,7 +17,7 @@ from rollbook.server.endpoint import Endpoint
 from rollbook.server.schemas.runs import Axis, Key, KeysAnswer, KeysAsk
 from rollbook.server.shared_state import Hall
 
-__all__ = ["ENDPOINTS", "contents"]
+__all__ = ["ENDPOINTS", "contents", "telling_first"]
 
 
 class Contents(NamedTuple):
@@ -43,6 +45,22 @@ def _contents(book: Book) -> Contents:
 
 
 _TABLES = tuple(TABLES)
+_TESTS, _SCORES = re.compile(r"(test|eval|evaluation|evaluate)/"), re.compile(r"return|reward|score|success")
+_SPREAD = re.compile(r"(std|sd|min|max|length|seconds)$")
+
+
+def telling_first(have: Mapping[str, int]) -> list[str]:
+    """Keys by which runs are compared first: scores of tests, other scores, those that most runs have.
+
+    Args:
+      have: key -> how many runs have it. Those about the machine and rollbook itself are left out.
+    """
+
+    def rank(key: str) -> tuple[bool, bool, bool, int, str]:
+        scored = _SCORES.search(key) is not None and _SPREAD.search(key) is None
+        return not (scored and _TESTS.match(key)), not scored, not key.endswith("return"), -have[key], key
+
+    return sorted((key for key in have if not key.startswith(("rollbook/", "host/"))), key=rank)
 
 
 def keys(hall: Hall, ask: KeysAsk) -> KeysAnswer:

@@ -25,6 +25,7 @@ from rollbook.server import (
     one_run,
     samples,
     series,
+    sweeps,
     verdicts,
 )
 from rollbook.server import timings as timings_room
@@ -43,6 +44,7 @@ from rollbook.server.schemas.files import MediaAsk
 from rollbook.server.schemas.logs import LogAsk, TextAsk
 from rollbook.server.schemas.runs import ColumnsAsk, HelloAsk, KeysAsk, RunAsk, RunsAsk, TableRow
 from rollbook.server.schemas.samples import SamplesAsk
+from rollbook.server.schemas.sweeps import SweepAsk
 from rollbook.server.schemas.timings import TimelineAsk, TimingsAsk
 from rollbook.server.schemas.verdicts import CompareAsk, DiffAsk
 from rollbook.server.settings import Limits, Settings
@@ -303,7 +305,8 @@ class _Copy:
         index: list[dict[str, object]] = []
         for project in dict.fromkeys(row.section for row in rows):
             groups = [_as_group(row) for row in rows if row.section == project][:_MOST_COMPARED]
-            common = self._telling([run for group in groups for run in group.runs])
+            have = Counter(key for group in groups for run in group.runs for key in self._keys_of(run))
+            common = keys.telling_first(have)
             for key in common[:_MOST_KEYS] if len(groups) > 1 else ():
                 name = f"{len(index)}.json"
                 ask = CompareAsk(groups=groups, key=key)
@@ -317,18 +320,25 @@ class _Copy:
                 self._json(f"compare/{name}", lambda ask=different: verdicts.difference(self._hall, ask))  # type: ignore[misc]
                 index.append({"key": None, "runs": [group.runs for group in groups], "file": name})
         self._json("compare/index.json", lambda: index)
+        self._sweeps()
 
-    def _telling(self, runs: list[str]) -> list[str]:
-        """The keys by which the page compares first: scores of tests, other scores, those that most runs have."""
-        have = Counter(key for run in runs for key in self._keys_of(run) if not key.startswith(("rollbook/", "host/")))
-        tests, scores = re.compile(r"(test|eval|evaluation|evaluate)/"), re.compile(r"return|reward|score|success")
-        spread = re.compile(r"(std|sd|min|max|length|seconds)$")
-
-        def rank(key: str) -> tuple[bool, bool, bool, int, str]:
-            scored = scores.search(key) is not None and spread.search(key) is None
-            return not (scored and tests.match(key)), not scored, not key.endswith("return"), -have[key], key
-
-        return sorted(have, key=rank)
+    def _sweeps(self) -> None:
+        """The sweep of each project by its first keys."""
+        index: list[dict[str, object]] = []
+        first = self._try(lambda: sweeps.swept(self._hall, SweepAsk()))
+        for project in first.projects[:_MOST_COMPARED] if first is not None else ():
+            names = [""]
+            for key in names:
+                ask = SweepAsk(project=project.project, key=key)
+                answer = self._try(lambda ask=ask: sweeps.swept(self._hall, ask))  # type: ignore[misc]
+                if answer is None:
+                    continue
+                if not key:
+                    names += [name for name in answer.keys if name != answer.key][: _MOST_KEYS - 1]
+                name = f"{len(index)}.json"
+                self._write(f"sweep/{name}", plain_json(answer))
+                index.append({"project": answer.project, "key": answer.key, "file": name})
+        self._json("sweep/index.json", lambda: index)
 
     def _keys_of(self, run: str) -> list[str]:
         """Its keys, and the names under which the page knows those that other runs call differently."""

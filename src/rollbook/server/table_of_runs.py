@@ -24,7 +24,7 @@ from rollbook.server.schemas.runs import Drawn, KeysAsk, RunsAnswer, RunsAsk, Ta
 from rollbook.server.shared_state import Hall
 from rollbook.server.table_rows import group_row, section_row, table_row
 
-__all__ = ["ENDPOINTS", "table_of_runs"]
+__all__ = ["ENDPOINTS", "fitting", "table_of_runs"]
 
 _PATIENCE = 0.15
 """Seconds that a window of the table waits for numbers that were not read yet."""
@@ -161,11 +161,7 @@ def _flatten(shot: Snapshot, ask: RunsAsk, hall: Hall) -> _Flat:
     result.archived = sum(row.is_archived for row in rows)
     if not ask.archived:
         rows = [row for row in rows if not row.is_archived]
-    if ask.filter and ask.filter.strip():
-        result.hint = field_hint(rows, ask.filter)
-        rows = filtered(rows, ask.filter, known, hall.limits) if result.hint is None else []
-    if ask.search:
-        rows = searched(rows, ask.search)
+    rows, result.hint = fitting(hall, rows, ask.filter, ask.search)
     result.matched = len(rows)
     order = _order(ask, known)
     rows.sort(key=lambda row: row.about.get("created") or 0, reverse=True)
@@ -193,6 +189,17 @@ def _flatten(shot: Snapshot, ask: RunsAsk, hall: Hall) -> _Flat:
             if group.id in open_groups:
                 result.entries += [_Run(row, group.id) for row in group.members]
     return result
+
+
+def fitting(
+    hall: Hall, rows: list[RunRow], condition: str | None, search: str | None
+) -> tuple[list[RunRow], str | None]:
+    """The runs that fit a filter and a search; and what may have been meant where the filter names an unknown field."""
+    hint = None
+    if condition and condition.strip():
+        hint = field_hint(rows, condition)
+        rows = filtered(rows, condition, hall.facts.known, hall.limits) if hint is None else []
+    return searched(rows, search) if search else rows, hint
 
 
 def _order(ask: RunsAsk, known: Callable[[RunRow], Facts | None]) -> list[tuple[str, bool]]:

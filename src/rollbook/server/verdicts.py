@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 from rollbook import compare
 from rollbook.errors import BadInput
-from rollbook.ground.array_types import NDArray
 from rollbook.runs.groups import mixed, plans_below, units_of
 from rollbook.runs.results import score_named
 from rollbook.server.catalogue import RunRow
@@ -18,9 +14,6 @@ from rollbook.server.cells import num, plain
 from rollbook.server.columns import common, flat
 from rollbook.server.curves import ENDED_BADLY, gathered, refined
 from rollbook.server.endpoint import Endpoint
-from rollbook.server.group_rows import rows_of_runs
-from rollbook.server.readers import stamp_of
-from rollbook.server.rows import default_axis
 from rollbook.server.schemas.curves import CurvesAsk
 from rollbook.server.schemas.edits import LeftOut
 from rollbook.server.schemas.verdicts import (
@@ -39,6 +32,7 @@ from rollbook.server.schemas.verdicts import (
     SeedValue,
     StoredPlan,
 )
+from rollbook.server.scoring import finite_lines, place_of_scores, score_up_to
 from rollbook.server.shared_state import Hall
 
 __all__ = ["ENDPOINTS", "compared"]
@@ -58,8 +52,8 @@ def compared(hall: Hall, ask: CompareAsk) -> CompareAnswer:
     if len(groups) > 20:
         raise BadInput(f"{len(groups)} groups; at most 20 are compared at once")
     score = score_named(ask.score, ask.key)
-    lines, axis, spoilt = _lines(hall, groups, ask)
-    at, at_why = _place(groups, lines, axis, ask.at)
+    lines, axis, spoilt = finite_lines(hall, groups, ask.key, ask.x)
+    at, at_why = place_of_scores(groups, lines, ask.at)
     entries: list[compare.Entry] = []
     names: dict[str, RunRow] = {}
     every = [row for rows in groups.values() for row in rows]
@@ -77,7 +71,7 @@ def compared(hall: Hall, ask: CompareAsk) -> CompareAnswer:
                     name=row.key,
                     seed=seed if isinstance(seed, int) else None,
                     task="",
-                    score=_score(lines.get(row.key), at, score),
+                    score=score_up_to(lines.get(row.key), at, score),
                     crashed=row.status in ENDED_BADLY,
                     running=row.status == "running",
                     unit=units[row.key],
@@ -115,57 +109,6 @@ def compared(hall: Hall, ask: CompareAsk) -> CompareAnswer:
         parted=_parted(hall, groups, ask, axis) if len(groups) > 1 else [],
         plans=_plans(hall, ask.key),
     )
-
-
-def _lines(
-    hall: Hall, groups: dict[str, list[RunRow]], ask: CompareAsk
-) -> tuple[dict[str, tuple[NDArray, NDArray]], str, set[str]]:
-    """run -> (x, values) of its finite rows, the axis, and the runs whose last row is not finite."""
-    axis = (
-        ask.x or default_axis(hall, next(row for rows in groups.values() for row in rows))
-        if any(groups.values())
-        else ""
-    )
-    every = [row for rows in groups.values() for row in rows]
-    stamps = {row.folder: stamp_of(row.folder) for row in every}
-    read = rows_of_runs(hall, every, ask.key, axis, stamps)
-    finite = {
-        run: (rows_of_run.x[np.isfinite(rows_of_run.y)].astype(np.float64), rows_of_run.y[np.isfinite(rows_of_run.y)])
-        for run, rows_of_run in read.items()
-    }
-    spoilt = {run for run, rows_of_run in read.items() if len(rows_of_run.y) and not np.isfinite(rows_of_run.y[-1])}
-    return finite, axis, spoilt
-
-
-def _place(
-    groups: dict[str, list[RunRow]], lines: dict[str, tuple[NDArray, NDArray]], axis: str, at: float | None
-) -> tuple[float | None, str]:
-    """Up to where runs are compared: what was asked for, else what every finished run has reached."""
-    if at is not None:
-        return at, "as chosen"
-    ends = [
-        float(lines[row.key][0].max())
-        for rows in groups.values()
-        for row in rows
-        if row.key in lines and len(lines[row.key][0]) and row.status == "finished"
-    ]
-    if not ends:
-        return None, "no run has finished; each counts as far as it has come"
-    return min(ends), f"reached by all {len(ends)} finished runs"
-
-
-def _score(
-    line: tuple[NDArray, NDArray] | None, at: float | None, score: Callable[[NDArray, NDArray], float]
-) -> float | None:
-    if line is None:
-        return None
-    x, values = line
-    if at is not None:
-        x, values = x[x <= at], values[x <= at]
-    if not len(x):
-        return None
-    number = float(score(x, values))
-    return number if math.isfinite(number) else None
 
 
 def _group(

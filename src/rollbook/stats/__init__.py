@@ -10,6 +10,7 @@
     differences   intervals of the difference of two groups, of the probability of improvement, of a profile
     two_samples   Welch, permutation and rank tests
     several       many comparisons at once: Holm, step-down over tasks
+    variance_shares  what goes along with each setting of a sweep, with its seeds, and what chance does
     sample_size   how likely a difference is found, before the study
     boundaries    what each look at growing data may spend
     evidence      what may be looked at after every seed without a plan

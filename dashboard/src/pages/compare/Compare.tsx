@@ -5,6 +5,7 @@ import { useEffect } from "preact/hooks";
 import type { CompareAnswer, GroupOf } from "../../api/names.ts";
 import { Context } from "../../parts/Context.tsx";
 import { CopyLink } from "../../parts/CopyLink.tsx";
+import { GroupsOrSweep } from "../../parts/GroupsOrSweep.tsx";
 import { Choice, Menu } from "../../parts/Menu.tsx";
 import { Answered, Empty } from "../../parts/Say.tsx";
 import { addressOf, say, word } from "../../state/address.ts";
@@ -91,6 +92,7 @@ export function Compare() {
         </Menu>
         {found && <AtStep found={found} />}
         <span class="grow" />
+        <GroupsOrSweep now="compare" />
         <a class="btn" href={addressOf("runs")}>
           Curves
         </a>

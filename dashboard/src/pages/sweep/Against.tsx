@@ -1,0 +1,98 @@
+/** One setting against the score: a small dot a seed, a large one the mean of a configuration. */
+
+import { useMemo, useRef } from "preact/hooks";
+import type { SweepAnswer } from "../../api/names.ts";
+import { axisOf, quarter, type SettingAxis } from "../../data/sweep.ts";
+import { value } from "../../data/numbers.ts";
+import { useWidth } from "../../parts/useWidth.ts";
+import { hot } from "./hot.ts";
+
+const [HEIGHT, TOP, BOTTOM, LEFT, RIGHT] = [268, 12, 34, 48, 14];
+
+export function Against({
+  found,
+  name,
+  x: axis,
+  place,
+  kept,
+}: {
+  found: SweepAnswer;
+  name: string;
+  x: SettingAxis;
+  place: number;
+  kept: readonly boolean[];
+}) {
+  const root = useRef<HTMLDivElement>(null);
+  const width = useWidth(root);
+  const scores = useMemo(
+    () =>
+      axisOf(
+        found.configurations.flatMap((one) => [one.mean, ...one.seeds.map((seed) => seed.value)]),
+        false,
+      ),
+    [found],
+  );
+  const x = (at: number): number => LEFT + 10 + at * (width - LEFT - RIGHT - 20);
+  const y = (at: number): number => HEIGHT - BOTTOM - at * (HEIGHT - TOP - BOTTOM);
+  const many = found.configurations.filter((one) => one.seeds.length > 0).length;
+  const unset = found.configurations.filter((one) => axis.at(one.values[place] ?? null) === null).length;
+  return (
+    <section class="card c5 against">
+      <header>
+        <h2>
+          {name} against {found.key}
+        </h2>
+        <span class="soft">small dots seeds, large their mean</span>
+      </header>
+      <div ref={root}>
+        <svg
+          width={width}
+          height={HEIGHT}
+          role="img"
+          aria-label={`${name} against ${found.key} of ${many} configurations; the table beside it has all values`}
+        >
+          {scores.ticks.map((tick) => (
+            <g key={tick.text}>
+              <line class="grid" x1={LEFT} x2={width - RIGHT} y1={y(tick.at)} y2={y(tick.at)} />
+              <text class="tick" x={LEFT - 6} y={y(tick.at)} text-anchor="end">
+                {tick.text}
+              </text>
+            </g>
+          ))}
+          <line class="axis" x1={LEFT} x2={width - RIGHT} y1={HEIGHT - BOTTOM + 4} y2={HEIGHT - BOTTOM + 4} />
+          {axis.ticks.map((tick) => (
+            <text key={tick.text} class="tick" x={x(tick.at)} y={HEIGHT - BOTTOM + 16} text-anchor="middle">
+              {tick.text}
+            </text>
+          ))}
+          <text class="tick name" x={(LEFT + width - RIGHT) / 2} y={HEIGHT - 4} text-anchor="middle">
+            {name}
+            {axis.log ? ", log" : ""}
+            {unset > 0 ? `; not set in ${unset}` : ""}
+          </text>
+          {found.configurations.map((one, i) => {
+            const at = axis.at(one.values[place] ?? null);
+            const mean = scores.at(one.mean);
+            if (at === null || mean === null) return null;
+            const seeds = one.seeds.flatMap((seed) => scores.at(seed.value) ?? []);
+            return (
+              <g
+                key={one.group}
+                class={`dots q${quarter(i, many)}${kept[i] ? "" : " off"}${hot.value === i ? " hot" : ""}`}
+                onPointerEnter={() => (hot.value = i)}
+                onPointerLeave={() => (hot.value = null)}
+              >
+                <title>{`${one.name}: ${value(Number(one.mean))}, ${one.seeds.length} seeds`}</title>
+                <line x1={x(at)} x2={x(at)} y1={y(Math.min(...seeds))} y2={y(Math.max(...seeds))} />
+                {seeds.map((seed, n) => (
+                  <circle key={n} cx={x(at)} cy={y(seed)} r={1.8} />
+                ))}
+                <circle cx={x(at)} cy={y(mean)} r={4} />
+              </g>
+            );
+          })}
+        </svg>
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,202 @@
+/** Parallel coordinates: a line a configuration through its settings to its score; a drag on an axis keeps a range. */
+
+import { useRef } from "preact/hooks";
+import type { SweepAnswer } from "../../api/names.ts";
+import { quarter, shortSetting, thread, type Ranges, type SettingAxis } from "../../data/sweep.ts";
+import { count, value } from "../../data/numbers.ts";
+import { useWidth } from "../../parts/useWidth.ts";
+import { hot } from "./hot.ts";
+
+const [HEIGHT, TOP, BOTTOM, LEFT, RIGHT] = [270, 12, 12, 44, 74];
+const BEST = 3;
+/** Of an axis: below that the names would lie over each other, and the picture is scrolled. */
+const NARROWEST = 92;
+
+export function Parallel({
+  found,
+  axes,
+  places,
+  kept,
+  ranges,
+  chosen,
+  onRanges,
+  onAxis,
+}: {
+  found: SweepAnswer;
+  axes: readonly SettingAxis[];
+  places: readonly ReadonlyMap<string, number | null>[];
+  kept: readonly boolean[];
+  ranges: Ranges;
+  chosen: number;
+  onRanges: (next: Ranges) => void;
+  onAxis: (column: string) => void;
+}) {
+  const root = useRef<HTMLDivElement>(null);
+  const columns = [...found.settings.map(({ column }) => column), found.key];
+  const width = Math.max(useWidth(root), NARROWEST * columns.length);
+  const x = (i: number): number => LEFT + (i * (width - LEFT - RIGHT)) / Math.max(1, columns.length - 1);
+  const y = (at: number): number => HEIGHT - BOTTOM - at * (HEIGHT - TOP - BOTTOM);
+  const many = found.configurations.filter((one) => one.seeds.length > 0).length;
+  const shown = kept.filter(Boolean).length;
+  const order = found.configurations.map((_, i) => found.configurations.length - 1 - i); // the best lies on top
+  return (
+    <section class="card c8 parallel">
+      <header>
+        <h2>Settings and score</h2>
+        <span class="soft">
+          {ranges.size > 0
+            ? `${count(shown)} of ${count(kept.length)} configurations lie in the ranges`
+            : "a line a configuration; drag along an axis to keep a range"}
+        </span>
+        <span class="grow" />
+        {ranges.size > 0 && (
+          <button class="btn" type="button" onClick={() => onRanges(new Map())}>
+            Clear ranges
+          </button>
+        )}
+      </header>
+      <div class="threads" ref={root} tabIndex={0} role="region" aria-label="Settings and score">
+        <div class="axisnames">
+          {columns.map((column, i) => (
+            <button
+              key={column}
+              type="button"
+              disabled={i === columns.length - 1}
+              aria-pressed={i === chosen}
+              title={column}
+              style={{ left: `${x(i)}px`, ...(i === 0 ? { transform: `translateX(-${LEFT - 4}px)` } : {}) }}
+              onClick={() => onAxis(column)}
+            >
+              {shortSetting(column)}
+              {axes[i]?.log && <span class="soft"> log</span>}
+            </button>
+          ))}
+        </div>
+        <svg
+          width={width}
+          height={HEIGHT}
+          role="img"
+          aria-label={`${count(kept.length)} configurations from their settings to ${found.key}; a table has all values`}
+        >
+          {columns.map((column, i) => (
+            <line key={column} class="axis" x1={x(i)} x2={x(i)} y1={y(1)} y2={y(0)} />
+          ))}
+          {order.map((i) => {
+            const one = found.configurations[i];
+            if (!one) return null;
+            const points = columns.map((column, at) => {
+              const place = places[i]?.get(column);
+              return place === null || place === undefined ? null : ([x(at), y(place)] as const);
+            });
+            const tone = one.seeds.length === 0 ? "none" : `q${quarter(i, many)}`;
+            return (
+              <path
+                key={one.group}
+                d={thread(points)}
+                class={`thread ${tone}${kept[i] ? "" : " off"}${hot.value === i ? " hot" : ""}`}
+                onPointerEnter={() => (hot.value = i)}
+                onPointerLeave={() => (hot.value = null)}
+              >
+                <title>{`${one.name}: ${value(Number(one.mean ?? NaN))}`}</title>
+              </path>
+            );
+          })}
+          {columns.map((column, i) => (
+            <g key={column}>
+              {axes[i]?.ticks.map((tick) => (
+                <text key={tick.text} class="tick" x={x(i) - 6} y={y(tick.at)} text-anchor="end">
+                  {tick.text}
+                </text>
+              ))}
+              <Brush
+                x={x(i)}
+                y={y}
+                range={ranges.get(column)}
+                words={axes[i]?.words.length ?? 0}
+                onRange={(range) => {
+                  const next = new Map(ranges);
+                  if (range) next.set(column, range);
+                  else next.delete(column);
+                  onRanges(next);
+                }}
+              />
+            </g>
+          ))}
+          {spread(
+            found.configurations.slice(0, BEST).flatMap((one, i) => {
+              const place = places[i]?.get(found.key);
+              return place === null || place === undefined ? [] : [{ at: y(place), i, mean: Number(one.mean) }];
+            }),
+          ).map(({ at, text, i, mean }) => (
+            <text key={i} class="tick best" x={x(columns.length - 1) + 8} y={text} data-at={at}>
+              {`#${i + 1} ${value(mean)}`}
+            </text>
+          ))}
+        </svg>
+      </div>
+    </section>
+  );
+}
+
+/** Texts that stand at least a line apart, from above. */
+function spread<T extends { at: number }>(items: readonly T[]): (T & { text: number })[] {
+  let last = -Infinity;
+  return [...items]
+    .sort((a, b) => a.at - b.at)
+    .map((item) => {
+      last = Math.max(item.at, last + 13);
+      return { ...item, text: last };
+    });
+}
+
+/** The range of one axis: drawn by a drag, taken away by a click. A click on a word keeps that word alone. */
+function Brush({
+  x,
+  y,
+  range,
+  words,
+  onRange,
+}: {
+  x: number;
+  y: (at: number) => number;
+  range: readonly [number, number] | undefined;
+  words: number;
+  onRange: (range: readonly [number, number] | null) => void;
+}) {
+  const from = useRef<number | null>(null);
+  const at = (event: PointerEvent): number => {
+    const rect = (event.currentTarget as SVGElement).getBoundingClientRect();
+    return Math.max(0, Math.min(1, 1 - (event.clientY - rect.top - 8) / (rect.height - 16)));
+  };
+  return (
+    <>
+      {range && (
+        <rect class="range" x={x - 6} width={12} y={y(range[1]) - 3} height={y(range[0]) - y(range[1]) + 6} rx={2} />
+      )}
+      <rect
+        class="brush"
+        x={x - 14}
+        width={28}
+        y={y(1) - 8}
+        height={y(0) - y(1) + 16}
+        onPointerDown={(event) => {
+          (event.currentTarget as SVGElement).setPointerCapture(event.pointerId);
+          from.current = at(event);
+        }}
+        onPointerUp={(event) => {
+          if (from.current === null) return;
+          const [low, high] = [from.current, at(event)].sort((a, b) => a - b) as [number, number];
+          from.current = null;
+          if (high - low > 0.02) onRange([low, high]);
+          else if (words > 1 && !range) {
+            const place = Math.round(low * (words - 1)) / (words - 1);
+            onRange([place, place]);
+          } else onRange(null);
+        }}
+        onPointerCancel={() => {
+          from.current = null;
+        }}
+      />
+    </>
+  );
+}

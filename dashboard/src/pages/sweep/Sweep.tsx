@@ -1,0 +1,197 @@
+/** Which setting matters, and which configuration is best? The sentence first. Every number is the server's. */
+
+import { useMemo } from "preact/hooks";
+import type { SweepAnswer } from "../../api/names.ts";
+import {
+  axisOf,
+  fits,
+  readRanges,
+  shortSetting,
+  writeRanges,
+  type Ranges,
+  type SettingAxis,
+} from "../../data/sweep.ts";
+import { count } from "../../data/numbers.ts";
+import { Context } from "../../parts/Context.tsx";
+import { CopyLink } from "../../parts/CopyLink.tsx";
+import { Choice, Menu } from "../../parts/Menu.tsx";
+import { Answered, Empty } from "../../parts/Say.tsx";
+import { GroupsOrSweep } from "../../parts/GroupsOrSweep.tsx";
+import { say, word } from "../../state/address.ts";
+import { useAnswer } from "../../state/answer.ts";
+import { source } from "../../state/here.ts";
+import { Against } from "./Against.tsx";
+import { Configurations } from "./Configurations.tsx";
+import { Matters } from "./Matters.tsx";
+import { Parallel } from "./Parallel.tsx";
+import "./sweep.css";
+
+const project = word("project");
+const key = word("key");
+const filter = word("f");
+const search = word("q");
+const ranges = word("r");
+const against = word("of");
+
+export function Sweep() {
+  const asked = {
+    project: project.value,
+    key: key.value,
+    ...(filter.value === "" ? {} : { filter: filter.value }),
+    ...(search.value === "" ? {} : { search: search.value }),
+  };
+  const answer = useAnswer(JSON.stringify(asked), () => source.sweep(asked));
+  const found = answer.value;
+  return (
+    <>
+      <Context title="Sweep">
+        {found && (
+          <>
+            <Menu what="runs of" label={<b>{found.project === "" ? "–" : found.project}</b>}>
+              {(close) =>
+                found.projects.map((one) => (
+                  <Choice
+                    key={one.project}
+                    chosen={one.project === found.project}
+                    soft={`${count(one.configurations)} configurations, ${count(one.runs)} runs`}
+                    onChoose={() => {
+                      say({ project: one.project, r: "", of: "" });
+                      close();
+                    }}
+                  >
+                    {one.project}
+                  </Choice>
+                ))
+              }
+            </Menu>
+            <Menu what="by" label={<b>{found.key === "" ? "–" : found.key}</b>}>
+              {(close) => (
+                <div class="choices" tabIndex={0} aria-label="Key">
+                  {found.keys.map((one) => (
+                    <Choice
+                      key={one}
+                      chosen={one === found.key}
+                      onChoose={() => {
+                        say({ key: one });
+                        close();
+                      }}
+                    >
+                      {one}
+                    </Choice>
+                  ))}
+                </div>
+              )}
+            </Menu>
+            {filter.value + search.value !== "" && (
+              <button class="btn" type="button" onClick={() => say({ f: "", q: "" })}>
+                {[filter.value, search.value].filter((one) => one !== "").join(" ")} ×
+              </button>
+            )}
+          </>
+        )}
+        <span class="grow" />
+        <GroupsOrSweep now="sweep" />
+        <CopyLink />
+      </Context>
+      <main id="main" class="page scroll" tabIndex={0} aria-label="Sweep">
+        <Answered of={answer} what="the sweep">
+          {(said) => (said.configurations.length < 2 ? <Nothing of={said} /> : <Shown found={said} />)}
+        </Answered>
+      </main>
+    </>
+  );
+}
+
+function Nothing({ of }: { of: SweepAnswer }) {
+  return (
+    <Empty title={of.configurations.length === 0 ? "No runs to look at" : "All runs have one configuration"}>
+      <p>
+        A sweep is a set of runs of one project whose configurations differ. Seeds, names and folders are no settings.
+      </p>
+      <pre class="line" tabIndex={0}>
+        rollbook.init("cartpole", "ppo", seed=seed, config={"{"}"lr": lr{"}"})
+      </pre>
+    </Empty>
+  );
+}
+
+function Shown({ found }: { found: SweepAnswer }) {
+  const axes = useMemo(() => axesOf(found), [found]);
+  const places = useMemo(
+    () =>
+      found.configurations.map(
+        (one) =>
+          new Map<string, number | null>([
+            ...found.settings.map(
+              ({ column }, i) => [column, (axes[i] as SettingAxis).at(one.values[i] ?? null)] as const,
+            ),
+            [found.key, (axes.at(-1) as SettingAxis).at(one.mean)],
+          ]),
+      ),
+    [found],
+  );
+  const drawn = useMemo(() => readRanges(ranges.value), [ranges.value]);
+  const kept = places.map((one) => fits(one, drawn));
+  const change = (next: Ranges): void => say({ r: writeRanges(next) });
+  const first = found.settings[0];
+  const chosen = Math.max(
+    0,
+    found.settings.findIndex(({ column }) => column === against.value),
+  );
+  return (
+    <div class="cols">
+      <section class="card c12 said">
+        <p class="verdict long">{found.sentence}</p>
+        <p class="next">
+          <span class="tag">run next</span> {found.todo}
+        </p>
+        <p class="notes">
+          <span class="tag">
+            {found.score} of {found.key}
+            {typeof found.at === "number" &&
+              found.x !== "" &&
+              ` up to ${count(found.at)} ${found.x}, ${found.at_why}`}; {found.better} is better
+          </span>
+          {found.notes.map((note) => (
+            <span key={note} class="tag">
+              {note}
+            </span>
+          ))}
+          {found.left_out > 0 && <span class="tag warn">{count(found.left_out)} configurations are left out</span>}
+        </p>
+      </section>
+      {first === undefined ? null : (
+        <>
+          <Parallel
+            found={found}
+            axes={axes}
+            places={places}
+            kept={kept}
+            ranges={drawn}
+            chosen={chosen}
+            onRanges={change}
+            onAxis={(column) => say({ of: column })}
+          />
+          <Matters found={found} chosen={chosen} onChoose={(column) => say({ of: column })} />
+          <Against
+            found={found}
+            name={shortSetting(found.settings[chosen]?.column ?? "")}
+            x={axes[chosen] as SettingAxis}
+            place={chosen}
+            kept={kept}
+          />
+        </>
+      )}
+      <Configurations found={found} kept={kept} />
+    </div>
+  );
+}
+
+/** One axis for each setting, and the last for the score. */
+function axesOf(found: SweepAnswer): SettingAxis[] {
+  const scores = found.configurations.map((one) => one.mean);
+  return [
+    ...found.settings.map((_, i) => axisOf(found.configurations.map((one) => one.values[i] ?? null))),
+    axisOf(scores, false),
+  ];
+}

@@ -1,0 +1,323 @@
+"""What a sweep says: which setting goes along with the score, which configuration may be the best, what to run next."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from rollbook import stats
+from rollbook.compare.group_curve import Floats
+from rollbook.compare.scores import Entry
+from rollbook.ground.brief import brief
+from rollbook.stats.variance_shares import variance_shares
+
+__all__ = ["Importance", "Sweep", "Tried", "sweep"]
+
+_LEVEL = 0.95
+_FEWEST = 6
+"""Configurations of several settings: of fewer no setting can be told from another."""
+_MOST_LEVELS = 4
+_SHOWN = 3
+
+
+@brief
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One configuration and its seeds.
+
+    Attributes:
+      group: its name among the entries.
+      settings: name -> value of those that differ in the sweep; None where it is not set.
+      names, scores_R: the runs that count and their scores.
+      crashed, running, without_score: names of the runs that do not count.
+      mean, std: of the scores; NaN where there are too few (std: with n - 1).
+      may_be_best: whether the seeds leave it open that this is the best one.
+    """
+
+    group: str
+    settings: Mapping[str, object]
+    names: tuple[str, ...]
+    scores_R: Floats
+    crashed: tuple[str, ...] = ()
+    running: tuple[str, ...] = ()
+    without_score: tuple[str, ...] = ()
+    mean: float = math.nan
+    std: float = math.nan
+    may_be_best: bool = False
+
+
+@brief
+@dataclass(frozen=True, slots=True)
+class Importance:
+    """How much of the spread of the scores goes along with a setting. It says nothing of causes.
+
+    Attributes:
+      name: the setting; together: others that always change with it, so that they cannot be told apart.
+      share: of the variance of the scores, from 0 to 1, less what other settings and seeds give to any setting; NaN
+        where nothing can be said, and `why` says why.
+      low, high: what other seeds of the same configurations would give, 90 %; NaN where no configuration has two.
+      levels: values, or ranges of values, that it was cut into.
+    """
+
+    name: str
+    together: tuple[str, ...] = ()
+    share: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    levels: int = 0
+    why: str = ""
+
+
+@brief
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """What a sweep says.
+
+    Attributes:
+      tried: configurations, the best first; those without a score at the end.
+      settings: the most important first.
+      seeds: the share of the variance that seeds of one configuration have among themselves; NaN where none has two.
+      chance: the share that the first of so many settings reaches in 5 % of sweeps in which none matters.
+      sentence: the answer; todo: what to run next; notes: what a reader has to know of the numbers.
+    """
+
+    tried: tuple[Tried, ...]
+    settings: tuple[Importance, ...]
+    seeds: float
+    chance: float
+    sentence: str
+    todo: str
+    notes: tuple[str, ...] = field(default=())
+
+
+def sweep(
+    entries: Sequence[Entry],
+    settings: Mapping[str, Mapping[str, object]],
+    *,
+    metric: str,
+    higher_is_better: bool = True,
+    seed: int = 0,
+) -> Sweep:
+    """Judge the configurations of a sweep and their settings by the scores of their runs.
+
+    Args:
+      entries: runs; `group` is the configuration that a run has.
+      settings: configuration -> name -> value. Settings that do not differ are left out; seeds are no setting.
+      metric: what the scores are of, for sentences.
+      seed: of the shuffles that say what chance does.
+    """
+    names = [n for n in dict.fromkeys(n for each in settings.values() for n in each) if _differs(n, settings)]
+    tried, again = _tried(entries, settings, names, higher_is_better)
+    scored = [each for each in tried if len(each.scores_R)]
+    importances, seeds, chance, why = _importances(scored, names, np.random.default_rng(seed))
+    return Sweep(
+        tried=tuple(tried),
+        settings=tuple(importances),
+        seeds=seeds,
+        chance=chance,
+        sentence=_sentence(scored, importances, chance, metric, why),
+        todo=_todo(scored),
+        notes=tuple(_notes(tried, again)),
+    )
+
+
+def _tried(
+    entries: Sequence[Entry], settings: Mapping[str, Mapping[str, object]], names: Sequence[str], higher: bool
+) -> tuple[list[Tried], int]:
+    """The configurations, best first, and how many runs repeat another one of the same configuration, seed and code."""
+    of_group: dict[str, list[Entry]] = {group: [] for group in settings}
+    for entry in entries:
+        of_group[entry.group].append(entry)
+    tried, again = [], 0
+    for group, mine in of_group.items():
+        units: set[str] = set()
+        counted: list[Entry] = []
+        for entry in mine:
+            if entry.score is None or entry.crashed or entry.running:
+                continue
+            again += entry.unit in units
+            if entry.unit not in units:
+                counted.append(entry)
+            units |= {entry.unit} - {""}
+        scores = np.array([entry.score for entry in counted], dtype=np.float64)
+        tried.append(
+            Tried(
+                group=group,
+                settings={name: settings[group].get(name) for name in names},
+                names=tuple(entry.name for entry in counted),
+                scores_R=scores,
+                crashed=tuple(e.name for e in mine if e.crashed),
+                running=tuple(e.name for e in mine if e.running and not e.crashed),
+                without_score=tuple(e.name for e in mine if e.score is None and not e.crashed and not e.running),
+                mean=float(scores.mean()) if len(scores) else math.nan,
+                std=float(scores.std(ddof=1)) if len(scores) > 1 else math.nan,
+            )
+        )
+    sign = -1.0 if higher else 1.0
+    tried.sort(key=lambda each: (not len(each.scores_R), sign * each.mean if len(each.scores_R) else 0.0))
+    return _with_best(tried, sign), again
+
+
+def _with_best(tried: list[Tried], sign: float) -> list[Tried]:
+    """Which may be the best: all that none of the others beats by a one-sided Welch test at 5 % divided among them.
+
+    The best one is left out in at most 5 % of sweeps, whatever the standard deviations: it is only where one of the
+    others beats it by luck (Bonferroni). A single seed beats none and is beaten by none.
+    """
+    scored = [each for each in tried if len(each.scores_R)]
+    level = (1 - _LEVEL) / max(1, len(scored) - 1)
+
+    def beats(a: Tried, b: Tried) -> bool:
+        few = min(len(a.scores_R), len(b.scores_R))
+        if few < 2 or sign * (b.mean - a.mean) <= 0:
+            return False
+        found = stats.welch(a.scores_R, b.scores_R)
+        return found.p / 2 <= level and (found.error > 0 or few > 2)
+
+    return [
+        replace(each, may_be_best=len(each.scores_R) > 0 and not any(beats(other, each) for other in scored))
+        for each in tried
+    ]
+
+
+def _differs(name: str, settings: Mapping[str, Mapping[str, object]]) -> bool:
+    return len({_word(each.get(name)) for each in settings.values()}) > 1
+
+
+def _word(value: object) -> str:
+    return json.dumps(value, sort_keys=True, default=repr)
+
+
+def _importances(
+    tried: Sequence[Tried], names: Sequence[str], rng: np.random.Generator
+) -> tuple[list[Importance], float, float, str]:
+    """Settings, the share of seeds, what chance does, and why nothing can be said of any setting, if so."""
+    scores = [each.scores_R for each in tried]
+    many = len(scores)
+    parted: dict[tuple[int, ...], list[str]] = {}
+    for name in names:
+        labels = _levels([each.settings[name] for each in tried], alone=len(names) == 1)
+        if len(set(labels)) > 1:
+            parted.setdefault(labels, []).append(name)
+    alone = len(parted) == 1
+    why = ""
+    if not parted:
+        why = "no setting differs between the configurations that have a score"
+    elif not alone and many < _FEWEST:
+        why = f"{many} configurations of {len(parted)} settings: from {_FEWEST} on settings can be told apart"
+    elif alone and not any(len(each) > 1 for each in scores):
+        why = "one seed each: what the setting does cannot be told from what seeds do"
+    lacks: dict[str, str] = {}
+    for labels, (name, *_) in parted.items():
+        own = len(set(labels)) == many and not alone
+        lacks[name] = why or ("every configuration has a value of its own" if own else "")
+    told = {names[0]: labels for labels, names in parted.items() if not lacks[names[0]]}
+    shares = variance_shares(scores, told, rng, whole=not alone)
+    nothing = (math.nan, math.nan, math.nan)
+    found = [
+        Importance(name, tuple(others), *shares.settings.get(name, nothing), levels=len(set(labels)), why=lacks[name])
+        for labels, (name, *others) in parted.items()
+    ]
+    found.sort(key=lambda each: -each.share if math.isfinite(each.share) else 1.0)
+    return found, shares.seeds, shares.chance, why
+
+
+def _levels(values: Sequence[object], alone: bool) -> tuple[int, ...]:
+    """The level of each configuration: its value; of many numbers one of a few ranges that hold equally many."""
+    distinct = {_word(value): value for value in values}
+    numbers = [v for v in values if isinstance(v, (int, float)) and not isinstance(v, bool) and math.isfinite(v)]
+    ranges = min(_MOST_LEVELS, len(values) // 3)
+    if alone or len(numbers) < len(values) or len(distinct) * 2 <= len(values) or ranges < 2:
+        place: dict[Hashable, int] = {word: number for number, word in enumerate(distinct)}
+        return tuple(place[_word(value)] for value in values)
+    order = np.sort(np.array(numbers, dtype=np.float64))
+    edges = [order[len(order) * cut // ranges] for cut in range(1, ranges)]
+    return tuple(int(np.searchsorted(edges, float(v), side="right")) for v in numbers)
+
+
+def _short(name: str) -> str:
+    return name.removeprefix("config.")
+
+
+def _said(tried: Tried) -> str:
+    words = [f"{_short(name)} {_told(value)}" for name, value in list(tried.settings.items())[:_SHOWN]]
+    more = len(tried.settings) - _SHOWN
+    return ", ".join(words) + (f" and {more} more" if more > 0 else "")
+
+
+def _told(value: object) -> str:
+    if value is None:
+        return "not set"
+    return f"{value:.3g}" if isinstance(value, float) else value if isinstance(value, str) else _word(value)
+
+
+def _sentence(scored: Sequence[Tried], importances: Sequence[Importance], chance: float, metric: str, why: str) -> str:
+    if not scored:
+        return f"No finished run has a value of {metric}."
+    best = scored[0]
+    others = sum(each.may_be_best for each in scored[1:])
+    told = []
+    first = importances[0] if importances else None
+    if why or first is None:
+        told.append(f"Of the settings nothing can be said: {why}.")
+    elif math.isfinite(first.share):
+        names = " with ".join(map(_short, (first.name, *first.together)))
+        span = "" if math.isnan(first.low) else f" ({100 * first.low:.0f} … {100 * first.high:.0f})"
+        if first.share > chance:
+            told.append(
+                f"{names} matters most: {100 * first.share:.0f} %{span} of the spread of {metric} goes with it."
+            )
+        else:
+            told.append(
+                f"No setting stands out: {names} comes first with {100 * first.share:.0f} %{span} of the spread, "
+                f"and chance alone reaches {100 * chance:.0f} %."
+            )
+    n = len(best.scores_R)
+    told.append(f"The best so far is {_said(best)}: mean {best.mean:.4g} of {n} seed{'' if n == 1 else 's'}.")
+    if n < 2:
+        told.append("One seed cannot say which is best.")
+    elif not others:
+        told.append("It is ahead of all others.")
+    else:
+        told.append(f"{others} of the other {len(scored) - 1} may be as good.")
+    return " ".join(told)
+
+
+def _todo(scored: Sequence[Tried]) -> str:
+    """What to run next, in one line."""
+    if len(scored) < 2:
+        return "Run a second configuration."
+    single = sum(len(each.scores_R) < 2 for each in scored)
+    open_ = [each for each in scored if each.may_be_best]
+    if single == len(scored):
+        return f"A second and third seed of the first {min(5, len(scored))}: one seed cannot say which is best."
+    if len(open_) < 2:
+        return "Nothing more is needed to name the best of these; its neighbours were not tried."
+    wanted = [each for each in open_ if len(each.scores_R) < 2] or open_
+    few = f"the first {len(wanted)}" if wanted == list(scored[: len(wanted)]) else f"the {len(wanted)} marked ones"
+    behind = len(scored) - len(open_)
+    left = f"; none of the {behind} others: {'they are' if behind > 1 else 'it is'} behind" if behind else ""
+    return f"More seeds of {few}, which may be the best{left}."
+
+
+def _notes(tried: Sequence[Tried], again: int) -> list[str]:
+    crashed, running = sum(len(each.crashed) for each in tried), sum(len(each.running) for each in tried)
+    notes = []
+    if crashed:
+        where = sum(bool(each.crashed) for each in tried)
+        notes.append(f"{crashed} crashed runs of {where} configurations are left out, which flatters those.")
+    if running:
+        notes.append(f"{running} runs go on and do not count yet.")
+    if again:
+        notes.append(f"{again} runs repeat another one of the same configuration, seed and code and count once.")
+    if tried and max(len(each.scores_R) for each in tried) > 1:
+        single = sum(len(each.scores_R) == 1 for each in tried)
+        if single:
+            notes.append(
+                f"{single} of {len(tried)} configurations have one seed: they can be neither named nor left out."
+            )
+    return notes

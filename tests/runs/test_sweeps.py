@@ -1,0 +1,122 @@
+"""A sweep says what its scores say: which setting matters, what may be the best, and when nothing can be said."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import pytest
+
+from rollbook.compare import Entry, Sweep, sweep
+from rollbook.stats.variance_shares import over_seeds, seeds_share, share_of_levels
+
+Settings = Mapping[str, Mapping[str, object]]
+
+
+def tried(
+    settings: Settings, score: Callable[[Mapping[str, object]], float], seeds: int = 3, noise: float = 0.0, **more: bool
+) -> Sweep:
+    """A sweep whose scores are those of a function of the settings, and noise."""
+    rng = np.random.default_rng(3)
+    entries = [
+        Entry(name, f"{name}-{seed}", seed, "", score(each) + noise * rng.standard_normal())
+        for name, each in settings.items()
+        for seed in range(seeds)
+    ]
+    return sweep(entries, settings, metric="test/return", **more)
+
+
+GRID = {
+    f"{lr} {clip} {size}": {"config.lr": lr, "config.clip": clip, "config.size": size, "config.gamma": 0.99}
+    for lr in (1e-4, 1e-3, 1e-2)
+    for clip in (0.1, 0.2)
+    for size in (32, 64)
+}
+
+
+def test_the_setting_that_the_score_depends_on_comes_first_and_stands_above_chance() -> None:
+    found = tried(GRID, lambda each: 1e5 * float(str(each["config.lr"])), noise=1.0)
+    assert found.settings[0].name == "config.lr"
+    assert found.settings[0].share > 0.9 > found.chance
+    assert all(each.share < found.chance for each in found.settings[1:])
+    assert "lr matters most" in found.sentence
+
+
+def test_a_setting_that_never_varies_is_not_shown() -> None:
+    found = tried(GRID, lambda each: 0.0, noise=1.0)
+    assert {each.name for each in found.settings} == {"config.lr", "config.clip", "config.size"}
+
+
+def test_where_no_setting_does_anything_none_is_said_to_matter() -> None:
+    found = tried(GRID, lambda each: 0.0, noise=1.0)
+    assert "No setting stands out" in found.sentence
+
+
+def test_settings_that_always_change_together_are_told_as_one() -> None:
+    settings = {name: {**each, "config.batch": float(str(each["config.lr"])) * 7} for name, each in GRID.items()}
+    found = tried(settings, lambda each: 1e5 * float(str(each["config.lr"])), noise=1.0)
+    assert (found.settings[0].name, found.settings[0].together) == ("config.lr", ("config.batch",))
+
+
+@pytest.mark.parametrize("higher", [True, False])
+def test_the_best_configuration_comes_first_and_those_far_behind_are_not_the_best(higher: bool) -> None:
+    found = tried(GRID, lambda each: 1e5 * float(str(each["config.lr"])), noise=1.0, higher_is_better=higher)
+    assert found.tried[0].settings["config.lr"] == (1e-2 if higher else 1e-4)
+    assert found.tried[0].may_be_best
+    assert not found.tried[-1].may_be_best
+
+
+def test_one_seed_each_says_that_seeds_and_settings_cannot_be_told_apart() -> None:
+    found = tried({str(lr): {"config.lr": lr} for lr in (1, 2, 3, 4)}, lambda each: float(str(each["config.lr"])), 1)
+    assert math.isnan(found.settings[0].share)
+    assert math.isnan(found.seeds)
+    assert "one seed each" in found.settings[0].why
+    assert all(each.may_be_best for each in found.tried)
+    assert "one seed" in found.todo
+
+
+def test_of_too_few_configurations_nothing_is_said_about_several_settings() -> None:
+    few = dict(list(GRID.items())[:5])
+    found = tried(few, lambda each: 1e5 * float(str(each["config.lr"])), noise=1.0)
+    assert all(math.isnan(each.share) for each in found.settings)
+    assert "5 configurations" in found.sentence
+
+
+def test_runs_that_crashed_or_go_on_do_not_count_and_are_named() -> None:
+    settings = {"a": {"config.lr": 1}, "b": {"config.lr": 2}}
+    entries = [
+        Entry("a", "a-0", 0, "", 1.0),
+        Entry("a", "a-1", 1, "", 100.0, crashed=True),
+        Entry("b", "b-0", 0, "", 2.0),
+        Entry("b", "b-1", 1, "", 100.0, running=True),
+        Entry("b", "b-2", 2, "", None),
+    ]
+    found = sweep(entries, settings, metric="test/return")
+    assert [each.names for each in found.tried] == [("b-0",), ("a-0",)]
+    assert found.tried[0].running == ("b-1",)
+    assert found.tried[0].without_score == ("b-2",)
+    assert "1 crashed" in " ".join(found.notes)
+
+
+def test_a_run_that_repeats_another_of_the_same_seed_and_code_counts_once() -> None:
+    entries = [Entry("a", f"a-{n}", 0, "", 1.0, unit="same") for n in range(3)] + [Entry("b", "b", 0, "", 2.0)]
+    found = sweep(entries, {"a": {"config.lr": 1}, "b": {"config.lr": 2}}, metric="test/return")
+    assert len(found.tried[1].scores_R) == 1
+    assert "2 runs repeat" in " ".join(found.notes)
+
+
+def test_no_score_at_all_is_said() -> None:
+    found = sweep([Entry("a", "a", 0, "", None)], {"a": {"config.lr": 1}}, metric="test/return")
+    assert found.sentence == "No finished run has a value of test/return."
+
+
+def test_shares_are_the_same_whatever_the_unit_of_the_score() -> None:
+    rng = np.random.default_rng(0)
+    scores = [rng.standard_normal(3) + place for place in range(6)]
+    labels = [0, 0, 1, 1, 2, 2]
+    scaled = [1e6 * each - 5e6 for each in scores]
+    assert share_of_levels(scores, labels) == pytest.approx(share_of_levels(scaled, labels))
+    assert seeds_share(scores) == pytest.approx(seeds_share(scaled))
+    low, high = over_seeds(scores, labels)
+    assert low <= share_of_levels(scores, labels) <= high
