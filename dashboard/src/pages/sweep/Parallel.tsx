@@ -76,7 +76,7 @@ export function Parallel({
           width={width}
           height={HEIGHT}
           role="img"
-          aria-label={`${count(kept.length)} configurations from their settings to ${found.key}; a table has all values`}
+          aria-label={`${count(kept.length)} configurations by setting and ${found.key}; a table has all values`}
         >
           {columns.map((column, i) => (
             <line key={column} class="axis" x1={x(i)} x2={x(i)} y1={y(1)} y2={y(0)} />
