@@ -10,6 +10,7 @@ reads a run there, trains the demo, and asks the page for its first answer. Exit
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import subprocess
@@ -74,8 +75,13 @@ def main(out: Path) -> int:
         run(python, "-c", PAGE, cwd=folder)
         run(python, "-m", "pip", "install", "-q", "--disable-pip-version-check", f"{wheel}[gym]")
         run(python, "-m", "rollbook", "demo", cwd=folder)
-    print(f"{wheel.name} and {sdist.name} can be released.")
+    print(f"{wheel.name} and {sdist.name} can be released; for recipe/recipe.yaml: sha256 {sha256(sdist)}")
     return 0
+
+
+def sha256(file: Path) -> str:
+    """Of the bytes of a file, in hexadecimal digits."""
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def run(*command: str | Path, cwd: str | None = None) -> None:

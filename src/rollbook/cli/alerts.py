@@ -9,8 +9,7 @@ from datetime import UTC, datetime
 import click
 
 from rollbook.cli.find import dir_option, find_runs, format_options
-from rollbook.cli.fitted_table import print_fitted, terminal_width
-from rollbook.cli.output import ago, print_rows, remark
+from rollbook.cli.output import ago, print_finding, print_rows, remark
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _LEVELS = {"never": (), "warn": ("warn", "fail"), "fail": ("fail",)}
@@ -46,8 +45,8 @@ def alerts(
     if as_json or as_csv:
         print_rows(rows, as_json=as_json, as_csv=as_csv, columns=None if rows else ())
     elif rows:
-        lines = [{**row, "when": ago(row["seconds"]), "run": f"{row['project']}/{row['name']}"} for row in rows]
-        print_fitted(lines, ["when", "level", "run", "rule", "key", "message"], width=terminal_width())
+        for row in rows:
+            print_finding(row, ago(row["seconds"]))
     else:
         remark("no alerts")
     if any(row["level"] in _LEVELS[fail_on] for row in rows):

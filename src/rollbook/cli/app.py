@@ -19,7 +19,7 @@ _COMMANDS = {
     "compare": ("rollbook.cli.compare", "Say which group of runs is better, and how sure that is."),
     "diff": ("rollbook.cli.compare", "Say what differs between runs."),
     "scores": ("rollbook.cli.scores", "Compare raw scores that a paper published, and draw its figures."),
-    "seeds": ("rollbook.cli.seeds", "Say how many seeds a group are needed."),
+    "seeds": ("rollbook.cli.seeds", "Say how many seeds each group needs."),
     "report": ("rollbook.cli.report", "Write one page about a run or a group of runs, to be mailed."),
     "tail": ("rollbook.cli.tail", "Print rows as they are written."),
     "watch": ("rollbook.cli.watch", "A live view of a run that someone else trains."),
@@ -113,7 +113,7 @@ def app() -> None:
 
     \b
     Examples:
-      rollbook demo                    a real agent learns CartPole while you watch
+      rollbook demo                    watch a real agent learn CartPole
       rollbook ls                      runs below ./runs
       rollbook show last               what the newest run holds
       rollbook ui                      look at them in a browser

@@ -7,8 +7,7 @@ from typing import Any
 import click
 
 from rollbook.cli.find import dir_option, find_runs, format_options
-from rollbook.cli.fitted_table import print_fitted, terminal_width
-from rollbook.cli.output import print_rows, remark
+from rollbook.cli.output import print_finding, print_rows, remark
 
 _LEVELS = {"never": (), "warn": ("warn", "fail"), "fail": ("fail",)}
 
@@ -51,9 +50,8 @@ def check(runs: str, root: str, where: str | None, rules: str, fail_on: str, as_
     if as_json or as_csv:
         print_rows(rows, as_json=as_json, as_csv=as_csv, columns=None if rows else ())
     else:
-        lines = [{**row, "run": f"{row['project']}/{row['name']}"} for row in rows]
-        if lines:
-            print_fitted(lines, ["level", "run", "rule", "message"], width=terminal_width())
+        for row in rows:
+            print_finding(row)
         odd = len({row["run"] for row in rows if row["level"] != "note"})
         looked = len(found)
         remark(f"{looked:,} run{'s' if looked != 1 else ''} looked at; rules found fault with {odd:,}")

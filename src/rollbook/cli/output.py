@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import math
+import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -17,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["ago", "clean", "number", "print_arrow", "print_json", "print_rows", "remark", "seconds"]
+__all__ = ["ago", "clean", "number", "print_arrow", "print_finding", "print_json", "print_rows", "remark", "seconds"]
 
 
 def number(value: object) -> str:
@@ -63,6 +65,14 @@ def ago(moment: float | None) -> str:
 def remark(text: str) -> None:
     """A word to the person, beside the result."""
     click.echo(text, err=True)
+
+
+def print_finding(row: Mapping[str, object], when: str = "") -> None:
+    """What a health rule found: level, run (the id that `rollbook show` takes) and rule, the message below."""
+    run = f"{row['project']}/{row['name']}"
+    click.echo(clean("  ".join(filter(None, (f"{row['level']:<4}", str(row["run"]), run, str(row["rule"]), when)))))
+    width = shutil.get_terminal_size((120, 24)).columns
+    click.echo(textwrap.fill(clean(row["message"]), width, initial_indent="    ", subsequent_indent="    "))
 
 
 def print_json(value: object) -> None:

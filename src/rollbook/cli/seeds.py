@@ -34,7 +34,7 @@ def seeds(
     power: float,
     as_json: bool,
 ) -> None:
-    """Say how many seeds a group are needed, and which difference a number of seeds can find.
+    """Say how many seeds each group needs, and which difference a number of seeds can find.
 
     Before a study, --difference and --std say what to plan for. With runs, --metric and --by take both from what their
     seeds have shown. Of one two-sided t test at 5 %; a plan of several looks (compare --plan) needs a few more.

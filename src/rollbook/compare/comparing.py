@@ -68,6 +68,14 @@ def compare(
             f"compare(statistic={statistic!r}, plan=…): a plan judges the mean, or of one task also the IQM. Take "
             'statistic="mean", or compare without a plan'
         )
+    known = {entry.group for entry in entries if entry.crashed or entry.running or entry.score is not None}
+    for label in labels:
+        if label not in known:  # of another metric: no group of this question
+            missing = [entry.name for entry in entries if entry.group == label]
+            notes = [*notes, f"{label}: {_runs(missing)} without a finite value; not compared."]
+    labels = tuple(label for label in labels if label in known)
+    entries = [entry for entry in entries if entry.group in known]
+    tasks = tuple(dict.fromkeys(entry.task for entry in entries))
     scale, of_scale = scale_of(tasks, normalise)
     notes = [*notes, *of_scale]
     groups = [_group([e for e in entries if e.group == label], label, tasks, scale, floor) for label in labels]
