@@ -98,7 +98,7 @@ __getattr__, __dir__ = _faces(
         "rollbook.capture.gym": ("RecordEpisodes", "record_envs"),
         "rollbook.runs.run_set": ("RunSet",),
         "rollbook.formats.opening": ("open",),
-        "rollbook._version": ("__version__",),
+        "rollbook.ground.version": ("__version__",),
     },
     made={**dict.fromkeys(_VERBS, _verb), "siblings": lambda _name: _siblings},
     modules=False,

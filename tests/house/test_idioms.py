@@ -66,7 +66,7 @@ def test_a_face_lists_its_names_and_answers_for_no_other(package: str) -> None:
         _ = face.nonsense
 
 
-GROUND = {"_version", "errors", "ground", "protocols"}
+GROUND = {"errors", "ground", "protocols"}
 """What every room may import."""
 
 

@@ -15,14 +15,34 @@ from pathlib import Path
 SRC = Path(__file__).parents[2] / "src" / "rollbook"
 
 WIDEST = {
-    "": 2, "_version": 1, "adapters": 1, "book": 12, "capture": 17, "cli": 1, "compare": 20, "demo": 2, "errors": 31,
-    "formats": 11, "ground": 225, "ground.values": 20, "health": 6, "journal": 16, "keeper": 14, "plots": 20,
-    "protocols": 13, "remote": 19, "run": 17, "runs": 17, "server": 9, "sinks": 19, "stats": 30, "storage": 27,
+    "": 2,
+    "adapters": 1,
+    "book": 12,
+    "capture": 17,
+    "cli": 1,
+    "compare": 20,
+    "demo": 2,
+    "errors": 31,
+    "formats": 11,
+    "ground": 226,
+    "ground.values": 20,
+    "health": 6,
+    "journal": 15,
+    "keeper": 14,
+    "plots": 20,
+    "protocols": 13,
+    "remote": 19,
+    "run": 17,
+    "runs": 17,
+    "server": 9,
+    "sinks": 19,
+    "stats": 30,
+    "storage": 25,
     "testing": 0,
-}  # fmt: skip
+}
 """The most names that other rooms may import from each. Who makes a face narrower, makes the number smaller."""
 
-MOST_ARROWS = 114
+MOST_ARROWS = 104
 """Between two rooms there is an arrow if a module of the one imports something of the other."""
 
 WRITING = {"Channel", "Receipt", "Turns", "Writer"}
@@ -30,8 +50,8 @@ WRITING = {"Channel", "Receipt", "Turns", "Writer"}
 
 READING_WING = {"book", "compare", "remote", "runs", "storage"}
 
-TO_THE_GROUND = {"ground", "ground.values", "errors", "protocols", "_version"}
-MOST_ARROWS_BETWEEN_WINGS = 58
+TO_THE_GROUND = {"ground", "ground.values", "errors", "protocols"}
+MOST_ARROWS_BETWEEN_WINGS = 53
 """The same without those that point to the ground."""
 
 

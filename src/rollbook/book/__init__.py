@@ -7,7 +7,6 @@ from rollbook.ground.lazy import attach
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.book.book import Book as Book
-    from rollbook.book.episode import Episode as Episode
     from rollbook.book.export import export_table as export_table
     from rollbook.book.results import write_results as write_results
     from rollbook.book.rollout_curves import RolloutQueries as RolloutQueries
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Book",
     "Database",
-    "Episode",
     "RolloutQueries",
     "Scan",
     "Series",
@@ -32,7 +30,6 @@ __getattr__, __dir__ = attach(
     __name__,
     {
         "rollbook.book.book": ("Book",),
-        "rollbook.book.episode": ("Episode",),
         "rollbook.book.export": ("export_table",),
         "rollbook.book.results": ("write_results",),
         "rollbook.book.rollout_curves": ("RolloutQueries",),

@@ -12,8 +12,9 @@ from rollbook.book.metrics import pivot
 from rollbook.book.read_context import Timelines
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import from_numpy, take_table, to_numpy
+from rollbook.ground.manifest import Attempts
 from rollbook.ground.run_files import value_name
-from rollbook.storage import IDENTITY, Attempts, History, Piece, Pieces, chosen, identity
+from rollbook.storage import IDENTITY, History, Piece, Pieces, identity
 
 __all__ = ["OtherHosts", "Placed", "chosen_rows", "in_order", "place", "timelines"]
 
@@ -163,7 +164,7 @@ def timelines(
                     put((int(meta["attempt"]), str(meta["writer"])), times, _counted(cells))
             return
         table = _readings(piece, x, clocks, blocks)
-        mask = None if table is None else chosen(table, history, attempts)
+        mask = None if table is None else history.chosen(table, attempts)
         if table is None:
             return
         if mask is not None:
@@ -268,7 +269,7 @@ def chosen_rows(
     if without_at and piece.meta.get("at") != "":
         ats = to_numpy(table["at"])[0]
         table = take_table(table, np.flatnonzero(np.array([not at for at in ats], dtype=bool)))
-    mask = None if history.chooses_all(attempts) else chosen(table, history, attempts)
+    mask = None if history.chooses_all(attempts) else history.chosen(table, attempts)
     return table if mask is None else take_table(table, np.flatnonzero(mask))
 
 

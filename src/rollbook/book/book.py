@@ -49,10 +49,11 @@ from rollbook.errors import BadInput, UnknownKey, did_you_mean, suggesting
 from rollbook.ground import run_files as layout
 from rollbook.ground import source, status
 from rollbook.ground.arrow import arrays, in_microseconds, in_utc, take_table, to_numpy
+from rollbook.ground.manifest import Attempts
 from rollbook.ground.tables import FORWARDED, TABLES
 from rollbook.journal import JournalReader
 from rollbook.protocols import Row
-from rollbook.storage import Attempts, CheckpointRow, History, Pieces, RunFiles, SealedRows, identity
+from rollbook.storage import CheckpointRow, History, Pieces, RunFiles, SealedRows, identity
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from rollbook.book.metrics import all_keys, wide_metrics
 from rollbook.book.read_context import Context
 from rollbook.ground.arrow import order_of, take_table, to_numpy
-from rollbook.storage import IDENTITY, Piece, Pieces, chosen, identity
+from rollbook.storage import IDENTITY, Piece, Pieces, identity
 
 __all__ = ["Latest", "latest_values"]
 
@@ -89,7 +89,7 @@ def _counts_to_its_end(piece: Piece, run: Context) -> bool:
 
 def _of_long(piece: Piece, run: Context) -> list[tuple[tuple[int, int], str, object, dict[str, int]]]:
     table = identity(piece.read(["time", *run.clocks, *IDENTITY, "key", "type", "value", "integer"]), piece.meta)
-    mask = None if run.history.chooses_all(run.attempts) else chosen(table, run.history, run.attempts)
+    mask = None if run.history.chooses_all(run.attempts) else run.history.chosen(table, run.attempts)
     if mask is not None:
         table = take_table(table, np.flatnonzero(mask))
     if not table.num_rows:

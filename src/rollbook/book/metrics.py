@@ -20,8 +20,9 @@ from rollbook.ground.arrow import (
     to_numpy,
     without_dictionaries,
 )
+from rollbook.ground.manifest import Attempts
 from rollbook.ground.run_files import value_name
-from rollbook.storage import IDENTITY, Attempts, History, Piece, Pieces, chosen, identity
+from rollbook.storage import IDENTITY, History, Piece, Pieces, identity
 
 __all__ = ["Wide", "Within", "all_keys", "joined", "pivot", "wide_metrics"]
 
@@ -99,7 +100,7 @@ def _wide(
     if needs_identity:
         table = identity(table, meta)
     if not everything:
-        mask = chosen(table, history, attempts)
+        mask = history.chosen(table, attempts)
         if mask is not None and not mask.all():
             table = take_table(table, np.flatnonzero(mask))
     if piece.is_long:

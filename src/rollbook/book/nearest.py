@@ -16,7 +16,7 @@ from rollbook.book.select import select_metrics
 from rollbook.book.tables import read_table
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import from_numpy, in_microseconds, join_tables, order_of, strings, take_table, to_numpy
-from rollbook.storage import IDENTITY, Piece, Pieces, chosen, identity
+from rollbook.storage import IDENTITY, Piece, Pieces, identity
 
 __all__ = ["nearest_rows", "read_near", "values_at"]
 
@@ -45,7 +45,7 @@ def read_near(table: str, pieces: Pieces, run: Context, clock: str, value: int, 
         readings, valid = to_numpy(part[clock])
         allowed = np.ones(len(readings), dtype=bool) if valid is None else valid.copy()
         if not everything:
-            mask = chosen(identity(part, piece.meta), run.history, run.attempts)
+            mask = run.history.chosen(identity(part, piece.meta), run.attempts)
             allowed = allowed if mask is None else allowed & mask
         places = np.flatnonzero(allowed)
         distances = np.abs(readings[places].astype(np.float64) - value)

@@ -9,7 +9,8 @@ import numpy as np
 
 from rollbook.book.hosts import Host
 from rollbook.ground.array_types import NDArray
-from rollbook.storage import Attempts, History, Piece
+from rollbook.ground.manifest import Attempts
+from rollbook.storage import History, Piece
 
 __all__ = ["Context", "Timelines", "counts"]
 

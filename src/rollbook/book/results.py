@@ -28,7 +28,8 @@ from rollbook.book.tables import read_table
 from rollbook.errors import RollbookError
 from rollbook.ground import aliases, manifest
 from rollbook.ground.arrow import to_numpy
-from rollbook.storage import Attempts, Piece, Pieces, RunFiles
+from rollbook.ground.manifest import Attempts
+from rollbook.storage import Piece, Pieces, RunFiles
 
 __all__ = ["MeasuredRun", "results_of", "results_written", "write_results"]
 

@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rollbook.storage import Attempts
+    from rollbook.ground.manifest import Attempts
 
 __all__ = ["Rollout", "find_rollout"]
 

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from rollbook.book.read_context import Context
 from rollbook.book.series import Series
-from rollbook.storage import Attempts, Pieces, RunFiles
+from rollbook.ground.manifest import Attempts
+from rollbook.storage import Pieces, RunFiles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

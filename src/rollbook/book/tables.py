@@ -13,9 +13,10 @@ from rollbook.book.read_context import Context
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import TIME, any_column, join_tables, take_table, without_dictionaries
 from rollbook.ground.describe import histogram_of
+from rollbook.ground.manifest import Attempts
 from rollbook.ground.run_files import RESERVED
 from rollbook.ground.tables import table_of
-from rollbook.storage import IDENTITY, Attempts, History, Piece, Pieces, chosen, identity
+from rollbook.storage import IDENTITY, History, Piece, Pieces, identity
 
 __all__ = ["binned", "count_rows", "read_metrics_rows", "read_table"]
 
@@ -44,7 +45,7 @@ def read_table(
         if picked is None:
             continue
         table = identity(picked, piece.meta)
-        mask = None if history.chooses_all(attempts) else chosen(table, history, attempts)
+        mask = None if history.chooses_all(attempts) else history.chosen(table, attempts)
         if mask is not None and name == "checkpoints" and attempts == "effective":
             mask = _of_checkpoints(table, mask, history)
         if mask is not None and not mask.all():
@@ -70,7 +71,7 @@ def count_rows(pieces: Pieces, run: Context) -> int:
             count += piece.rows
             continue
         table = identity(piece.read(["time", *IDENTITY]), piece.meta)
-        mask = None if everything else chosen(table, run.history, run.attempts)
+        mask = None if everything else run.history.chosen(table, run.attempts)
         if mask is not None and not mask.all():
             table = take_table(table, np.flatnonzero(mask))
         # Of a rare row, a line a key.

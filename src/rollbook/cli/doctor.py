@@ -78,7 +78,7 @@ def seal(run: str, root: str) -> None:
     Example:
       rollbook seal last
     """
-    from rollbook.storage import seal as seal_run
+    from rollbook.book.repair import seal as seal_run
 
     report = seal_run(find_folder(run, root))
     remark(clean(report))

@@ -31,9 +31,9 @@ def mcp(root: str, budget: int) -> None:
     Example, as the command of a server in an agent's settings:
       rollbook mcp --dir runs
     """
-    from rollbook._version import __version__
     from rollbook.errors import RollbookError
     from rollbook.ground.optional import need
+    from rollbook.ground.version import __version__
     from rollbook.server.agent_tools import AgentTools
 
     server_room = need("mcp.server", extra="mcp", why="rollbook mcp")

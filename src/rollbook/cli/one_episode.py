@@ -11,7 +11,7 @@ from rollbook.cli.output import cell, clean, number, print_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.book import Book, Episode
+    from rollbook.book import Book
 
 __all__ = ["duration", "end_of", "show_episode"]
 
@@ -40,8 +40,9 @@ def end_of(row: Mapping[str, object]) -> str:
     return "cut short" if row.get("complete") is False else "-"
 
 
-def show_episode(book: Book, episode: Episode, *, as_json: bool = False) -> None:
+def show_episode(book: Book, which: str, *, as_json: bool = False) -> None:
     """Print all that there is about an episode."""
+    episode = book.episode(which)
     files = {key: os.fspath(path) for key, path in episode.files().items()}
     steps, rewards, alerts = episode.steps(), episode.rewards().to_pylist(), episode.alerts().to_pylist()
     checkpoint = episode.checkpoint()

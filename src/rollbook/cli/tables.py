@@ -52,7 +52,7 @@ def episodes(
     if episode is not None:
         from rollbook.cli.one_episode import show_episode
 
-        show_episode(book, book.episode(episode), as_json=as_json)
+        show_episode(book, episode, as_json=as_json)
         return
     table, more = _rows(book, "episodes", where, order_by, limit)
     if as_json or as_csv:

@@ -13,15 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from rollbook import capture
+import rollbook
 from rollbook.demo.agent import Agent, Rollout
 from rollbook.demo.net import Array
 from rollbook.ground.optional import need
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rollbook.run.run import Run
-    from rollbook.run.scope import Scope
 
 __all__ = ["CONFIG", "GOAL", "train"]
 
@@ -41,7 +36,7 @@ CONFIG: dict[str, Any] = {
 }
 
 
-def train(run: Run) -> float:
+def train(run: rollbook.Run) -> float:
     """Learn until `config["env_steps"]`, from the start or from the run's last checkpoint. Returns the last evaluation.
 
     Raises:
@@ -57,7 +52,7 @@ def train(run: Run) -> float:
         env_step, updates = restored.clocks["env_step"], restored.clocks["epoch"]
         mean = mean if restored.score is None else restored.score
 
-    envs = capture.gym.RecordEpisodes(_environments(config), run.scope("train"))
+    envs = rollbook.RecordEpisodes(_environments(config), run.scope("train"))
     observations, _ = envs.reset(seed=_seed(seed, env_step))
     update = run.scope("update")
     while env_step < config["env_steps"]:
@@ -100,7 +95,9 @@ def _environments(config: dict[str, object]) -> object:
     )
 
 
-def _collect(run: Run, agent: Agent, envs: Any, observations_NO: Array, env_step: int) -> tuple[Rollout, Array]:
+def _collect(
+    run: rollbook.Run, agent: Agent, envs: Any, observations_NO: Array, env_step: int
+) -> tuple[Rollout, Array]:
     """Let the agent act from `env_step` on: what it lived through, and what it sees at the end."""
     seen, acted, after, rewards, terminated, ended = [], [], [], [], [], []
     for _ in range(run.config["rollout_steps"]):
@@ -134,10 +131,10 @@ def _collect(run: Run, agent: Agent, envs: Any, observations_NO: Array, env_step
     return rollout, observations_NO
 
 
-def _evaluate(agent: Agent, scope: Scope, config: dict[str, Any], *, seed: int) -> list[float]:
+def _evaluate(agent: Agent, scope: rollbook.Scope, config: dict[str, Any], *, seed: int) -> list[float]:
     """Returns of episodes in which the agent always does what it thinks best."""
     gymnasium = need("gymnasium", extra="gym", why="the demo's environment")
-    env = capture.gym.RecordEpisodes(gymnasium.make(config["env"]), scope, curves=False)
+    env = rollbook.RecordEpisodes(gymnasium.make(config["env"]), scope, curves=False)
     returns = []
     for episode in range(config["evaluation_episodes"]):
         observation, _ = env.reset(seed=seed + 1 + episode)

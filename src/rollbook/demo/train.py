@@ -20,11 +20,6 @@ from rollbook.demo.loop import CONFIG, GOAL, train
 from rollbook.errors import NothingToResume
 from rollbook.ground.optional import need
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rollbook.book import Book
-    from rollbook.run.run import Run
-
 __all__ = ["main", "several"]
 
 PROJECT, NAME = "cartpole", "ppo"
@@ -106,14 +101,14 @@ def several(seeds: int, *, steps: int | None = None, dir: str | Path = "runs") -
     return 0
 
 
-def _begin(root: Path, seed: int | None, steps: int | None) -> Run:
+def _begin(root: Path, seed: int | None, steps: int | None) -> rollbook.Run:
     config = CONFIG if steps is None else {**CONFIG, "env_steps": steps}
     seed = len(list((root / PROJECT).glob(f"{NAME}-*"))) if seed is None else seed
     total = {"env_step": config["env_steps"]}
     return rollbook.init(PROJECT, NAME, seed=seed, config=config, total=total, dir=root, tags=["demo"])
 
 
-def _continue(root: Path, which: str, steps: int | None) -> Run:
+def _continue(root: Path, which: str, steps: int | None) -> rollbook.Run:
     """Open the next attempt of the run `which`, or of the newest one that is not finished."""
     books = _demos(root)
     wanted = [book for book in books if (book.id == which if which else book.status != "finished")]
@@ -129,7 +124,7 @@ def _continue(root: Path, which: str, steps: int | None) -> Run:
     return rollbook.init(PROJECT, NAME, dir=root, resume="allow", run_id=wanted[-1].id, config=config, total=total)
 
 
-def _demos(root: Path) -> list[Book]:
+def _demos(root: Path) -> list[rollbook.Book]:
     """The runs of this demo under `root`, oldest first."""
     if not (root / PROJECT).is_dir():
         return []

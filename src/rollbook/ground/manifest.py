@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Sequence
 from io import FileIO
 
 from rollbook.errors import ForeignManifest, NewerFormat, NotARun
@@ -35,6 +36,7 @@ __all__ = [
     "NAME",
     "ORIGIN",
     "STATUSES",
+    "Attempts",
     "Cut",
     "ManifestLock",
     "attempts",
@@ -63,6 +65,9 @@ __all__ = [
     "take_edits",
     "write",
 ]
+
+Attempts = str | Sequence[int]
+"""Which lives of a run to read: "effective", "all", or a list of attempt numbers."""
 
 FORMAT = 2
 """The version of the run folder that this rollbook writes, and the highest that it reads."""

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from rollbook.journal.reader import JournalReader as JournalReader
     from rollbook.journal.recovery import Turns as Turns
     from rollbook.journal.rows import column as column
-    from rollbook.journal.segments import Head as Head
     from rollbook.journal.segments import Segment as Segment
     from rollbook.journal.writer import Writer as Writer
     from rollbook.journal.writers import WriterInfo as WriterInfo
@@ -27,7 +26,6 @@ __all__ = [
     "Channel",
     "ColumnsRead",
     "FrameFile",
-    "Head",
     "JournalReader",
     "LeftSegment",
     "Positions",
@@ -55,7 +53,7 @@ __getattr__, __dir__ = attach(
         "rollbook.journal.reader": ("ColumnsRead", "JournalReader"),
         "rollbook.journal.recovery": ("Turns",),
         "rollbook.journal.rows": ("column",),
-        "rollbook.journal.segments": ("Head", "Segment"),
+        "rollbook.journal.segments": ("Segment",),
         "rollbook.journal.writer": ("Writer",),
         "rollbook.journal.writers": ("WriterInfo", "list_writers"),
     },

@@ -175,7 +175,7 @@ def open_life(wanted: Wanted, former: str | None, bill: Bill, begun: list[Writer
 
 
 def _first_life(wanted: Wanted, begun: float, bill: Bill) -> _Life:
-    from rollbook._version import __version__
+    from rollbook.ground.version import __version__
 
     identity = wanted.run_id or manifest.new_id()
     folder = os.path.join(wanted.place, f"{wanted.name}-{identity}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rollbook._version import __version__
+from rollbook.ground.version import __version__
 from rollbook.server.cells import plain
 from rollbook.server.endpoint import Endpoint
 from rollbook.server.schemas.runs import Hello, HelloAsk, Limits

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from rollbook._version import __version__
+from rollbook.ground.version import __version__
 from rollbook.server.answering import EDIT_HEADER
 from rollbook.server.endpoint import Endpoint
 from rollbook.server.frames import MEDIA_TYPE

@@ -12,6 +12,7 @@ import numpy as np
 from rollbook.book import Book, Series
 from rollbook.errors import BadInput, RollbookError
 from rollbook.ground.array_types import NDArray
+from rollbook.ground.manifest import Attempts
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import plain
 from rollbook.server.endpoint import Endpoint, Streamed
@@ -20,7 +21,6 @@ from rollbook.server.readers import stamp_of
 from rollbook.server.refusals import Refused, words_of
 from rollbook.server.schemas.curves import Array, EntryError, SeriesAsk, SeriesEntry
 from rollbook.server.shared_state import Hall
-from rollbook.storage import Attempts
 
 __all__ = ["ENDPOINTS", "Reach", "many_series", "read_series", "version_of"]
 

@@ -8,10 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.storage.encode import write_part as write_part
     from rollbook.storage.history import IDENTITY as IDENTITY
-    from rollbook.storage.history import Attempts as Attempts
     from rollbook.storage.history import CheckpointRow as CheckpointRow
     from rollbook.storage.history import History as History
-    from rollbook.storage.history import chosen as chosen
     from rollbook.storage.history import identity as identity
     from rollbook.storage.live import Moved as Moved
     from rollbook.storage.parts import Part as Part
@@ -37,7 +35,6 @@ if TYPE_CHECKING:
 __all__ = [
     "IDENTITY",
     "MIN_ROWS",
-    "Attempts",
     "BadPiece",
     "CheckpointRow",
     "History",
@@ -50,7 +47,6 @@ __all__ = [
     "RunFiles",
     "SealedRows",
     "bucket_rows",
-    "chosen",
     "identity",
     "keep_aside",
     "main",
@@ -68,7 +64,7 @@ __getattr__, __dir__ = attach(
     __name__,
     {
         "rollbook.storage.encode": ("write_part",),
-        "rollbook.storage.history": ("Attempts", "CheckpointRow", "History", "IDENTITY", "chosen", "identity"),
+        "rollbook.storage.history": ("CheckpointRow", "History", "IDENTITY", "identity"),
         "rollbook.storage.live": ("Moved",),
         "rollbook.storage.parts": ("Part",),
         "rollbook.storage.pieces": ("BadPiece", "Lines", "Piece", "Pieces", "RunFiles"),

@@ -8,7 +8,7 @@ compared only within one attempt, so clocks that step back or hosts that disagre
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,20 +17,15 @@ import pyarrow as pa
 from rollbook.errors import BadInput, UnknownKey
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import from_numpy, to_numpy
-from rollbook.ground.manifest import Cut, chain
+from rollbook.ground.manifest import Attempts, Cut, chain
 
 __all__ = [
     "IDENTITY",
-    "Attempts",
     "CheckpointRow",
     "History",
-    "chosen",
     "identity",
 ]
 
-
-Attempts: TypeAlias = str | Sequence[int]
-"""Which lives of a run to read: "effective", "all", or a list of attempt numbers."""
 
 CheckpointRow: TypeAlias = tuple[int, str, int, int, int]
 """Where a checkpoint's own row stands: attempt, writer, lane, seq, unix ns."""
@@ -75,6 +70,14 @@ class History:
     def chooses_all(self, attempts: Attempts) -> bool:
         """Whether a choice of attempts leaves out nothing."""
         return attempts == "all" or (attempts == "effective" and self.is_simple)
+
+    def chosen(self, table: pa.Table, attempts: Attempts) -> NDArray | None:
+        """Which rows of a table a choice of attempts takes; None for all. It has identity columns and time."""
+        if not table.num_rows:
+            return None
+        attempt, writer, lane, at = (_one_or_all(table[name]) for name in ("attempt", "writer", "lane", "at"))
+        seq, time = to_numpy(table["seq"])[0], to_numpy(table["time"])[0]
+        return self.mask(attempts, attempt, writer, lane, seq, time, at)
 
     def mask(
         self,
@@ -181,15 +184,6 @@ def identity(table: pa.Table, meta: dict[str, Any]) -> pa.Table:
                 number = int(meta.get(name) or 0)
                 table = table.append_column(name, from_numpy(np.full(n, number, dtype=np.int64)))
     return table
-
-
-def chosen(table: pa.Table, history: History, attempts: Attempts) -> NDArray | None:
-    """Which rows a choice of attempts takes; None for all. The table has identity columns and time."""
-    if not table.num_rows:
-        return None
-    attempt, writer, lane, at = (_one_or_all(table[name]) for name in ("attempt", "writer", "lane", "at"))
-    seq, time = to_numpy(table["seq"])[0], to_numpy(table["time"])[0]
-    return history.mask(attempts, attempt, writer, lane, seq, time, at)
 
 
 def _one_or_all(column: pa.ChunkedArray) -> Any:

@@ -21,7 +21,7 @@ from rollbook.ground.arrow import empty_table, take_table, to_numpy
 from rollbook.ground.files import names_in
 from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.run_files import journal_folder, parse_name
-from rollbook.journal import FrameFile, Head, Segment, WriterInfo, decode
+from rollbook.journal import FrameFile, Segment, WriterInfo, decode
 from rollbook.storage.durable import DurableMarks
 from rollbook.storage.fills import Fills
 from rollbook.storage.frame_tables import FrameTables, table_of
@@ -55,7 +55,8 @@ class LiveSegment:
       rows, lowest_seq, last_seq: of the committed rows, as the look found them.
     """
 
-    def __init__(self, segment: Segment, head: Head) -> None:
+    def __init__(self, segment: Segment) -> None:
+        head = segment.head()
         self.path, self.header = segment.path, segment.header
         self.generation, self._first_seq = head.generation, head.first_seq
         self.is_active = head.is_active
@@ -336,7 +337,7 @@ class LiveJournal:
             head = segment.head()
             if head.is_sealed or head.is_changing:
                 return None, head.generation
-            live = LiveSegment(segment, head)
+            live = LiveSegment(segment)
             if segment.head().generation != head.generation:
                 return None, head.generation
         self._kept_bytes += live.size

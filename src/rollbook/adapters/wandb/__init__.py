@@ -12,7 +12,6 @@ or without touching the program: `rollbook run train.py --wandb replace`. Names,
 
 from __future__ import annotations
 
-from rollbook._version import __version__
 from rollbook.adapters.wandb import _state, errors, plot, util
 from rollbook.adapters.wandb._api import Api
 from rollbook.adapters.wandb._current import CommError, Error, UsageError, current
@@ -58,6 +57,7 @@ from rollbook.adapters.wandb._state import (
     watch,
 )
 from rollbook.ground.lazy import attach
+from rollbook.ground.version import __version__
 
 __all__ = [
     "AlertLevel", "Api", "Artifact", "Audio", "CommError", "Config", "Error", "Graph", "Histogram", "Html",

@@ -9,9 +9,15 @@ if TYPE_CHECKING:
     from rollbook.book.repair.doctor import repair as repair
     from rollbook.book.repair.doctor import verify as verify
     from rollbook.book.repair.joining import join as join
+    from rollbook.storage import seal as seal
 
-__all__ = ["join", "repair", "verify"]
+__all__ = ["join", "repair", "seal", "verify"]
 
 __getattr__, __dir__ = attach(
-    __name__, {"rollbook.book.repair.doctor": ("repair", "verify"), "rollbook.book.repair.joining": ("join",)}
+    __name__,
+    {
+        "rollbook.book.repair.doctor": ("repair", "verify"),
+        "rollbook.book.repair.joining": ("join",),
+        "rollbook.storage": ("seal",),
+    },
 )

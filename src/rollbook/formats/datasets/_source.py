@@ -26,12 +26,12 @@ from rollbook.formats.datasets._cells import Cells, as_space, is_ragged, join_ce
 from rollbook.formats.datasets._groups import Group, Places, cut, joined, words_of
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import to_numpy
-from rollbook.storage import BadPiece, Piece, chosen, identity
+from rollbook.storage import BadPiece, Piece, identity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.book import Book
-    from rollbook.storage import Attempts
+    from rollbook.ground.manifest import Attempts
 
 __all__ = ["StepSource", "Trajectory"]
 
@@ -272,7 +272,7 @@ class StepSource:
                         continue
                     mask = None
                     if not history.chooses_all(self._attempts):
-                        mask = chosen(identity(table, piece.meta), history, self._attempts)
+                        mask = history.chosen(identity(table, piece.meta), self._attempts)
                     self._add_spans(table, mask, number, 0 if group is None else group[0])
 
         self.book.files.read(["steps"], work)
