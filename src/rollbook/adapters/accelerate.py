@@ -11,8 +11,7 @@ accelerator.end_training()
 
 from __future__ import annotations
 
-from rollbook.adapters._run import find_run, keep_config
-from rollbook.ground.bill import Bill
+from rollbook.adapters._door import Door
 from rollbook.ground.optional import need
 
 TYPE_CHECKING = False
@@ -54,8 +53,7 @@ class RollbookTracker(_Base):
         super().__init__()
         self.run: Any = None
         self._project, self._given, self._options = run_name, run, run_options
-        self._owned = False
-        self._bill = Bill(who="RollbookTracker")
+        self._door: Door | None = None
 
     @property
     def tracker(self) -> Any:
@@ -65,19 +63,20 @@ class RollbookTracker(_Base):
     @_on_main_process
     def start(self) -> None:
         """Find or open the run. Accelerate calls it in `init_trackers`."""
-        if self.run is None:
+        self._open()
+
+    def _open(self) -> Door:
+        if self._door is None:
             from rollbook.run.arguments import program_name
 
-            options = self._options
-            self.run, self._owned = find_run(self._given, project=self._project, name=program_name(), options=options)
-            self._bill = Bill(to=self.run) if self.run is not None else self._bill
+            self._door = Door("RollbookTracker", self._given, self._project, program_name(), self._options)
+            self.run = self._door.run
+        return self._door
 
     @_on_main_process
     def store_init_configuration(self, values: Mapping[str, object]) -> None:
         """Add the configuration to the run's; an entry that the run has already stays."""
-        self.start()
-        if self.run is not None:
-            self._bill.guard("config", "keeping the configuration", keep_config, self.run, dict(values))
+        self._open().settings(values)
 
     @_on_main_process
     def log(self, values: Mapping[str, object], step: int | None = None, **clocks: Any) -> None:
@@ -86,17 +85,13 @@ class RollbookTracker(_Base):
         Args:
           clocks: readings of further clocks: `accelerator.log(…, log_kwargs={"rollbook": {"env_step": 2048}})`.
         """
-        self.start()
-        if self.run is not None:
-            self.run.log(values, **({} if step is None else {"step": step}), **clocks)
+        self._open().log(values, step=step, **clocks)
 
     @_on_main_process
     def log_images(self, values: Mapping[str, Any], step: int | None = None, **clocks: Any) -> None:
         """Keep pictures: key -> an array [number, height, width, channels], or a list of pictures."""
-        self.start()
-        if self.run is not None:
-            at = {**({} if step is None else {"step": step}), **clocks}
-            self._bill.guard("images", "keeping pictures", self._log_images, values, at)
+        at = {**({} if step is None else {"step": step}), **clocks}
+        self._open().keep("images", "keeping pictures", self._log_images, values, at)
 
     def _log_images(self, values: Mapping[str, Sequence[object]], clocks: Mapping[str, Any]) -> None:
         for key, images in values.items():
@@ -106,8 +101,8 @@ class RollbookTracker(_Base):
     @_on_main_process
     def finish(self) -> None:
         """End the run if it was opened here. Accelerate calls it in `end_training`."""
-        if self._owned:
-            self.run.finish()
+        if self._door is not None:
+            self._door.finish()
 
 
 def register() -> None:

@@ -15,8 +15,7 @@ import os
 import sys
 from importlib.util import find_spec
 
-from rollbook.adapters._run import find_run, keep_config
-from rollbook.ground.bill import Bill
+from rollbook.adapters._door import Door
 from rollbook.ground.optional import need
 
 TYPE_CHECKING = False
@@ -70,21 +69,17 @@ class RollbookLogger(_Base):
         super().__init__()
         self._project, self._given, self._options = project, run, run_options
         self._save_dir = None if save_dir is None else os.fspath(save_dir)
-        self._run: Any = None
-        self._owned = False
-        self._bill = Bill(who="RollbookLogger")
+        self._door: Door | None = None
         self._saved: dict[str, float] = {}
         if run is not None:
             self._open()
 
-    def _open(self) -> Any:
-        if self._run is None:
+    def _open(self) -> Door:
+        if self._door is None:
             from rollbook.run.arguments import program_name
 
-            name = program_name()
-            self._run, self._owned = find_run(self._given, project=self._project, name=name, options=self._options)
-            self._bill = Bill(to=self._run) if self._run is not None else self._bill
-        return self._run
+            self._door = Door("RollbookLogger", self._given, self._project, program_name(), self._options)
+        return self._door
 
     # -- what Lightning asks
 
@@ -92,7 +87,7 @@ class RollbookLogger(_Base):
     @_rank_zero_experiment
     def experiment(self) -> Any:
         """The run; on other ranks than 0 Lightning's object that takes every call and does nothing."""
-        return self._open()
+        return self._open().run
 
     @property
     def name(self) -> str:
@@ -119,40 +114,34 @@ class RollbookLogger(_Base):
     @_rank_zero
     def log_metrics(self, metrics: Mapping[str, object], step: int | None = None) -> None:
         """One row under the native keys, with the clock `step`, and `epoch` where Lightning gives one."""
-        run = self._open()
-        if run is None:
-            return
-        values, clocks = dict(metrics), {}
-        epoch = values.get("epoch")
+        values, epoch = dict(metrics), metrics.get("epoch")
         if isinstance(epoch, (int, float)) and epoch == int(epoch):
-            clocks["epoch"] = int(values.pop("epoch"))  # type: ignore[call-overload]
-        if step is not None:
-            clocks["step"] = step
-        if values:
-            run.log(values, **clocks)
+            epoch = int(values.pop("epoch"))  # type: ignore[call-overload]
+        else:
+            epoch = None
+        self._open().log(values, step=step, epoch=epoch)
 
     @_rank_zero
     def log_hyperparams(self, params: Mapping[str, object] | Namespace | None, *args: Any, **kwargs: Any) -> None:
         """Add them to the run's config; an entry that the run has already stays."""
-        run = self._open()
-        if run is not None and params is not None:
+        if params is not None:
             settings = dict(params) if hasattr(params, "keys") else vars(params)
-            self._bill.guard("config", "keeping hyperparameters", keep_config, run, {**settings, **kwargs})
+            self._open().settings({**settings, **kwargs})
 
     @_rank_zero
     def after_save_checkpoint(self, checkpoint_callback: object) -> None:
         """Register the files that a ModelCheckpoint has saved since the last call, where they are."""
-        if self._open() is not None:
-            self._bill.guard("checkpoint", "registering a checkpoint", self._register, checkpoint_callback)
+        door = self._open()
+        door.keep("checkpoint", "registering a checkpoint", self._register, door.run, checkpoint_callback)
 
-    def _register(self, callback: Any) -> None:
+    def _register(self, run: Any, callback: Any) -> None:
         found: dict[str, Any] = {}
         for path, score in _saved_by(callback):
             if path and os.path.exists(path) and self._saved.get(path) != os.path.getmtime(path):
                 found[path] = score
         for path, score in sorted(found.items(), key=lambda item: os.path.getmtime(item[0])):
             self._saved[path] = os.path.getmtime(path)
-            self._run.run.save_checkpoint(
+            run.run.save_checkpoint(
                 path=path,
                 score=None if score is None else float(score),
                 higher_is_better=getattr(callback, "mode", "min") == "max",
@@ -167,8 +156,8 @@ class RollbookLogger(_Base):
     @_rank_zero
     def close(self) -> None:
         """Finish the run if it was opened here; at the end of the program this happens without a call."""
-        if self._owned:
-            self._run.finish()
+        if self._door is not None:
+            self._door.finish()
 
 
 def _saved_by(callback: Any) -> Iterator[tuple[str, Any]]:

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import threading
 
-from rollbook.adapters._run import find_run, keep_config
-from rollbook.ground.bill import Bill
+from rollbook.adapters._door import Door
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,9 +34,8 @@ class RollbookCallback:
     def __init__(self, run: object = None, **run_options: Any) -> None:
         from rollbook.run.arguments import program_name
 
-        self.run: Any
-        self.run, self._owned = find_run(run, project="optuna", name=program_name(), options=run_options)
-        self._bill = Bill(to=self.run) if self.run is not None else Bill(who="RollbookCallback")
+        self._door = Door("RollbookCallback", run, "optuna", program_name(), run_options)
+        self.run: Any = self._door.run
         self._lock, self._has_settings = threading.Lock(), False
 
     def __call__(self, study: Any, trial: Any) -> None:
@@ -47,13 +45,12 @@ class RollbookCallback:
         with self._lock:
             if not self._has_settings:
                 self._has_settings = True
-                self._bill.guard("config", "keeping the study's settings", self._keep_settings, study)
-            self._bill.guard("trial", "keeping a trial", self._keep_trial, study, trial)
+                self._door.keep("config", "keeping the study's settings", self._keep_settings, study)
+            self._door.keep("trial", "keeping a trial", self._keep_trial, study, trial)
 
     def close(self) -> None:
         """Finish the run if it was opened here; at the end of the program this happens without a call."""
-        if self._owned:
-            self.run.finish()
+        self._door.finish()
 
     def _keep_settings(self, study: Any) -> None:
         settings = {
@@ -62,7 +59,7 @@ class RollbookCallback:
             "sampler": type(study.sampler).__name__,
             "pruner": type(study.pruner).__name__,
         }
-        keep_config(self.run, settings)
+        self._door.settings(settings)
 
     def _keep_trial(self, study: Any, trial: Any) -> None:
         state = trial.state.name
@@ -78,7 +75,7 @@ class RollbookCallback:
         row.update({f"params/{name}": value for name, value in trial.params.items()})
         if trial.duration is not None:
             row["duration_seconds"] = trial.duration.total_seconds()
-        self.run.log(row, step=trial.number)
+        self._door.log(row, step=trial.number)
         if state == "COMPLETE" and len(study.directions) == 1:
             best = study.best_trial
             self.run.run.summary.update(
