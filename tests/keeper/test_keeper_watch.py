@@ -88,6 +88,7 @@ def a_run(how: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[roll
 def test_after_a_keepers_death_rows_are_forwarded_judged_sealed_and_shipped_again(
     folder: Path, how: str, death: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("SEAL_BYTES", "65536")
     run, log = a_run(how, folder, monkeypatch)
     log({"before": 1.0, "loss": 1.0}, env_step=0)
     jsonl = run.folder / "log" / "jsonl" / "metrics.jsonl"
@@ -105,7 +106,7 @@ def test_after_a_keepers_death_rows_are_forwarded_judged_sealed_and_shipped_agai
     died = time.time()
     log({"after": 1.0, "loss": float("nan")}, env_step=1)
     row = {f"key-{n}": 1.0 for n in range(60)}
-    for _ in range(12_000):  # more than the four mebibytes that are sealed at once
+    for _ in range(1_000):  # some segments, more than is sealed at once
         run.log(row)
     until(lambda: keeper_of(run.folder).get("pid") not in (None, first["pid"]))
     until(lambda: '"after"' in jsonl.read_text(), "the sink")

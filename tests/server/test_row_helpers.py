@@ -54,7 +54,7 @@ def test_helpers_read_what_one_process_reads(
     for kept in (tmp_path / "cache").rglob("*.rows"):
         kept.unlink()
     monkeypatch.setattr(row_helpers, "_START", 0)
-    monkeypatch.setattr(row_helpers, "_helpers_for", lambda runs: 3)
+    monkeypatch.setattr(row_helpers, "_helpers_for", lambda runs: 2)
     answered: list[int] = []
     answers = row_helpers.RowHelpers.answers
 

@@ -1,4 +1,7 @@
-"""A keeper of the tests: the real one, but its sealing children are forked as all are here; see sealing_forks."""
+"""A keeper of the tests: the real one, but its sealing children are forked as all are here; see sealing_forks.
+
+$SEAL_BYTES: how much it seals at once, where a test need not write megabytes for that.
+"""
 
 import os
 import sys
@@ -6,9 +9,10 @@ import sys
 support = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:1] = [support, os.path.join(os.path.dirname(os.path.dirname(support)), "src")]
 
-from rollbook.keeper import child  # noqa: E402
+from rollbook.keeper import child, sealing  # noqa: E402
 from rollbook.keeper.process import main  # noqa: E402
 from sealing_forks import forking  # noqa: E402
 
 child.start_child = forking(child.start_child)
+sealing.SEAL_BYTES = int(os.environ.get("SEAL_BYTES", sealing.SEAL_BYTES))
 main()
