@@ -573,16 +573,20 @@ class Book(RunFields):
 
     def chosen(
         self, rows: str, where: str | None, order_by: str | None, limit: int | None,
-        attempts: Attempts = "effective", *, tables: Sequence[str] = (),
+        attempts: Attempts = "effective", *, tables: Sequence[str] = (), of: str = "",
     ) -> pa.Table:  # fmt: skip
-        """Rows of a view, or of a subquery over `tables`, by time or as they are asked for; not for users."""
+        """Rows of a view, or of a subquery over `tables`, by time or as they are asked for; not for users.
+
+        Args:
+          of: a condition on the rows of the view alone, in place of what would follow from `where`.
+        """
         condition = "" if where is None else f" where {one_condition(where)}"
         order = _IN_TIME if order_by is None else f"{one_order(order_by)}, {_IN_TIME}"
         most = "" if limit is None else f" limit {int(limit)}"
         folder = os.path.abspath(layout.data_folder(self._folder))
         database = Database(lambda name, tries: self._stream(name, tries, attempts), folder, self.files.leave_out)
         query = f"select * from {rows}{condition} order by {order}{most}"
-        return in_utc(database.arrow(query, tables))
+        return in_utc(database.arrow(query, tables, of))
 
     def scan(self, table: str, tries: int = 0, attempts: Attempts = "effective", *, streamed: bool = False) -> Scan:
         """A table for SQL, which files moved under so many `tries` before; `streamed`: rows of the journal may be a

@@ -21,7 +21,7 @@ _OF_THE_UPDATE = ("gradient_step", "epoch")
 """Clocks that are those of the late fact, where it has them."""
 
 
-def view(name: str, columns: Mapping[str, Collection[str]]) -> str:
+def view(name: str, columns: Mapping[str, Collection[str]], of: str = "") -> str:
     """The query behind a view.
 
     It has every column of the rows and of their newest late fact. Where both have a column, the late fact's value
@@ -30,6 +30,7 @@ def view(name: str, columns: Mapping[str, Collection[str]]) -> str:
 
     Args:
       columns: of the two tables, as they are now.
+      of: a condition on the rows alone; the late facts of others are then not looked at.
     """
     table, late, key = VIEWS[name]
     known, more = columns[table], columns[late]
@@ -50,8 +51,10 @@ def view(name: str, columns: Mapping[str, Collection[str]]) -> str:
     same = " and ".join(f"r.{quoted(column)} = f.{quoted(column)}" for column in both)
     order = ", ".join(f"{quoted(column)} desc" for column in ("time", "writer", "seq", "index") if column in more)
     by = ", ".join(map(quoted, both))
-    newest = f"select * from {quoted(late)} qualify row_number() over (partition by {by} order by {order}) = 1"
-    return f"select {', '.join(cells)} from {quoted(table)} r left join ({newest}) f on {same}"
+    rows = f"(select * from {quoted(table)} where {of})" if of else quoted(table)
+    asked = f" where {quoted(key)} in (select {quoted(key)} from {quoted(table)} where {of})" if of else ""
+    newest = f"select * from {quoted(late)}{asked} qualify row_number() over (partition by {by} order by {order}) = 1"
+    return f"select {', '.join(cells)} from {rows} r left join ({newest}) f on {same}"
 
 
 def _first(sources: list[tuple[str, Collection[str]]], column: str) -> str:

@@ -32,9 +32,10 @@ class RolloutTables(Protocol):
     def path(self) -> Path: ...
 
     def table(self, name: str, attempts: Attempts = ..., *, where: tuple[str, str] | None = ...) -> pa.Table: ...
-    def rollouts(
-        self, where: str | None = ..., order_by: str | None = ..., limit: int | None = ..., attempts: Attempts = ...
-    ) -> pa.Table: ...
+    def chosen(
+        self, rows: str, where: str | None, order_by: str | None, limit: int | None, attempts: Attempts = ...,
+        *, of: str = ...,
+    ) -> pa.Table: ...  # fmt: skip
 
 
 class Rollout(Mapping[str, Any]):
@@ -103,7 +104,7 @@ class Rollout(Mapping[str, Any]):
     def _like(self, columns: list[str], order: str | None) -> pa.Table:
         known = [(column, self.row.get(column)) for column in columns]
         same = [f'"{column}" = {literal(str(value))}' for column, value in known if value is not None]
-        return self._book.rollouts(" and ".join(same), order)
+        return self._book.chosen("rollouts_now", None, order, None, of=" and ".join(same))
 
 
 def find_rollout(book: RolloutTables, rollout_id: str) -> Rollout:
@@ -112,9 +113,10 @@ def find_rollout(book: RolloutTables, rollout_id: str) -> Rollout:
     Raises:
       UnknownKey: there is none.
     """
-    table = book.rollouts(f"rollout_id = {literal(rollout_id)}", limit=1)
+    same = f'"rollout_id" = {literal(rollout_id)}'
+    table = book.chosen("rollouts_now", None, None, 1, of=same)
     if not table.num_rows:
-        table = book.rollouts(f"rollout_id = {literal(rollout_id)}", limit=1, attempts="all")
+        table = book.chosen("rollouts_now", None, None, 1, "all", of=same)
     if not table.num_rows:
         raise UnknownKey(f"{book.path} has no rollout {rollout_id!r}; book.rollouts() lists them")
     return Rollout(book, table)

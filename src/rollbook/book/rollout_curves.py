@@ -68,9 +68,9 @@ class RolloutQueries:
     def __init__(self, columns: Mapping[str, Collection[str]]) -> None:
         self._columns = columns
 
-    def now(self) -> str:
-        """The view `rollouts_now`: each rollout with its newest fate."""
-        return view("rollouts_now", self._columns)
+    def now(self, of: str = "") -> str:
+        """The view `rollouts_now`: each rollout with its newest fate; `of` is a condition on the rollouts alone."""
+        return view("rollouts_now", self._columns, of)
 
     def curves(self, x: str, mode: str | None = None, solved: str = SOLVED) -> str:
         """One row for each reading of `x`.

@@ -106,8 +106,11 @@ class Database:
         self._scan, self._folder, self._leave_out = scan, folder, leave_out
         self._connections: dict[bool, object] = {}
 
-    def sql(self, query: str, tables: Iterable[str], *, unlocked: bool = False) -> Any:
+    def sql(self, query: str, tables: Iterable[str], *, unlocked: bool = False, of: str = "") -> Any:
         """The answer as a DuckDB relation: `.fetchall()`, `.df()`, `.pl()`, `.to_arrow_table()`.
+
+        Args:
+          of: a condition on the rows of views such as `rollouts_now`: only of these are the late facts looked at.
 
         Raises:
           BadInput: DuckDB does not understand the query, or it does more than ask; its words follow.
@@ -129,7 +132,7 @@ class Database:
                 scans += shown.values()
                 for name in views:
                     columns = {table: shown[table].columns for table in VIEWS[name][:2]}
-                    connection.execute(f"create or replace temp view {quoted(name)} as {view(name, columns)}")
+                    connection.execute(f"create or replace temp view {quoted(name)} as {view(name, columns, of)}")
                 with _said_plainly(duckdb, [*known, *VIEWS]):
                     relation = connection.sql(query)
                     answer = None if relation is None else _kept(relation)
@@ -147,9 +150,9 @@ class Database:
                 return answer
         raise Damaged(f"{self._folder}: the query found its files gone or damaged {Scan.TRIES} times: {why}")
 
-    def arrow(self, query: str, tables: Iterable[str]) -> pa.Table:
+    def arrow(self, query: str, tables: Iterable[str], of: str = "") -> pa.Table:
         """The answer as an Arrow table."""
-        relation = self.sql(query, tables)
+        relation = self.sql(query, tables, of=of)
         convert = getattr(relation, "to_arrow_table", None) or relation.fetch_arrow_table
         with _said_plainly(need("duckdb", extra="sql", why="sql()")):
             return convert()

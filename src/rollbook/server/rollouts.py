@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from rollbook.book import RolloutQueries
 from rollbook.errors import BadInput
-from rollbook.ground.expressions import condition
+from rollbook.ground.expressions import condition, literal
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import cells_of, columns_of, num, plain, rows_of
 from rollbook.server.endpoint import Endpoint
@@ -127,9 +127,10 @@ def one_rollout(hall: Hall, ask: OneRolloutAsk) -> OneRolloutAnswer:
             raise Refused("not_found", f"there is no rollout {ask.id!r:.80}", "Look at the table of rollouts.")
         task = row["task_id"][0].as_py()
         version = "policy_version" if "policy_version" in row.column_names else "null"
+        of_task = RolloutQueries(db.columns).now(f"task_id = {literal(str(task))}")
         history = f"""select {version} as version, count(*) as n, avg(reward) as mean,
             count(*) filter ({RolloutQueries.SOLVED}) as solved, count(*) filter (used) as used
-            from rollouts_now where task_id = ? and mode is not distinct from ? group by 1 order by 1 nulls first
+            from ({of_task}) where mode is not distinct from ? group by 1 order by 1 nulls first
             limit 2000"""
         return (
             row,
@@ -137,7 +138,7 @@ def one_rollout(hall: Hall, ask: OneRolloutAsk) -> OneRolloutAnswer:
             db.table(f"select * from turns {own} order by turn, time limit {_MOST_TURNS + 1}", [ask.id]),
             db.table(f"select * from tokens {own} order by turn nulls last, time", [ask.id]),
             db.table(f"select * from fates {own} order by time", [ask.id]),
-            db.table(history, [task, row["mode"][0].as_py()]),
+            db.table(history, [row["mode"][0].as_py()]),
         )
 
     row, task, turns, tokens, fates, history = asked(hall, hall.row(ask.run), ["tasks", "turns", "tokens"], work)
