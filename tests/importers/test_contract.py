@@ -15,10 +15,15 @@ from rollbook import testing
 from rollbook.formats import importers
 from rollbook.formats.importers import _registry as importers_registry
 from rollbook.sinks.event_files import Messages
-from rollout_dumps import tinker_summaries, verl_dumps
+from rollout_dumps import nemo_batches, prime_traces, slime_dumps, tinker_summaries, verl_dumps
 
 WRITTEN = Path(__file__).parent / "samples"
 """What the tools themselves wrote: the make_*.py there say how."""
+
+
+def slime_with_torch(folder: Path) -> Path:
+    pytest.importorskip("torch")
+    return slime_dumps(folder)
 
 
 def event_files(folder: Path) -> Path:
@@ -99,6 +104,9 @@ SAMPLES: dict[str, Callable[[Path], Path]] = {
     "mlflow": mlflow_store,
     "tensorboard": event_files,
     "wandb": wandb_run,
+    "nemo_rl": nemo_batches,
+    "prime_rl": prime_traces,
+    "slime": slime_with_torch,
     "tinker": tinker_summaries,
     "verl_rollouts": verl_dumps,
 }

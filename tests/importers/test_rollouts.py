@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import rollbook
 from rollbook.formats.importers import import_runs
-from rollout_dumps import tinker_summaries, verl_dumps
+from rollout_dumps import nemo_batches, prime_traces, slime_dumps, tinker_summaries, verl_dumps
 
 
 def test_dumps_of_verl_are_rollouts_with_prompts_groups_and_what_the_reward_said(tmp_path: Path) -> None:
@@ -40,3 +42,54 @@ def test_summaries_of_tinker_are_rollouts_with_versions_and_a_turn_a_step(tmp_pa
     (turn,) = one.turns().to_pylist()
     assert (turn["role"], turn["tokens"], turn["logs/answer"]) == ("assistant", 4, "4")
     assert one.group().num_rows == 2
+
+
+def test_batches_of_nemo_rl_are_rollouts_with_the_numbers_of_each_token(tmp_path: Path) -> None:
+    (done,) = import_runs(nemo_batches(tmp_path), dir=tmp_path / "runs")
+    book = rollbook.open(done.folder).one()
+    one = book.rollout("train-2-1")
+    wanted = {"reward": 1.0, "gradient_step": 2, "used": True, "advantage": 0.5, "gap_mean": 0.25, "gap_max": 0.5,
+              "sampled_tokens": 2, "other_tokens": 2}  # fmt: skip
+    assert {name: one[name] for name in wanted} == wanted
+    (lists,) = one.tokens().to_pylist()
+    assert (lists["ids"], lists["mask"]) == ([1, 2, 3, 4], [0, 0, 1, 1])  # without the padding
+    assert lists["trainer_logprobs"] == [0.0, 0.0, -1.5, -2.0]
+    assert book.rollouts("not used")["reason"].to_pylist() == ["masked"] * 2
+
+
+def test_episodes_of_prime_rl_are_rollouts_with_what_was_learned_later(tmp_path: Path) -> None:
+    (done,) = import_runs(prime_traces(tmp_path), dir=tmp_path / "runs")
+    book = rollbook.open(done.folder).one()
+    one = book.rollout("train-3-e1-t1")
+    wanted = {
+        "policy_version": 2, "policy_version_end": 3, "reward": 1.1, "rewards/short": 0.1, "metrics/turns": 2.0,
+        "status": "completed", "group": "g", "item": "4", "prompt_tokens": 2, "sampled_tokens": 3, "tool_calls": 1,
+        "seconds/model": 3, "seconds/reward": 0.5, "used": True, "advantage": 0.75, "trained_version": 4,
+        "gradient_step": 4, "staleness": 2,
+    }  # fmt: skip
+    assert {name: one[name] for name in wanted} == wanted
+    assert one.turns()["role"].to_pylist() == ["assistant", "tool", "assistant"]
+    assert one.turns()["seconds"].to_pylist() == [None, None, 2.5]
+    tokens = one.tokens()
+    first, *others = tokens["sampler_logprobs"].to_pylist()
+    assert (str(first), others) == ("[nan, -0.5]", [None, [-1.0, -2.0]])
+    assert tokens["trainer_logprobs"].to_pylist() == [[0.0, -0.6], [0.0], [-1.0, -2.5]]
+    assert book.rollout("train-3-e1-t2")["used"] is None
+    assert book.rollouts("status = 'failed'")["error"].to_pylist() == ["SandboxError: gone"]
+    assert done.left_out == {"token exports of no trace": 1}
+
+
+def test_dumps_of_slime_are_rollouts_and_a_pickle_of_more_than_data_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    source = slime_dumps(tmp_path)
+    harmful = (source / "rollout_7.pt").read_bytes().replace(b"non_generation_time", b"cposix\nsystem\nX0000")
+    (source / "rollout_8.pt").write_bytes(harmful)
+    (done,) = import_runs(source, dir=tmp_path / "runs")
+    book = rollbook.open(done.folder).one()
+    one = book.rollout("train-7-2")
+    wanted = {"policy_version": 3, "policy_version_end": 4, "status": "truncated", "group": "train-7-1", "label": "4",
+              "prompt_tokens": 2, "sampled_tokens": 1, "other_tokens": 1, "seconds/tools": 0.25}  # fmt: skip
+    assert {name: one[name] for name in wanted} == wanted
+    assert one.tokens()["ids"].to_pylist() == [[7, 8]]
+    assert book.rollouts("used is not null")["reason"].to_pylist() == ["removed"]
+    assert list(done.left_out.values()) == [1]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import pickle
+import zipfile
 from pathlib import Path
 
 
@@ -35,3 +37,89 @@ def tinker_summaries(folder: Path) -> Path:
     ]  # fmt: skip
     (made / "train_rollout_summaries.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     return made.parent
+
+
+def nemo_batches(folder: Path) -> Path:
+    """Training batches in the format of NeMo-RL's `log_batched_dict_as_jsonl`: each cell a list of one."""
+    made = folder / "nemo" / "exp_001"
+    made.mkdir(parents=True)
+    for step in (1, 2):
+        lines = [
+            {
+                "content": [f"user: 2 + 2?\nassistant: {n}"], "rewards": [float(n % 2)], "input_lengths": [4],
+                "token_ids": [[1, 2, 3, 4, 0]], "token_loss_mask": [[0, 0, 1, 1, 0]],
+                "sample_loss_mask": [float(n != 3)], "advantages": [[0.0, 0.0, 0.5, 0.5, 0.0]],
+                "generation_logprobs": [[0.0, 0.0, -1.0, -2.0, 0.0]], "prev_logprobs": [[0.0, 0.0, -1.5, -2.0, 0.0]],
+                "idx": n,
+            }
+            for n in range(4)
+        ]  # fmt: skip
+        (made / f"train_data_step{step}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return made.parent
+
+
+def prime_traces(folder: Path) -> Path:
+    """Episodes in the format of prime-rl's file monitor, with what was learned later and an export of tokens."""
+    made = folder / "prime" / "traces" / "step_3" / "train"
+    (made / "annotations").mkdir(parents=True)
+    nodes = [
+        {"message": {"role": "user", "content": "2 + 2?"}, "sampled": False, "token_ids": [5, 6], "mask": [False] * 2},
+        {"parent": 0, "sampled": True, "token_ids": [7, 8], "mask": [False, True], "logprobs": [-0.5],
+         "message": {"role": "assistant", "tool_calls": [{"id": "a", "name": "py", "arguments": "{}"}]}},
+        {"parent": 1, "message": {"role": "tool", "content": "4"}, "token_ids": [9], "mask": [False]},
+        {"parent": 2, "message": {"role": "assistant", "content": "4"}, "sampled": True, "token_ids": [10, 11],
+         "mask": [True, True], "logprobs": [-1.0, -2.0]},
+    ]  # fmt: skip
+    shared = {
+        "env": {"id": "sums"}, "task": {"type": "Sums", "data": {}}, "group": {"id": "g"}, "ok": True, "errors": [],
+        "run": {"type": "train", "id": "r", "work": {"type": "train", "step": 3, "policy": {"start": 2, "end": 3}}},
+    }  # fmt: skip
+    trace = {
+        "version": 1, "id": "t1", "nodes": nodes, "stop_condition": "agent_completed", "errors": [],
+        "calls": [{"node": 3, "finish_reason": "stop", "time": {"start": 10.0, "end": 12.5}}],
+        "rewards": {"exact": {"score": 1.0, "weight": 1.0}, "short": {"score": 0.5, "weight": 0.2}},
+        "metrics": {"turns": 2.0}, "info": {"train": {"logged_at_step": 3}},
+        "timing": {
+            "start": 1.7e9, "scoring": {"start": 4.0, "end": 4.5},
+            "agent": {"start": 0, "end": 4, "model": {"duration": 3}, "harness": {"duration": 1}},
+        },
+    }  # fmt: skip
+    failed = {**shared, "id": "e2", "ok": False, "errors": [{"type": "SandboxError", "message": "gone"}], "traces": []}
+    episodes = [{**shared, "id": "e1", "traces": [trace, {**trace, "id": "t2"}]}, failed]
+    (made / "traces.jsonl").write_text("".join(json.dumps(line) + "\n" for line in episodes))
+    info = {"train": {"effective": True, "trained_at_step": 4}, "advantage": 0.75}
+    update = {"version": 1, "trace_id": "t1", "info": info, "branches": []}
+    (made / "annotations" / "orchestrator.jsonl").write_text(json.dumps(update) + "\n")
+    exports = folder / "prime" / "token_exports" / "step_4"
+    exports.mkdir(parents=True)
+    columns = {"trainer_logprobs": [0.0, 0.0, 0.0, -0.6, 0.0, -1.0, -2.5], "entropy": [0.25] * 7}
+    ids = [5, 6, 7, 8, 9, 10, 11]
+    export = {"schema_version": 1, "step": 4, "rank": 0, "micro_step": 0, "token_ids": ids, **columns}
+    others = {**export, "token_ids": [1, 2], "trainer_logprobs": [0.0, 0.0], "entropy": [0.0, 0.0]}
+    (exports / "rank_0.jsonl").write_text(json.dumps(export) + "\n" + json.dumps(others) + "\n")
+    return folder / "prime"
+
+
+def slime_dumps(folder: Path) -> Path:
+    """Rollout dumps in the format of slime's `save_debug_rollout_data`: what torch.save makes of plain data."""
+    made = folder / "slime"
+    made.mkdir()
+    samples = [
+        {
+            "group_index": n // 2, "index": n, "prompt": "2 + 2?", "tokens": [5, 6, 7, 8], "response": f"{n}",
+            "response_length": 2, "label": "4", "reward": float(n % 2), "loss_mask": [1, 0],
+            "weight_versions": ["3", "4"], "rollout_log_probs": [-0.5, -1.0], "remove_sample": n == 3,
+            "status": "truncated" if n == 2 else "completed",
+            "metadata": {}, "session_id": None, "non_generation_time": 0.25,
+        }
+        for n in range(4)
+    ]  # fmt: skip
+    _torch_file(made / "rollout_7.pt", {"rollout_id": 7, "samples": samples})
+    return made
+
+
+def _torch_file(path: Path, data: object) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("archive/data.pkl", pickle.dumps(data, protocol=2))
+        archive.writestr("archive/byteorder", "little")
+        archive.writestr("archive/version", "3\n")

@@ -1,17 +1,18 @@
-"""Rollouts that another tool wrote, as rows of our tables: tasks, rollouts, turns, fates."""
+"""Rollouts that another tool wrote, as rows of our tables: tasks, rollouts, turns, tokens, fates."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rollbook.protocols import Row
 
-__all__ = ["TABLES", "lines_of", "rows_of"]
+__all__ = ["TABLES", "floats", "lines_of", "rows_of", "whole"]
 
-TABLES = ("tasks", "rollouts", "turns", "fates")
+TABLES = ("tasks", "rollouts", "turns", "tokens", "fates")
 
 
 def rows_of(found: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
@@ -19,7 +20,8 @@ def rows_of(found: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
 
     Args:
       found: of each rollout `id`, `time`, `clocks`, `prompt` (a text or None), `turns` (a list of columns), `columns`
-        (of its own row) and `fate` (columns, or None where nothing is known of its use).
+        (of its own row) and `fate` (columns, or None where nothing is known of its use); perhaps `tokens` (a list of
+        columns, lists of numbers) and `fate_clocks`, where the update is not that of `clocks`.
     """
     seen: set[str] = set()
     for one in found:
@@ -33,8 +35,13 @@ def rows_of(found: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
         yield Row(moment, clocks, own, table="rollouts")
         for number, turn in enumerate(one["turns"]):
             yield Row(moment, clocks, {"rollout_id": name, "turn": number, **_plain(turn)}, table="turns")
+        for tokens in one.get("tokens", ()):
+            lists = {column: cell for column, cell in tokens.items() if cell is not None}
+            if any(isinstance(cell, list) for cell in lists.values()):
+                yield Row(moment, clocks, {"rollout_id": name, **lists}, table="tokens")
         if one["fate"] is not None:
-            yield Row(moment, clocks, {"rollout_id": name, **_plain(one["fate"])}, table="fates")
+            later = one.get("fate_clocks", clocks)
+            yield Row(moment, later, {"rollout_id": name, **_plain(one["fate"])}, table="fates")
 
 
 def lines_of(data: bytes, leave_out: Any) -> Iterator[dict[str, Any]]:
@@ -50,6 +57,21 @@ def lines_of(data: bytes, leave_out: Any) -> Iterator[dict[str, Any]]:
             yield said
         else:
             leave_out("lines that are no object")
+
+
+def whole(value: object) -> int | None:
+    """An integer, None for anything else."""
+    return (
+        int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) and value == value // 1 else None
+    )
+
+
+def floats(value: object, n: int | None = None) -> list[Any] | None:
+    """The first n of a list of numbers (all without n), NaN for each that is missing; None for anything else."""
+    if not isinstance(value, list) or not all(cell is None or isinstance(cell, (int, float)) for cell in value):
+        return None
+    listed = value if n is None else value[:n]
+    return [math.nan if cell is None else cell for cell in listed] if None in listed else listed
 
 
 def _plain(columns: Mapping[str, Any]) -> dict[str, Any]:

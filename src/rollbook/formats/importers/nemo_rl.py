@@ -1,0 +1,115 @@
+"""NeMo-RL's training batches: `train_data_step<N>.jsonl` in its log folder, a sequence a line.
+
+Each line has `content`, `rewards`, `input_lengths`, `generation_logprobs`, `prev_logprobs` and `idx`, since 0.4 also
+`token_ids`, `token_loss_mask`, `sample_loss_mask` and `advantages`, with dynamic sampling `filtered_rewards`; each is a
+list of one, for a line is a micro-batch of one sequence (NVIDIA-NeMo/RL, nemo_rl/algorithms/grpo.py: `log_data`,
+nemo_rl/utils/logger.py: `log_batched_dict_as_jsonl`).
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from rollbook.formats.importers._rollouts import TABLES, floats, lines_of, rows_of, whole
+from rollbook.ground.foreign import ours
+from rollbook.protocols import ForeignRun, Row
+
+__all__ = ["NemoRL"]
+
+_FILE = re.compile(r"train_data_step(\d+)\.jsonl")
+
+
+class NemoRL:
+    """NeMo-RL's `train_data_step<N>.jsonl` as rollouts: text, reward, and of each token what sampler and trainer gave.
+
+    Every line was trained on, so each has a fate; one whose `sample_loss_mask` is 0 was dropped as "masked". The lines
+    say no groups: equal beginnings cannot be seen where prompt and answer are one text.
+    """
+
+    name = "nemo_rl"
+    includes = ("jsonl",)
+    gathers = True
+
+    def finds(self, path: Path) -> bool:
+        """Whether there is such a file."""
+        return bool(_files(path))
+
+    def runs(self, path: Path) -> Iterable[ForeignRun]:
+        """One run for the folder."""
+        files = _files(path)
+        folder = path.resolve() if path.is_dir() else path.resolve().parent
+        run = ForeignRun(folder.name or "nemo_rl", files=[file for _step, file in files], tables=TABLES)
+        run.rows = functools.partial(self._rows, files, run)
+        yield run
+
+    def _rows(self, files: list[tuple[int, Path]], run: ForeignRun) -> Iterator[Row]:
+        run.left_out.clear()
+        return rows_of(one for step, file in files for one in _rollouts(step, file, run))
+
+
+def _rollouts(step: int, file: Path, run: ForeignRun) -> Iterator[dict[str, Any]]:
+    try:
+        data, moment = file.read_bytes(), os.stat(file).st_mtime
+    except ours(OSError):
+        run.leave_out("files that cannot be read")
+        return
+    for number, line in enumerate(lines_of(data, run.leave_out)):
+        said = {name: cell[0] if isinstance(cell, list) and len(cell) == 1 else cell for name, cell in line.items()}
+        if "content" not in said:
+            run.leave_out("lines without a content")
+            continue
+        length = whole(said.get("input_lengths"))
+        lists = {
+            "ids": floats(said.get("token_ids"), length),
+            "sampler_logprobs": floats(said.get("generation_logprobs"), length),
+            "trainer_logprobs": floats(said.get("prev_logprobs"), length),
+            "advantages": floats(said.get("advantages"), length),
+            "mask": floats(said.get("token_loss_mask"), length),
+        }
+        mask = lists["mask"]
+        sampled = None if mask is None else int(sum(1 for cell in mask if cell))
+        text = said["content"] if isinstance(said["content"], str) else str(said["content"])
+        advantages = {cell for cell, kept in zip(lists["advantages"] or (), mask or (), strict=False) if kept}
+        used = said.get("sample_loss_mask") not in (0, 0.0)
+        yield {
+            "id": f"train-{step}-{said.get('idx', number)}",
+            "time": moment,
+            "clocks": {"gradient_step": step},
+            "prompt": None,
+            "turns": [{"role": "assistant", "text": text, "tokens": length, "trained": True}],
+            "tokens": [{"turn": 0, "first": 0, **lists}],
+            "columns": {
+                "mode": "train",
+                "status": "completed",
+                "item": text,
+                "reward": said.get("rewards"),
+                "metrics/filtered_reward": said.get("filtered_rewards"),
+                "agent": said.get("agent_ref"),
+                "sampled_tokens": sampled,
+                "other_tokens": None if sampled is None or length is None else length - sampled,
+            },
+            "fate": {
+                "used": used,
+                "reason": None if used else "masked",
+                "advantage": advantages.pop() if len(advantages) == 1 else None,
+                **_gap(lists, mask),
+            },
+        }
+
+
+def _gap(lists: dict[str, list[Any] | None], mask: list[Any] | None) -> dict[str, float]:
+    """How far the log-probabilities of sampler and trainer lie apart on the tokens that are trained on."""
+    pairs = zip(lists["sampler_logprobs"] or (), lists["trainer_logprobs"] or (), mask or (), strict=False)
+    gaps = [abs(theirs - own) for own, theirs, kept in pairs if kept and own == own and theirs == theirs]
+    return {"gap_mean": sum(gaps) / len(gaps), "gap_max": max(gaps)} if gaps else {}
+
+
+def _files(path: Path) -> list[tuple[int, Path]]:
+    """(step, file) of the batches at a path, by step; a folder of experiments is gone through (`exp_001/…`)."""
+    there = [path] if path.is_file() else [*path.glob("*.jsonl"), *path.glob("*/*.jsonl")] if path.is_dir() else []
+    return sorted((int(match[1]), file) for file in there if (match := _FILE.fullmatch(file.name)))

@@ -1,0 +1,337 @@
+"""prime-rl's episodes: `traces.jsonl` of each step, what became known of them later, and the trainer's token exports.
+
+An episode a line, as verifiers serializes it (PrimeIntellect-ai/verifiers at 00eee6c, verifiers/v1: episode.py
+`Episode.to_record`, trace.py `Trace`, graph.py `MessageNode`), in `traces/step_<n>/{train,eval}/traces.jsonl`, or in
+`rollouts/step_<n>/{train,eval}/{all,effective}/traces.jsonl` of earlier versions (PrimeIntellect-ai/prime-rl at
+0b77f23, src/prime_rl/monitors/file.py). Beside the first lie `annotations/{orchestrator,trainer}.jsonl`: what was
+learned later, a line a trace (src/prime_rl/utils/trace_updates.py). `token_exports/step_<n>/rank_<r>.jsonl` has what
+the trainer computed of each token (src/prime_rl/trainer/rl/token_export.py, schema_version 1); it names no trace, so
+an export belongs to the trace that has its tokens.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import math
+import os
+import re
+from array import array
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from rollbook.formats.importers._rollouts import TABLES, floats, lines_of, rows_of, whole
+from rollbook.ground.foreign import ours
+from rollbook.protocols import ForeignRun, Row
+
+__all__ = ["PrimeRL"]
+
+_STEP = re.compile(r"step_(\d+)")
+_CUT_SHORT = frozenset(("max_turns", "max_input_tokens", "max_output_tokens", "max_total_tokens", "compaction_failed"))
+_FROM_TRAINER = {"trainer_logprobs": "trainer_logprobs", "entropy": "entropy", "advantages": "advantages"}
+
+
+class PrimeRL:
+    """prime-rl's episodes as rollouts, a trace each: messages, tokens, rewards, versions, errors, and its fates.
+
+    The step of the folder is the clock gradient_step of a rollout; that of a fate is the step at which it was trained.
+    An episode without a trace is a failed rollout. Traces of which no record says that they were trained have no fate.
+    """
+
+    name = "prime_rl"
+    includes = ("jsonl",)
+    gathers = True
+
+    def finds(self, path: Path) -> bool:
+        """Whether there is such a file."""
+        return bool(_files(path, "traces.jsonl"))
+
+    def runs(self, path: Path) -> Iterable[ForeignRun]:
+        """One run for the tree."""
+        files, exports = _files(path, "traces.jsonl"), _files(path, "rank_*.jsonl")
+        folder = path.resolve() if path.is_dir() else path.resolve().parent
+        annotations = [file for traces in files for file in (traces.parent / "annotations").glob("*.jsonl")]
+        run = ForeignRun(folder.name or "prime_rl", files=[*files, *annotations, *exports], tables=TABLES)
+        run.rows = functools.partial(self._rows, files, exports, run)
+        yield run
+
+    def _rows(self, files: list[Path], exports: list[Path], run: ForeignRun) -> Iterator[Row]:
+        run.left_out.clear()
+        tokens = _Exports(exports, run)
+        yield from rows_of(one for file in files for one in _rollouts(file, files, tokens, run))
+        if tokens.left():
+            run.leave_out("token exports of no trace", tokens.left())
+
+
+class _Exports:
+    """What the trainer exported, by the tokens it is about."""
+
+    def __init__(self, files: list[Path], run: ForeignRun) -> None:
+        self._places: dict[bytes, tuple[Path, int]] = {}
+        self._run = run
+        for file in files:
+            for number, said in enumerate(_lines(file, run)):
+                ids = floats(said.get("token_ids"))
+                if ids:
+                    self._places[_print(ids)] = (file, number)
+        self._held: tuple[Path | None, list[dict[str, Any]]] = (None, [])
+        self._found: set[bytes] = set()
+
+    def of(self, ids: list[int]) -> dict[str, Any]:
+        """The export of a sequence, {} where there is none."""
+        key = _print(ids)
+        file, number = self._places.get(key, (None, 0))
+        if file is None:
+            return {}
+        self._found.add(key)
+        if self._held[0] != file:
+            self._held = (file, list(_lines(file, self._run)))
+        return self._held[1][number]
+
+    def left(self) -> int:
+        """How many belong to no trace that was asked for."""
+        return len(self._places) - len(self._found)
+
+
+def _rollouts(file: Path, files: list[Path], exports: _Exports, run: ForeignRun) -> Iterator[dict[str, Any]]:
+    parts = file.parent.parts
+    if parts[-1] == "effective" and file.parent.parent / "all" / file.name in files:
+        return  # the same traces again: `_is_effective` reads which they are
+    mode = "eval" if "eval" in parts[-2:] else "train"
+    steps = [int(match[1]) for part in parts if (match := _STEP.fullmatch(part))]
+    step = steps[-1] if steps else 0
+    later = _annotations(file.parent, run)
+    if parts[-1] == "all":
+        for said in _lines(file.parent.parent / "effective" / file.name, run):
+            for trace in _dicts(said.get("traces")):
+                later.setdefault(str(trace.get("id")), []).append({"info": {mode: {"effective": True}}})
+    for number, said in enumerate(_lines(file, run)):
+        traces = _dicts(said.get("traces"))
+        if "traces" not in said and "nodes" in said:
+            traces = [said]
+        for trace in traces:
+            yield _of_trace(trace, said, mode, step, later.get(str(trace.get("id")), []), exports)
+        if not traces:
+            yield _without_trace(said, mode, step, number)
+
+
+def _of_trace(
+    trace: dict[str, Any], episode: dict[str, Any], mode: str, step: int, later: list[dict[str, Any]], exports: _Exports
+) -> dict[str, Any]:
+    nodes, calls = _dicts(trace.get("nodes")), _dicts(trace.get("calls"))
+    by_node = {call.get("node"): call for call in calls}
+    first = next((n for n, node in enumerate(nodes) if node.get("sampled")), len(nodes))
+    base = sum(len(floats(node.get("token_ids")) or ()) for node in nodes[:first])
+    turns: list[dict[str, Any]] = []
+    tokens: list[dict[str, Any]] = []
+    at = 0
+    exported = _exported(nodes, exports)
+    for place, node in enumerate(nodes[first:], first):
+        ids, mask = floats(node.get("token_ids")) or [], floats(node.get("mask")) or []
+        message = _dict(node.get("message"))
+        call = by_node.get(place, {})
+        parent = whole(node.get("parent"))
+        turns.append(
+            {
+                "role": message.get("role"),
+                "name": message.get("name"),
+                "text": _text(message.get("content")),
+                "calls": message.get("tool_calls") if isinstance(message.get("tool_calls"), list) else None,
+                "tokens": len(ids) or None,
+                "trained": bool(node.get("sampled")),
+                "parent_turn": None if parent is None or parent in (place - 1, first - 1) else max(0, parent - first),
+                "seconds": _span(call.get("time")),
+                "finish_reason": call.get("finish_reason") or node.get("finish_reason"),
+                "error": _error(call.get("error")),
+            }
+        )
+        tokens.append(
+            {
+                "turn": place - first,
+                "first": at,
+                "ids": ids or None,
+                "sampler_logprobs": _spread(floats(node.get("logprobs")), mask),
+                "mask": [int(bool(cell)) for cell in mask] or None,
+                **exported.get(place, {}),
+            }
+        )
+        at += len(ids)
+    info = _merged([trace.get("info"), *(update.get("info") for update in later)])
+    own = _dict(info.get(mode))
+    trained = whole(own.get("trained_at_step"))
+    policy = _dict(_dict(_dict(episode.get("run")).get("work")).get("policy"))
+    timing = _dict(trace.get("timing"))
+    agent = _dict(timing.get("agent"))
+    sampled = sum(cell for part in tokens for cell in part["mask"] or ())
+    stop = trace.get("stop_condition")
+    cut = stop in _CUT_SHORT or (bool(turns) and turns[-1]["finish_reason"] == "length")
+    error = next((_error(error) for error in reversed(_dicts(trace.get("errors")))), None)
+    rewards = {name: cell for name, cell in _dict(trace.get("rewards")).items() if isinstance(cell, dict)}
+    values = {name: cell.get("score", 0) * cell.get("weight", 1.0) for name, cell in rewards.items()}
+    version = whole(policy.get("start"))
+    used = mode == "train" and bool(own.get("effective"))
+    return {
+        **_identity(episode, mode, step, str(trace.get("id"))),
+        "time": _time(timing.get("start")),
+        "clocks": {"gradient_step": step, **({} if version is None else {"policy_version": version})},
+        "prompt": "\n\n".join(
+            f"{_dict(node.get('message')).get('role')}: {_text(_dict(node.get('message')).get('content'))}"
+            for node in nodes[:first]
+        ) or None,
+        "turns": turns,
+        "tokens": tokens,
+        "columns": {
+            **_shared(episode, mode, step),
+            "agent": _dict(trace.get("agent")).get("name"),
+            "status": "failed" if error is not None else "truncated" if cut else "completed",
+            "stop_reason": stop,
+            "error": error,
+            "item": next((turn["text"] for turn in reversed(turns) if turn["role"] == "assistant"), None),
+            "policy_version_end": whole(policy.get("end")),
+            "reward": sum(values.values()) if values else None,
+            **{f"rewards/{name}": cell for name, cell in values.items()},
+            **{f"metrics/{name}": cell for name, cell in _dict(trace.get("metrics")).items()},
+            "prompt_tokens": base or None,
+            "sampled_tokens": sampled,
+            "other_tokens": at - sampled,
+            "tool_calls": sum(len(turn["calls"] or ()) for turn in turns) or None,
+            "seconds/model": _dict(agent.get("model")).get("duration"),
+            "seconds/tools": _dict(agent.get("harness")).get("duration"),
+            "seconds/reward": _span(timing.get("scoring")),
+            "started": timing.get("start"),
+        },
+        "fate": {"used": True, "advantage": info.get("advantage"), "trained_version": trained} if used else None,
+        "fate_clocks": {"gradient_step": step if trained is None else trained},
+    }  # fmt: skip
+
+
+def _exported(nodes: list[dict[str, Any]], exports: _Exports) -> dict[int, dict[str, Any]]:
+    """{node: what the trainer computed of its tokens}, for the branch that ends in the last node."""
+    path, place = [], len(nodes) - 1
+    while 0 <= place < len(nodes) and place not in path:
+        path.append(place)
+        place = -1 if (parent := whole(nodes[place].get("parent"))) is None else parent
+    ids = {place: floats(nodes[place].get("token_ids")) or [] for place in reversed(path)}
+    export = exports.of([cell for own in ids.values() for cell in own]) if any(ids.values()) else {}
+    found, start = {}, 0
+    for place, own in ids.items():
+        stop = start + len(own)
+        found[place] = {
+            column: (floats(export.get(name)) or [])[start:stop] or None for name, column in _FROM_TRAINER.items()
+        }
+        start = stop
+    return found
+
+
+def _without_trace(episode: dict[str, Any], mode: str, step: int, number: int) -> dict[str, Any]:
+    """A rollout for an episode that failed before it had a trace."""
+    error = next((_error(error) for error in reversed(_dicts(episode.get("errors")))), None)
+    return {
+        **_identity(episode, mode, step, f"{number}"),
+        "time": 0.0,
+        "clocks": {"gradient_step": step},
+        "prompt": None,
+        "turns": [],
+        "columns": {**_shared(episode, mode, step), "status": "failed", "error": error or "no trace"},
+        "fate": None,
+    }
+
+
+def _identity(episode: dict[str, Any], mode: str, step: int, name: str) -> dict[str, Any]:
+    return {"id": f"{mode}-{step}-{episode.get('id') or ''}-{name}"}
+
+
+def _shared(episode: dict[str, Any], mode: str, step: int) -> dict[str, Any]:
+    """The columns that the rollouts of one episode have in common."""
+    group = _dict(episode.get("group")).get("id")
+    env = _dict(episode.get("env"))
+    return {
+        "mode": mode,
+        "group": None if group is None else str(group),
+        "batch": str(step),
+        "episode_id": episode.get("id"),
+        "env": env.get("name") or env.get("id"),
+    }
+
+
+def _annotations(folder: Path, run: ForeignRun) -> dict[str, list[dict[str, Any]]]:
+    """{trace: what was learned later}, the orchestrator's before the trainer's."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for producer in ("orchestrator", "trainer"):
+        for said in _lines(folder / "annotations" / f"{producer}.jsonl", run):
+            found.setdefault(str(said.get("trace_id")), []).append(said)
+    return found
+
+
+def _merged(parts: Iterable[object]) -> dict[str, Any]:
+    """Dicts in dicts, the later value of each key."""
+    whole_one: dict[str, Any] = {}
+    for part in parts:
+        for name, value in _dict(part).items():
+            old = whole_one.get(name)
+            whole_one[name] = _merged([old, value]) if isinstance(old, dict) and isinstance(value, dict) else value
+    return whole_one
+
+
+def _spread(values: list[Any] | None, mask: list[Any]) -> list[Any] | None:
+    """Values of the sampled tokens, one for each token; NaN where it was not sampled."""
+    if not values:
+        return None
+    rest = iter(values)
+    return [next(rest, math.nan) if cell else math.nan for cell in mask]
+
+
+def _text(content: object) -> str | None:
+    if isinstance(content, list):
+        return "".join(str(part.get("text", f"<{part.get('type')}>")) for part in content if isinstance(part, dict))
+    return None if content is None else str(content)
+
+
+def _error(error: object) -> str | None:
+    said = _dict(error)
+    return f"{said.get('type')}: {said.get('message')}" if said else None
+
+
+def _span(span: object) -> float | None:
+    start, end = _dict(span).get("start"), _dict(span).get("end")
+    return max(0.0, end - start) if isinstance(start, (int, float)) and isinstance(end, (int, float)) and end else None
+
+
+def _time(start: object) -> float:
+    return float(start) if isinstance(start, (int, float)) else 0.0
+
+
+def _dict(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _dicts(value: object) -> list[dict[str, Any]]:
+    return [part for part in value if isinstance(part, dict)] if isinstance(value, list) else []
+
+
+def _print(ids: list[Any]) -> bytes:
+    return hashlib.blake2b(array("q", map(int, ids)).tobytes(), digest_size=16).digest()
+
+
+def _lines(file: Path, run: ForeignRun) -> Iterator[dict[str, Any]]:
+    if not os.path.exists(file):
+        return
+    try:
+        data = file.read_bytes()
+    except ours(OSError):
+        run.leave_out("files that cannot be read")
+        return
+    yield from lines_of(data, run.leave_out)
+
+
+def _files(path: Path, pattern: str) -> list[Path]:
+    """Such files below `step_<n>` folders of a path, by step."""
+    there = [path] if path.is_file() else list(path.rglob(pattern)) if path.is_dir() else []
+    keyed = [
+        (int(match[1]), str(file), file)
+        for file in there
+        for part in file.resolve().parts[-5:]
+        if (match := _STEP.fullmatch(part)) and file.match(pattern)
+    ]
+    return [file for _step, _name, file in sorted(keyed)]
