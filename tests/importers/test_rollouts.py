@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import rollbook
 from rollbook.formats.importers import import_runs
-from rollout_dumps import nemo_batches, prime_traces, slime_dumps, tinker_summaries, verl_dumps
+from rollout_dumps import nemo_batches, prime_traces, slime_dumps, tinker_summaries, torch_file, verl_dumps
 
 
 def test_dumps_of_verl_are_rollouts_with_prompts_groups_and_what_the_reward_said(tmp_path: Path) -> None:
@@ -79,11 +80,20 @@ def test_episodes_of_prime_rl_are_rollouts_with_what_was_learned_later(tmp_path:
     assert done.left_out == {"token exports of no trace": 1}
 
 
+class Harmful:
+    """What a pickle executes when it is loaded as one."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (self.path,)
+
+
 def test_dumps_of_slime_are_rollouts_and_a_pickle_of_more_than_data_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     source = slime_dumps(tmp_path)
-    harmful = (source / "rollout_7.pt").read_bytes().replace(b"non_generation_time", b"cposix\nsystem\nX0000")
-    (source / "rollout_8.pt").write_bytes(harmful)
+    torch_file(source / "rollout_8.pt", {"rollout_id": 8, "samples": [Harmful(tmp_path / "executed")]})
     (done,) = import_runs(source, dir=tmp_path / "runs")
     book = rollbook.open(done.folder).one()
     one = book.rollout("train-7-2")
@@ -93,3 +103,4 @@ def test_dumps_of_slime_are_rollouts_and_a_pickle_of_more_than_data_is_refused(t
     assert one.tokens()["ids"].to_pylist() == [[7, 8]]
     assert book.rollouts("used is not null")["reason"].to_pylist() == ["removed"]
     assert list(done.left_out.values()) == [1]
+    assert not (tmp_path / "executed").exists()

@@ -114,11 +114,12 @@ def slime_dumps(folder: Path) -> Path:
         }
         for n in range(4)
     ]  # fmt: skip
-    _torch_file(made / "rollout_7.pt", {"rollout_id": 7, "samples": samples})
+    torch_file(made / "rollout_7.pt", {"rollout_id": 7, "samples": samples})
     return made
 
 
-def _torch_file(path: Path, data: object) -> None:
+def torch_file(path: Path, data: object) -> None:
+    """What torch.save makes of data without tensors."""
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("archive/data.pkl", pickle.dumps(data, protocol=2))
         archive.writestr("archive/byteorder", "little")

@@ -32,6 +32,7 @@ class NemoRL:
     """
 
     name = "nemo_rl"
+    what = "NeMo-RL batches"
     includes = ("jsonl",)
     gathers = True
 

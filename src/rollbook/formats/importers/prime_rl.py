@@ -40,6 +40,7 @@ class PrimeRL:
     """
 
     name = "prime_rl"
+    what = "prime-rl episodes"
     includes = ("jsonl",)
     gathers = True
 

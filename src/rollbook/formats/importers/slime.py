@@ -34,10 +34,11 @@ class Slime:
     """
 
     name = "slime"
+    what = "slime rollouts"
 
     def finds(self, path: Path) -> bool:
         """Whether there is a zip file of torch that holds samples."""
-        return bool(_files(path))
+        return any(_is_dump(file) for _step, file in _files(path))
 
     def runs(self, path: Path) -> Iterable[ForeignRun]:
         """One run for the folder."""
@@ -134,12 +135,13 @@ def _text(prompt: object) -> str | None:
 
 
 def _files(path: Path) -> list[tuple[int, Path]]:
-    """(step, file) of the dumps at a path, by step: zip files of torch whose beginning names samples."""
+    """(step, file) of the files at a path that are called like dumps, by step."""
     there = [path] if path.is_file() else list(path.glob("*.pt")) if path.is_dir() else []
-    return sorted((int(match[1]), file) for file in there if (match := _FILE.fullmatch(file.name)) and _is_dump(file))
+    return sorted((int(match[1]), file) for file in there if (match := _FILE.fullmatch(file.name)))
 
 
 def _is_dump(file: Path) -> bool:
+    """Whether a file is one of torch whose beginning names samples."""
     try:
         with open(file, "rb") as opened:
             first = opened.read(1 << 16)
