@@ -23,6 +23,7 @@ __all__ = [
     "Row",
     "Rule",
     "RunInfo",
+    "RunInternals",
     "Sink",
     "Stateful",
     "Truncatable",
@@ -283,16 +284,58 @@ class Exporter(Protocol):
         """
 
 
+class RunInternals(Protocol):
+    """What an adapter of a framework uses of an open run beside the verbs of users: `run.internals`, `scope.internals`.
+
+    A name may be added in any version; one that is here keeps its meaning within a major version.
+    """
+
+    @property
+    def scope(self) -> str:
+        """The scope's name, "" for the run itself."""
+
+    @property
+    def writer(self) -> Any:
+        """The writing end of this process: `main`, `clocks` (names), `channel`, `time_offset` (ns to unix time)."""
+
+    @property
+    def about(self) -> Any:
+        """What run.json says, a dict. Not to be changed."""
+
+    @property
+    def checkpoints(self) -> Any:
+        """The checkpoints that this process saved: `best_score`, `retire(which)`."""
+
+    @property
+    def era(self) -> int:
+        """Which stretch of the run's history is being written: another number after a resume and after each rewind."""
+
+    @property
+    def offsets(self) -> dict[str, int]:
+        """What to add to the counters of a framework that counts from 0 again after a resume."""
+
+    def episodes_before(self) -> tuple[int, int]:
+        """(episodes begun, environment steps counted) in this scope, as the run's history stands now."""
+
+    def continue_clocks(self, *names: str) -> dict[str, int]:
+        """Keep where the named clocks stand now as `offsets`, and return those."""
+
+    def fill_in(self, *, seed: int | None = None, total: Mapping[str, Any] | None = None) -> None:
+        """Set what `init` was not given and became known later; what it was given stays."""
+
+    def formatted_config(self, text: str) -> None:
+        """Let `formatted_total_config.py` hold this text: a framework's form that it starts from again."""
+
+    def write_about(self) -> None:
+        """Write run.json now (the main writer only); failures are counted."""
+
+
 class Recorder(Protocol):
     """The writing end as the capture rooms see it: a `Run` or a `Scope` of one. Nothing here raises in training."""
 
     @property
     def folder(self) -> Path:
         """The run's folder."""
-
-    @property
-    def scope_name(self) -> str:
-        """The scope's name, "" for the run itself."""
 
     def log(self, values: Mapping[str, object], **clocks: Any) -> None:
         """Append one row of scalars; keys get the scope's prefix."""

@@ -31,7 +31,7 @@ def leave(run: Run) -> None:
         ending.forget(run)
         current.opened.remove(run)
         run._parts.ticker.stop()
-        run.writer.close()
+        run.internals.writer.close()
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ class ToldRun:
         self.folder = Path(self.run.folder)
         self.rows: list[tuple[str, dict[str, Any], dict[str, int]]] = []
         self.messages: list[str] = []
-        self.run.writer.bill._tell = lambda cause, message: self.messages.append(message)
+        self.run.internals.writer.bill._tell = lambda cause, message: self.messages.append(message)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.run, name)
@@ -49,7 +49,7 @@ class ToldRun:
 
     @property
     def counts(self) -> dict[str, int]:
-        return dict(self.run.writer.bill.counts)
+        return dict(self.run.internals.writer.bill.counts)
 
 
 @pytest.fixture

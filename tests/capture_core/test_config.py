@@ -297,12 +297,12 @@ def test_a_frameworks_own_form_of_the_configuration_outlives_a_life_without_its_
     where: Any = {"dir": tmp_path, "sinks": [], "keeper": "inline", "run_id": "one"}
     theirs = "main_config = {'lr': 1}\ncreate_config = {}\n"
     with rollbook.init("p", "t", config={"lr": 1}, **where) as run:
-        run.formatted_config(theirs)
+        run.internals.formatted_config(theirs)
     for config in ({"lr": 1}, {"lr": 2}):
         with rollbook.init("p", "t", config=config, resume="must", **where) as run:
             run.log({"x": 1.0})
         assert (run.folder / FORMATTED).read_text() == theirs
         assert str(config) in (run.folder / TOTAL).read_text()
     with rollbook.init("p", "t", config={"lr": 2}, resume="must", **where) as run:
-        run.formatted_config("main_config = {'lr': 2}\n")
+        run.internals.formatted_config("main_config = {'lr': 2}\n")
     assert (run.folder / FORMATTED).read_text() == "main_config = {'lr': 2}\n"

@@ -17,7 +17,7 @@ from waiting import PATIENCE
 RANK = """
 import rollbook
 run = rollbook.init("p", "job", sinks=[])
-run.log({f"rank{run.writer.rank}/x": 1.0}, env_step=1)
+run.log({f"rank{run.internals.writer.rank}/x": 1.0}, env_step=1)
 print(run.folder, flush=True)
 input()
 run.finish()

@@ -142,7 +142,7 @@ def test_an_exception_at_any_line_comes_out_and_costs_no_row(
         more_done, more_undone, _places = interrupted_calls(run, call, 100_000)
     check(run, done + more_done, undone + more_undone)
     # A few come of the run's own thread, which on a slow machine looks at a lane just when it is wanted.
-    assert len(run.writer.lanes) <= 8, "interrupts use up lanes"
+    assert len(run.internals.writer.lanes) <= 8, "interrupts use up lanes"
     say(capsys, verb, len(undone) + len(more_undone), len(done) + len(more_done))
 
 
@@ -178,7 +178,7 @@ def test_device_values_of_acknowledged_rows_are_fetched_once_whatever_comes_in_b
     open_run: Callable[[], Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = open_run()
-    values = run.writer.device_values
+    values = run.internals.writer.device_values
     event = calls = interrupts = 0
     reached = True
     while reached:
@@ -355,7 +355,7 @@ def test_going_back_happens_or_does_not_and_rows_logged_afterwards_count(
                 break
         everything = Counter(run.book.metrics(["i"], attempts="all")["i"].to_pylist())
         assert everything == Counter([*before, *range(10, number)])
-        assert len(run.writer.lanes) <= 4
+        assert len(run.internals.writer.lanes) <= 4
     say(capsys, verb, interrupts, rows)
 
 
@@ -367,7 +367,7 @@ def test_what_the_runs_own_thread_logs_as_a_life_begins_lets_no_row_stay(
     run = open_run()
     run.log({"i": 0}, env_step=0)
     run.save_checkpoint({"w": [1.0]})
-    ticker, begin = run._parts.ticker, run.writer.begin_attempt
+    ticker, begin = run._parts.ticker, run.internals.writer.begin_attempt
 
     def beside(number: int) -> None:
         if when == "after":
@@ -377,7 +377,7 @@ def test_what_the_runs_own_thread_logs_as_a_life_begins_lets_no_row_stay(
         if when == "before":
             begin(number)
 
-    monkeypatch.setattr(type(run.writer), "begin_attempt", lambda _writer, number: beside(number))
+    monkeypatch.setattr(type(run.internals.writer), "begin_attempt", lambda _writer, number: beside(number))
     for i in (1, 2, 3):
         run.log({"i": i}, env_step=1)
         run.restore()
@@ -541,5 +541,5 @@ def test_exceptions_at_random_moments_cost_no_row_and_are_never_eaten(
                 raised += 1
     assert eaten <= len(unheard), f"{eaten} of {eaten + raised} exceptions never came out"
     check(run, done, list(set(range(begun)) - set(done)))
-    assert len(run.writer.lanes) <= 6
+    assert len(run.internals.writer.lanes) <= 6
     say(capsys, f"all verbs, {type(make()).__name__} by timer", raised, len(done))

@@ -105,13 +105,13 @@ def new_run(tmp_path: Path) -> Iterator[Callable[..., Any]]:
     yield make
     for run in runs:
         ending.forget(run)
-        run.writer.close()
+        run.internals.writer.close()
         run.status = "finished"
 
 
 def seal(run: Any) -> Any:
     """The sealed book of a run."""
-    run.writer.close()
+    run.internals.writer.close()
     store_seal.seal(run.folder, final=True)
     return run.book
 

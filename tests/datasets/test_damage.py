@@ -33,7 +33,7 @@ def run(new_run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Path:
             "reward": [step / 3 for step in range(STEPS)],
         }
         run.record("steps", columns, n=STEPS, env_step=number * STEPS)
-    run.writer.close()
+    run.internals.writer.close()
     seal(run.folder, final=True)
     return Path(run.folder)
 

@@ -19,7 +19,7 @@ class Notebook:
     def __init__(self, root: Path) -> None:
         self.run = rollbook.init("p", "r", dir=root, sinks=[], keeper="inline", rules=())
         self.messages: dict[str, str] = {}
-        self.run.writer.bill._tell = self.messages.setdefault
+        self.run.internals.writer.bill._tell = self.messages.setdefault
         self.logged: list[dict[str, Any]] = []
         self.frames: list[tuple[str, Any, int]] = []
         self.videos: list[tuple[str, Any, float]] = []
@@ -46,11 +46,11 @@ class Notebook:
 
     @property
     def counts(self) -> dict[str, int]:
-        return dict(self.run.writer.bill.counts)
+        return dict(self.run.internals.writer.bill.counts)
 
     def table(self, name: str) -> list[dict[str, Any]]:
         """The rows of a table in the order in which they came, without empty cells; clocks are `clock:<name>`."""
-        clocks = {name: f"clock:{name}" for name in self.run.writer.clocks}
+        clocks = {name: f"clock:{name}" for name in self.run.internals.writer.clocks}
         rows = self.run.book.table(name).sort_by(
             [("writer", "ascending"), ("seq", "ascending"), ("index", "ascending")]
         )

@@ -42,7 +42,7 @@ def new_run(tmp_path: Path) -> Iterator[Any]:
     yield make
     for run in runs:
         ending.forget(run)
-        run.writer.close()
+        run.internals.writer.close()
         run.status = "finished"
 
 
@@ -174,7 +174,7 @@ def test_reading_the_steps_of_one_episode_costs_about_that_episode(
         recorder.begin(obs=[float(episode), 0.0])
         for t in range(9):
             recorder.step(1.0, t == 8, action=t, next_obs=[float(episode), t + 1.0])
-    run.writer.close()
+    run.internals.writer.close()
     seal(run.folder, final=True)
     book = Book(run.folder)
     ids = book.episodes()["episode_id"].to_pylist()
@@ -204,7 +204,7 @@ def test_looking_around_a_point_reads_the_clock_and_the_blocks_beside_it(
             recorder.step(1.0, t == 8, action=t, next_obs=[t + 1.0])
         if episode % 10 == 0:
             run.log_samples(["item"], reward=[float(episode)])
-    run.writer.close()
+    run.internals.writer.close()
     seal(run.folder, final=True)
     whole = Book(run.folder).at(rows=4, env_step=450)
     monkeypatch.setattr(near, "_MANY_ROWS", 5)
@@ -266,7 +266,7 @@ def test_spaces_of_unlike_kinds_in_one_run_keep_their_types(new_run: Any, apart:
             seal(run.folder)
     for sealed in (False, True):
         if sealed:
-            run.writer.close()
+            run.internals.writer.close()
             seal(run.folder, final=True)
         book = Book(run.folder)
         for row in book.episodes().to_pylist():

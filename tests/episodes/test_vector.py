@@ -167,7 +167,7 @@ def test_sub_processes_record_themselves_with_the_clocks_of_the_training_loop(
         assert all(row["return"] == 0.5 * row["length"] for row in mine)
         assert len({row["writer"] for row in mine}) == 1
     assert {row["clock:env_step"] for row in rows} == {123}
-    assert notebook.run.writer.id not in {row["writer"] for row in rows}
+    assert notebook.run.internals.writer.id not in {row["writer"] for row in rows}
     assert len({row["episode_id"] for row in rows}) == len(rows)
     assert len({row["number"] for row in rows}) == len(rows)
     assert notebook.table("alerts") == []

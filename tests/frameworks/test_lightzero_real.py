@@ -284,8 +284,8 @@ def test_a_resumed_training_goes_on_its_best_model_stays_and_checkpoints_are_bou
     counted = column(first.book, "collector/total_episode_count", "gradient_step")[-1][1]
     second = trained(resume="must")
     assert second.attempt == 2
-    assert second.offsets["gradient_step"] == len(iterations)
-    assert second.offsets["env_step"] > 0
+    assert second.internals.offsets["gradient_step"] == len(iterations)
+    assert second.internals.offsets["env_step"] > 0
     # One axis: no iteration twice, totals go on, and the best model is the best of both lives.
     steps = [step for step, _ in column(second.book, "learner/total_loss", "gradient_step")]
     assert steps == list(range(2 * len(iterations)))

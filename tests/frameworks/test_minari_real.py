@@ -42,7 +42,7 @@ def new_run(tmp_path: Path) -> Any:
     yield make
     for run in runs:
         ending.forget(run)
-        run.writer.close()
+        run.internals.writer.close()
         run.status = "finished"
 
 

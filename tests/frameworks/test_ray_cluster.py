@@ -74,14 +74,14 @@ class Sampler:
         return n
 
     def about(self) -> tuple[int, str, str]:
-        return os.getpid(), self.run.writer.id, str(self.run.folder)
+        return os.getpid(), self.run.internals.writer.id, str(self.run.folder)
 
 
 @ray.remote(num_cpus=0)
 def evaluate(told: Address, step: int) -> str:
     with told.writer() as run:
         run.log({"eval/return": float(step)}, env_step=step)
-        return str(run.writer.id)
+        return str(run.internals.writer.id)
 
 
 def rows_of(book: Book, name: str) -> list[float]:

@@ -51,7 +51,7 @@ def new_run(tmp_path: Path) -> Iterator[Any]:
     yield make
     for run in runs:
         ending.forget(run)
-        run.writer.close()
+        run.internals.writer.close()
         run.status = "finished"
 
 

@@ -101,7 +101,7 @@ def test_a_row_takes_its_words_and_no_more(run: Any) -> None:
     before = journal_bytes(run.folder)
     for n in range(5_000):
         run.log(row(n), env_step=n)
-    width = 8 * (len(run.writer.clocks) + 1 + 20 + 1)
+    width = 8 * (len(run.internals.writer.clocks) + 1 + 20 + 1)
     largest = 2 * 1024 * 1024  # one segment begun and one ahead of need
     assert journal_bytes(run.folder) - before <= 5_000 * width + largest
 

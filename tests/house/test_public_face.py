@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 import rollbook
+from rollbook.protocols import RunInternals
+from rollbook.run.internals import _FORMER
 
 HEADINGS = ("Args", "Attributes", "Raises", "Returns", "Yields")
 FACE = [
@@ -103,23 +105,37 @@ def test_completion_shows_what_people_use_and_nothing_internal(tmp_path: Path) -
     with rollbook.init("house", "face", dir=tmp_path, sinks=[], keeper="inline") as run:
         run.log({"a": 1.0})
     runs = rollbook.open(tmp_path)
-    internal = {
-        "context",
-        "files",
-        "pieces",
-        "index",
-        "count",
-        "writer",
-        "about",
-        "era",
-        "turns",
-        "page_due",
-        "store_of",
-    }
+    internal = {"context", "files", "pieces", "index", "writer", "about", "era", "store_of", "write_about"}
     for value, wanted in ((run, {"log", "seed"}), (run.book, {"metrics", "path"}), (runs, {"one", "table"})):
         offered = {name for name in dir(value) if not name.startswith("_")}
         assert wanted <= offered
         assert not internal & offered
+
+
+MOST_NAMES = 36
+
+
+def test_a_run_shows_the_verbs_of_users_and_one_door_for_adapters(tmp_path: Path) -> None:
+    names = {name for name in dir(rollbook.Run) if not name.startswith("_")}
+    assert len(names) <= MOST_NAMES, sorted(names)
+    with rollbook.init("house", "names", dir=tmp_path, sinks=[], keeper="inline") as run:
+        run.scope("train").log({"a": 1.0})
+    own = {"config", "id", "name", "project", "run", "status", "summary"}
+    assert {name for name in dir(run) if not name.startswith("_")} == names | own
+    assert {name for name in dir(run.scope("train")) if not name.startswith("_")} < names | own
+    promised = {name for name in vars(RunInternals) if not name.startswith("_")}
+    assert promised == {name for name in dir(run.internals) if not name.startswith("_")}
+
+
+def test_a_name_that_left_the_run_answers_for_one_release_and_says_what_to_use(tmp_path: Path) -> None:
+    with rollbook.init("house", "former", dir=tmp_path, sinks=[], keeper="inline") as run:
+        for name in _FORMER:
+            assert not hasattr(type(run), name)
+            with pytest.warns(DeprecationWarning, match=rf"run\.{name} .* use ") as heard:
+                getattr(run, name)
+            assert heard[0].filename == __file__
+    with pytest.raises(AttributeError, match="'Run' object has no attribute 'nonsense'"):
+        _ = run.nonsense
 
 
 def test_episodes_are_recorded_from_the_top_of_the_package_and_gymnasium_waits_until_then() -> None:

@@ -48,7 +48,7 @@ def train(run: rollbook.Run, first: int, last: int, factor: float = 1.0) -> None
             ck = run.save_checkpoint({"w": i})
             run.scope("test", at=ck).log({"return": factor * i})
         if i % 15 == 14:
-            run.writer.frame({"mark": "dump", "scope": "", "clocks": run._channel.current[:], "keys": []})
+            run.internals.writer.frame({"mark": "dump", "scope": "", "clocks": run._channel.current[:], "keys": []})
 
 
 def lines(run: rollbook.Run) -> list[dict[str, Any]]:
@@ -130,7 +130,7 @@ def test_without_a_rewind_nothing_is_given_again(begin: Callable[..., rollbook.R
     run.finish()
     again = begin("plain", sinks=[], resume="must")
     again.log({"loss": 3.0}, env_step=2)
-    again.writer.frame({"mark": "dump", "scope": "", "clocks": [], "keys": []})
+    again.internals.writer.frame({"mark": "dump", "scope": "", "clocks": [], "keys": []})
     again.finish()
     inside = Memory()
     replay(again.folder, Aggregate(inside, "loss", statistics=["mean"]))

@@ -32,7 +32,7 @@ def begun(root, **more):
     run = rollbook.init("cartpole", "ppo", dir=root, sinks=[], keeper="inline", **more)
     log(run, range(300))
     run.summary["best"] = 1
-    run.write_about()
+    run.internals.write_about()
     return run
 
 
@@ -43,7 +43,7 @@ def log(run, steps):
 
 def a_part(run, root, store, monkeypatch):
     monkeypatch.setenv("ROLLBOOK_DIR", str(root))
-    page = page_of(run.about, 1)
+    page = page_of(run.internals.about, 1)
     folder, is_part = folder_here("/folders/of/another/host/ppo", page["nonce"], page)
     assert is_part
     other = rollbook.attach(folder)
@@ -118,7 +118,7 @@ def test_no_command_on_a_part_or_copy_moves_the_run_backwards(kind, first, tmp_p
     before = manifest.look(other)
     log(run, range(300, 400))
     run.summary["best"] = 42
-    run.write_about()
+    run.internals.write_about()
     push(run.folder, store, final=False)
     for status in ("running", "finished"):
         if status == "finished":

@@ -117,7 +117,7 @@ def test_two_folders_without_a_shared_disk_ship_parts_of_one_run(tmp_path, store
     run = rollbook.init("cartpole", "ppo", dir=tmp_path / "a", sinks=[], keeper="inline", remote=store)
     for step in range(100):
         run.log({"train/return": step * 0.5}, env_step=step)
-    run.write_about()
+    run.internals.write_about()
     part = tmp_path / "b" / "cartpole" / run.folder.name
     part.mkdir(parents=True)
     shutil.copy(run.folder / "run.json", part / "run.json")
@@ -280,7 +280,7 @@ def test_a_reader_whose_pieces_are_merged_away_under_it_reads_the_newer_manifest
 
     run = rollbook.init("cartpole", "ppo", dir=tmp_path / "runs", sinks=[], keeper="inline", remote=store)
     run.log({"train/return": 0.0}, env_step=0)
-    run.write_about()
+    run.internals.write_about()
     push(run.folder, final=False)
     assert steps_of(rollbook.open(store).one()) == [0]
     plain, turns = FolderPlace.get, [1, 2]
@@ -370,7 +370,7 @@ def test_a_living_run_is_never_called_stale_however_slowly_it_is_shipped_and_one
     store = request.getfixturevalue(kind)
     run = rollbook.init("cartpole", "ppo", dir=tmp_path / "runs", sinks=[], keeper="inline", remote=store)
     run.log({"train/return": 1.0}, env_step=1)
-    run.write_about()
+    run.internals.write_about()
     page = json.loads((run.folder / "run.json").read_text())
     (run.folder / "run.json").write_text(json.dumps({**page, "created": page["created"] + ahead}))
     clock = Clock()
@@ -444,7 +444,7 @@ def test_a_manifest_of_a_stranger_promises_a_day_at_most(tmp_path, store, due):
 def test_after_a_clock_went_back_an_idle_run_is_still_heard_of(tmp_path, store):
     run = rollbook.init("cartpole", "ppo", dir=tmp_path / "runs", sinks=[], keeper="inline", remote=store)
     run.log({"train/return": 1.0}, env_step=1)
-    run.write_about()
+    run.internals.write_about()
     beat = run.folder / "data" / "keeper" / "heartbeat"
     seen = []
     for hours in (0, -1, 0):

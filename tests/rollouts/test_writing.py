@@ -21,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*run.rollouts")
 
 
 def counted(run: Any) -> dict[str, int]:
-    return dict(run.writer.bill.counts)
+    return dict(run.internals.writer.bill.counts)
 
 
 def rows(run: Any, table: str) -> list[dict[str, Any]]:

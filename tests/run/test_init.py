@@ -211,12 +211,12 @@ def test_the_current_run_is_the_innermost_with_block_else_the_last_opened(start:
     with start("p", "outer") as outer:
         with start("p", "inner") as inner:
             rollbook.log({"a": 1.0})
-            assert inner.writer.rows_written() == 1
+            assert inner.internals.writer.rows_written() == 1
         rollbook.log({"a": 1.0})
-        assert outer.writer.rows_written() == 1
+        assert outer.internals.writer.rows_written() == 1
         other = start("p", "other")
         rollbook.log({"a": 1.0})
-        assert (outer.writer.rows_written(), other.writer.rows_written()) == (2, 0)
+        assert (outer.internals.writer.rows_written(), other.internals.writer.rows_written()) == (2, 0)
 
 
 def test_store_stays_a_verb_when_the_room_of_that_name_was_loaded(start: Start) -> None:
@@ -284,7 +284,7 @@ def test_a_fenced_writer_is_told(start: Start) -> None:
     for i in range(10):
         living.log({"a": i})
     start("p", "n", resume="takeover", run_id=living.id)
-    living.writer.tick()
+    living.internals.writer.tick()
     assert living.bill()["drops"] == {"fenced": 1}
 
 
@@ -317,7 +317,7 @@ def test_an_attempt_never_starts_before_the_last_one_ended(start: Start, monkeyp
     real = writer.time.time_ns
     monkeypatch.setattr(writer.time, "time_ns", lambda: real() - 3600 * 10**9)
     again = start("p", "n", resume="must")
-    assert writer.now() + again.writer.time_offset > ended
+    assert writer.now() + again.internals.writer.time_offset > ended
 
 
 def test_a_newer_format_is_refused_by_name(start: Start) -> None:
@@ -372,7 +372,7 @@ def test_attach_finds_a_run_by_folder_or_id(start: Start, root: Path) -> None:
     run = start("p", "n")
     for address in (run.folder, run.id):
         other = rollbook.attach(address)
-        assert (other.id, other.writer.main) == (run.id, False)
+        assert (other.id, other.internals.writer.main) == (run.id, False)
         other.log({"from": 1.0})
         other.finish()
     with pytest.raises(RunNotFound, match="nothere"):
@@ -385,7 +385,7 @@ def test_a_child_that_inherits_the_run_joins_it(start: Start, root: Path) -> Non
     run = start("p", "n")
     code = (
         "import rollbook; run = rollbook.init('p', 'n', sinks=[]); run.log({'child': 1.0}); "
-        "print(run.id, run.writer.main); run.finish()"
+        "print(run.id, run.internals.writer.main); run.finish()"
     )
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert printed.split() == [run.id, "False"]

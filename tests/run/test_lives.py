@@ -37,7 +37,7 @@ def killed(root: Path, body: str, *, keeper: str = "inline") -> subprocess.Compl
 
 
 LATE = """
-while not run.about.get("packages"): time.sleep(0.01)       # the opening page is written, and that about the code
+while not run.internals.about.get("packages"): time.sleep(0.01)  # the page about the code is written
 for _ in range(3):
     run._parts.ticker.tick()
 run._parts.ticker.stop()                                # nothing writes run.json from here on
@@ -107,7 +107,7 @@ def test_run_json_follows_the_summary_without_waiting_for_the_end(start: Start) 
     assert json.loads((run.folder / "run.json").read_text())["summary"] == {"best": 3.0}
     run.summary["deep"] = {"a": 1}
     run.summary["deep"]["a"] = 2  # nobody is told
-    run.write_about()
+    run.internals.write_about()
     assert run.book.summary.items() >= {"best": 3.0, "deep": {"a": 2}}.items()
 
 
@@ -177,7 +177,7 @@ def test_the_seed_cannot_be_assigned(start: Start) -> None:
     run = start()
     with pytest.raises(AttributeError):
         run.seed = 7  # type: ignore[misc]
-    run.fill_in(seed=7, total={"env_step": 10})
+    run.internals.fill_in(seed=7, total={"env_step": 10})
     assert (run.seed, run.book.seed, run.book.info["total"]) == (7, 7, {"env_step": 10})
 
 
@@ -191,7 +191,7 @@ def test_one_kill_and_one_resume_are_two_attempts(root: Path, start: Start) -> N
     run._parts.ticker._cost_due = 0.0
     run._parts.ticker.tick()
     run.summary["started"] = True
-    assert run.writer.rows_written() == 2  # what rollbook costs is told once something was logged
+    assert run.internals.writer.rows_written() == 2  # what rollbook costs is told once something was logged
     assert run.restore() is not None
     run.log({"x": 3.0}, env_step=2)
     assert [(life["n"], life["parent"]) for life in run.book.attempts] == [(1, None), (2, 1)]
@@ -205,7 +205,7 @@ def test_a_run_in_which_nothing_is_logged_any_more_writes_nothing_by_itself(star
         for _ in range(3):
             run._parts.ticker._cost_due = 0.0
             run._parts.ticker.tick()
-            rows.append(run.writer.rows_written())
+            rows.append(run.internals.writer.rows_written())
     assert rows == [2, 2, 2, 4, 4, 4]  # what rollbook costs is told once after each row
 
 

@@ -65,7 +65,7 @@ def test_what_cost_nothing_is_said_and_counted_apart_from_what_was_dropped(tmp_p
     with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline", strict=True) as run:
         run.log({"x": 1.0})
         with pytest.warns(RollbookWarning, match="nothing is lost") as said:
-            repeat(2, lambda: run.writer.no_descriptor(OSError(24, "Too many open files")))
+            repeat(2, lambda: run.internals.writer.no_descriptor(OSError(24, "Too many open files")))
     assert len(said) == 1
     bill = run.bill()
     assert (bill["drops"], bill["remarks"]) == ({}, {"no_descriptor": 2})
@@ -125,10 +125,10 @@ def test_log_is_documented_on_the_class_and_completion_shows_verbs_alone(run: An
     assert run.book.metrics(["a"])["env_step"].to_pylist() == [3]
     names = dir(run)
     assert {"log", "record", "save_checkpoint", "finish"} <= set(names)
-    assert not {"writer", "about", "media", "samples", "store_of", "tokens", "open_scope", "count"} & set(names)
+    assert not {"writer", "about", "store_of", "tokens", "open_scope"} & set(names)
 
 
 def test_what_a_row_costs_is_the_median_of_calls_and_not_the_first_one(run: Any) -> None:
     for i in range(20):
         run.log({"a": 1.0, "b": i})
-    assert 0 < run.writer.row_cost_ns() < run.writer.long_way_ns
+    assert 0 < run.internals.writer.row_cost_ns() < run.internals.writer.long_way_ns

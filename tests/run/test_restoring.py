@@ -146,7 +146,7 @@ def test_offsets_continue_the_counters_of_a_framework_that_begins_again(start: S
     run.finish()
     again = start(resume="must")
     again.restore()
-    offsets = again.continue_clocks("env_step")
+    offsets = again.internals.continue_clocks("env_step")
     assert offsets == {"env_step": 19}
     again.finish()
-    assert start(resume="must").offsets == {}
+    assert start(resume="must").internals.offsets == {}

@@ -114,7 +114,7 @@ def test_what_a_sink_does_not_show_is_a_remark_and_the_terminal_shows_what_it_ca
 def test_a_sink_that_fails_at_the_very_end_stands_in_the_runs_page_too(start: Start) -> None:
     class Fails(Memory):
         def write(self, rows: Any) -> None:
-            if run.writer.closed:
+            if run.internals.writer.closed:
                 raise ConnectionError("the server is away")
 
     run = start(sinks=[Fails()], keeper="process")
@@ -134,8 +134,8 @@ def test_a_plan_whose_sink_cannot_be_made_is_told_of(start: Start) -> None:
     plan.write_text(json.dumps({"sinks": [{"name": "csv", "nonsense": 1}]}))
     Keeper(run.folder).run_to_end()
     with pytest.warns(RollbookWarning, match="csv cannot be made"):
-        run.hear_of_sinks()
-    run.hear_of_sinks()
+        run._hear_of_sinks()
+    run._hear_of_sinks()
     assert run.bill()["drops"]["sink_csv"] == 1
 
 

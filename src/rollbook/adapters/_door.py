@@ -54,7 +54,7 @@ class Door:
         keep_config(self.run, settings)
         whole = self.run.run
         if self._owned and whole.seed is None and isinstance(seed, int) and not isinstance(seed, bool):
-            whole.fill_in(seed=seed)
+            whole.internals.fill_in(seed=seed)
 
     def checkpoint(self, path: str | os.PathLike[str], through: str = "step", **clocks: Any) -> None:
         """Register a file that the framework saved, where it is; nothing if there is none."""

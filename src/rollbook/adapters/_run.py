@@ -30,7 +30,7 @@ def clean_name(text: object, default: str) -> str:
 
 def takes_native_keys(run: object) -> Any:
     """The run (or scope), told that a framework names its keys: one called like a clock is not said to be a mistake."""
-    writer = getattr(getattr(run, "run", run), "writer", None)
+    writer = getattr(getattr(run, "internals", None), "writer", None)
     if writer is not None:
         writer.native_keys = True
     return run

@@ -73,7 +73,7 @@ class Backend:
     def log(self, data: Mapping[str, object], step: int) -> None:
         """One row. Dumps of earlier steps are taken in too; verl writes them in a thread of its own."""
         clocks: dict[str, Any] = {"step": step}
-        if "train_iter" in self.run.run.writer.clocks:
+        if "train_iter" in self.run.run.internals.writer.clocks:
             clocks["train_iter"] = step
         epoch = data.get("training/epoch")
         if epoch is not None:
@@ -272,7 +272,7 @@ class _Dumps:
             groups = [f"{prefix}-{numbers.setdefault(str(prompt), len(numbers))}" for prompt in prompts]
         columns = {name: _storable(values) for name, values in columns.items()}
         clocks = {"step": step}
-        if "train_iter" in self._run.run.writer.clocks:
+        if "train_iter" in self._run.run.internals.writer.clocks:
             clocks["train_iter"] = step
         self._run.log_samples(
             ["" if item is None else item for item in items],

@@ -101,5 +101,5 @@ class SharedClocks:
 
 def clock_names(recorder: Recorder) -> tuple[str, ...]:
     """All clocks of the run behind `recorder`: the standard ones, the declared ones, and those known now."""
-    writer = getattr(getattr(recorder, "run", recorder), "writer", None)
+    writer = getattr(getattr(recorder, "internals", None), "writer", None)
     return tuple(dict.fromkeys((*STANDARD, *getattr(writer, "clocks", ()), *recorder.clocks_now())))

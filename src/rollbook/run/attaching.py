@@ -81,12 +81,12 @@ def _locate(id_or_path: str, dir: str | os.PathLike[str] | None) -> str:
 
 
 def _pickled_run(run: Run) -> tuple[Any, ...]:
-    return unpickle_run, run.address()
+    return unpickle_run, run._address()
 
 
 def _pickled_scope(scope: Scope) -> tuple[Any, ...]:
-    folder, nonce, page = scope.run.address()
-    return unpickle_scope, (folder, nonce, scope.scope_name, scope._channel.at, page)
+    folder, nonce, page = scope.run._address()
+    return unpickle_scope, (folder, nonce, scope._channel.scope, scope._channel.at, page)
 
 
 def unpickle_run(folder: str, nonce: str, page: Mapping[str, object] | None = None) -> Run:
@@ -101,8 +101,8 @@ def unpickle_run(folder: str, nonce: str, page: Mapping[str, object] | None = No
     """
     run: Run
     for run in opened:
-        same = run.about.get("nonce") == nonce if nonce else str(run.folder) == folder
-        if same and run.writer.pid == os.getpid():
+        same = run._about.get("nonce") == nonce if nonce else str(run.folder) == folder
+        if same and run._writer.pid == os.getpid():
             return run
     about = manifest.look(folder)
     if about and (not nonce or about.get("nonce") == nonce):
@@ -126,7 +126,7 @@ def unpickle_run(folder: str, nonce: str, page: Mapping[str, object] | None = No
 
 def unpickle_scope(folder: str, nonce: str, name: str, at: str, page: Mapping[str, object] | None = None) -> Scope:
     """See `unpickle_run`."""
-    return unpickle_run(folder, nonce, page).open_scope(name, at or None)
+    return unpickle_run(folder, nonce, page)._open_scope(name, at or None)
 
 
 def _say_where_the_part_is(run: Run, folder: str, page: Mapping[str, object]) -> None:

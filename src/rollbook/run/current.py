@@ -55,7 +55,7 @@ def end_former(project: str, name: str) -> None:
 
     inner = _stack.get()
     for run in list(opened):
-        same = (run.project, run.name) == (project, name) and run.writer.main and run.writer.pid == os.getpid()
+        same = (run.project, run.name) == (project, name) and run._writer.main and run._writer.pid == os.getpid()
         if same and run not in inner:
             run.finish()
             warn_caller(

@@ -169,16 +169,16 @@ class ForeignRows:
                 if group is None:
                     group = groups[shape] = _Group(to, scope, at)
                 group.add(moment, clocks, cells)
-            if plain is not None and len(parts) == 1 and plain[1] in self._run.writer.clocks:
+            if plain is not None and len(parts) == 1 and plain[1] in self._run._writer.clocks:
                 to, scope, at, _moment, _clocks, cells = parts[0]
                 if [*cells] == [plain[0]]:
                     shape = (to, scope, at, tuple((name, type(cell)) for name, cell in cells.items()))
-                    single[plain] = (groups[shape], self._run.writer.clocks.index(str(plain[1])))
+                    single[plain] = (groups[shape], self._run._writer.clocks.index(str(plain[1])))
         return list(groups.values()), usable
 
     def _parts_of(self, row: Any, table: str) -> list[tuple[str, str, str, int, list[int], dict[str, object]]]:
         """(table, scope, at, unix ns, clocks, cells) of each table that a row belongs to."""
-        names = self._run.writer.clocks
+        names = self._run._writer.clocks
         scope = at = ""
         if hasattr(row, "clocks") and hasattr(row, "values") and not callable(row.values):  # protocols.Row
             moment, given, values = _nanoseconds(row.time), dict(row.clocks), row.values
@@ -274,7 +274,7 @@ class ForeignRows:
             )
 
     def _own_writer(self) -> Writer:
-        main = self._run.writer
+        main = self._run._writer
         if self._writer is None or self._writer.attempt != main.attempt:
             from rollbook.journal import Writer
 

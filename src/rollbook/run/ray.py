@@ -65,4 +65,4 @@ class Address:
 
 def address(run: Run) -> Address:
     """The address of a run, for actors and tasks."""
-    return Address(*run.address())
+    return Address(*run._address())

@@ -59,19 +59,18 @@ class Run(Scope):
         writer: Writer,
         end: Callable[[Run, str], None],
     ) -> None:
-        self._folder, self.about, self.writer, self._end = folder, about, writer, end
+        self._folder, self._about, self._writer, self._end = folder, about, writer, end
         self.id: str = about["id"]
         self.project: str = about["project"]
         self.status, self._ended, self._endings = "running", False, Turns()
-        self.tokens: list[Any] = []
         self._last_words: list[tuple[int, Callable[[str], object]]] = []
         self._parts = Parts()
         super().__init__(self, "", writer.channel())
         self.name = about["name"]
         self.config: dict[str, Any] = Watched(about.get("config") or {}, self._config_changed)
         self.summary: dict[str, Any] = Watched(about.get("summary") or {}, self._summary_changed)
-        self.config_changed = True
-        self.page_due = False
+        self._config_is_new = True
+        self._page_due = False
         # Rows of this life that are no part of training (marks, texts such as what an environment is), by thread: a
         # program that was only starting up when it went back has lived no life of its own.
         self._asides: dict[int, int] = {}
@@ -79,12 +78,12 @@ class Run(Scope):
         self._words = SummaryWords(self)
         # A resumed run's open windows are read back when they are first asked for, or by a restore.
         self._windows_due = writer.main and writer.attempt > 1
-        self.turns = 1 if self._windows_due else 0
+        self._turns = 1 if self._windows_due else 0
 
     @property
     def seed(self) -> int | None:
         """The seed of the run, as `init` was given it. Nothing was seeded with it."""
-        return self.about.get("seed")
+        return self._about.get("seed")
 
     @property
     def folder(self) -> Path:
@@ -94,19 +93,12 @@ class Run(Scope):
     @property
     def attempt(self) -> int:
         """The life of the run that this process writes, from 1."""
-        return self.writer.attempt
+        return self._writer.attempt
 
     @property
     def resumed(self) -> bool:
         """Whether the run was continued."""
-        return self.writer.attempt > 1
-
-    @property
-    def offsets(self) -> dict[str, int]:
-        """What to add to the counters of a framework that counts from 0 again after a resume (see
-        `continue_clocks`).
-        """
-        return dict(self._attempt_entry().get("offsets") or {})
+        return self._writer.attempt > 1
 
     @property
     def book(self) -> Book:
@@ -121,12 +113,12 @@ class Run(Scope):
 
         return show(self._folder, height)
 
-    def open_scope(self, name: str, at: Checkpoint | str | None = None) -> Scope:
+    def _open_scope(self, name: str, at: Checkpoint | str | None = None) -> Scope:
         """See `scope`; takes the full name."""
         if not isinstance(name, str) or not name.strip("/") or any(ord(c) < 32 for c in name):
             raise InvalidName(f"scope({name!r}): a scope's name is text without control characters, such as 'train'")
         name = name.strip("/")
-        writer = self.writer
+        writer = self._writer
         if at is None:
             return Scope(self, name, writer.channel(prefix=f"{name}/", scope=name, current=self._channel.current))
         checkpoint_id, clocks = self._resolve_checkpoint(at)
@@ -142,14 +134,14 @@ class Run(Scope):
         table = self.book.checkpoints()
         for row in table.drop_columns(["time"]).to_pylist() if table.num_rows else ():
             if row["checkpoint_id"] == at:
-                return str(at), {name: row[name] for name in self.writer.clocks if row.get(name) is not None}
+                return str(at), {name: row[name] for name in self._writer.clocks if row.get(name) is not None}
         raise BadInput(
             f"scope(…, at={at!r}): the run has no such checkpoint; pass what save_checkpoint() returned, or its id"
         )
 
     # -- capture rooms that belong to the run as a whole
 
-    def store_of(self, scope: str, at: str = "") -> Any:
+    def _store_of(self, scope: str, at: str = "") -> Any:
         """What was stored in a scope since its last dump (capture.store_dump): one window, however often it is opened.
 
         Args:
@@ -194,12 +186,12 @@ class Run(Scope):
         return self._parts.rollouts
 
     @property
-    def checkpoints(self) -> Checkpoints:
+    def _checkpoints(self) -> Checkpoints:
         """The checkpoints of the run (capture.checkpoints)."""
         if self._parts.checkpoints is None:
             from rollbook.capture import Checkpoints
 
-            self._parts.checkpoints = Checkpoints(self, self._folder, positions=self.writer.positions)
+            self._parts.checkpoints = Checkpoints(self, self._folder, positions=self._writer.positions)
         return self._parts.checkpoints
 
     def save_checkpoint(
@@ -245,14 +237,14 @@ class Run(Scope):
         self.clock(**clocks)
         through = [through] if isinstance(through, str) else list(through)
         for name in through:
-            if name not in self.writer.clocks:
-                known = ", ".join(self.writer.clocks)
+            if name not in self._writer.clocks:
+                known = ", ".join(self._writer.clocks)
                 self.count(
                     "checkpoint_through",
                     message=f"save_checkpoint(through={name!r}): there is no such clock, so it is not used. "
                     f"The run has {known}",
                 )
-        return self.checkpoints.save(
+        return self._checkpoints.save(
             state,
             score=score,
             write=write,
@@ -306,7 +298,7 @@ class Run(Scope):
             if not rows:
                 self._begin_anew()
             return None
-        clocks = {name: int(row[name]) for name in self.writer.clocks if row.get(name) is not None}
+        clocks = {name: int(row[name]) for name in self._writer.clocks if row.get(name) is not None}
         restored = Restored(row, history.file_of(row), clocks, weights_only)
         restored.load()
         self._rewind_to(*book.place_behind(row), restored.id)
@@ -325,7 +317,7 @@ class Run(Scope):
         self._rewound(None, None, None)
 
     def _set_clocks(self, clocks: dict[str, int]) -> None:
-        self._channel.current[:] = [clocks.get(name, UNKNOWN) for name in self.writer.clocks]
+        self._channel.current[:] = [clocks.get(name, UNKNOWN) for name in self._writer.clocks]
 
     def write_rows(self, rows: object, *, table: str = "metrics", source: str = "") -> int:
         """Write rows that were made elsewhere, in order, each with its own clocks and its own time.
@@ -373,57 +365,57 @@ class Run(Scope):
     def _rewind_to(self, parent: int, cut: CutJson, checkpoint: str | None) -> None:
         if self._was_taken_over():  # the next number is somebody else's
             return
-        former = self._attempt_entry() or manifest.newest(self.about)
+        former = self._attempt_entry() or manifest.newest(self._about)
         # An exception of others may have come as a new life began.
-        moved = self.writer.main and former.get("writer") != self.writer.id
-        if moved or self.has_training_rows() or parent >= self.attempt:
-            manifest.close_origin(self.about)
+        moved = self._writer.main and former.get("writer") != self._writer.id
+        if moved or self._has_training_rows() or parent >= self.attempt:
+            manifest.close_origin(self._about)
             former.update({"ended": time.time(), "status": "rewound"})
-            number = max(manifest.newest(self.about)["n"], self.attempt) + 1
+            number = max(manifest.newest(self._about)["n"], self.attempt) + 1
             self._asides = {}
             entry: Attempt = {**former, "n": number, "started": time.time(), "ended": None, "status": "running"}
             entry.update({"parent": parent, "cut": cut, "checkpoint": checkpoint})
             entry.pop("origin", None)
             try:
-                self.writer.begin_attempt(number)
+                self._writer.begin_attempt(number)
             finally:
                 if self.attempt == number:  # also where an exception of others came in between
-                    self.about["attempts"].append({**entry, "writer": self.writer.id})
+                    self._about["attempts"].append({**entry, "writer": self._writer.id})
         self._attempt_entry().update({"parent": parent, "cut": cut, "checkpoint": checkpoint})
         self._rewound(parent, cut, checkpoint)
 
-    def write_aside(self, payload: dict[str, Any]) -> int:
+    def _write_aside(self, payload: dict[str, Any]) -> int:
         """Write a frame that is no part of training; its number as `Writer.frame` gives it."""
         asides, thread = self._asides, get_ident()
-        seq = self.writer.frame(payload)
+        seq = self._writer.frame(payload)
         if seq:  # last: one that is missing is an attempt more, one too many would let rows stay
             asides[thread] = asides.get(thread, 0) + 1
         return seq
 
-    def has_training_rows(self) -> bool:
+    def _has_training_rows(self) -> bool:
         """Whether this life has written anything beside asides."""
-        return self.writer.rows_written() > sum(list(self._asides.values()))
+        return self._writer.rows_written() > sum(list(self._asides.values()))
 
     def _rewound(self, parent: int | None, cut: CutJson | None, checkpoint: str | None) -> None:
-        self.write_about()  # first: who sees the mark finds the cut
-        self.turns += 1
-        self.write_aside({"mark": "rewind", "parent": parent, "cut": cut, "checkpoint": checkpoint})
+        self._write_about()  # first: who sees the mark finds the cut
+        self._turns += 1
+        self._write_aside({"mark": "rewind", "parent": parent, "cut": cut, "checkpoint": checkpoint})
         try:
             self._refill_stores()
         except ours(Exception) as err:
-            self.writer.failed("read back what was stored", err)
+            self._writer.failed("read back what was stored", err)
 
     def _refill_stores(self) -> None:
         """What was stored since the last dump, as the history stands now, is waiting for the next dump again."""
         self._windows_due = False
-        self.writer.device_values.flush()
+        self._writer.device_values.flush()
         windows = self.book.undumped()
         for scope, at in {*windows, *self._parts.stores}:
             before = f"{scope}/" if scope else ""
             own = windows.get((scope, at), {})
-            self.store_of(scope, at).refill({key.removeprefix(before): values for key, values in own.items()})
+            self._store_of(scope, at).refill({key.removeprefix(before): values for key, values in own.items()})
 
-    def episodes_of(self, scope: str) -> tuple[int, int]:
+    def _episodes_of(self, scope: str) -> tuple[int, int]:
         """(episodes begun, environment steps counted) in a scope, as the effective history has them."""
         table = self.book.episodes()
         if "number" not in table.column_names or "counted_env_step" not in table.column_names:
@@ -433,96 +425,67 @@ class Run(Scope):
         numbers = [int(number) for number, _ in rows if number is not None]
         return max(numbers, default=-1) + 1, max((int(steps) for _, steps in rows if steps is not None), default=0)
 
-    def continue_clocks(self, *names: str) -> dict[str, int]:
-        """Keep where the named clocks stand now as offsets, for a framework whose counters begin at 0 again.
-
-        The offsets are stored with the attempt: add `run.offsets` to the native counters, and log those as `step`.
-        """
-        now = self.clocks_now()
-        offsets = {name: now[name] for name in names if name in now}
-        self._attempt_entry()["offsets"] = {**self.offsets, **offsets}
-        self.write_about()
-        return self.offsets
-
     # -- the run's own page
 
     def _attempt_entry(self, number: int | None = None) -> Attempt:
-        return manifest.entry_of(self.about, self.attempt if number is None else number)
+        return manifest.entry_of(self._about, self.attempt if number is None else number)
 
-    def formatted_config(self, text: str) -> None:
-        """Let `formatted_total_config.py` hold this text: a framework's form that it starts from again."""
+    def _keep_formatted(self, text: str) -> None:
         self._parts.formatted_config = text
-        self.config_changed = True
+        self._config_is_new = True
 
-    def write_about(self) -> None:
+    def _write_about(self) -> None:
         """Write run.json anew (the main writer only, unless another took the run over); failures are counted."""
-        if not self.writer.main:
+        if not self._writer.main:
             return
-        self.page_due = False
+        self._page_due = False
         if self.config:
             from rollbook.run.origin.config import plain
 
             config = plain(dict(self.config))[0]
-            if repr(config) != repr(self.about.get("config")):  # also something deep inside of it
-                self.config_changed = True
-            self.about["config"] = config
-        self.hear_of_others()
-        self.page_due = False
-        self.about["summary"] = {}
+            if repr(config) != repr(self._about.get("config")):  # also something deep inside of it
+                self._config_is_new = True
+            self._about["config"] = config
+        self._hear_of_others()
+        self._page_due = False
+        self._about["summary"] = {}
         if self.summary:
             from rollbook.run.origin.config import plain
 
-            self.about["summary"] = plain(dict(self.summary))[0]
-        unsaid = self._words.unsaid(self.about["summary"])
-        if unsaid and not self.writer.closed:  # something deep inside of it was changed: the marks tell all
+            self._about["summary"] = plain(dict(self.summary))[0]
+        unsaid = self._words.unsaid(self._about["summary"])
+        if unsaid and not self._writer.closed:  # something deep inside of it was changed: the marks tell all
             self._guard(self._say_summary, unsaid)
-        self.about["drops"] = dict(self.writer.bill.counts)
-        if self.writer.bill.remarks:
-            self.about["remarks"] = dict(self.writer.bill.remarks)
+        self._about["drops"] = dict(self._writer.bill.counts)
+        if self._writer.bill.remarks:
+            self._about["remarks"] = dict(self._writer.bill.remarks)
         try:
             with manifest.ManifestLock(str(self._folder)):
                 if not self._was_taken_over():
-                    manifest.take_edits(self.about, manifest.look(self._folder))
-                    manifest.write(self._folder, self.about)
+                    manifest.take_edits(self._about, manifest.look(self._folder))
+                    manifest.write(self._folder, self._about)
         except ours(OSError) as err:
-            self.writer.failed("write run.json", err)
+            self._writer.failed("write run.json", err)
 
-    def fill_in(self, *, seed: int | None = None, total: Mapping[str, Any] | None = None) -> None:
-        """Say what `init` was not told and came to be known later; what it was told stays.
-
-        Args:
-          seed: the seed of the run.
-          total: how far the run will go, {"env_step": 100_000}; numbers below 1 are ignored.
-        """
-        news: RunJson = {}
-        if seed is not None and self.about.get("seed") is None:
-            news["seed"] = seed
-        goals = {clock: int(end) for clock, end in (total or {}).items() if end >= 1}
-        if goals and not self.about.get("total"):
-            news["total"] = goals
-        if news:
-            self.about.update(news)
-            self.write_about()
-
-    def hear_of_sinks(self) -> None:
+    def _hear_of_sinks(self) -> None:
         """What the keeper says of sinks (and the place of the run) that get nothing goes into the bill, and is said
         once for each."""
-        if self.writer.main and self._troubles.hear():
-            self.page_due = True
+        if self._writer.main and self._troubles.hear():
+            self._page_due = True
 
-    def hear_of_others(self) -> None:
+    def _hear_of_others(self) -> None:
         """Take into the main writer's summary what other processes of the run said since; of two words the newer."""
-        if self.writer.main and self._words.hear():
-            self.page_due = True
+        if self._writer.main and self._words.hear():
+            self._page_due = True
 
     def _was_taken_over(self) -> bool:
         """Whether run.json tells of a later attempt than ours: then it is not ours to write any more."""
         # Where there is none that can be read, ours is better.
         newest = manifest.newest(manifest.look(self._folder)).get("n", 0)
-        if newest <= max(entry["n"] for entry in self.about["attempts"]):
+        if newest <= max(entry["n"] for entry in self._about["attempts"]):
             return False
-        if not self.writer.fenced:
-            self.writer.fenced = True
+        if not self._writer.fenced:
+            self._writer.fenced = True
             self.count(
                 "fenced",
                 message="another process took this run over with resume='takeover'; what this process logs is kept, "
@@ -531,14 +494,14 @@ class Run(Scope):
         return True
 
     def _config_changed(self, _key: str) -> None:
-        self.config_changed = True
+        self._config_is_new = True
 
     def _summary_changed(self, key: str) -> None:
         self._guard(self._say_summary, [key])
 
     def _say_summary(self, keys: list[str]) -> None:
         self._words.say(keys)
-        self.page_due = True
+        self._page_due = True
 
     def bill(self) -> dict[str, Any]:
         """What rollbook cost this process so far and what it refused or dropped, by cause.
@@ -549,26 +512,26 @@ class Run(Scope):
         remote (of a run that is shipped: how far that is, see `rollbook.ground.addresses.backlog`), keeper (whether
         one is at_work, how often another was started because one had died or hung, and its troubles: {what: why}).
         """
-        rows, spent = self.writer.rows_written(), self.writer.seconds_spent()
+        rows, spent = self._writer.rows_written(), self._writer.seconds_spent()
         media = self._parts.media
         return {
             "rows": rows,
             "microseconds_per_row": spent / max(1, rows) * 1e6,
             "seconds": spent,
-            "pending": len(self.writer.device_values.numbers),
+            "pending": len(self._writer.device_values.numbers),
             "media": media.bill() if media is not None else {},
-            "drops": dict(self.writer.bill.counts),
+            "drops": dict(self._writer.bill.counts),
             "remote": backlog(self._folder, since=float(self._attempt_entry().get("started") or 0.0)) or {},
             "keeper": keeper_bill(self._folder, self._parts),
-            "names": {cause: dict(names) for cause, names in self.writer.bill.names.items()},
-            "remarks": dict(self.writer.bill.remarks),
+            "names": {cause: dict(names) for cause, names in self._writer.bill.names.items()},
+            "remarks": dict(self._writer.bill.remarks),
         }
 
-    def address(self) -> tuple[str, str, dict[str, Any]]:
+    def _address(self) -> tuple[str, str, dict[str, Any]]:
         """What another process needs to become a writer of this run: folder, nonce, and what a part is made of."""
         from rollbook.run.local_part import page_of
 
-        return str(self._folder), str(self.about.get("nonce", "")), page_of(self.about, self.attempt)
+        return str(self._folder), str(self._about.get("nonce", "")), page_of(self._about, self.attempt)
 
     def on_finish(self, work: Callable[[str], object]) -> Callable[[str], object]:
         """Have `work(status)` called once when the run ends, while it can still be logged to; the last one asked first.
@@ -614,7 +577,7 @@ class Run(Scope):
         Raises:
           LoggingFailed: strict=True only, when the run has ended: the first of what went wrong on the way.
         """
-        bill = self.writer.bill
+        bill = self._writer.bill
         bill.whole(self._finish, status)
         bill.raise_held()
 

@@ -13,6 +13,7 @@ from rollbook.ground.clocks import UNKNOWN
 from rollbook.ground.describe import histogram_columns
 from rollbook.ground.foreign import ours
 from rollbook.ground.values.arrays import host_array, is_tensor
+from rollbook.run.internals import Internals, former_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,25 +29,6 @@ __all__ = ["Scope"]
 
 _ROWS_PER_FRAME = 65_536
 
-_INTERNAL = frozenset(
-    (
-        *("about", "address", "config_changed", "count", "media", "open_scope", "samples", "scope_name", "store_of"),
-        *(
-            "write_aside",
-            "has_training_rows",
-            "episodes_before",
-            "episodes_of",
-            "era",
-            "formatted_config",
-            "hear_of_others",
-            "hear_of_sinks",
-            "page_due",
-        ),
-        *("tokens", "turns", "write_about", "writer"),
-    )
-)
-"""What rooms of rollbook use of a run; completion leaves it out."""
-
 
 class Scope:
     """A prefix of a run's keys. `run.scope("update").log({"loss": x})` is `run.log({"update/loss": x})`.
@@ -61,7 +43,7 @@ class Scope:
 
     def __init__(self, run: OpenRun, name: str, channel: Channel) -> None:
         self.run, self.name, self._channel = run, name, channel
-        writer: Writer = run.writer
+        writer: Writer = run._writer
         self.__dict__["log"] = writer.make_log(channel)  # stands before the method of that name, which describes it
         self._unusual = writer.unusual(channel)
         self._store: Store | None = None
@@ -104,18 +86,14 @@ class Scope:
     # -- what capture rooms use (protocols.Recorder)
 
     @property
-    def scope_name(self) -> str:
-        """The scope's name, "" for the run itself (whose `name` is the run's)."""
-        return self._channel.scope
+    def internals(self) -> Internals:
+        """What adapters of frameworks use of a run beside the verbs (`protocols.RunInternals`)."""
+        return Internals(self.run, self._channel.scope)
 
-    @property
-    def era(self) -> int:
-        """Which stretch of the run's history is being written: another number after a resume and after each rewind."""
-        return self.run.turns
+    if not TYPE_CHECKING:  # for the type checker there is no name but those that are written down
 
-    def episodes_before(self) -> tuple[int, int]:
-        """(episodes begun, environment steps counted) in this scope, as the run's history stands now."""
-        return self.run.episodes_of(self._channel.scope)
+        def __getattr__(self, name: str) -> Any:
+            return former_name(self, name)
 
     @property
     def folder(self) -> Path:
@@ -131,11 +109,11 @@ class Scope:
           message: what is said the first time.
           name: which key, clock or column it is about; each name is reported once.
         """
-        self.run.writer.bill.count(cause, n, message, name)
+        self.run._writer.bill.count(cause, n, message, name)
 
     def clocks_now(self) -> dict[str, int]:
         """The clocks that are known at this moment, by name."""
-        names = self.run.writer.clocks
+        names = self.run._writer.clocks
         return {name: value for name, value in zip(names, self._channel.current, strict=True) if value != UNKNOWN}
 
     def clock(self, **clocks: object) -> None:
@@ -185,13 +163,13 @@ class Scope:
             if time_column is not None and (n == 1 or self._columns(table, {"time": time_column}, n)):
                 payload["time_column"] = time_column
             if receipt is not None:
-                self.run.writer.frame_once(receipt, payload)
+                self.run._writer.frame_once(receipt, payload)
                 return receipt.seq
-            return self.run.write_aside(payload) if table == "text" else self.run.writer.frame(payload)
+            return self.run._write_aside(payload) if table == "text" else self.run._writer.frame(payload)
         except LoggingFailed:
             raise
         except ours(Exception) as err:
-            self.run.writer.failed("record", err)
+            self.run._writer.failed("record", err)
             return 0
 
     def _columns(self, table: str, columns: Mapping[str, object], n: int) -> dict[str, Any]:
@@ -208,7 +186,7 @@ class Scope:
             elif length is None:
                 fitting[name] = [cells] * n
             else:
-                self.run.writer.bill.count(
+                self.run._writer.bill.count(
                     "uneven_columns",
                     message=f"record({table!r}, …, n={n}): the column {name!r} has {length} values; it was left out, "
                     "the others were kept. Pass one value for each row",
@@ -249,7 +227,7 @@ class Scope:
                 message=f"log_many(): the clock {name} has {len(arrays.pop(name))} readings for {n} rows",
                 name=name,
             )
-        unknown = [name for name in arrays if name not in self.run.writer.clocks]
+        unknown = [name for name in arrays if name not in self.run._writer.clocks]
         for name in unknown:
             cells[f"{prefix}clock/{name}"] = arrays.pop(name)
             self.count("unknown_clock", message=f"log_many(): no clock {name!r} was declared; kept as 'clock/{name}'")
@@ -311,11 +289,11 @@ class Scope:
 
         Clocks among the arguments are taken as clocks.
         """
-        names = self.run.writer.clocks
+        names = self.run._writer.clocks
         clocks = {name: columns.pop(name) for name in list(columns) if name in names}
         if "return_" in columns:  # `return` is no name for a Python argument
             columns["return"] = columns.pop("return_")
-        columns.setdefault("episode_id", f"{self.run.writer.id}-{os.urandom(4).hex()}")
+        columns.setdefault("episode_id", f"{self.run._writer.id}-{os.urandom(4).hex()}")
         return self.record("episodes", columns, **clocks)
 
     def log_samples(self, items: object, ids: object = None, group: object = None, **columns: object) -> LoggedSamples:
@@ -334,7 +312,7 @@ class Scope:
         self._guard(lambda: self._do_store({**(values or {}), **more}))
 
     def _do_store(self, values: dict[str, Any]) -> None:
-        names = self.run.writer.clocks
+        names = self.run._writer.clocks
         clocks = {name: values.pop(name) for name in list(values) if name in names}
         store = self._stored()  # before these values are logged: a resumed run's window is read back from its rows
         self.log(values, **clocks)
@@ -382,11 +360,11 @@ class Scope:
         channel = self._channel
         full = [f"{channel.prefix}{key}" for key in keys]
         common = {"scope": channel.scope, "at": channel.at, "clocks": list(channel.current)}
-        self.run.writer.frame({"mark": mark, **common, "keys": full})
+        self.run._writer.frame({"mark": mark, **common, "keys": full})
 
     def _stored(self) -> Store:
         if self._store is None:
-            self._store = self.run.store_of(self._channel.scope, self._channel.at)
+            self._store = self.run._store_of(self._channel.scope, self._channel.at)
         return self._store
 
     # -- time
@@ -399,8 +377,8 @@ class Scope:
         if self._timers is None:
             from rollbook.capture import Timers
 
-            channel = self.run.writer.channel("timings", scope=self.scope_name, current=self._channel.current)
-            self._timers = Timers(self.run.writer.make_log(channel))
+            channel = self.run._writer.channel("timings", scope=self._channel.scope, current=self._channel.current)
+            self._timers = Timers(self.run._writer.make_log(channel))
         return self._timers(name)
 
     # -- odds and ends
@@ -411,7 +389,7 @@ class Scope:
         """
         if not isinstance(name, str) or not name.strip("/"):
             raise InvalidName(f"scope({name!r}): a scope's name is text without control characters, such as 'train'")
-        scope: Scope = self.run.open_scope(f"{self._channel.prefix}{name}", at)
+        scope: Scope = self.run._open_scope(f"{self._channel.prefix}{name}", at)
         return scope
 
     def _guard(self, work: Callable[..., object], *arguments: object) -> None:
@@ -420,10 +398,7 @@ class Scope:
         except LoggingFailed:
             raise
         except ours(Exception) as err:
-            self.run.writer.failed("log", err)
-
-    def __dir__(self) -> list[str]:
-        return sorted(set(super().__dir__()) - _INTERNAL)
+            self.run._writer.failed("log", err)
 
     def __repr__(self) -> str:
         return f"<Scope {self.name!r} of {self.run!r}>"

@@ -95,7 +95,7 @@ def undo(writer: Writer, made: bool, status: str) -> None:
       made: whether the run is a new one; without a row, and before anything ran beside the program, its folder goes.
       status: what the run ended as.
     """
-    run = next((run for run in opened if run.writer is writer), None)
+    run = next((run for run in opened if run._writer is writer), None)
     if run is not None:
         run.finish(status)
         return
@@ -112,7 +112,7 @@ def undo(writer: Writer, made: bool, status: str) -> None:
 
 def end(run: Run, status: str) -> None:
     """What `Run.finish` does; counted, never raised. Can be called again if an exception of others came in between."""
-    if os.getpid() != run.writer.pid:  # a forked child must not end its parent's run
+    if os.getpid() != run._writer.pid:  # a forked child must not end its parent's run
         return
     if run in opened:
         opened.remove(run)
@@ -121,21 +121,21 @@ def end(run: Run, status: str) -> None:
     if ticker is not None:
         ticker.stop()
     failure: dict[str, Any] = {"failure": run._parts.failure} if run._parts.failure else {}
-    if failure and not run.writer.main and not run.writer.closed:
+    if failure and not run._writer.main and not run._writer.closed:
         with tolerating(Exception):
-            report_in_alerts(run, f"writer {run.writer.id} ended", failure["failure"])
-    ended = max(time.time(), (now() + run.writer.time_offset) / 1e9)  # the host's clock may have been set back
-    if run.writer.main:
+            report_in_alerts(run, f"writer {run._writer.id} ended", failure["failure"])
+    ended = max(time.time(), (now() + run._writer.time_offset) / 1e9)  # the host's clock may have been set back
+    if run._writer.main:
         _fold_provenance(run)
-        run.writer.frame_once(run._parts.final, {"mark": "final", "status": status, **failure})
-        run.about["status"], run.about["ended"] = status, ended
+        run._writer.frame_once(run._parts.final, {"mark": "final", "status": status, **failure})
+        run._about["status"], run._about["ended"] = status, ended
         entry: Any = run._attempt_entry()
         entry.update({"ended": ended, "status": status, **failure})
-        run.write_about()
-    run.writer.close()
-    if run.writer.main:
-        run._attempt_entry()["last"] = now() + run.writer.time_offset
-        run.write_about()
+        run._write_about()
+    run._writer.close()
+    if run._writer.main:
+        run._attempt_entry()["last"] = now() + run._writer.time_offset
+        run._write_about()
         if os.environ.get("ROLLBOOK_RUN_ID") == str(run.folder):
             del os.environ["ROLLBOOK_RUN_ID"]
     if ticker is not None:
@@ -143,20 +143,20 @@ def end(run: Run, status: str) -> None:
     try:
         _let_keeper_finish(run)
     except ours(Exception) as err:
-        run.writer.failed("seal", err)
+        run._writer.failed("seal", err)
     if run._parts.alert_calls is not None and run._parts.pid == os.getpid():
         run._parts.alert_calls.end()
-    run.hear_of_sinks()
+    run._hear_of_sinks()
     _say_what_waits(run)
-    bill = run.writer.bill  # what a sink's own thread has just counted is told as well
-    if run.page_due or (run.about.get("drops"), run.about.get("remarks", {})) != (bill.counts, bill.remarks):
-        run.write_about()
+    bill = run._writer.bill  # what a sink's own thread has just counted is told as well
+    if run._page_due or (run._about.get("drops"), run._about.get("remarks", {})) != (bill.counts, bill.remarks):
+        run._write_about()
     ending.forget(run)
 
 
 def _say_what_waits(run: Run) -> None:
     """Of a run that is shipped: what is not in its place yet. Its keeper goes on, and `rollbook push` does the rest."""
-    if not run.writer.main or not run.about.get("remote"):
+    if not run._writer.main or not run._about.get("remote"):
         return
     state = backlog(run.folder, since=float(run._attempt_entry().get("started") or 0.0))
     if state is None or (state.get("done") and state.get("final")):
@@ -166,7 +166,7 @@ def _say_what_waits(run: Run) -> None:
     why = f": {state['words']}" if state.get("words") else ""
     run.count(
         "remote",
-        message=f"{run.about['remote']}: {waits}{why}. The keeper goes on; if this machine goes away first, ship the "
+        message=f"{run._about['remote']}: {waits}{why}. The keeper goes on; if this machine goes away first, ship the "
         f"rest with: rollbook push {run.folder}",
     )
 
@@ -179,12 +179,12 @@ def _let_keeper_finish(run: Run) -> None:
         if run._parts.pid == os.getpid():
             run._parts.keeper_thread.finish(FINISH_SECONDS)
     elif mode == "inline":
-        if run.writer.main and not is_loose():  # a cache is read from its journals: sealing starts a process a run
+        if run._writer.main and not is_loose():  # a cache is read from its journals: sealing starts a process a run
             _keep_here(run)
     elif mode == "process":
         from rollbook.keeper.launch import is_kept, launch, wait_done
 
-        if not run.writer.main:
+        if not run._writer.main:
             if not is_kept(run.folder):  # that of the run's own process has ended with it: nobody else would seal this
                 launch(run.folder)
         elif not wait_done(run.folder, FINISH_SECONDS) and launch(run.folder):
@@ -221,7 +221,7 @@ def _report_keeper(run: Run, cause: str, words: str, is_lasting: bool) -> None:
     if is_lasting:
         run.count(cause, message=words)
     else:
-        run.writer.bill.remark(cause, words)
+        run._writer.bill.remark(cause, words)
 
 
 def _look_from_child(run: Run, watch: KeeperWatch, opener: Mapping[str, object]) -> None:
@@ -229,7 +229,7 @@ def _look_from_child(run: Run, watch: KeeperWatch, opener: Mapping[str, object])
     try:
         watch.look(opener)
     except ours(Exception) as err:
-        run.writer.failed("start a keeper", err)
+        run._writer.failed("start a keeper", err)
 
 
 def _write_plan(folder: str, plan: Plan, about: RunJson) -> None:
@@ -245,7 +245,7 @@ def _local_sinks(run: Run, sinks: list[object]) -> object:
     from rollbook.keeper.local_sinks import LocalSinks
 
     def say(cause: str, words: str) -> None:  # a sink's own thread must not end by what a strict run raises
-        bill, cause = run.writer.bill, cause.replace(":", "_")
+        bill, cause = run._writer.bill, cause.replace(":", "_")
         if cause.startswith("refused_"):  # the sink has said what it takes
             bill.remark(cause, words)
         else:
@@ -260,12 +260,12 @@ def _provenance(run: Run) -> None:
     run._parts.provenance = {}
     from rollbook.run.origin.provenance import collect
 
-    run._parts.provenance = collect(run.about.get("cwd", "."))
+    run._parts.provenance = collect(run._about.get("cwd", "."))
     _fold_provenance(run)
-    run.page_due = True  # a life that is killed has told what code it ran
+    run._page_due = True  # a life that is killed has told what code it ran
 
 
 def _fold_provenance(run: Run) -> None:
-    about: Any = run.about
+    about: Any = run._about
     for key, value in (run._parts.provenance or {}).items():
         about.setdefault(key, value)

@@ -40,11 +40,11 @@ class SummaryWords:
         self._said.update(values)
         for key in gone:
             self._said.pop(key, None)
-        run.write_aside({"mark": "summary", "values": values, "gone": gone})
+        run._write_aside({"mark": "summary", "values": values, "gone": gone})
         now = time.time_ns()
         self._words |= {key: [now, value] for key, value in values.items()} | {key: [now] for key in gone}
-        if not run.writer.main:
-            manifest.say_summary(run.folder, run.writer.id, self._words)
+        if not run._writer.main:
+            manifest.say_summary(run.folder, run._writer.id, self._words)
 
     def hear(self) -> bool:
         """Take into the summary what other processes of the run said since; whether there was any."""

@@ -41,8 +41,8 @@ class Ticker(threading.Thread):
         self._told_rows = 0  # that had been written when the last such row was
         self._sync_before = 0.0  # when the sync before the one that the next round follows was; 0.0: it follows none
         self._synced = os.path.join(run.folder, "data", "keeper", "durable.json")
-        self._log = run.writer.make_log(
-            run.writer.channel(prefix="rollbook/", scope="rollbook", current=run._channel.current)
+        self._log = run._writer.make_log(
+            run._writer.channel(prefix="rollbook/", scope="rollbook", current=run._channel.current)
         )
 
     def run(self) -> None:
@@ -81,23 +81,23 @@ class Ticker(threading.Thread):
 
     def tick(self, final: bool = False) -> None:
         """One round. What goes wrong is counted; it never ends the thread. A strict run hears of it from `finish`."""
-        self._run.writer.bill.whole(self._round, final)
+        self._run._writer.bill.whole(self._round, final)
 
     def _round(self, final: bool) -> None:
         run = self._run
         for work in (
-            run.writer.tick, *self._take_late(), self._settle, self._own_cost, self._feed, run.hear_of_sinks,
+            run._writer.tick, *self._take_late(), self._settle, self._own_cost, self._feed, run._hear_of_sinks,
             self._see_keeper,
         ):  # fmt: skip
             try:
                 work()
             except ours(Exception) as err:
-                run.writer.failed("keep house", err)
+                run._writer.failed("keep house", err)
         if final and self._sinks is not None:
             try:
                 self._sinks.close()
             except ours(Exception) as err:
-                run.writer.failed("close sinks", err)
+                run._writer.failed("close sinks", err)
 
     def stop(self) -> None:
         """End the thread (waits for the round it is in, at most five seconds) and do a last round here."""
@@ -115,23 +115,23 @@ class Ticker(threading.Thread):
 
     def _settle(self) -> None:
         run = self._run
-        if run.config_changed and run.writer.main and not run.writer.fenced:
-            run.config_changed = False
+        if run._config_is_new and run._writer.main and not run._writer.fenced:
+            run._config_is_new = False
             from rollbook.run.origin.config import write_config_files
 
             # As it was given, it keeps sets, tuples and keys that JSON has not; what was changed later is plain data.
             native, run._parts.native_config = run._parts.native_config, None
             config, formatted = dict(run.config) if native is None else native, run._parts.formatted_config
             write_config_files(run.folder, config, attempt=run.attempt, formatted_text=formatted)
-            run.page_due = True
-        run.hear_of_others()
-        if run.page_due and run.writer.main and not run.writer.fenced and not run.writer.closed:
-            run.write_about()
+            run._page_due = True
+        run._hear_of_others()
+        if run._page_due and run._writer.main and not run._writer.fenced and not run._writer.closed:
+            run._write_about()
 
     def _see_keeper(self) -> None:
         """A keeper that ended or hangs while this process writes is replaced."""
         watch = self._run._parts.keeper_watch
-        if watch is not None and not self._run.writer.closed:
+        if watch is not None and not self._run._writer.closed:
             watch.look()
 
     def _own_cost(self) -> None:
@@ -140,9 +140,9 @@ class Ticker(threading.Thread):
         if moment < self._cost_due:
             return
         self._cost_due = moment + COST_SECONDS
-        writer = self._run.writer
+        writer = self._run._writer
         # The last round comes after the end; and before anything was logged there is nothing to tell.
-        if self._run.has_training_rows() and writer.rows_written() > self._told_rows and not writer.closed:
+        if self._run._has_training_rows() and writer.rows_written() > self._told_rows and not writer.closed:
             cost = {
                 "seconds": writer.seconds_spent(),
                 "rows": writer.rows_written(),

@@ -150,7 +150,7 @@ class Terminal:
         self.board.drawn()
 
     def _look_at_total(self) -> None:
-        """Take over where the run says it will end: at its start, or whenever it comes to know (`Run.fill_in`)."""
+        """Take over where the run says it will end: at its start, or whenever it comes to know (`fill_in`)."""
         if self._total:
             return
         try:

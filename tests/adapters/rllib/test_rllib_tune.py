@@ -109,7 +109,7 @@ def test_the_driver_opens_the_run_before_the_trials_process_and_only_once_it_is_
     assert [book.id for book in rollbook.open(tmp_path / "runs")] == [run_id("exp", FOLDER)]
     callback, algorithm = kind(), fakes.Algorithm(tmp_path, fakes.EnvRunner(), trial=placed)
     callback.on_algorithm_init(algorithm=algorithm)
-    assert not callback.run.writer.main
+    assert not callback.run.internals.writer.main
     said = result(1, x=1.0)
     callback.on_train_result(algorithm=algorithm, result=said)
     logger.log_trial_result(1, placed, said)

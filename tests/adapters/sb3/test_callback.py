@@ -74,7 +74,7 @@ def test_counters_that_begin_anew_are_continued(host: Any, run: Any, rows: Any) 
     model.learn(4, callback, reset_num_timesteps=False)
     assert rows(run, "time/iterations", x="env_step") == [(4, 1), (8, 2), (12, 1), (16, 2), (20, 1)]
     assert rows(run, "time/iterations", x="step") == [(4, 1), (4, 1), (8, 2), (8, 2), (12, 1)]
-    assert run.offsets == {"env_step": 8}
+    assert run.internals.offsets == {"env_step": 8}
 
 
 def test_the_configuration_of_the_algorithm_is_kept_and_does_not_replace_the_users(host: Any, run: Any) -> None:

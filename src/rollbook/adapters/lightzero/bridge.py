@@ -184,11 +184,11 @@ def _compile_config(theirs: Callable[..., object], experiment: Experiment) -> Ca
 
             run.config.update(plain(compiled)[0])
             if isinstance(compiled.get("seed"), int):
-                run.fill_in(seed=compiled["seed"])
-            run.write_about()
+                run.internals.fill_in(seed=compiled["seed"])
+            run.internals.write_about()
             create: Any = kwargs.get("create_cfg")
             if create is not None:
-                run.formatted_config(formatted(compiled, create, named))
+                run.internals.formatted_config(formatted(compiled, create, named))
         except ours(Exception) as err:
             run.count("lightzero_config", message=f"the configuration could not be kept: {err}")
         return compiled

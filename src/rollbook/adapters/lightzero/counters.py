@@ -55,7 +55,7 @@ class Counters:
         self._offsets[clock] = last if begins_anew else 0
         if self._offsets[clock]:
             self._run.clock(**{clock: last})
-            self._run.continue_clocks(clock)
+            self._run.internals.continue_clocks(clock)
 
 
 def _last_readings(book: Book) -> dict[str, int]:

@@ -109,7 +109,7 @@ class EvaluatorBridge:
         self._saved.append(checkpoint.id)
         surplus = self._saved[: -self._keep] if self._keep else self._saved
         if surplus:
-            gone = self._experiment.run.checkpoints.retire(surplus)
+            gone = self._experiment.run.internals.checkpoints.retire(surplus)
             self._saved = [identity for identity in self._saved if identity not in gone]
         guard = Bill(to=self._experiment.run).guard
         guard("lightzero_evaluator", "the list of evaluated models", write_json, self._memory, {"ids": self._saved})

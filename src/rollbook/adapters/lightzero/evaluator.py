@@ -72,7 +72,7 @@ class EvaluatorLog:
 
         Where no checkpoint has a score, that of all evaluations.
         """
-        score = self.experiment.run.checkpoints.best_score
+        score = self.experiment.run.internals.checkpoints.best_score
         return self._said_best() if score is None else score
 
     def _said_best(self) -> float:

@@ -97,7 +97,7 @@ class Log(Callback):
         self._metric_scope = self.run.scope("metrics")
         self._batch_scope = self.run.scope("batch")
         is_saved = isinstance(run, SavedRun)
-        self._log_time = run.log if is_saved else run.writer.make_log(run.writer.channel("timings"))
+        self._log_time = run.log if is_saved else run.internals.writer.make_log(run.internals.writer.channel("timings"))
 
     def __getstate__(self) -> dict[str, object]:
         """Everything the log shows, as plain data, and what callbacks hang on to it; no run, which is not a file."""
@@ -350,7 +350,7 @@ class Log(Callback):
 
     def _column_name(self, term: str) -> str:
         """The column of a term in `samples`; a term that is called like a clock is a column all the same."""
-        return f"term/{term}" if term in self.run.writer.clocks else term
+        return f"term/{term}" if term in self.run.internals.writer.clocks else term
 
     def _write_metrics(self) -> None:
         pending = self.metrics.pending

@@ -26,7 +26,7 @@ class SavedRun:
 
     def __init__(self, rewards: dict[object, object]) -> None:
         self.rewards = rewards
-        self.samples = self.writer = self
+        self.samples = self.writer = self.internals = self
         self.clocks: tuple[str, ...] = ("step",)
         self._said: set[str] = set()
 

@@ -185,7 +185,7 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
 
     def on_checkpoint_loaded(self, *, algorithm: Algorithm, **_: object) -> None:
         """A run that is continued goes back to the checkpoint: what was logged after it is hidden, and kept."""
-        if self.run is None or not self.run.writer.main:
+        if self.run is None or not self.run.internals.writer.main:
             return  # the driver has opened the run, and rewinds it
 
         def rewind() -> None:
@@ -208,14 +208,14 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
         self._count.guard("rllib/result", "shaping the result", lambda: tidy(result))
         if self.run is None:
             return
-        if not self.run.writer.main and not self._in_function:
+        if not self.run.internals.writer.main and not self._in_function:
             self._count.guard("rllib/result", "noting the clocks", lambda: self.run.clock(**clocks_of(result)))
             return
         self._count.guard("rllib/result", "recording a result", lambda: self._log_result(algorithm, result))
 
     def _log_result(self, algorithm: Algorithm, result: dict[str, object]) -> None:
         said = self._evaluations.without_repeated(result)
-        if self.episode_data and self.run.writer.main:
+        if self.episode_data and self.run.internals.writer.main:
             write_episode_data(algorithm.logdir, file_step(result), take_episode_data(said))
         self._walker.log(self.run, said)
 

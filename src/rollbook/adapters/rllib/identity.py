@@ -114,7 +114,7 @@ def open_run(
       fallback: project and name where neither the settings nor Tune say anything.
       config: the algorithm's configuration.
     Returns:
-      The run; `run.writer.main` tells whether this process is its main writer.
+      The run; `run.internals.writer.main` tells whether this process is its main writer.
     Raises:
       RollbookError: what `rollbook.init` raises; RunIsLive if the run could not be joined within ten seconds.
     """

@@ -39,7 +39,7 @@ def join(address: Address) -> Run:
 
     folder, nonce, page, attempt = address
     run = unpickle_run(folder, nonce, page)
-    if run.attempt != attempt and not run.writer.main:  # the run was rewound since
+    if run.attempt != attempt and not run.internals.writer.main:  # the run was rewound since
         run.finish()
         run = unpickle_run(folder, nonce, page)
     return run
@@ -79,7 +79,7 @@ class Runner:
         name = "test" if evaluation else "train"
         # Clocks of its own: in the algorithm's process the run's stand where the last result was, and an episode of the
         # next iteration is not there. Readers place it by time, as they do with those of other processes.
-        scope = Scope(run, name, run.writer.channel(prefix=f"{name}/", scope=name))
+        scope = Scope(run, name, run.internals.writer.channel(prefix=f"{name}/", scope=name))
         self._settings = EpisodeSettings(scope, clocks=self._clocks, step_rows=not self._wants_transitions)
         self._transitions = TransitionRecorder(scope, episodes=False) if self._wants_transitions else None
 

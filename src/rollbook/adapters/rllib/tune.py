@@ -173,7 +173,7 @@ class _Trial:
         self._walker, self._evaluations = walker, Evaluations()
         self._is_function = _is_function(trial)
         self._saved: dict[str, str] = {}
-        if self.run.resumed and self.run.writer.main:
+        if self.run.resumed and self.run.internals.writer.main:
             self.rewind(trial)  # before anything is written: this attempt then begins at the checkpoint
         self.run.summary["trial_id"] = str(trial.trial_id)
 
@@ -182,7 +182,7 @@ class _Trial:
         if episode_data:
             texts = take_episode_data(said)
             write_episode_data(trial.local_path, file_step(result), texts)
-        if self.run.writer.main:  # otherwise the trial's own callback, which was first, logs its results
+        if self.run.internals.writer.main:  # otherwise the trial's own callback, which was first, logs its results
             self._walker.log(self.run, said, self._unsaid(said) if self._is_function else None)
 
     def _unsaid(self, result: dict[str, object]) -> Iterator[tuple[str, object]]:

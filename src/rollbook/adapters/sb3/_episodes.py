@@ -60,7 +60,7 @@ def already_recorded(env: VecEnv, run: Scope) -> list[bool]:
 
     wrapped = env.env_is_wrapped(RecordEpisodes)
     inside = [i for i, is_wrapped in enumerate(wrapped) if is_wrapped]
-    nonce, answers = run.run.about.get("nonce"), [False] * count
+    nonce, answers = run.run.internals.about.get("nonce"), [False] * count
     if inside:
         for i, recorded_by in zip(inside, env.get_attr("recorded_by", indices=inside), strict=True):
             answers[i] = recorded_by == nonce

@@ -211,10 +211,10 @@ class RollbookCallback(_Base):
         step = reached.get("env_step", 0)
         if native == 0 and step:  # the library counts from 0 again: go on from where the run stood
             run.clock(env_step=step)
-            run.continue_clocks("env_step")
+            run.internals.continue_clocks("env_step")
             self._offset = step
-        elif native + run.offsets.get("env_step", 0) == step:
-            self._offset = int(run.offsets.get("env_step", 0))
+        elif native + run.internals.offsets.get("env_step", 0) == step:
+            self._offset = int(run.internals.offsets.get("env_step", 0))
         else:
             self._offset = 0
             if run.resumed and 0 < native < step:  # an earlier model was loaded: what came after it is abandoned

@@ -295,7 +295,7 @@ def record_monitor(run: Scope, path: str | os.PathLike[str]) -> int:
         "monitor_seconds": [float(row["t"]) for row in rows],
         **{key: [row.get(key) for row in rows] for key in sorted(extra)},
     }
-    offset = run.run.writer.time_offset
+    offset = run.run.internals.writer.time_offset
     moments = [int(row["time"] * 1e9) - offset for row in rows]
     scope = run.scope("train")
     scope.record("episodes", columns, n=len(rows), clock_columns={"env_step": steps}, time_column=moments)

@@ -94,7 +94,7 @@ class SummaryWriter:
         if self.run is not None:
             name = self._scope_name() if scope is None else scope
             self._book = self.run.scope(name) if name else self.run
-            if clock is not None and clock not in self.run.run.writer.clocks:
+            if clock is not None and clock not in self.run.run.internals.writer.clocks:
                 self._clock = None
                 self._count("unknown_clock", message=f"clock={clock!r} was not declared; global_step is kept as `step`")
             if purge_step is not None and self.run.run.resumed:
@@ -554,7 +554,7 @@ class SummaryWriter:
         from rollbook.ground.values import scalar_of
 
         book: Any = self._book
-        moment = int(walltime * 1e9) - book.run.writer.time_offset
+        moment = int(walltime * 1e9) - book.run.internals.writer.time_offset
         numbers = {tag: number for tag, value in values.items() if (number := scalar_of(value)) is not None}
         prefix = f"{book.name}/" if book is not book.run else ""
         book.record(
@@ -634,7 +634,7 @@ class SummaryWriter:
         run.config.update({key: value for key, value in config.items() if key not in run.config})
         seed, total = config.get("seed"), config.get("total_timesteps")
         goal = {self._clock or "step": total} if isinstance(total, (int, float)) and total >= 1 else None
-        run.fill_in(seed=seed if type(seed) is int else None, total=goal)
+        run.internals.fill_in(seed=seed if type(seed) is int else None, total=goal)
 
     def _summarise(self, metrics: Mapping[str, object]) -> None:
         from rollbook.ground.values import scalar_of

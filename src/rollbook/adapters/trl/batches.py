@@ -158,7 +158,7 @@ def _write(run: Scope, batch: Batch) -> None:
         columns.update(lists)
     prompts = [_task(prompt) for prompt in batch.prompts]
     logged = batch.step if batch.mode == "eval" else batch.step + 1  # the gradient step of the trainer's row about it
-    clocks = {name: logged for name in ("gradient_step", "train_iter") if name in run.run.writer.clocks}
+    clocks = {name: logged for name in ("gradient_step", "train_iter") if name in run.run.internals.writer.clocks}
     batch.ids = run.run.rollouts.log_many(
         prompts=prompts, completions=talks, policy_version=batch.step, **columns, **clocks
     )

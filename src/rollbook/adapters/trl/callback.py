@@ -195,7 +195,7 @@ class RollbookCallback(_Base):
 
     def _follow_resume(self, state: TrainerState) -> None:
         run, reached = self.run.run, int(state.global_step)
-        if run.resumed and run.writer.main and 0 < reached < _furthest(run):
+        if run.resumed and run.internals.writer.main and 0 < reached < _furthest(run):
             run.rewind(gradient_step=reached)
 
     # -- going on
@@ -203,7 +203,7 @@ class RollbookCallback(_Base):
     def _clocks(self, state: TrainerState) -> dict[str, int]:
         now = int(state.global_step)
         clocks = {"gradient_step": now, "step": now}
-        if "train_iter" in self.run.run.writer.clocks:
+        if "train_iter" in self.run.run.internals.writer.clocks:
             clocks["train_iter"] = now
         return clocks
 

@@ -569,7 +569,7 @@ class Run:
         return f"<wandb.Run {self.project}/{self.name} {self.id}, kept by rollbook>"
 
     def _about(self, name: str) -> Any:
-        return self._recorder.about.get(name) if self._recorder is not None else None
+        return self._recorder.internals.about.get(name) if self._recorder is not None else None
 
     def _edit(self, **fields: Any) -> None:
         if self._recorder is not None:

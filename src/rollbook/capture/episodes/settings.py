@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any, Protocol
 
-    from rollbook.protocols import Recorder
+    from rollbook.protocols import Recorder, RunInternals
 
     class Counted(Protocol):
         """The recorder of one sub-environment, as far as its steps are counted.
@@ -149,11 +149,13 @@ class EpisodeSettings:
 
     def follow_history(self) -> None:
         """After a resume, and wherever the run goes back, counting goes on from what its history has of this scope."""
-        era = getattr(self.recorder, "era", 0)
+        internals: RunInternals | None = getattr(self.recorder, "internals", None)  # a recorder need not have a run
+        era = internals.era if internals is not None else 0
         if era == self._era or self._counts is not None:  # a sub-process is told by the vector
             return
         self._era = era
-        self._next, self.counted_env_step = self.recorder.episodes_before()  # type: ignore[attr-defined]
+        if internals is not None:
+            self._next, self.counted_env_step = internals.episodes_before()
         for recorder in self._recorders:
             recorder.counted = recorder.length
 

@@ -1,0 +1,118 @@
+"""`run.internals`: what adapters of frameworks and the capture rooms use of an open run beside the verbs of users."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from rollbook.capture import Checkpoints
+    from rollbook.ground.shapes import RunJson
+    from rollbook.journal import Writer
+    from rollbook.run.open_run import OpenRun
+
+__all__ = ["Internals", "former_name"]
+
+_FORMER = {
+    **{name: f"internals.{name}" for name in ("about", "checkpoints", "continue_clocks", "era", "episodes_before")},
+    **{name: f"internals.{name}" for name in ("fill_in", "formatted_config", "offsets", "write_about", "writer")},
+    **{name: f"_{name}" for name in ("address", "episodes_of", "hear_of_sinks", "open_scope", "store_of", "turns")},
+    "scope_name": "internals.scope",
+}
+"""Former names of `Run` and `Scope`, and where they are now. They answer for one release."""
+
+
+def former_name(owner: object, name: str) -> Any:
+    """An attribute of a run or a scope by a name that it had once, with a DeprecationWarning.
+
+    Raises:
+      AttributeError: it never had one of this name.
+    """
+    path = _FORMER.get(name)
+    if path is None:
+        raise AttributeError(f"{type(owner).__name__!r} object has no attribute {name!r}", name=name, obj=owner)
+    import warnings
+    from operator import attrgetter
+
+    instead = f"run.{path}" if path.startswith("internals") else "what docs/api.md names"
+    warnings.warn(
+        f"run.{name} is no name for users any more and answers for one more release; use {instead}",
+        DeprecationWarning,
+        stacklevel=3,
+    )
+    return attrgetter(path)(owner)
+
+
+class Internals:
+    """What stands behind the verbs of a run or a scope; fulfils `protocols.RunInternals`, which says what each is."""
+
+    __slots__ = ("_run", "scope")
+
+    def __init__(self, run: OpenRun, scope: str) -> None:
+        self._run, self.scope = run, scope
+
+    @property
+    def writer(self) -> Writer:
+        """The process's writing end: `main`, `clocks`, `channel`, `time_offset`."""
+        return self._run._writer
+
+    @property
+    def about(self) -> RunJson:
+        """What run.json says."""
+        return self._run._about
+
+    @property
+    def checkpoints(self) -> Checkpoints:
+        """What was saved, and how many are kept."""
+        return self._run._checkpoints
+
+    @property
+    def era(self) -> int:
+        """Which stretch of the run's history is being written: another number after a resume and after each rewind."""
+        return self._run._turns
+
+    def episodes_before(self) -> tuple[int, int]:
+        """(episodes begun, environment steps counted) in this scope, as the run's history stands now."""
+        return self._run._episodes_of(self.scope)
+
+    @property
+    def offsets(self) -> dict[str, int]:
+        """What to add to the counters of a framework that counts from 0 again after a resume."""
+        return dict(self._run._attempt_entry().get("offsets") or {})
+
+    def continue_clocks(self, *names: str) -> dict[str, int]:
+        """Keep where the named clocks stand now as offsets, for a framework whose counters begin at 0 again.
+
+        The offsets are stored with the attempt: add `offsets` to the native counters, and log those as `step`.
+        """
+        now = self._run.clocks_now()
+        offsets = {name: now[name] for name in names if name in now}
+        self._run._attempt_entry()["offsets"] = {**self.offsets, **offsets}
+        self.write_about()
+        return self.offsets
+
+    def fill_in(self, *, seed: int | None = None, total: Mapping[str, Any] | None = None) -> None:
+        """Set what `init` was not given and became known later; what it was given stays.
+
+        Args:
+          seed: the seed of the run.
+          total: how far the run will go, {"env_step": 100_000}; numbers below 1 are ignored.
+        """
+        news: RunJson = {}
+        if seed is not None and self.about.get("seed") is None:
+            news["seed"] = seed
+        goals = {clock: int(end) for clock, end in (total or {}).items() if end >= 1}
+        if goals and not self.about.get("total"):
+            news["total"] = goals
+        if news:
+            self.about.update(news)
+            self.write_about()
+
+    def formatted_config(self, text: str) -> None:
+        """Let `formatted_total_config.py` hold this text: a framework's form that it starts from again."""
+        self._run._keep_formatted(text)
+
+    def write_about(self) -> None:
+        """Write run.json again (the main writer only, unless another took the run over); failures are counted."""
+        self._run._write_about()
