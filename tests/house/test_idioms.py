@@ -113,9 +113,11 @@ def test_what_runs_in_the_training_process_lets_out_what_somebody_else_raised_me
 
 
 def test_no_handler_begins_with_the_check_for_exceptions_of_others() -> None:
-    """`except ours(OSError):` says it in the line of the clause, `with tolerating(OSError) as missed:` for a block."""
+    """One form for each purpose, all in ground/foreign.py: a failure that may be passed over stands under
+    `with tolerating(OSError) as missed:`, one that is reported under `with handled_by(failed, "close"):` or `with
+    counted(count, cause, what):`, and one that is answered in another way is caught by `except ours(OSError):`."""
     assert len(places(r"^\s+if is_foreign\(\w+\):$")) <= 2
-    assert len(places(r"^\s+except ours\(")) <= 190
+    assert len(places(r"^\s+except ours\(")) <= 146
 
 
 def test_what_runs_in_the_training_process_asks_for_files_by_what_lets_out_the_exceptions_of_others() -> None:

@@ -22,7 +22,7 @@ from functools import lru_cache
 from rollbook.adapters import _versions
 from rollbook.errors import BadInput
 from rollbook.ground.bill import Bill
-from rollbook.ground.foreign import ours
+from rollbook.ground.foreign import handled_by
 from rollbook.ground.values import flatten
 
 TYPE_CHECKING = False
@@ -119,7 +119,7 @@ class _Arrived:
         """JAX calls this in a thread of its own; whatever went wrong here would end the computation."""
         import numpy as np
 
-        try:
+        with handled_by(_report, self._target):
             row: dict[str, object] = {}
             clocks: dict[str, object] = {}
             for (kind, name), value in self._static:
@@ -132,8 +132,6 @@ class _Arrived:
                 for (kind, name), number in zip(names, array.tolist(), strict=True):
                     (row if kind == "value" else clocks)[name] = number
             self._target.log(row, **clocks)
-        except ours(Exception) as err:
-            _report(self._target, err)
 
 
 def _report(target: object, err: Exception) -> None:
@@ -267,9 +265,7 @@ def _wait_at_end(target: object) -> None:
 
     def wait(status: str) -> None:
         if status == "finished":  # who is killed has no time to wait
-            try:
+            with handled_by(_report, run):  # a computation that failed; its own thread of the program hears of it
                 flush()
-            except ours(Exception) as err:  # a computation that failed; its own thread of the program hears of it
-                _report(run, err)
 
     run.on_finish(wait)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from _thread import get_ident
 
 from rollbook.errors import LoggingFailed, RollbookWarning
-from rollbook.ground.foreign import PACKAGE, is_foreign, tolerating
+from rollbook.ground.foreign import PACKAGE, handled_by, is_foreign, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-__all__ = ["Bill", "warn_caller"]
+__all__ = ["Bill", "counted", "warn_caller"]
 
 
 _MOST_NAMES = 100
@@ -143,6 +143,29 @@ class Bill:
         more = "; further names of this cause are only counted" if is_last else ""
         where = "" if self._who else " in run.bill()"
         warn_caller(f"{message} [{cause}; reported once, counted{where}{more}]")
+
+
+def counted(
+    count: Callable[..., object],
+    cause: str,
+    what: str,
+    then: str = "",
+    kinds: type[Exception] | tuple[type[Exception], ...] = Exception,
+) -> handled_by:
+    """`with counted(run.count, "samples", "samples could not be kept"):` counts what goes wrong and reports it once.
+
+    Args:
+      count: `count` of a run, scope or `Bill`.
+      cause: under which it is counted.
+      what: what could not be done; the report adds the exception.
+      then: what the report says behind it: what is lost, what goes on.
+      kinds: which exceptions it counts. `LoggingFailed` and those of others come out.
+    """
+    return handled_by(_count_failure, count, cause, what, then, kinds=kinds)
+
+
+def _count_failure(count: Callable[..., object], cause: str, what: str, then: str, err: Exception) -> None:
+    count(cause, 1, f"{what} ({type(err).__name__}: {err}){then}"[:500])
 
 
 def warn_caller(text: str) -> None:

@@ -8,8 +8,11 @@
     if missed:                  # nothing is kept of the exception, so that its frames go at once
         return 0
 
-    except ours(Exception) as err:
-        count(err)              # a full disk, a value whose accessor fails; a time limit is not ours and passes on
+    with handled_by(writer.failed, "write run.json"):   # writer.failed("write run.json", err)
+        manifest.write(folder, about)
+
+    except ours(OSError) as err:   # where more is to be done; a time limit is not ours and passes on
+        return f"{path} cannot be read ({err})"
 
 A signal handler runs between two instructions of whatever happens to run; what it raises comes up through rollbook,
 and belongs to the program that installed the handler. Its type says nothing (it may well be a ValueError or a
@@ -21,14 +24,17 @@ from __future__ import annotations
 import os
 import sys
 
+from rollbook.errors import LoggingFailed
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import FrameType
     from typing import Self, TypeVar
 
     E = TypeVar("E", bound=Exception)
 
-__all__ = ["PACKAGE", "is_foreign", "ours", "tolerating"]
+__all__ = ["PACKAGE", "handled_by", "is_foreign", "ours", "tolerating"]
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 """The folder of rollbook's own code."""
@@ -96,6 +102,36 @@ class tolerating:
 
     def __bool__(self) -> bool:
         return self._missed
+
+
+class handled_by:
+    """`with handled_by(failed, "close"):` hands what goes wrong to a function: `failed("close", err)`.
+
+    What somebody else raised comes out, and so does what strict=True raises (`LoggingFailed`).
+
+    Args:
+      answer: called with `arguments` and the exception; what it raises comes out.
+      kinds: which exceptions it answers.
+    """
+
+    __slots__ = ("_answer", "_arguments", "_kinds")
+
+    def __init__(
+        self,
+        answer: Callable[..., object],
+        *arguments: object,
+        kinds: type[Exception] | tuple[type[Exception], ...] = Exception,
+    ) -> None:
+        self._answer, self._arguments, self._kinds = answer, arguments, kinds
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, err: BaseException | None, _trace: object) -> bool:
+        if not isinstance(err, self._kinds) or isinstance(err, LoggingFailed) or is_foreign(err):
+            return False
+        self._answer(*self._arguments, err)
+        return True
 
 
 def _was_called_with(frame: FrameType, interrupted: FrameType) -> bool:

@@ -16,7 +16,7 @@ from rollbook.ground import liveness
 from rollbook.ground.bill import Bill
 from rollbook.ground.clocks import STANDARD, UNKNOWN, now
 from rollbook.ground.files import exists, make_folders
-from rollbook.ground.foreign import is_foreign, ours
+from rollbook.ground.foreign import handled_by, is_foreign, ours
 from rollbook.journal import format as layout
 from rollbook.journal import mapping
 from rollbook.journal.channel import Channel
@@ -182,10 +182,8 @@ class Writer:
         self._closed_whole = True
 
     def _unless_it_fails(self, work: Callable[[], None]) -> None:
-        try:
+        with handled_by(self.failed, "close", kinds=OSError):
             work()
-        except ours(OSError) as err:
-            self.failed("close", err)
 
     def _replace(self, name: str, content: dict[str, object]) -> None:
         # Two threads may open at once, and a lock could be held by the very thread that a signal handler interrupts.

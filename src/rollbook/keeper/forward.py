@@ -16,7 +16,7 @@ import time
 
 from rollbook.ground import manifest
 from rollbook.ground.files import is_folder
-from rollbook.ground.foreign import ours
+from rollbook.ground.foreign import handled_by, ours
 from rollbook.keeper.cursors import SavedCursor, cursor_path
 from rollbook.keeper.rewinds import acceptable, deliver
 
@@ -135,10 +135,8 @@ class Forwarder:
         """Tell the sink that nothing follows: a final mark, for a run that could not say so itself. Not saved."""
         if not self._started or self._closed or self.failing:
             return
-        try:
+        with handled_by(self.fail):
             self._ready_sink().write([_final_mark("crashed")])
-        except ours(Exception) as err:
-            self.fail(err)
 
     def close(self) -> None:
         """Close the sink. The cursor stays as it was: what a filter still held back is written again by a successor."""

@@ -15,7 +15,7 @@ from rollbook.errors import BadInput, InvalidName, NothingToResume
 from rollbook.ground import manifest
 from rollbook.ground.addresses import backlog
 from rollbook.ground.clocks import UNKNOWN, as_clock
-from rollbook.ground.foreign import ours, tolerating
+from rollbook.ground.foreign import handled_by, tolerating
 from rollbook.journal import Turns
 from rollbook.run.process_state import Parts
 from rollbook.run.scope import Scope
@@ -400,10 +400,8 @@ class Run(Scope):
         self._write_about()  # first: who sees the mark finds the cut
         self._turns += 1
         self._write_aside({"mark": "rewind", "parent": parent, "cut": cut, "checkpoint": checkpoint})
-        try:
+        with handled_by(self._writer.failed, "read back what was stored"):
             self._refill_stores()
-        except ours(Exception) as err:
-            self._writer.failed("read back what was stored", err)
 
     def _refill_stores(self) -> None:
         """What was stored since the last dump, as the history stands now, is waiting for the next dump again."""
@@ -459,13 +457,11 @@ class Run(Scope):
         self._about["drops"] = dict(self._writer.bill.counts)
         if self._writer.bill.remarks:
             self._about["remarks"] = dict(self._writer.bill.remarks)
-        try:
-            with manifest.ManifestLock(str(self._folder)):
-                if not self._was_taken_over():
-                    manifest.take_edits(self._about, manifest.look(self._folder))
-                    manifest.write(self._folder, self._about)
-        except ours(OSError) as err:
-            self._writer.failed("write run.json", err)
+        failures = handled_by(self._writer.failed, "write run.json", kinds=OSError)
+        with failures, manifest.ManifestLock(str(self._folder)):
+            if not self._was_taken_over():
+                manifest.take_edits(self._about, manifest.look(self._folder))
+                manifest.write(self._folder, self._about)
 
     def _hear_of_sinks(self) -> None:
         """What the keeper says of sinks (and the place of the run) that get nothing goes into the bill, and is said

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 
-from rollbook.errors import BadInput, InvalidName, LoggingFailed
+from rollbook.errors import BadInput, InvalidName
 from rollbook.ground.clocks import UNKNOWN
 from rollbook.ground.describe import histogram_columns
-from rollbook.ground.foreign import ours
+from rollbook.ground.foreign import handled_by, ours
 from rollbook.ground.values.arrays import host_array, is_tensor
 from rollbook.run.internals import Internals, former_name
 
@@ -147,7 +147,7 @@ class Scope:
         Returns:
           The frame's sequence number; 0 if it was refused (counted).
         """
-        try:
+        with handled_by(self.run._writer.failed, "record"):
             readings, refused = self._unusual.clocks((), clocks)
             channel = self._channel
             payload: dict[str, object] = {
@@ -166,11 +166,7 @@ class Scope:
                 self.run._writer.frame_once(receipt, payload)
                 return receipt.seq
             return self.run._write_aside(payload) if table == "text" else self.run._writer.frame(payload)
-        except LoggingFailed:
-            raise
-        except ours(Exception) as err:
-            self.run._writer.failed("record", err)
-            return 0
+        return 0
 
     def _columns(self, table: str, columns: Mapping[str, object], n: int) -> dict[str, Any]:
         """`columns` as they can be stored: those that have n values."""
@@ -393,12 +389,8 @@ class Scope:
         return scope
 
     def _guard(self, work: Callable[..., object], *arguments: object) -> None:
-        try:
+        with handled_by(self.run._writer.failed, "log"):
             work(*arguments)
-        except LoggingFailed:
-            raise
-        except ours(Exception) as err:
-            self.run._writer.failed("log", err)
 
     def __repr__(self) -> str:
         return f"<Scope {self.name!r} of {self.run!r}>"

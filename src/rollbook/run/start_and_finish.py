@@ -9,7 +9,7 @@ from rollbook.ground import manifest
 from rollbook.ground.addresses import backlog
 from rollbook.ground.clocks import now
 from rollbook.ground.files import exists, is_folder, is_loose, make_folders, names_in, write_json
-from rollbook.ground.foreign import ours, tolerating
+from rollbook.ground.foreign import handled_by, ours, tolerating
 from rollbook.ground.liveness import identity
 from rollbook.run import ending
 from rollbook.run.current import opened
@@ -140,10 +140,8 @@ def end(run: Run, status: str) -> None:
             del os.environ["ROLLBOOK_RUN_ID"]
     if ticker is not None:
         ticker.tick(final=True)
-    try:
+    with handled_by(run._writer.failed, "seal"):
         _let_keeper_finish(run)
-    except ours(Exception) as err:
-        run._writer.failed("seal", err)
     if run._parts.alert_calls is not None and run._parts.pid == os.getpid():
         run._parts.alert_calls.end()
     run._hear_of_sinks()
@@ -226,10 +224,8 @@ def _report_keeper(run: Run, cause: str, words: str, is_lasting: bool) -> None:
 
 def _look_from_child(run: Run, watch: KeeperWatch, opener: Mapping[str, object]) -> None:
     """A forked child has no thread of ours: it looks after the keeper where a row takes the long way."""
-    try:
+    with handled_by(run._writer.failed, "start a keeper"):
         watch.look(opener)
-    except ours(Exception) as err:
-        run._writer.failed("start a keeper", err)
 
 
 def _write_plan(folder: str, plan: Plan, about: RunJson) -> None:

@@ -6,7 +6,7 @@ import os
 import threading
 import time
 
-from rollbook.ground.foreign import ours, tolerating
+from rollbook.ground.foreign import handled_by, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,15 +89,11 @@ class Ticker(threading.Thread):
             run._writer.tick, *self._take_late(), self._settle, self._own_cost, self._feed, run._hear_of_sinks,
             self._see_keeper,
         ):  # fmt: skip
-            try:
+            with handled_by(run._writer.failed, "keep house"):
                 work()
-            except ours(Exception) as err:
-                run._writer.failed("keep house", err)
         if final and self._sinks is not None:
-            try:
+            with handled_by(run._writer.failed, "close sinks"):
                 self._sinks.close()
-            except ours(Exception) as err:
-                run._writer.failed("close sinks", err)
 
     def stop(self) -> None:
         """End the thread (waits for the round it is in, at most five seconds) and do a last round here."""

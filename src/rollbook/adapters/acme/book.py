@@ -15,7 +15,7 @@ from rollbook.adapters._run import Users, find_run
 from rollbook.adapters._trackers import offers
 from rollbook.adapters.acme.base import Logger, LoggingData, to_numpy
 from rollbook.errors import BadInput
-from rollbook.ground.foreign import ours
+from rollbook.ground.bill import counted
 from rollbook.ground.values import flatten, scalar_of
 
 __all__ = ["BookFirst", "RollbookLogger", "entries_of", "is_run"]
@@ -81,13 +81,9 @@ class RollbookLogger(Logger):
 
     def write_part(self, part: LoggingData, record: LoggingData) -> None:
         """Append `part` as one row that stands where `record` was made."""
-        try:
+        with counted(self._scope.count, "acme_record", "a record could not be read"):
             values = {key: value for key, value in flatten(part) if value is not None}
-            readings = self._readings(record)
-        except ours(Exception) as err:
-            self._scope.count("acme_record", message=f"a record could not be read ({type(err).__name__}: {err})")
-            return
-        self._scope.log(values, **readings)
+            self._scope.log(values, **self._readings(record))
 
     def close(self) -> None:
         """Finish the run if one of its loggers opened it and this is the last of them to be closed."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rollbook.adapters.acme.base import to_numpy
-from rollbook.ground.foreign import ours
+from rollbook.ground.bill import counted
 from rollbook.ground.values import flatten, scalar_of
 
 TYPE_CHECKING = False
@@ -55,22 +55,18 @@ class EpisodeObserver:
         del env, action
         self._length += 1
         self._last = timestep
-        try:
+        with counted(self._run.count, "acme_reward", "a reward could not be summed"):
             for name, reward in _elements(timestep.reward):
                 self._returns[name] = self._returns.get(name, 0.0) + reward
-        except ours(Exception) as err:
-            self._run.count("acme_reward", message=f"a reward could not be summed ({type(err).__name__}: {err})")
 
     def get_metrics(self) -> dict[str, float]:
         """The episode is over: write its row. Adds nothing to the loop's own record."""
-        try:
+        with counted(self._run.count, "acme_episode", "an episode could not be written"):
             columns = self._columns()
             clocks = {}
             if self._counts_steps:
                 clocks["env_step"] = self._run.clocks_now().get("env_step", 0) + self._length
             self._run.log_episode(**columns, **clocks)
-        except ours(Exception) as err:
-            self._run.count("acme_episode", message=f"an episode could not be written ({type(err).__name__}: {err})")
         return {}
 
     def _columns(self) -> dict[str, object]:

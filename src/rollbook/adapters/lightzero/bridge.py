@@ -25,7 +25,7 @@ from rollbook.adapters.lightzero.experiment import Experiment, experiment_of
 from rollbook.adapters.lightzero.formatted_config import formatted
 from rollbook.adapters.lightzero.learning import LearnerBridge
 from rollbook.errors import BadInput
-from rollbook.ground.foreign import ours
+from rollbook.ground.bill import counted
 from rollbook.ground.optional import need
 
 __all__ = ["recording"]
@@ -80,10 +80,8 @@ def recording(
     finally:
         patches.undo()
         for finish in finishers:  # what came after the last table
-            try:
+            with counted(experiment.run.count, "lightzero_finish", "the last tables could not be written"):
                 finish()
-            except ours(Exception) as err:
-                experiment.run.count("lightzero_finish", message=f"the last tables could not be written: {err}")
         experiment.counters = as_given
         if experiment.opened_here:
             experiment.run.finish(status)
@@ -179,7 +177,7 @@ def _compile_config(theirs: Callable[..., object], experiment: Experiment) -> Ca
         kwargs.update(save_cfg=False, renew_dir=False)
         compiled: Any = theirs(cfg, *args, **kwargs)
         run = experiment.run
-        try:
+        with counted(run.count, "lightzero_config", "the configuration could not be kept"):
             from rollbook.run.origin.config import plain
 
             run.config.update(plain(compiled)[0])
@@ -189,8 +187,6 @@ def _compile_config(theirs: Callable[..., object], experiment: Experiment) -> Ca
             create: Any = kwargs.get("create_cfg")
             if create is not None:
                 run.internals.formatted_config(formatted(compiled, create, named))
-        except ours(Exception) as err:
-            run.count("lightzero_config", message=f"the configuration could not be kept: {err}")
         return compiled
 
     return compile_config

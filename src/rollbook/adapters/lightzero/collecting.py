@@ -9,7 +9,7 @@ from typing import Any
 
 from rollbook.adapters.lightzero.collector import CollectorLog
 from rollbook.adapters.lightzero.experiment import Experiment
-from rollbook.ground.foreign import ours
+from rollbook.ground.bill import counted
 from rollbook.ground.values import scalar_of
 
 TYPE_CHECKING = False
@@ -78,10 +78,8 @@ class CollectorBridge:
         def output(collector: ISerialCollector, train_iter: int) -> None:
             log = self.log(collector._instance_name)
             self._last_iter[collector._instance_name] = train_iter
-            try:
+            with counted(self._experiment.run.count, "lightzero_collector", "episodes could not be read"):
                 self._take(collector, log)
-            except ours(Exception) as err:
-                self._experiment.run.count("lightzero_collector", message=f"episodes could not be read: {err}")
             before = len(collector._episode_info)
             text, events = collector._logger, collector._tb_logger
             said = _Said(text)

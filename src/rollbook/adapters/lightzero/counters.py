@@ -5,7 +5,7 @@ A resumed training loads weights, and counts from 0 again. The run's clocks go o
 
 from __future__ import annotations
 
-from rollbook.ground.foreign import ours
+from rollbook.ground.bill import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,10 +38,8 @@ class Counters:
         self._offsets: dict[str, int] = {}
         self._last = dict.fromkeys(_CLOCKS, 0)
         if run.resumed:
-            try:
+            with counted(run.count, "lightzero_resume", "the clocks of the earlier life could not be read"):
                 self._last = _last_readings(run.book)
-            except ours(Exception) as err:
-                run.count("lightzero_resume", message=f"the clocks of the earlier life could not be read: {err}")
 
     def __call__(self, clock: str, reading: int) -> int:
         """The run's reading."""

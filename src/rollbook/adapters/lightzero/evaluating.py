@@ -10,9 +10,8 @@ from rollbook.adapters.lightzero.collecting import _classes
 from rollbook.adapters.lightzero.evaluator import FIELDS, EvaluatorLog
 from rollbook.adapters.lightzero.experiment import Experiment
 from rollbook.adapters.lightzero.learning import LearnerBridge
-from rollbook.ground.bill import Bill
+from rollbook.ground.bill import Bill, counted
 from rollbook.ground.files import read_json, write_json
-from rollbook.ground.foreign import ours
 from rollbook.ground.values import scalar_of
 
 TYPE_CHECKING = False
@@ -132,10 +131,8 @@ class _Watch:
     def around(self, step: Callable[..., object]) -> Callable[..., object]:
         def watched(actions: object) -> object:
             timesteps = step(actions)
-            try:
+            with counted(self._log.experiment.run.count, "lightzero_evaluator", "a step could not be read"):
                 self._look(timesteps)
-            except ours(Exception) as err:
-                self._log.experiment.run.count("lightzero_evaluator", message=f"a step could not be read: {err}")
             return timesteps
 
         return watched

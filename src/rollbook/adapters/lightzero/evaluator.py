@@ -18,7 +18,7 @@ from typing import Any
 
 from rollbook.adapters.lightzero.experiment import Experiment, experiment_of
 from rollbook.adapters.lightzero.tables import get_tabulate_vars_hor
-from rollbook.ground.foreign import ours
+from rollbook.ground.bill import counted
 from rollbook.ground.values import scalar_of
 
 __all__ = ["FIELDS", "EvaluatorLog"]
@@ -169,10 +169,8 @@ class EvaluatorLog:
         if save is None:
             return ""
         name = f"iteration_{train_iter}.pth.tar"
-        try:
+        with counted(experiment.run.count, "lightzero_ckpt_name", "the evaluated model could not be saved"):
             save(name)
-        except ours(Exception) as err:
-            experiment.run.count("lightzero_ckpt_name", message=f"the evaluated model could not be saved: {err}")
         return name if experiment.checkpoint_exists(name) else ""
 
     def _fields(self, train_iter: int, ckpt_name: str) -> dict[str, Any]:

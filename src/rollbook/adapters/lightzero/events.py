@@ -16,6 +16,7 @@ from typing import Any
 
 from rollbook.adapters.lightzero.counters import as_given
 from rollbook.errors import RollbookError
+from rollbook.ground.bill import counted
 from rollbook.ground.describe import histogram_of
 from rollbook.ground.foreign import ours
 from rollbook.ground.values import Histogram, flatten, scalar_of
@@ -112,14 +113,11 @@ class EventWriter:
                 self._last_step = int(step)
         if self._sink is None or not rows:
             return
-        try:
-            with self._lock:
-                if self._marks:
-                    self._marks = False
-                    rows.insert(0, self._new_life(now))
-                self._sink.write(rows)
-        except ours(Exception) as err:
-            self._run.count("lightzero_events", message=f"TensorBoard events could not be written: {err}")
+        with counted(self._run.count, "lightzero_events", "TensorBoard events could not be written"), self._lock:
+            if self._marks:
+                self._marks = False
+                rows.insert(0, self._new_life(now))
+            self._sink.write(rows)
 
     def _new_life(self, now: float) -> Row:
         """An event that marks where this life of the run begins: TensorBoard hides all earlier events from its step on.
@@ -191,10 +189,8 @@ class EventWriter:
     def histogram(self, tag: str, values: Any, **clocks: int) -> None:
         """A distribution at readings of the run's clocks; the event file has the first one."""
         step = next(iter(clocks.values()))
-        try:
+        with counted(self._run.count, "lightzero_histogram", f"add_histogram({tag!r})"):
             self.write([({tag: _binned(values)}, step)])
-        except ours(Exception) as err:
-            self._run.count("lightzero_histogram", message=f"add_histogram({tag!r}): {err}")
         if self._to_book:
             self._run.log_histogram(tag, values, **clocks)
 

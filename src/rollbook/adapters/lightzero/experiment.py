@@ -18,7 +18,7 @@ from rollbook.adapters.lightzero.counters import as_given
 from rollbook.adapters.lightzero.events import EventWriter, sinks_of
 from rollbook.adapters.lightzero.text import TextLogger
 from rollbook.errors import BadInput
-from rollbook.ground.foreign import ours
+from rollbook.ground.bill import counted
 from rollbook.ground.values import scalar_of
 
 TYPE_CHECKING = False
@@ -135,25 +135,21 @@ class Experiment:
         """The last value of a key in the book, for logs that go on after a resume; None if there is none."""
         if not self.run.resumed:
             return None
-        try:
+        with counted(self.run.count, "lightzero_resume", "the totals of the earlier life could not be read"):
             newest = self.run.book.latest().get(key)
-        except ours(Exception) as err:
-            self.run.count("lightzero_resume", message=f"the totals of the earlier life could not be read: {err}")
-            return None
-        return newest[0] if newest is not None else None
+            return newest[0] if newest is not None else None
+        return None
 
     def episodes_before(self, instance: str) -> tuple[int, int]:
         """How many episodes of a component earlier lives of the run wrote, and their steps."""
         if not self.run.resumed:
             return 0, 0
-        try:
+        with counted(self.run.count, "lightzero_resume", "the episodes of the earlier life could not be read"):
             table = self.run.book.episodes()
             rows = zip(table["scope"].to_pylist(), table["length"].to_pylist(), strict=True)
             lengths = [length for scope, length in rows if scope == instance]
-        except ours(Exception) as err:
-            self.run.count("lightzero_resume", message=f"the episodes of the earlier life could not be read: {err}")
-            return 0, 0
-        return len(lengths), int(sum(length or 0 for length in lengths))
+            return len(lengths), int(sum(length or 0 for length in lengths))
+        return 0, 0
 
     def checkpoint_exists(self, name: str) -> bool:
         """Whether `ckpt/<name>` is a file."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from rollbook.adapters.lightzero.experiment import Experiment
 from rollbook.adapters.lightzero.learner import LearnerLog
-from rollbook.ground.foreign import ours
+from rollbook.ground.bill import counted
 from rollbook.ground.values import scalar_of
 
 TYPE_CHECKING = False
@@ -49,10 +49,8 @@ class LearnerBridge:
         """After every iteration: all it reported goes to the book; every `freq` iterations there is a table."""
         buffers = engine.log_buffer
         if engine.rank == 0:
-            try:
+            with counted(self._experiment.run.count, "lightzero_learner", "an iteration could not be kept"):
                 self._show(hook, engine, buffers)
-            except ours(Exception) as err:
-                self._experiment.run.count("lightzero_learner", message=f"an iteration could not be kept: {err}")
         for buffer in buffers.values():
             buffer.clear()
 

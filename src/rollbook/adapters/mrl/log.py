@@ -24,9 +24,9 @@ from rollbook.adapters.mrl.plots import plot_dict
 from rollbook.adapters.mrl.read_from_pickle import SavedRun
 from rollbook.adapters.mrl.tensors import mean_of, zeros
 from rollbook.adapters.mrl.views import BatchLog, Metrics, TimeLog, TimeSeries, UniqueSamples
-from rollbook.errors import BadInput, LoggingFailed
+from rollbook.errors import BadInput
+from rollbook.ground.bill import counted
 from rollbook.ground.content import fingerprint_of
-from rollbook.ground.foreign import ours
 from rollbook.ground.values import scalar_of
 from rollbook.ground.values.arrays import host_array, host_tensor
 from rollbook.ground.values.devices import copy_on_device, is_deferred
@@ -461,12 +461,8 @@ class Log(Callback):
         self._guard("report", show)
 
     def _guard(self, what: str, work: Callable[[], object]) -> None:
-        try:
+        with counted(self.count, f"mrl_{what}", f"the log could not keep the {what} of a batch"):
             work()
-        except LoggingFailed:
-            raise
-        except ours(Exception) as err:
-            self.count(f"mrl_{what}", f"the log could not keep the {what} of a batch ({type(err).__name__}: {err})")
 
 
 def log_to_df(log: Mapping[str, Sequence[Sequence[object]]], keys: Sequence[str] | None = None) -> pd.DataFrame:

@@ -18,8 +18,7 @@ from rollbook.adapters.rllib.files import write_episode_data
 from rollbook.adapters.rllib.identity import Settings, names_of, open_run, plain_config
 from rollbook.adapters.rllib.walk import Walker, clocks_of, file_step, flatten_result
 from rollbook.errors import BadInput
-from rollbook.ground.bill import Bill
-from rollbook.ground.foreign import ours
+from rollbook.ground.bill import Bill, counted
 from rollbook.ground.values import scalar_of
 
 TYPE_CHECKING = False
@@ -152,10 +151,8 @@ class RollbookTune(LoggerCallback):  # type: ignore[misc]
         return chosen
 
     def _guard(self, what: str, work: Callable[[], object]) -> None:
-        try:
+        with counted(self._count, "rllib/tune", f"{what} failed", "; the experiment goes on"):
             work()
-        except ours(Exception) as err:
-            self._count("rllib/tune", message=f"{what} failed: {type(err).__name__}: {err}; the experiment goes on")
 
 
 class _Trial:
@@ -293,11 +290,9 @@ class OldLoggers(LoggerCallback):  # type: ignore[misc]
             self._try(logger.close)
 
     def _try(self, work: Any) -> object:
-        try:
+        with counted(self._count, "rllib/old_logger", "a logger failed", "; it is left out"):
             return work()
-        except ours(Exception) as err:
-            self._count("rllib/old_logger", message=f"a logger failed: {type(err).__name__}: {err}; it is left out")
-            return None
+        return None
 
 
 def _is_placed(trial: Trial) -> bool:

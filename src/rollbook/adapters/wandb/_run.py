@@ -8,8 +8,9 @@ from fnmatch import fnmatchcase
 
 from rollbook.adapters.wandb._current import forget
 from rollbook.adapters.wandb._data import Artifact, Table, Value, copied
+from rollbook.ground.bill import counted
 from rollbook.ground.counters import clocks_of
-from rollbook.ground.foreign import ours, tolerating
+from rollbook.ground.foreign import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -379,10 +380,8 @@ class Run:
             if self._metrics:
                 self._summarise(values)
         for key, value in special:
-            try:
+            with counted(recorder.count, "wandb_not_kept", f"wandb.log: {key!r} was not kept"):
                 value.keep(recorder, key, at)
-            except ours(Exception) as err:
-                recorder.count("wandb_not_kept", 1, f"wandb.log: {key!r} was not kept: {err}")
 
     def _summarise(self, values: Mapping[str, Any]) -> None:
         """The summaries that `define_metric` asked for: min, max, mean, best, last."""

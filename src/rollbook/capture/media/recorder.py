@@ -16,6 +16,7 @@ import os
 import time
 
 from rollbook.errors import BadInput, LoggingFailed
+from rollbook.ground.bill import counted
 from rollbook.ground.files import make_folders, remove, replacing
 from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.spool import encode, picture_files
@@ -164,10 +165,8 @@ class Media:
                 )
                 continue
             bounds[f"keep_{name}"] = value
-        try:
+        with counted(self._count, "media_failed", "run.media.keep(): the bounds could not be written", kinds=OSError):
             encode.write_bounds(self._folder, bounds)
-        except ours(OSError) as err:
-            self._count("media_failed", 1, f"run.media.keep(): the bounds could not be written: {err}")
 
     def _keep(
         self,

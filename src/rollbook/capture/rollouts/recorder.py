@@ -21,8 +21,7 @@ from rollbook.capture.batch_columns import BatchColumns, is_column
 from rollbook.capture.rollouts.batch import LISTS, Turns, version_of, write_rollouts
 from rollbook.capture.rollouts.rollout import OpenRollout
 from rollbook.capture.rollouts.rows import RolloutRows, conversation, new_prefix, numbers, reported, turns_of
-from rollbook.errors import LoggingFailed
-from rollbook.ground.foreign import ours
+from rollbook.ground.foreign import handled_by
 from rollbook.ground.values import flatten
 
 TYPE_CHECKING = False
@@ -94,13 +93,9 @@ class RolloutLog:
           why, and the exception goes on.
         """
         rollout = OpenRollout(self._rows, self._new_id())
-        try:
+        with handled_by(reported, self._run, "begin()"):
             known = {"task_id": self._rows.task(task, task_id, env, tools), "group": group}
             rollout.begin(policy_version, {**columns, **known})
-        except LoggingFailed:
-            raise
-        except ours(Exception) as err:
-            reported(self._run, "begin()", err)
         return rollout
 
     def log_many(
@@ -133,13 +128,9 @@ class RolloutLog:
         Returns:
           Their ids, in order; [] if the batch could not be kept (counted).
         """
-        try:
+        with handled_by(reported, self._run, "log_many()"):
             return self._log_many(messages, prompts, completions, rewards, reward, group, policy_version, columns)
-        except LoggingFailed:
-            raise
-        except ours(Exception) as err:
-            reported(self._run, "log_many()", err)
-            return []
+        return []
 
     def _log_many(
         self, messages: Any, prompts: Any, completions: Any, rewards: Any, reward: object, group: object,
@@ -267,7 +258,7 @@ class RolloutLog:
         self._fate("dropped", ids, {**columns, "reason": reason, "used": False})
 
     def _fate(self, verb: str, ids: Any, columns: dict[str, object]) -> None:
-        try:
+        with handled_by(reported, self._run, f"{verb}()"):
             names = [str(name) for name in (ids if is_column(ids) else [ids])]
             if not names:
                 return
@@ -283,10 +274,6 @@ class RolloutLog:
                 lists, _none = self._rows.columns("tokens", chosen)
                 own = {name: [column[row] for row in some] for name, column in clocks.items()}
                 self._rows.write("tokens", lists, own, len(some))
-        except LoggingFailed:
-            raise
-        except ours(Exception) as err:
-            reported(self._run, f"{verb}()", err)
 
     def _measure(self, verb: str, names: list[str], cells: Columns, clocks: Columns) -> None:
         """Fill in the staleness of the fates whose two versions are given; readers join the others."""

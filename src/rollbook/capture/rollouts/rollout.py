@@ -6,8 +6,7 @@ import time
 
 from rollbook.capture.rollouts.batch import Turns, version_of, write_rollouts
 from rollbook.capture.rollouts.rows import number, reported
-from rollbook.errors import LoggingFailed
-from rollbook.ground.foreign import ours
+from rollbook.ground.foreign import handled_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -114,15 +113,11 @@ class OpenRollout:
             "entropy": entropy, "mask": mask, "trained": trained, "policy_version": policy_version,
             "seconds": seconds, "finish_reason": finish_reason, "error": error, "reward": reward, "parent_turn": parent,
         }  # fmt: skip
-        try:
+        with handled_by(reported, self._rows.run, "turn()"):
             turns = Turns(self._rows)
             known = {column: [value] for column, value in given.items() if value is not None}
             turns.write([self.id], [number_of_turn], [self._version], known, self._tokens)
             self._take(turns)
-        except LoggingFailed:
-            raise
-        except ours(Exception) as err:
-            reported(self._rows.run, "turn()", err)
         return number_of_turn
 
     def _take(self, turns: Turns) -> None:
@@ -174,13 +169,9 @@ class OpenRollout:
         if self._ended:
             return
         self._ended = True
-        try:
+        with handled_by(reported, self._rows.run, "the end of a rollout"):
             parts = {f"rewards/{name}": value for name, value in self._rewards.items()}
             own = {name: value for name, value in self._columns.items() if value is not None}
             columns = {**self._totals, **parts, **own, "rollout_id": self.id, "turns": self._turns}
             cells = {name: [value] for name, value in columns.items()}
             write_rollouts(self._rows, cells, self._last, [self._version], [self._version_end])
-        except LoggingFailed:
-            raise
-        except ours(Exception) as err:
-            reported(self._rows.run, "the end of a rollout", err)

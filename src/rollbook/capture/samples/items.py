@@ -6,9 +6,9 @@ import json
 import os
 
 from rollbook.capture.storable import UNSTORABLE, plain
+from rollbook.ground.bill import counted
 from rollbook.ground.content import Contentless, canonical, fingerprint
 from rollbook.ground.files import exists, make_folders, replacing
-from rollbook.ground.foreign import ours
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -118,17 +118,18 @@ class Items:
         name = f"{key:016x}" if key is not None else os.urandom(8).hex()
         relative = f"data/items/{name}.{suffix}"
         path = os.path.join(self._run.folder, "data", "items", f"{name}.{suffix}")
-        try:
+        with counted(
+            self._run.count,
+            "item_not_kept",
+            f"{self._verb}: an item of {len(data):,} bytes could not be written",
+            kinds=OSError,
+        ):
             if not exists(path):
                 make_folders(os.path.dirname(path))
                 with replacing(path) as beside, open(beside, "wb") as file:
                     file.write(data)
             return relative
-        except ours(OSError) as err:
-            self._run.count(
-                "item_not_kept", 1, f"{self._verb}: an item of {len(data):,} bytes could not be written: {err}"
-            )
-            return None
+        return None
 
 
 def _broken(text: str) -> bool:

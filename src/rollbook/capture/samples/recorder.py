@@ -18,6 +18,7 @@ from rollbook.capture.samples.seen import Seen
 from rollbook.capture.samples.seen_file import SeenFile, effective_until
 from rollbook.capture.shared_clocks import clock_names
 from rollbook.errors import BadInput, LoggingFailed
+from rollbook.ground.bill import counted
 from rollbook.ground.content import fingerprint_of
 from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.values import flatten
@@ -247,14 +248,14 @@ class SampleLog:
     def _remember(self, fresh: list[int], batch: int) -> None:
         if not fresh:
             return
-        try:
+        with counted(
+            self._run.count,
+            "seen_not_kept",
+            "the set of seen samples could not be written",
+            "; a resumed run will take them for new",
+            kinds=OSError,
+        ):
             self._file.append(fresh, batch, self._attempt or 1, _time_ns(self._run))
-        except ours(OSError) as err:
-            self._run.count(
-                "seen_not_kept",
-                1,
-                f"the set of seen samples could not be written ({err}); a resumed run will take them for new",
-            )
 
     # -- columns
 
