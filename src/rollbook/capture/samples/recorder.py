@@ -304,7 +304,7 @@ def _as_list(column: Any) -> list[object]:
 
 def _time_ns(run: object) -> int:
     """Now, as the journal of the run says it: the cut of a rewind is compared with it."""
-    offset = getattr(getattr(getattr(run, "run", run), "writer", None), "time_offset", None)
+    offset = getattr(getattr(getattr(run, "internals", None), "writer", None), "time_offset", None)
     if offset is None:
         return time.time_ns()
     from rollbook.ground.clocks import now
