@@ -117,7 +117,7 @@ def test_no_handler_begins_with_the_check_for_exceptions_of_others() -> None:
     `with tolerating(OSError) as missed:`, one that is reported under `with handled_by(failed, "close"):` or `with
     counted(count, cause, what):`, and one that is answered in another way is caught by `except ours(OSError):`."""
     assert len(places(r"^\s+if is_foreign\(\w+\):$")) <= 2
-    assert len(places(r"^\s+except ours\(")) <= 147
+    assert len(places(r"^\s+except ours\(")) <= 151
 
 
 def test_what_runs_in_the_training_process_asks_for_files_by_what_lets_out_the_exceptions_of_others() -> None:

@@ -24,7 +24,7 @@ WIDEST = {
     "demo": 2,
     "errors": 31,
     "formats": 11,
-    "ground": 226,
+    "ground": 228,
     "ground.values": 20,
     "health": 6,
     "journal": 15,
