@@ -11,6 +11,7 @@ import { Answered, Empty } from "../../parts/Say.tsx";
 import { addressOf, say, word } from "../../state/address.ts";
 import { useAnswer } from "../../state/answer.ts";
 import { source } from "../../state/here.ts";
+import { ranked } from "../../data/ranking.ts";
 import { pinnedFirst } from "../../data/keys.ts";
 import { place } from "../../charts/Tip.tsx";
 import { kindOf } from "../../state/desk.ts";
@@ -19,7 +20,9 @@ import { Diff } from "./Diff.tsx";
 import { Curves } from "./Curves.tsx";
 import { groups } from "./groups.ts";
 import { Plans } from "./Plans.tsx";
-import { Better, Intervals, Profile, Seeds } from "./findings.tsx";
+import { Answer } from "./Answer.tsx";
+import { Better, Intervals, Profile } from "./findings.tsx";
+import { Pairs } from "./Pairs.tsx";
 
 const key = word("key");
 const statistic = word("of", "iqm");
@@ -147,56 +150,18 @@ function AtStep({ found }: { found: CompareAnswer }) {
 }
 
 function Shown({ found, groups: chosen }: { found: CompareAnswer; groups: GroupOf[] }) {
-  const two = found.groups.length > 1;
-  const { own, shared } = apart(found.pairs.length > 0 ? found.pairs.map((pair) => pair.sentence) : [found.sentence]);
+  const order = ranked(found.groups, found.pairs).map(({ group }) => group);
+  const sorted = { ...found, groups: order };
   return (
-    <div class="cols">
-      <section class="card c12 said">
-        {own.map((text) => (
-          <p key={text} class={`verdict${found.sentence.length > 180 ? " long" : ""}`}>
-            <Verdict text={text} names={found.groups.map((group) => group.name)} />
-          </p>
-        ))}
-        <p class="notes">
-          {[...shared, ...found.notes].map((note) => (
-            <span key={note} class="tag">
-              {note}
-            </span>
-          ))}
-        </p>
-      </section>
-      <Intervals found={found} />
-      {two && <Better found={found} />}
+    <div class="cols compared">
+      <Answer found={found} groups={chosen} />
+      <Intervals found={sorted} />
       <Curves of={found.key} axis={found.x} statistic={found.statistic} parted={found.parted ?? []} />
+      {order.length === 2 && <Better found={found} />}
+      {order.length > 2 && <Pairs found={sorted} />}
+      <Diff groups={chosen} />
       {found.profile && <Profile found={found} />}
       <Plans found={found} />
-      <Diff groups={chosen} />
-      <Seeds found={found} />
     </div>
   );
-}
-
-/** What each of several texts says alone, and the sentences at the end that all of them share: those are said once. */
-function apart(texts: readonly string[]): { own: string[]; shared: string[] } {
-  const parts = texts.map((text) => text.split(/(?<=\.) /));
-  const shared: string[] = [];
-  while (parts.length > 1 && parts.every((part) => part.length > 1 && part.at(-1) === parts[0]?.at(-1)))
-    shared.unshift(parts.map((part) => part.pop())[0] as string);
-  return { own: parts.map((part) => part.join(" ")), shared };
-}
-
-/** The server's sentence with the names of groups in bold. */
-function Verdict({ text, names }: { text: string; names: readonly string[] }) {
-  const parts = text.split(
-    new RegExp(
-      `(${
-        names
-          .filter((name) => name !== "")
-          .sort((a, b) => b.length - a.length)
-          .map((name) => name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"))
-          .join("|") || "$^"
-      })`,
-    ),
-  );
-  return <>{parts.map((part, i) => (names.includes(part) ? <b key={i}>{part}</b> : part))}</>;
 }

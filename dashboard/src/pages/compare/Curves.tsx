@@ -44,7 +44,7 @@ export function Curves({
   }, [desk, statistic]);
   const said = desk.feed.of(of).value.sentences;
   return (
-    <section class="card c7">
+    <section class="card c6">
       <header>
         <h2>{parted.length > 0 ? "When did they part?" : "Over training"}</h2>
         <span class="soft">{said[0] ?? ""}</span>
@@ -55,13 +55,16 @@ export function Curves({
         </DeskContext.Provider>
       </div>
       {parted.length > 0 && (
-        <div class="in said2">
+        <details class="in said2 small" open={parted.length === 1}>
+          <summary>
+            {parted.filter((pair) => pair.x !== null).length} of {parted.length} pairs stay apart
+          </summary>
           {parted.map((pair) => (
             <p key={`${pair.a} ${pair.b}`} class={pair.x === null ? "small soft" : "small"}>
               {pair.sentence}
             </p>
           ))}
-        </div>
+        </details>
       )}
     </section>
   );

@@ -12,7 +12,7 @@ export function Diff({ groups }: { groups: GroupOf[] }) {
   const [all, setAll] = useState(false);
   const answer = useAnswer(`diff ${groups.map((group) => group.runs.join(" ")).join(";")}`, () => source.diff(groups));
   return (
-    <section class="card c7">
+    <section class="card c6">
       <header>
         <h2>Configuration</h2>
         {answer.value && (

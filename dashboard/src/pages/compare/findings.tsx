@@ -7,7 +7,6 @@ import { Hub } from "../../charts/hub.ts";
 import type { Line } from "../../charts/model.ts";
 import { plain, value } from "../../data/numbers.ts";
 import { linear } from "../../data/ticks.ts";
-import { MiniTable } from "../../parts/MiniTable.tsx";
 import { colorOfGroup } from "./groups.ts";
 
 const num = (v: Num): number => (typeof v === "number" ? v : NaN);
@@ -19,6 +18,12 @@ function scale(low: number, high: number): { at: (v: number) => string; ticks: n
   const room = (high - low || Math.abs(high) || 1) * 0.06;
   const [a, b] = [low - room, high + room];
   return { at: (v) => `${Math.max(0, Math.min(100, ((v - a) / (b - a)) * 100))}%`, ticks: linear(a, b, 6) };
+}
+
+/** The standard deviation of the seeds of a group. */
+function spread(found: CompareAnswer, name: string): string {
+  const sd = num(found.plan.find((row) => row.group === name)?.sd ?? null);
+  return Number.isFinite(sd) ? `, sd ${value(sd, 2)}` : "";
 }
 
 /** How the tag of a verdict looks; others are plain. */
@@ -35,12 +40,12 @@ export function Intervals({ found }: { found: CompareAnswer }) {
     .filter(Number.isFinite);
   const { at, ticks } = scale(Math.min(...all), Math.max(...all));
   return (
-    <section class="card c7">
+    <section class="card c6">
       <header>
         <h2>
           {found.statistic === "iqm" ? "IQM" : found.statistic} and {Math.round(found.level * 100)} % interval
         </h2>
-        <span class="soft">each small tick one seed</span>
+        <span class="soft">the best first; each small tick one seed</span>
       </header>
       <div class="in rowsplot">
         {found.groups.map((group) => {
@@ -75,7 +80,10 @@ export function Intervals({ found }: { found: CompareAnswer }) {
                     [{value(num(group.low))}, {value(num(group.high))}]
                   </span>
                 )}{" "}
-                <span class="soft">n {group.n}</span>
+                <span class="soft">
+                  n {group.n}
+                  {spread(found, group.name)}
+                </span>
               </span>
             </div>
           );
@@ -91,16 +99,19 @@ export function Intervals({ found }: { found: CompareAnswer }) {
           </span>
           <span class="rowvalue" />
         </div>
-        {found.groups.map((group) => (
-          <p key={group.name} class="soft small">
-            <b>{group.name}</b>: {group.sentence}
-            {group.missing.length > 0 &&
-              ` ${group.missing.length} without it: ${group.missing
-                .slice(0, 3)
-                .map((one) => one.why)
-                .join("; ")}.`}
-          </p>
-        ))}
+        <details class="small">
+          <summary>How each interval was made</summary>
+          {found.groups.map((group) => (
+            <p key={group.name} class="soft small">
+              <b>{group.name}</b>: {group.sentence}
+              {group.missing.length > 0 &&
+                ` ${group.missing.length} without it: ${group.missing
+                  .slice(0, 3)
+                  .map((one) => one.why)
+                  .join("; ")}.`}
+            </p>
+          ))}
+        </details>
       </div>
     </section>
   );
@@ -110,7 +121,7 @@ export function Intervals({ found }: { found: CompareAnswer }) {
 export function Better({ found }: { found: CompareAnswer }) {
   const { at } = scale(0, 1);
   return (
-    <section class="card c5">
+    <section class="card c6">
       <header>
         <h2>Probability of improvement</h2>
         <span class="soft">a run of one beats a run of the other</span>
@@ -165,7 +176,7 @@ export function Profile({ found }: { found: CompareAnswer }) {
   );
   if (!profile || profile.tau.length === 0) return null;
   return (
-    <section class="card c5">
+    <section class="card c6">
       <header>
         <h2>Performance profile</h2>
         <span class="soft">share of seeds above a value</span>
@@ -182,37 +193,6 @@ export function Profile({ found }: { found: CompareAnswer }) {
           xName="value"
         />
       </div>
-    </section>
-  );
-}
-
-export function Seeds({ found }: { found: CompareAnswer }) {
-  const columns = [
-    { id: "group", head: "group" },
-    { id: "n", head: "seeds", number: true },
-    { id: "sd", head: "sd", number: true },
-    { id: "todo", head: "what to do" },
-  ];
-  return (
-    <section class="card c5">
-      <header>
-        <h2>Enough seeds?</h2>
-      </header>
-      <MiniTable
-        label="Seeds"
-        columns={columns}
-        rows={found.plan}
-        cell={(row, id) => {
-          if (id === "group")
-            return (
-              <>
-                <i class={`dot s${colorOfGroup(row.group)}`} /> {row.group}
-              </>
-            );
-          if (id === "todo") return <span class="full">{row.todo}</span>;
-          return id === "n" ? row.n : said(row.sd);
-        }}
-      />
     </section>
   );
 }

@@ -1,0 +1,78 @@
+/** The ranking of compared groups in one line, and what to run next: words about numbers that the server gave. */
+
+import type { CompareAnswer, Num } from "../api/names.ts";
+
+type Pairs = CompareAnswer["pairs"];
+
+const num = (v: Num): number => (typeof v === "number" ? v : NaN);
+
+/** The pair of two groups, seen from the first; null where they were not compared. */
+export function pairOf(
+  pairs: Pairs,
+  a: string,
+  b: string,
+): { difference: number; better: number; verdict: string } | null {
+  const straight = pairs.find((pair) => pair.a === a && pair.b === b);
+  if (straight)
+    return { difference: num(straight.difference), better: num(straight.better), verdict: straight.verdict };
+  const turned = pairs.find((pair) => pair.a === b && pair.b === a);
+  if (!turned) return null;
+  const verdict = turned.verdict === "better" ? "worse" : turned.verdict === "worse" ? "better" : turned.verdict;
+  return { difference: 0 - num(turned.difference), better: 1 - num(turned.better), verdict };
+}
+
+/** Whether less is better: the server counts wins in its direction, and differences as they are. */
+export function isLowerBetter(pairs: Pairs): boolean {
+  let agreed = 0;
+  for (const pair of pairs) {
+    const won = Math.sign(num(pair.better) - 0.5) * Math.sign(num(pair.difference));
+    if (Number.isFinite(won)) agreed += won;
+  }
+  return agreed < 0;
+}
+
+export interface Ranked<G> {
+  group: G;
+  /** How it stands to the one before: ">" decided, "≈" not; "" of the first. */
+  sign: ">" | "≈" | "";
+}
+
+/** Groups, the best first. One without a value comes last. */
+export function ranked<G extends { name: string; centre: Num }>(groups: readonly G[], pairs: Pairs): Ranked<G>[] {
+  const turn = isLowerBetter(pairs) ? -1 : 1;
+  const size = (group: G): number => (Number.isFinite(num(group.centre)) ? turn * num(group.centre) : -Infinity);
+  const order = [...groups].sort((a, b) => (size(a) === size(b) ? 0 : size(b) - size(a)));
+  return order.map((group, i) => {
+    const before = order[i - 1];
+    if (!before) return { group, sign: "" };
+    return { group, sign: pairOf(pairs, before.name, group.name)?.verdict === "better" ? ">" : "≈" };
+  });
+}
+
+export const decidedPairs = (pairs: Pairs): number =>
+  pairs.filter(({ verdict }) => verdict === "better" || verdict === "worse").length;
+
+const FEWEST = 5;
+const listed = (names: readonly string[]): string =>
+  names.length < 3 ? names.join(" and ") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
+
+/** What to run next, in one line. */
+export function runNext(found: Pick<CompareAnswer, "plan" | "pairs">): string {
+  const few = found.plan.filter(({ n }) => n < FEWEST);
+  if (few.length > 0) {
+    const by = new Map<number, string[]>();
+    for (const { group, n } of few) by.set(FEWEST - n, [...(by.get(FEWEST - n) ?? []), group]);
+    const [[all, groups] = []] = by;
+    if (groups?.length === found.plan.length && groups.length > 2)
+      return `${all} more seeds of each: below ${FEWEST} seeds next to nothing can be decided.`;
+    const told = [...by].map(([more, groups]) => `${more} more seed${more === 1 ? "" : "s"} of ${listed(groups)}`);
+    return `${told.join("; ")}: below ${FEWEST} seeds next to nothing can be decided.`;
+  }
+  const open = found.pairs.filter(({ verdict }) => verdict !== "better" && verdict !== "worse");
+  if (found.pairs.length === 0) return "A second group to compare with.";
+  if (open.length === 0) return "Nothing more: every pair is decided.";
+  const names = found.plan
+    .map(({ group }) => group)
+    .filter((name) => open.some(({ a, b }) => a === name || b === name));
+  return `One more seed of ${listed(names)}, then look again: a look after each seed is allowed.`;
+}

@@ -1,0 +1,61 @@
+/** Every pair of groups: the difference of the statistic and how likely a run of one beats one of the other. */
+
+import type { CompareAnswer } from "../../api/names.ts";
+import { value } from "../../data/numbers.ts";
+import { pairOf } from "../../data/ranking.ts";
+import { colorOfGroup } from "./groups.ts";
+
+export function Pairs({ found }: { found: CompareAnswer }) {
+  const names = found.groups.map(({ name }) => name);
+  return (
+    <section class="card c6 pairs">
+      <header>
+        <h2>Difference of the {found.statistic === "iqm" ? "IQM" : found.statistic}, pair by pair</h2>
+        <span class="soft">filled: decided; below it P(a run of the row beats one of the column)</span>
+      </header>
+      <div class="minitable" tabIndex={0} role="region" aria-label="Pairs">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">row − column</th>
+              {names.map((name) => (
+                <th key={name} scope="col" class="num">
+                  <i class={`dot s${colorOfGroup(name)}`} /> {name}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {names.map((row) => (
+              <tr key={row}>
+                <th scope="row">
+                  <i class={`dot s${colorOfGroup(row)}`} /> {row}
+                </th>
+                {names.map((column) => (
+                  <Cell key={column} pair={row === column ? null : pairOf(found.pairs, row, column)} />
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+const WORDS: { [verdict: string]: string } = { better: "won", worse: "lost" };
+
+function Cell({ pair }: { pair: ReturnType<typeof pairOf> }) {
+  if (pair === null) return <td class="num none" />;
+  const open = pair.verdict !== "better" && pair.verdict !== "worse";
+  return (
+    <td class={`num ${WORDS[pair.verdict] ?? ""}`} title={pair.verdict}>
+      {Number.isFinite(pair.difference) ? `${pair.difference > 0 ? "+" : ""}${value(round(pair.difference))}` : "–"}
+      {open && " ?"}
+      <br />
+      <span class="soft">{Number.isFinite(pair.better) ? value(pair.better, 2) : "–"}</span>
+    </td>
+  );
+}
+
+const round = (x: number): number => Number(x.toPrecision(3));
