@@ -161,6 +161,49 @@ def test_a_forked_child_starts_a_keeper_when_that_died_together_with_the_process
     assert read_json(str(run / "run.json"))["status"] == "crashed"
 
 
+SUSPENDED = """
+import sys, time, rollbook
+run = rollbook.init("p", "n", sinks=[{"name": "jsonl"}])
+print(run.folder, flush=True)
+plain = time.time, time.time_ns
+for line in sys.stdin:
+    word, ahead = line.split()
+    time.time = lambda: plain[0]() + int(ahead)
+    time.time_ns = lambda: plain[1]() + int(ahead) * 10**9
+    run.log({word: 1.0})
+run.finish()
+print(run.bill()["keeper"]["restarts"], run.bill()["remarks"], run.bill()["drops"])
+"""
+
+
+def test_a_machine_that_slept_and_whose_clock_jumps_costs_neither_row_nor_keeper(folder: Path) -> None:
+    """Training and keeper stop and go on; an hour has gone by in between, and the clock is set twice."""
+    training = subprocess.Popen(
+        [sys.executable, "-c", SUSPENDED], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+    )
+    assert training.stdout is not None
+    assert training.stdin is not None
+    run = Path(training.stdout.readline().strip())
+    jsonl = run / "log" / "jsonl" / "metrics.jsonl"
+    for word, ahead in (("before", 0), ("later", 86_400), ("earlier", -86_400)):
+        training.stdin.write(f"{word} {ahead}\n")
+        until(lambda word=word: jsonl.exists() and f'"{word}"' in jsonl.read_text())
+        asleep = [keeper_of(run)["pid"], training.pid]
+        for pid in asleep:
+            os.kill(pid, signal.SIGSTOP)
+        for path in (run / "run.json", *run.glob("data/keeper/heartbeat")):
+            os.utime(path, (time.time() - 3600, time.time() - 3600))
+        assert rollbook.open(folder / "runs").one().status == "running"
+        for pid in asleep:
+            os.kill(pid, signal.SIGCONT)
+    said, _none = training.communicate(timeout=PATIENCE)
+    assert said.split() == ["0", "{}", "{}"]
+    book = rollbook.open(folder / "runs").one()
+    assert (book.status, book.problems()) == ("finished", [])
+    assert [jsonl.read_text().count(f'"{word}"') for word in ("before", "later", "earlier")] == [1, 1, 1]
+    assert {"before", "later", "earlier"} <= set(book.keys())
+
+
 def test_a_restart_of_the_keeper_is_reported_once_and_counts_as_no_loss(folder: Path) -> None:
     run = rollbook.init("p", "n", sinks=[])
     first = until(lambda: keeper_of(run.folder))

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import rollbook
+from rollbook.run import start_and_finish
 
 
 @pytest.fixture
@@ -32,5 +33,7 @@ def start(root: Path) -> Iterator[Callable[..., rollbook.Run]]:
         return run
 
     yield init
-    for run in made:
-        run.finish()
+    with pytest.MonkeyPatch.context() as patch:  # nobody reads what would be sealed now
+        patch.setattr(start_and_finish, "_keep_here", lambda run: None)
+        for run in made:
+            run.finish()
