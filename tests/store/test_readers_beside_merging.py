@@ -156,10 +156,29 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
     return at
 
 
-def _merge(folder: Path) -> None:
+@pytest.fixture(scope="module")
+def merged(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run after its parts were merged."""
+    folder = tmp_path_factory.mktemp("merged") / run.name
+    shutil.copytree(run, folder)
     problems: list[str] = []
     assert merging.merge(str(folder), final=True, problems=problems) >= 5
     assert problems == []
+    return folder
+
+
+def _merge(folder: Path, merged: Path) -> None:
+    """What merging does to the files of the run: new ones come whole, then those go that are in them."""
+    names = [{path.relative_to(root) for path in root.rglob("*") if path.is_file()} for root in (folder, merged)]
+    for name in sorted(names[1]):
+        if name not in names[0] or (folder / name).read_bytes() != (merged / name).read_bytes():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / f"{name}.tmp").write_bytes((merged / name).read_bytes())
+            (folder / f"{name}.tmp").replace(folder / name)
+    gone = [name for name in names[0] - names[1] if name.suffix == ".parquet"]
+    assert len(gone) >= 10
+    for name in gone:
+        (folder / name).unlink()
 
 
 @pytest.mark.parametrize(
@@ -172,12 +191,12 @@ def _merge(folder: Path) -> None:
     ],
 )
 def test_a_read_is_whole_when_its_parts_are_merged_under_it(
-    run: Path, tmp_path: Path, meanwhile: Callable[..., list[str]], read: str, moment: str
+    run: Path, merged: Path, tmp_path: Path, meanwhile: Callable[..., list[str]], read: str, moment: str
 ) -> None:
     whole = _plain(READS[read](Book(run)))
     folder = tmp_path / "runs" / run.parent.name / run.name
     shutil.copytree(run, folder)
-    happened = meanwhile(moment, lambda: _merge(folder))
+    happened = meanwhile(moment, lambda: _merge(folder, merged))
     assert _plain(READS[read](Book(folder))) == whole
     assert happened
     assert _plain(READS[read](Book(folder))) == whole  # after the end, too
@@ -185,7 +204,12 @@ def test_a_read_is_whole_when_its_parts_are_merged_under_it(
 
 @pytest.mark.parametrize("read", ["metrics", "series", "samples", "samples where", "sql of metrics", "sql of samples"])
 def test_a_read_from_a_store_is_whole_when_the_run_is_merged_and_shipped_anew(
-    run: Path, tmp_path: Path, meanwhile: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch, read: str
+    run: Path,
+    merged: Path,
+    tmp_path: Path,
+    meanwhile: Callable[..., list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+    read: str,
 ) -> None:
     monkeypatch.setenv("ROLLBOOK_CACHE", str(tmp_path / "cache"))
     views.forget()
@@ -195,7 +219,7 @@ def test_a_read_from_a_store_is_whole_when_the_run_is_merged_and_shipped_anew(
     whole = _plain(READS[read](Book(run)))
 
     def ship() -> None:
-        _merge(folder)
+        _merge(folder, merged)
         push(folder)
         views.freshen(views.folder_of(f"{tmp_path}/store", f"project/{run.name}"), seconds=0)
 
