@@ -30,7 +30,7 @@ WIDEST = {
     "journal": 15,
     "keeper": 14,
     "plots": 20,
-    "protocols": 14,
+    "protocols": 15,
     "remote": 19,
     "run": 17,
     "runs": 17,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 import math
 import os
 import signal
@@ -11,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -22,7 +24,7 @@ from rollbook.errors import BadInput, RollbookWarning
 from rollbook.ground.values import Histogram
 from rollbook.journal.reader import JournalReader
 from rollbook.keeper.sealed import LazySealed
-from rollbook.protocols import Row
+from rollbook.protocols import Row, Scalars
 from rollbook.run import foreign_rows
 
 
@@ -309,3 +311,60 @@ def test_rows_of_one_number_keep_the_clock_each_of_them_has(tmp_path: Path) -> N
     ]
     assert set(found) == {float(value) for *_, value in said}
     assert [found[value] for value in (4.5, 8.5)] == [(None, None)] * 2
+
+
+def test_blocks_of_scalars_are_written_like_their_rows_however_they_are_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A source that has grown between two calls, whose blocks end elsewhere then, brings what is new and no more."""
+    monkeypatch.setattr(foreign_rows, "_MOST_IN_BLOCKS", 64)
+    rng = np.random.default_rng(5)
+    n, keys = 300, ["a", "b", "c"]
+    columns = (rng.integers(0, 3, n), 1.5e9 + rng.random(n), np.arange(n) // 3, rng.normal(size=n))
+    whole = Scalars("env_step", keys, *columns)
+
+    def blocks(edges: list[int]) -> Any:
+        for start, stop in itertools.pairwise(edges):
+            yield whole.part(start, stop)
+            if stop == 150:
+                yield Row(1.6e9, {"env_step": 7}, {"a": 2.5, "word": "between"})
+
+    with open_run(tmp_path / "rows") as run:
+        assert run.write_rows([row for block in blocks([0, 150, 300]) for row in _rows_of(block)]) == 301
+    with open_run(tmp_path / "blocks") as grown:
+        assert grown.write_rows(blocks([0, 1, 90, 150]), source="x") == 151
+        assert grown.write_rows(blocks([0, 150]), source="x") == 0
+        assert grown.write_rows(blocks([0, 40, 150, 222, 300]), source="x") == 150
+        with pytest.raises(BadInput, match="has 40 now"):
+            grown.write_rows(blocks([0, 40]), source="x")
+        grown._parts.foreign_rows._places.clear()  # as in another process, which asks the disk how far it came
+        assert grown.write_rows(blocks([0, 150, 300]), source="x") == 0
+    for key in keys:
+        assert sorted(cells_of(grown.book, key)) == sorted(cells_of(run.book, key))
+    assert grown.book.text()["text"].to_pylist() == ["between"]
+
+
+def test_a_batch_of_blocks_that_was_half_written_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    block = Scalars("env_step", ["a", "b"], np.arange(8) % 2, 1.5e9 + np.arange(8), np.arange(8), np.arange(8.0))
+    run = open_run(tmp_path)
+    put = foreign_rows.ForeignRows._put
+    written: list[Any] = []
+
+    def one_alone(self: Any, group: Any) -> None:
+        if written:
+            raise KeyboardInterrupt
+        written.append(group)
+        put(self, group)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(foreign_rows.ForeignRows, "_put", one_alone)
+        with pytest.raises(KeyboardInterrupt):
+            run.write_rows([block], source="x")
+    assert run.write_rows([block.part(0, 3), block.part(3, 8)], source="x") == 4
+    run.finish()
+    assert [cell[2] for cell in cells_of(run.book, "a")] == [0.0, 2.0, 4.0, 6.0]
+    assert [cell[2] for cell in cells_of(run.book, "b")] == [1.0, 3.0, 5.0, 7.0]
+
+
+def _rows_of(item: Any) -> Any:
+    return item.rows() if isinstance(item, Scalars) else [item]

@@ -11,7 +11,7 @@ import datetime
 import threading
 import time
 import zlib
-from itertools import islice
+from itertools import pairwise
 
 from rollbook.errors import BadInput
 from rollbook.ground.clocks import UNKNOWN, as_clock
@@ -22,11 +22,13 @@ from rollbook.ground.values.known import KINDS
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from typing import Any, Protocol
+    from typing import Any, Protocol, TypeAlias
 
     from rollbook.book import Book
     from rollbook.journal import Writer
     from rollbook.run.open_run import OpenRun
+
+    _Rows: TypeAlias = "_Group | _Column"
 
     class WrittenRun(OpenRun, Protocol):
         """What is asked of the run beside that."""
@@ -40,11 +42,14 @@ if TYPE_CHECKING:
 __all__ = ["ForeignRows"]
 
 _BATCH = 4096
+_MOST_IN_BLOCKS = 65_536
+"""Rows of a batch at most where they come in blocks."""
 _EARLIEST, _LATEST = 0.0, 7e9
 """Unix seconds that can be a time: 1970 to 2191."""
 
 _NS = 1_000_000_000
 _ROWS_MARK = "rows"
+_END: object = object()
 
 
 class ForeignRows:
@@ -60,7 +65,7 @@ class ForeignRows:
     def write(self, rows: object, table: str, source: str) -> int:
         """See `Run.write_rows`."""
         with self._lock:
-            remaining = enumerate(_each(rows))
+            remaining = _Supply(rows)
             position, half_written = self._place_of(source) if source else (0, None)
             try:
                 written = 0
@@ -68,17 +73,17 @@ class ForeignRows:
                     written += self._go_on(remaining, table, source, half_written)
                     position = half_written["start"] + half_written["rows"]
                 elif position:
-                    _pass_over(remaining, position, source)
+                    remaining.pass_over(position, source)
                 while True:
-                    batch = [row for _n, row in islice(remaining, _BATCH)]
-                    if not batch:
+                    batch, blocks, taken = remaining.take()
+                    if not taken:
                         break
-                    groups, usable = self._sorted(batch, table)
-                    self._mark(source, position, len(batch), groups)
+                    groups, usable = self._grouped(batch, blocks, table)
+                    self._mark(source, position, taken, groups)
                     for group in groups:
                         self._put(group)
                     written += usable
-                    position += len(batch)
+                    position += taken
                     if source:
                         self._places[source] = position
             except BaseException:
@@ -119,13 +124,13 @@ class ForeignRows:
         last["frames"] = int(last["there"]) + max(0, behind)
         return 0, last
 
-    def _go_on(self, remaining: Iterator[tuple[int, object]], table: str, source: str, begun: Mapping[str, Any]) -> int:
+    def _go_on(self, remaining: _Supply, table: str, source: str, begun: Mapping[str, Any]) -> int:
         """Write what is missing of a batch that was begun."""
         start, rows = int(begun["start"]), int(begun["rows"])
-        _pass_over(remaining, start, source)
-        batch = [row for _n, row in islice(remaining, rows)]
-        groups, _kept = self._sorted(batch, table)
-        if len(batch) < rows or _digest(groups) != begun.get("digest"):
+        remaining.pass_over(start, source)
+        batch, blocks, taken = remaining.take(exactly=rows)
+        groups, _kept = self._grouped(batch, blocks, table)
+        if taken < rows or _digest(groups) != begun.get("digest"):
             raise BadInput(
                 f"write_rows(…, source={source!r}): its rows {start:,} to {start + rows:,} were written before and are "
                 "others now. The source was changed: write it to a new run, or name it differently"
@@ -135,14 +140,24 @@ class ForeignRows:
             self._mark(source, start, rows, groups, len(groups) - len(missing))
         for group in missing:
             self._put(group)
-        return sum(len(group.times) for group in missing)
+        return sum(len(group) for group in missing)
 
-    def _mark(self, source: str, start: int, rows: int, groups: list[_Group], there: int = 0) -> None:
+    def _mark(self, source: str, start: int, rows: int, groups: list[_Rows], there: int = 0) -> None:
         if source:
             payload = {"source": source, "start": start, "rows": rows, "digest": _digest(groups), "there": there}
             self._frame({"mark": _ROWS_MARK, "scope": "", "at": "", "clocks": [], "keys": [], **payload})
 
     # -- rows into frames
+
+    def _grouped(self, batch: list[object], blocks: list[Any], table: str) -> tuple[list[_Rows], int]:
+        """What a batch holds by what it shares, rows before blocks; and how many rows were kept."""
+        clocks = self._run.internals.writer.clocks
+        if table != "metrics" or any(block.clock not in clocks for block in blocks):
+            batch = [*batch, *(row for block in blocks for row in block.rows())]
+            blocks = []
+        groups, usable = self._sorted(batch, table)
+        columns = _columns_of(blocks, clocks)
+        return [*groups, *columns], usable + sum(len(column) for column in columns)
 
     def _sorted(self, batch: list[object], table: str) -> tuple[list[_Group], int]:
         """The rows of a batch by what they share, in order of first appearance; and how many were kept."""
@@ -248,23 +263,8 @@ class ForeignRows:
                 readings[names.index(name)] = reading
         return readings, refused
 
-    def _put(self, group: _Group) -> None:
-        writer = self._own_writer()
-        payload: dict[str, Any] = {
-            "table": group.table,
-            "scope": group.scope,
-            "at": group.at,
-            "clocks": list(group.clocks[0]),
-            "n": len(group.times),
-            "columns": {name: _packed(cells) for name, cells in group.columns.items()},
-            "time_column": _packed([moment - writer.time_offset for moment in group.times]),
-        }
-        for place, name in enumerate(writer.clocks):
-            readings = [row[place] for row in group.clocks]
-            if any(reading != readings[0] for reading in readings):
-                payload.setdefault("clock_columns", {})[name] = _packed(readings)
-                payload["clocks"][place] = UNKNOWN  # else it would stand for rows that do not know it
-        self._frame(payload)
+    def _put(self, group: _Rows) -> None:
+        self._frame(group.payload(self._own_writer()))
 
     def _frame(self, payload: Mapping[str, object]) -> None:
         if not self._own_writer().frame(payload):
@@ -319,6 +319,137 @@ class _Group:
         self.clocks.append(clocks)
         self.columns[name].append(number)
         return True
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def payload(self, writer: Writer) -> dict[str, Any]:
+        """The frame of these rows."""
+        payload: dict[str, Any] = {
+            "table": self.table,
+            "scope": self.scope,
+            "at": self.at,
+            "clocks": list(self.clocks[0]),
+            "n": len(self.times),
+            "columns": {name: _packed(cells) for name, cells in self.columns.items()},
+            "time_column": _packed([moment - writer.time_offset for moment in self.times]),
+        }
+        for place, name in enumerate(writer.clocks):
+            readings = [row[place] for row in self.clocks]
+            if any(reading != readings[0] for reading in readings):
+                payload.setdefault("clock_columns", {})[name] = _packed(readings)
+                payload["clocks"][place] = UNKNOWN  # else it would stand for rows that do not know it
+        return payload
+
+    def checked(self, crc: int) -> int:
+        """`crc` and all that these rows say but their times."""
+        return zlib.crc32(repr((self.table, self.scope, self.at, self.clocks, self.columns)).encode(), crc)
+
+
+class _Column:
+    """Rows of one key, each a number and a reading of one clock, as arrays."""
+
+    __slots__ = ("clock", "clocks", "key", "numbers_R", "readings_R", "times_R")
+
+    def __init__(self, key: str, clock: str, clocks: int, times_R: Any, readings_R: Any, numbers_R: Any) -> None:
+        self.key, self.clock, self.clocks = key, clock, clocks
+        self.times_R, self.readings_R, self.numbers_R = times_R, readings_R, numbers_R
+
+    def __len__(self) -> int:
+        return len(self.times_R)
+
+    def payload(self, writer: Writer) -> dict[str, Any]:
+        """The frame of these rows."""
+        import numpy as np
+
+        return {
+            "table": "metrics",
+            "scope": "",
+            "at": "",
+            "clocks": [UNKNOWN] * self.clocks,
+            "n": len(self.times_R),
+            "columns": {self.key: np.ascontiguousarray(self.numbers_R)},
+            "time_column": np.rint(self.times_R * _NS).astype(np.int64) - writer.time_offset,
+            "clock_columns": {self.clock: np.ascontiguousarray(self.readings_R)},
+        }
+
+    def checked(self, crc: int) -> int:
+        """`crc` and all that these rows say but their times."""
+        crc = zlib.crc32(f"{self.key}\0{self.clock}".encode("utf-8", "backslashreplace"), crc)
+        return zlib.crc32(self.numbers_R.tobytes(), zlib.crc32(self.readings_R.tobytes(), crc))
+
+
+def _columns_of(blocks: list[Any], clocks: tuple[str, ...]) -> list[_Column]:
+    """The rows of blocks by clock and key, in order of first appearance, however they were cut into blocks."""
+    if not blocks:
+        return []
+    import numpy as np
+
+    numbers: dict[tuple[str, str], int] = {}
+    for block in blocks:
+        for key in block.keys:
+            numbers.setdefault((key, block.clock), len(numbers))
+    ids = np.concatenate(
+        [np.array([numbers[key, block.clock] for key in block.keys], dtype=np.int64)[block.key_R] for block in blocks]
+    )
+    times, readings, values = (
+        np.concatenate([getattr(block, name) for block in blocks]) for name in ("times_R", "readings_R", "numbers_R")
+    )
+    order = np.argsort(ids, kind="stable")
+    edges = np.concatenate([[0], np.flatnonzero(np.diff(ids[order])) + 1, [len(order)]]).tolist()
+    stretches = sorted((order[start:stop] for start, stop in pairwise(edges)), key=lambda places: int(places[0]))
+    words = list(numbers)
+    return [
+        _Column(*words[int(ids[places[0]])], len(clocks), times[places], readings[places], values[places])
+        for places in stretches
+    ]
+
+
+class _Supply:
+    """What a source gives, taken batch by batch: single rows, and blocks of them."""
+
+    def __init__(self, rows: object) -> None:
+        self._items = _each(rows)
+        self._held: list[Any] = []
+
+    def take(self, exactly: int = -1) -> tuple[list[object], list[Any], int]:
+        """(rows, blocks, how many rows they are together): the next batch, or so many rows if the source has them."""
+        rows: list[object] = []
+        blocks: list[Any] = []
+        taken = 0
+        most = exactly if exactly >= 0 else _MOST_IN_BLOCKS
+        while taken < most and (exactly >= 0 or len(rows) < _BATCH):
+            item: Any = self._held.pop() if self._held else next(self._items, _END)
+            if item is _END:
+                break
+            if not hasattr(item, "key_R"):  # protocols.Scalars
+                rows.append(item)
+                taken += 1
+                continue
+            if taken + len(item) > most:
+                self._held.append(item.part(most - taken, len(item)))
+                item = item.part(0, most - taken)
+            blocks.append(item)
+            taken += len(item)
+        return rows, blocks, taken
+
+    def pass_over(self, rows: int, source: str) -> None:
+        """Leave out rows that were written before.
+
+        Raises:
+          BadInput: the source has fewer.
+        """
+        passed = 0
+        while passed < rows:
+            taken = self.take(exactly=min(rows - passed, _BATCH))[2]
+            passed += taken
+            if not taken:
+                break
+        if passed < rows:
+            raise BadInput(
+                f"write_rows(…, source={source!r}): {rows:,} of its rows were written before, and has {passed:,} now. "
+                "The source was changed: write it to a new run, or name it differently"
+            )
 
 
 def _shape_of(row: Any) -> tuple[object, ...] | None:
@@ -393,20 +524,11 @@ def _nanoseconds(moment: object) -> int:
     return whole
 
 
-def _pass_over(remaining: Iterator[tuple[int, object]], rows: int, source: str) -> None:
-    passed = sum(1 for _row in islice(remaining, rows))
-    if passed < rows:
-        raise BadInput(
-            f"write_rows(…, source={source!r}): {rows:,} of its rows were written before, and has {passed:,} now. The "
-            "source was changed: write it to a new run, or name it differently"
-        )
-
-
-def _digest(groups: Iterable[_Group]) -> int:
+def _digest(groups: Iterable[_Rows]) -> int:
     """A number that another content would hardly have. Times are left out: a source without any is given them anew."""
     crc = 0
     for group in groups:
-        crc = zlib.crc32(repr((group.table, group.scope, group.at, group.clocks, group.columns)).encode(), crc)
+        crc = group.checked(crc)
     return crc
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
-from rollbook.protocols import ForeignRun, Importer, Row
+from rollbook.protocols import ForeignRun, Importer, Row, Scalars
 
 __all__ = ["IMPORTER_CHECKS", "MakeImporter", "check_importer"]
 
@@ -56,6 +56,11 @@ def gives_rows_with_times_and_the_same_ones_each_time(make_importer: MakeImporte
     second = [(run.name, list(run.rows())) for run in make_importer().runs(sample)]
     if repr(first) != repr(second):
         raise AssertionError("a second reading gave other rows")
+    for run, (_name, rows) in zip(make_importer().runs(sample), first, strict=True):
+        if run.columns is not None:
+            single = [row for item in run.columns() for row in (item.rows() if isinstance(item, Scalars) else [item])]
+            if repr(single) != repr(rows):
+                raise AssertionError(f"`columns` of {run.name} gives other rows than `rows`")
 
 
 def reads_what_can_be_read_of_a_damaged_source(make_importer: MakeImporter, sample: Path, folder: Path) -> None:

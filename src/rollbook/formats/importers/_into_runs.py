@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -120,7 +120,8 @@ def import_one(
         for table in foreign.tables:
             chosen_rows = (row for row in span.watch(foreign.rows()) if row.table == table)
             rows += run.write_rows(chosen_rows, table=table, source=f"{chosen}:{foreign.name}:{table}")
-        for part, rows_of in ({} if foreign.tables else foreign.parts or {"": foreign.rows}).items():
+        parts: Mapping[str, Callable[[], Iterable[Any]]] = foreign.parts or {"": foreign.columns or foreign.rows}
+        for part, rows_of in ({} if foreign.tables else parts).items():
             source = f"{chosen}:{foreign.name}:{part}" if part else f"{chosen}:{foreign.name}"
             rows += run.write_rows(span.watch(rows_of()), source=source)
         status = foreign.status
@@ -141,10 +142,11 @@ class _Span:
     def __init__(self) -> None:
         self.first, self.last = float("inf"), float("-inf")
 
-    def watch(self, rows: Any) -> Iterator[Row]:
+    def watch(self, rows: Any) -> Iterator[Any]:
         """The same rows."""
         for row in rows:
-            self.first, self.last = min(self.first, row.time), max(self.last, row.time)
+            first, last = (row.time, row.time) if type(row) is Row else (row.times_R.min(), row.times_R.max())
+            self.first, self.last = min(self.first, float(first)), max(self.last, float(last))
             yield row
 
 

@@ -6,11 +6,13 @@ import re
 import struct
 from pathlib import Path
 
+import numpy as np
+
 from rollbook.formats.importers._beside import describe, of_table
 from rollbook.formats.importers._events import Told, histogram_of, hparams_of, records, tensor_of, told_by
 from rollbook.formats.importers._wire import BadMessage, double, fields, signed
 from rollbook.ground.values import Histogram
-from rollbook.protocols import ForeignRun, Row
+from rollbook.protocols import ForeignRun, Row, Scalars
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,15 +21,16 @@ if TYPE_CHECKING:
 
 __all__ = ["TensorBoard"]
 
-_HEAD = 32 * 1024
+_HEAD = 8 * 1024
 """What a run is stands in the first bytes of its files."""
 
 _SUB_WRITER = re.compile(r"\d{9,11}\.\d+")
 """The folder that `SummaryWriter.add_hparams` makes, called like the time."""
 
 _MOST_SHAPES = 100_000
-_TIME = struct.Struct("<d").unpack_from
-_NUMBER = struct.Struct("<f").unpack_from
+_MANY = 16_384
+_LATEST = 7e9
+"""Unix seconds that can be a time: to 2191, as in `Run.write_rows`."""
 
 _WORDS = {"image": "pictures", "images": "pictures", "audio": "sounds"}
 _GRAPHS = (4, 9)
@@ -81,44 +84,45 @@ class TensorBoard:
                 config.update(heads[file].config)
                 run.group = run.group or heads[file].group or None
             describe(run, folder, config)
-            run.rows = lambda run=run, under=under: self._rows(run, under)  # type: ignore[misc]
+            run.rows = lambda run=run, under=under: one_by_one(self._columns(run, under))  # type: ignore[misc]
+            run.columns = lambda run=run, under=under: self._columns(run, under)
             yield run
 
-    def _rows(self, run: ForeignRun, under: dict[Path, str]) -> Iterator[Row]:
+    def _columns(self, run: ForeignRun, under: dict[Path, str]) -> Iterator[Row | Scalars]:
         kinds: dict[str, str] = {}  # tag -> plugin: only the first value of a tag says it
         run.left_out.clear()
         run.status = "finished"
-        shapes: dict[bytes, str] = {}  # of events of one number: all bytes between its step and the number -> its tag
+        shapes: dict[bytes, int] = {}  # of events of one number: all bytes between its step and the number -> its tag
+        tags: list[str] = []
         for file in run.files:
+            part = f"/{under[file]}" if under[file] else ""
+            plain = _Plain(self._clock, tags, part)
             for data in records(file, run.leave_out):
                 behind = _behind_step(data)
-                tag = shapes.get(data[behind:-4]) if behind else None
-                if tag is not None:
-                    moment, step = _TIME(data, 1)[0], _step(data, behind)
-                    values: dict[str, Any] = {tag: _NUMBER(data, len(data) - 4)[0]}
-                    if under[file]:
-                        values = {f"{tag}/{under[file]}": values[tag]}
-                    if moment == moment:
-                        yield Row(moment, {self._clock: step}, values)
+                number = shapes.get(data[behind:-4]) if behind else None
+                if number is not None:
+                    if plain.add(number, data, behind):
+                        yield from plain.given()
                     continue
+                values: dict[str, Any] = {}
+                told: list[Told] = []
                 try:
                     moment, step, summaries = _event(data, run)
-                    values = {}
-                    told: list[Told] = []
                     for summary in summaries:
                         for one in told_by(summary):
                             told.append(one)
                             self._take(one, values, kinds, run)
-                    is_one = behind and len(told) == 1 and told[0].form == "simple" and told[0].tag in values
-                    if is_one and data.endswith(told[0].content) and len(shapes) < _MOST_SHAPES:
-                        shapes[data[behind:-4]] = told[0].tag
                 except (BadMessage, struct.error):
                     run.leave_out("records that are no event")
                     continue
-                if under[file]:
-                    values = {f"{tag}/{under[file]}": value for tag, value in values.items()}
+                is_one = behind and len(told) == 1 and told[0].form == "simple" and told[0].tag in values
+                if is_one and data.endswith(told[0].content) and len(shapes) < _MOST_SHAPES:
+                    shapes[data[behind:-4]] = len(tags)
+                    tags.append(told[0].tag)
                 if values and moment == moment:
-                    yield Row(moment, {self._clock: step}, values)
+                    yield from plain.given()
+                    yield Row(moment, {self._clock: step}, {f"{tag}{part}": value for tag, value in values.items()})
+            yield from plain.given()
 
     def _take(self, told: Told, values: dict[str, object], kinds: dict[str, str], run: ForeignRun) -> None:
         """Put one summary value under its tag, or count it as left out."""
@@ -155,12 +159,72 @@ def _behind_step(data: bytes) -> int:
     return at if data[at] == 0x2A else 0
 
 
-def _step(data: bytes, behind: int) -> int:
+class _Plain:
+    """Events of one number, gathered as the bytes of their times, steps and numbers.
+
+    Args:
+      tags: what their numbers are of; it grows.
+      part: what follows each tag.
+    """
+
+    def __init__(self, clock: str, tags: list[str], part: str) -> None:
+        self._clock, self._tags, self._part = clock, tags, part
+        self._keys: list[int] = []
+        self._moments: list[bytes] = []
+        self._steps: list[int] = []
+        self._numbers: list[bytes] = []
+        self._known: dict[bytes, int] = {}
+
+    def add(self, tag: int, data: bytes, behind: int) -> bool:
+        """One event more; whether there are many now."""
+        said = data[10:behind]
+        step = self._known.get(said)
+        if step is None:
+            if len(self._known) > _MOST_SHAPES:
+                self._known.clear()
+            step = self._known[said] = _step(said)
+        self._keys.append(tag)
+        self._moments.append(data[1:9])
+        self._steps.append(step)
+        self._numbers.append(data[-4:])
+        return len(self._keys) >= _MANY
+
+    def given(self) -> Iterator[Row | Scalars]:
+        """What was gathered, in order, as a block; what no block may hold as rows."""
+        if not self._keys:
+            return
+        times = np.frombuffer(b"".join(self._moments), dtype="<f8")
+        steps = np.array(self._steps, dtype=np.int64)
+        numbers = np.frombuffer(b"".join(self._numbers), dtype="<f4").astype(np.float64)
+        keys = [f"{tag}{self._part}" for tag in self._tags]
+        block = Scalars(self._clock, keys, np.array(self._keys), times, steps, numbers)
+        self._keys, self._moments, self._steps, self._numbers = [], [], [], []
+        odd = np.flatnonzero(~((times >= 0) & (times < _LATEST) & (steps >= 0)))
+        start = 0
+        for place in odd.tolist():
+            if place > start:
+                yield block.part(start, place)
+            yield from (row for row in block.part(place, place + 1).rows() if row.time == row.time)
+            start = place + 1
+        if start < len(block):
+            yield block.part(start, len(block))
+
+
+def _step(said: bytes) -> int:
     step = 0
-    for byte in reversed(data[10:behind]):
+    for byte in reversed(said):
         step = step << 7 | byte & 127
     step &= 0xFFFFFFFFFFFFFFFF
     return step - (1 << 64) if step >= 1 << 63 else step
+
+
+def one_by_one(rows: Iterable[Row | Scalars]) -> Iterator[Row]:
+    """The rows, those of blocks among them."""
+    for row in rows:
+        if isinstance(row, Scalars):
+            yield from row.rows()
+        else:
+            yield row
 
 
 def _event(data: bytes, run: ForeignRun) -> tuple[float, int, list[bytes]]:
