@@ -41,7 +41,7 @@ def main() -> None:
 
         make_healthy(given.make)
     elif given.make:
-        make(given.make, given.cut, [word for word in given.only.split(",") if word])
+        make(given.make, given.hold_out, given.cut, [word for word in given.only.split(",") if word])
     if given.score:
         scored = score(given.score, None if given.all else given.hold_out, RARE if given.without_rare else ())
         print(matrix(scored))

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.health.environments import TASKS
 
-__all__ = ["Broken", "Collector", "Rows", "draw"]
+__all__ = ["Broken", "Collector", "Rows", "draw", "stale"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Broken = Callable[[int], dict[str, Any]]
@@ -85,3 +85,10 @@ def draw(p: Array, rng: np.random.Generator) -> Array:
     """An index along the last axis, by probability."""
     below = p.cumsum(-1) < rng.random((*p.shape[:-1], 1))
     return np.minimum(below.sum(-1), p.shape[-1] - 1)
+
+
+def stale(told: dict[str, Any], before: dict[str, Any], wrong: dict[str, Any]) -> dict[str, Any]:
+    """What is logged of an update; where that stands still, some of it is what was logged before it did."""
+    words = wrong.get("log_stale", "").split()
+    kept = {name: value for name, value in before.items() if "loss" in name and any(word in name for word in words)}
+    return {**told, **kept}

@@ -37,14 +37,15 @@ class Training:
 
 
 _PPO = {
-    "learning_rate": 2.5e-3, "gamma": 0.99, "ent_coef": 0.01, "hidden": 32, "clip": 0.2, "epochs": 4, "minibatches": 4,
-    "rollout": 32, "evaluate": 4,
+    "learning_rate": 2.5e-3, "gamma": 0.99, "ent_coef": 0.01, "hidden": 32, "clip_coef": 0.2, "update_epochs": 4,
+    "num_minibatches": 4, "num_envs": 8, "num_steps": 32, "evaluate": 4,
 }  # fmt: skip
 _A2C = {
-    **_PPO, "learning_rate": 3e-3, "clip": 0.0, "epochs": 1, "minibatches": 1, "rollout": 8, "evaluate": 16,
+    **_PPO, "learning_rate": 3e-3, "clip_coef": 0.0, "update_epochs": 1, "num_minibatches": 1, "num_steps": 8,
+    "evaluate": 16,
 }  # fmt: skip
-_DQN = {"learning_rate": 1e-3, "gamma": 0.99, "hidden": 32, "starts": 1_000}
-_SAC = {"learning_rate": 2e-3, "gamma": 0.97, "hidden": 32, "starts": 1_000}
+_DQN = {"learning_rate": 1e-3, "gamma": 0.99, "hidden": 32, "num_envs": 4, "learning_starts": 1_000}
+_SAC = {"learning_rate": 2e-3, "gamma": 0.97, "hidden": 32, "num_envs": 4, "learning_starts": 1_000}
 
 TRAININGS = (
     Training("ppo", "CartPole", 16_000, 12, _PPO, 90.0, 22.0),
@@ -88,122 +89,153 @@ class Fault:
       words: what is wrong.
       algorithms: where it is put in.
       named_by: the rules that name this cause.
+      shows_in: where it can be seen: "update" (the first one with it), "number" (a value that is none), "updates" or
+        "episodes" (that stay away), "returns", or keys whose values leave what healthy trainings had.
       weak, strong: its two versions.
+      tasks: where it can be put in, if not in all.
     """
 
     words: str
     algorithms: tuple[str, ...]
     named_by: frozenset[str]
+    shows_in: tuple[str, ...]
     weak: Version
     strong: Version
+    tasks: tuple[str, ...] = ()
 
 
-def _fault(words: str, algorithms: tuple[str, ...], named_by: str, weak: Version, strong: Version) -> Fault:
-    return Fault(words, algorithms, frozenset(named_by.split()), weak, strong)
+def _fault(
+    words: str, algorithms: tuple[str, ...], named_by: str, shows_in: str, weak: Version, strong: Version,
+    tasks: tuple[str, ...] = (),
+) -> Fault:  # fmt: skip
+    return Fault(words, algorithms, frozenset(named_by.split()), tuple(shows_in.split()), weak, strong, tasks)
+
+
+_VALUES = "losses/value_loss losses/td_loss losses/qf1_loss losses/q_values losses/qf1_values"
 
 
 FAULTS: dict[str, Fault] = {
     "nan_reward": _fault(
-        "rewards are NaN", ALL, "non_finite",
+        "rewards are NaN", ALL, "non_finite", "number",
         Version("one in a thousand", {"reward_nan": 1e-3}), Version("all", {"reward_nan": 1.0}),
     ),
     "nan_loss": _fault(
-        "a weight of the value function becomes NaN", ALL, "non_finite",
+        "a weight of the value function becomes NaN", ALL, "non_finite", "number",
         Version("half-way", {"nan_weight": 1}, 0.5), Version("at the start", {"nan_weight": 1}, 0.1),
     ),
     "rate_0": _fault(
-        "the learning rate is 0", ALL, "learning_rate settings",
+        "the learning rate is 0", ALL, "learning_rate settings", "update",
         Version("later on", {"rate_times": 0.0}), Version("always", {"rate_times": 0.0}, 0.0, {"learning_rate": 0.0}),
     ),
     "rate_high": _fault(
-        "the learning rate is too high", ALL, "kl clip_fraction jump value_scale",
+        "the learning rate is too high", ALL, "kl clip_fraction jump value_scale", "update",
         Version("33 times", {"rate_times": 33.0}), Version("300 times", {"rate_times": 300.0}),
     ),
     "frozen": _fault(
-        "the optimizer's steps do not reach the network", ALL, "frozen",
+        "the optimizer's steps do not reach the network", ALL, "frozen", "update",
         Version("of the policy", {"frozen": "policy"}), Version("of all networks", {"frozen": "all"}, 0.0),
     ),
     "never_trained": _fault(
-        "no update is ever made", ALL, "never_updated",
+        "no update is ever made", ALL, "never_updated", "updates",
         Version("later on", {"never_trained": 1}), Version("from the start", {"never_trained": 1}, 0.0),
     ),
     "policy_sign": _fault(
-        "the policy's loss has the wrong sign", ("ppo", "a2c", "sac", "grpo"), "return_fall learns_nothing",
+        "the policy's loss has the wrong sign", ("ppo", "a2c", "sac", "grpo"), "return_fall learns_nothing", "returns",
         Version("later on", {"policy_sign": -1.0}), Version("from the start", {"policy_sign": -1.0}, 0.0),
     ),
     "old_policy": _fault(
-        "the ratio is not 1 at the first minibatch", ("ppo",), "first_ratio",
+        "the ratio is not 1 at the first minibatch", ("ppo",), "first_ratio", "update",
         Version("off by 0.02", {"old_policy_noise": 0.02}), Version("off by half", {"old_policy_noise": 0.5}),
     ),
     "entropy_sign": _fault(
-        "the entropy is driven to 0", ON_POLICY, "entropy settings",
+        "the entropy is driven to 0", ON_POLICY, "entropy settings", "losses/entropy",
         Version("ent_coef -0.1, not in the configuration", {"ent_coef": -0.1}, 0.0),
         Version("ent_coef -0.5", {"ent_coef": -0.5}, 0.0, {"ent_coef": -0.5}),
     ),
     "alpha_sign": _fault(
-        "the entropy coefficient is driven away from its target", ("sac",), "alpha",
+        "the entropy coefficient is driven away from its target", ("sac",), "alpha", "losses/alpha",
         Version("later on", {"alpha_sign": -1.0}), Version("from the start", {"alpha_sign": -1.0}, 0.0),
     ),
     "gamma_high": _fault(
-        "gamma is 1.05", ALL, "settings value_scale q_bound",
+        "gamma is 1.05", ALL, "settings value_scale q_bound", _VALUES,
         Version("not in the configuration", {"gamma": 1.05}, 0.0),
         Version("as configured", {"gamma": 1.05}, 0.0, {"gamma": 1.05}),
     ),
     "gamma_0": _fault(
-        "gamma is 0", ALL, "settings",
+        "gamma is 0", ALL, "settings", _VALUES,
         Version("not in the configuration", {"gamma": 0.0}, 0.0),
         Version("as configured", {"gamma": 0.0}, 0.0, {"gamma": 0.0}),
     ),
     "reward_constant": _fault(
-        "every reward is 0", (*ALL, "grpo"), "no_signal",
+        "every reward is 0", (*ALL, "grpo"), "no_signal", "returns",
         Version("later on", {"reward_is": 0.0}), Version("from the start", {"reward_is": 0.0}, 0.0),
     ),
     "reward_large": _fault(
-        "rewards are too large", ALL, "value_scale jump",
+        "rewards are too large", ALL, "value_scale jump", "update",
         Version("100 times", {"reward_times": 100.0}), Version("10,000 times", {"reward_times": 1e4}),
     ),
     "observation_constant": _fault(
-        "every observation is 0", ALL, "learns_nothing return_fall",
+        "every observation is 0", ALL, "learns_nothing return_fall explained_variance",
+        "returns losses/explained_variance",
         Version("later on", {"observation_times": 0.0}), Version("from the start", {"observation_times": 0.0}, 0.0),
     ),
     "observation_large": _fault(
-        "observations are too large", ALL, "jump kl return_fall",
+        "observations are too large", ALL, "jump kl return_fall", "returns",
         Version("100 times", {"observation_times": 100.0}), Version("10,000 times", {"observation_times": 1e4}),
     ),
     "value_sign": _fault(
         "the value function learns the wrong sign", ALL, "explained_variance q_bound",
+        "losses/explained_variance losses/q_values losses/qf1_values",
         Version("later on", {"value_sign": -1.0}), Version("from the start", {"value_sign": -1.0}, 0.0),
     ),
     "endless": _fault(
-        "no episode ends", ALL, "no_episode",
+        "no episode ends", ALL, "no_episode", "episodes",
         Version("later on", {"endless": 1}), Version("from the start", {"endless": 1}, 0.0),
     ),
     "target_frozen": _fault(
-        "the target network is not updated", OFF_POLICY, "learns_nothing return_fall",
+        "the target network is not updated", OFF_POLICY, "learns_nothing return_fall", "returns",
         Version("later on", {"target_every": 1e9, "target_share": 0.0}),
         Version("never", {"target_every": 1e9, "target_share": 0.0}, 0.0),
     ),
     "replay_stale": _fault(
-        "the replay gets nothing new", OFF_POLICY, "return_fall learns_nothing",
+        "the replay gets nothing new", OFF_POLICY, "return_fall learns_nothing", "returns",
         Version("half-way", {"replay_stale": 1}, 0.5), Version("from a tenth on", {"replay_stale": 1}, 0.1),
     ),
     "replay_tiny": _fault(
-        "the replay holds next to nothing", OFF_POLICY, "return_fall learns_nothing value_scale",
+        "the replay holds next to nothing", OFF_POLICY, "return_fall learns_nothing value_scale", "returns",
         Version("256 transitions", {"replay_newest": 256}, 0.0), Version("16 transitions", {"replay_newest": 16}, 0.0),
     ),
     "evaluation_unnormalised": _fault(
-        "evaluation without the training's normaliser", ON_POLICY, "evaluation_gap",
+        "evaluation without the training's normaliser", ON_POLICY, "evaluation_gap", "eval/episodic_return",
         Version("later on", {"evaluation_unnormalised": 1}),
         Version("from the start", {"evaluation_unnormalised": 1}, 0.0),
+        ("Reach",),  # the others have no normaliser that could be missing
     ),
     "sampler_mismatch": _fault(
-        "sampler and trainer are not the same model", ("grpo",), "sampler_mismatch",
+        "sampler and trainer are not the same model", ("grpo",), "sampler_mismatch", "update",
         Version("noise in the logits", {"sampler_noise": 0.3}, 0.2),
         Version("another temperature", {"temperature": 3.0}, 0.2),
     ),
     "no_spread": _fault(
-        "nearly all groups of answers have one reward", ("grpo",), "zero_variance_groups",
+        "nearly all groups of answers have one reward", ("grpo",), "zero_variance_groups", "frac_reward_zero_std",
         Version("all tokens have to be right", {"all_right": 0.99}, 0.0),
         Version("no answer can be right", {"all_right": 1.01}, 0.0),
+    ),
+    "entropy_lost": _fault(
+        "the entropy is driven to 0, and no setting tells", ON_POLICY, "entropy", "losses/entropy",
+        Version("ent_coef -0.5", {"ent_coef": -0.5}, 0.0), Version("ent_coef -2", {"ent_coef": -2.0}, 0.0),
+        ("CartPole", "Catch"),
+    ),
+    "clip_tiny": _fault(
+        "the clipping range is too small, and no setting tells", ("ppo",), "clip_fraction", "losses/clipfrac",
+        Version("0.02", {"clip_coef": 0.02}, 0.0), Version("0.001", {"clip_coef": 0.001}, 0.0),
+    ),
+    "kl_formula": _fault(
+        "the divergence is computed by a wrong formula", ("ppo",), "kl_below_zero", "losses/approx_kl",
+        Version("a mean of logarithms", {"kl_is": "k1"}, 0.0), Version("a sign in it", {"kl_is": "-k3"}, 0.0),
+    ),
+    "log_stale": _fault(
+        "what is logged is that of an older update", (*ALL, "grpo"), "constant", "update",
+        Version("the loss of values", {"log_stale": "value td qf1 loss"}), Version("all losses", {"log_stale": "loss"}),
     ),
 }  # fmt: skip

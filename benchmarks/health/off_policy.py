@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.health.collecting import Broken, Collector, Rows
+from benchmarks.health.collecting import Broken, Collector, Rows, stale
 from benchmarks.health.networks import Net
 
 __all__ = ["dqn", "sac"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
-_COPIES = 4
 
 
 class _Replay:
@@ -45,11 +44,12 @@ def dqn(
 ) -> tuple[Rows, list[list[float]]]:
     """Train; what was logged, and the returns of each seed."""
     rows = Rows(seeds)
-    collector = Collector(task, (seeds, _COPIES), rng, broken, rows)
+    collector = Collector(task, (seeds, settings["num_envs"]), rng, broken, rows)
     sizes = (collector.task.observations, settings["hidden"], collector.task.actions)
     net, target = Net(seeds, sizes, rng), Net(seeds, sizes, rng)
     target.copy_from(net)
     replay, x, update = _Replay(10_000, rng), collector.look(), 0
+    before: dict[str, Any] = {}
     while collector.steps < steps:
         rate_of_chance = max(0.05, 1 - collector.steps / (0.3 * steps))
         actions = net(x).argmax(-1)
@@ -60,7 +60,7 @@ def dqn(
         if not wrong.get("replay_stale"):
             replay.add(x, actions, reward, last, terminated)
         x = now
-        if collector.steps < settings["starts"] or wrong.get("never_trained"):
+        if collector.steps < settings["learning_starts"] or wrong.get("never_trained"):
             continue
         seen, taken, gained, later, over = replay.some(64, wrong.get("replay_newest"))
         best = target(later).max(-1)
@@ -78,11 +78,13 @@ def dqn(
         if update % int(wrong.get("target_every", 100)) == 0:
             target.copy_from(net)
         if update % 25 == 0:
-            rows.add(
-                collector.steps, update, losses__td_loss=(error**2).mean(1), losses__q_values=(error + goal).mean(1),
-                losses__grad_norm=norm, update__step_norm=moved, charts__learning_rate=rate,
-                charts__epsilon=rate_of_chance,
-            )  # fmt: skip
+            told = {
+                "losses__td_loss": (error**2).mean(1), "losses__q_values": (error + goal).mean(1),
+                "losses__grad_norm": norm, "update__step_norm": moved, "charts__learning_rate": rate,
+                "charts__epsilon": rate_of_chance,
+            }  # fmt: skip
+            before = stale(told, before, wrong)
+            rows.add(collector.steps, update, **before)
     return rows, collector.finished
 
 
@@ -114,7 +116,7 @@ def sac(
 ) -> tuple[Rows, list[list[float]]]:
     """Train; what was logged, and the returns of each seed."""
     rows = Rows(seeds)
-    collector = Collector(task, (seeds, _COPIES), rng, broken, rows)
+    collector = Collector(task, (seeds, settings["num_envs"]), rng, broken, rows)
     inputs, hidden, actions = collector.task.observations, settings["hidden"], collector.task.actions
     actor = _Actor(seeds, inputs, hidden, actions, rng)
     critics = [Net(seeds, (inputs + actions, hidden, 1), rng) for _ in range(2)]
@@ -122,9 +124,10 @@ def sac(
     for critic, target in zip(critics, targets, strict=True):
         target.copy_from(critic)
     log_alpha, replay, x, update = np.zeros(seeds), _Replay(10_000, rng), collector.look(), 0
+    before: dict[str, Any] = {}
     while collector.steps < steps:
-        warm = collector.steps >= settings["starts"]
-        taken = actor(x)[0] if warm else rng.uniform(-1, 1, (seeds, _COPIES, actions))
+        warm = collector.steps >= settings["learning_starts"]
+        taken = actor(x)[0] if warm else rng.uniform(-1, 1, (seeds, settings["num_envs"], actions))
         now, last, reward, terminated, _truncated = collector.step(taken)
         wrong = broken(collector.steps)
         if not wrong.get("replay_stale"):
@@ -167,11 +170,13 @@ def sac(
         update += 1
         collector.updates = update
         if update % 25 == 0:
-            rows.add(
-                collector.steps, update, losses__qf1_loss=losses[0], losses__qf2_loss=losses[1],
-                losses__qf1_values=means[0], losses__actor_loss=(alpha * log_p - np.minimum(*values)[..., 0]).mean(1),
-                losses__alpha=np.exp(log_alpha), losses__entropy=-log_p.mean(1), losses__grad_norm=norms[0],
-                update__step_norm=np.sqrt(sum(m**2 for m in moves) + moved**2), update__policy_step_norm=moved,
-                charts__learning_rate=rate,
-            )  # fmt: skip
+            told = {
+                "losses__qf1_loss": losses[0], "losses__qf2_loss": losses[1], "losses__qf1_values": means[0],
+                "losses__actor_loss": (alpha * log_p - np.minimum(*values)[..., 0]).mean(1),
+                "losses__alpha": np.exp(log_alpha), "losses__entropy": -log_p.mean(1), "losses__grad_norm": norms[0],
+                "update__step_norm": np.sqrt(sum(m**2 for m in moves) + moved**2), "update__policy_step_norm": moved,
+                "charts__learning_rate": rate,
+            }  # fmt: skip
+            before = stale(told, before, wrong)
+            rows.add(collector.steps, update, **before)
     return rows, collector.finished

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.health.collecting import Broken, Collector, Rows, draw
+from benchmarks.health.collecting import Broken, Collector, Rows, draw, stale
 from benchmarks.health.networks import Net
 
 __all__ = ["on_policy"]
@@ -14,6 +14,13 @@ __all__ = ["on_policy"]
 Array = np.ndarray[Any, np.dtype[Any]]
 _UNITS = {"Reach": (20.0, 5.0)}
 """Tasks whose observations come in units that only a running normaliser makes fit for a network."""
+
+_KL = {
+    "k3": lambda x: (np.exp(np.clip(x, -50, 50)) - 1 - x).mean(1),
+    "k1": lambda x: -x.mean(1),
+    "-k3": lambda x: (np.exp(np.clip(x, -50, 50)) - 1 + x).mean(1),
+}
+"""Estimators of a divergence from logarithms of ratios (Schulman, Approximating KL Divergence): right and wrong."""
 
 
 class _Policy:
@@ -92,15 +99,16 @@ def on_policy(
     """Train; what was logged, and the returns of each seed.
 
     Args:
-      settings: learning_rate, gamma, ent_coef, hidden, and of the algorithm: clip (0: A2C), epochs, minibatches,
-        rollout (steps of each of eight copies).
+      settings: learning_rate, gamma, ent_coef, hidden, num_envs, num_steps (of each of them), evaluate (each so many
+        updates), and of PPO: clip_coef (0: A2C), update_epochs, num_minibatches.
     """
-    rows, copies, length = Rows(seeds), 8, settings["rollout"]
+    rows, copies, length = Rows(seeds), settings["num_envs"], settings["num_steps"]
     units = _UNITS.get(task, (1.0, 0.0))
     collector = Collector(task, (seeds, copies), rng, broken, rows, units)
     policy = _Policy(collector, settings["hidden"], rng)
     normal = _Normaliser(seeds, collector.task.observations, units != (1.0, 0.0))
     old_x, x, update = None, normal(collector.look()), 0
+    told: dict[str, Any] = {}
     while collector.steps < steps:
         seen, taken, gained, over = [], [], [], []
         for _ in range(length):
@@ -133,7 +141,7 @@ def on_policy(
         if wrong.get("stale_rollout") and old_x is not None:
             observed = old_x
         old_x = flat[0]
-        told = _learn(policy, observed, actions, advantages, targets, old, settings, wrong, rng)
+        told = stale(_learn(policy, observed, actions, advantages, targets, old, settings, wrong, rng), told, wrong)
         update += 1
         collector.updates = update
         residual, spread = advantages.var(1), (advantages + valued).var(1)
@@ -155,12 +163,12 @@ def _learn(
     policy_rate = 0.0 if wrong.get("frozen") else rate
     value_rate = 0.0 if wrong.get("frozen") == "all" else rate
     entropy_weight = wrong.get("ent_coef", settings["ent_coef"])
-    clip, first, moved = settings["clip"], None, np.zeros(x.shape[0])
+    clip, first, moved = wrong.get("clip_coef", settings["clip_coef"]), None, np.zeros(x.shape[0])
     told: dict[str, Any] = {}
     clipped: list[Array] = []
-    for epoch in range(settings["epochs"]):
+    for epoch in range(settings["update_epochs"]):
         order = rng.permutation(x.shape[1])
-        for number, some in enumerate(np.array_split(order, settings["minibatches"])):
+        for number, some in enumerate(np.array_split(order, settings["num_minibatches"])):
             y, a, advantage, target, before = (
                 x[:, some],
                 actions[:, some],
@@ -197,7 +205,8 @@ def _learn(
             told = {
                 "losses__value_loss": 0.5 * (error**2).mean(1), "losses__policy_loss": loss,
                 "losses__entropy": entropy.mean(1), "losses__grad_norm": np.hypot(norm, value_norm),
-                "losses__old_approx_kl": -log_ratio.mean(1), "losses__approx_kl": (ratio - 1 - log_ratio).mean(1),
+                "losses__old_approx_kl": -log_ratio.mean(1),
+                "losses__approx_kl": _KL[wrong.get("kl_is", "k3")](log_ratio),
             }  # fmt: skip
     told["update__step_norm"] = moved
     if clip:

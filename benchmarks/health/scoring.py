@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.health.faults import FAULTS
+from benchmarks.health.showing import Healthy
 
 __all__ = ["Scored", "matrix", "poisson", "score", "wilson"]
 
-_OF_EPISODES = frozenset({"charts/episodic_return", "charts/episodic_length", "eval/episodic_return"})
 RARE = ("update/step_norm", "update/policy_step_norm", "update/first_ratio_error")
 """Keys that few programs log yet."""
 
 SOON = 0.05
-"""Of the steps of a training, after the fault was put in."""
+"""Of the steps of a training, after the fault could be seen."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,8 @@ class Scored:
       config: what was trained.
       said: rule -> environment step of its first alert that is no note.
       messages: the sentences.
-      shows: the environment step of the first update after the fault was put in; where none comes, when it was put in.
+      shows: the environment step from which on the fault can be seen (`showing.Healthy.shows`); where it never can, the
+        one at which it was put in.
     """
 
     name: str
@@ -63,6 +64,13 @@ class Scored:
             if rule in rules
         )
 
+    def delay(self) -> float | None:
+        """How much of the steps passed from when the fault could be seen until its cause was named; below 0 where a
+        rule was sooner, None where none named it."""
+        own = FAULTS[self.fault].named_by
+        said = [at for rule, at in self.said.items() if rule in own and at >= self.config["injected"]]
+        return (min(said) - self.shows) / self.config["steps"] if said else None
+
 
 def trainings(
     folder: Path, hold_out: bool | None, without: Sequence[str] = ()
@@ -92,6 +100,7 @@ def score(folder: Path, hold_out: bool | None = None, without: Sequence[str] = (
     from rollbook.protocols import RunInfo
     from rollbook.runs.checking import AFTERWARDS, told
 
+    healthy = Healthy((config, rows) for name, config, rows in trainings(folder, False) if config["fault"] == "healthy")
     scored = []
     for name, config, rows in trainings(folder, hold_out, without):
         info = RunInfo(folder, "health", name, name, clocks=("env_step", "gradient_step"), config=config,
@@ -102,13 +111,9 @@ def score(folder: Path, hold_out: bool | None = None, without: Sequence[str] = (
         for alert in pages:
             said.setdefault(alert.rule, int(alert.clocks.get("env_step", 0)))
         messages = [f"{alert.rule}: {alert.message}" for alert in pages]
-        scored.append(Scored(name, config, said, messages, _shows(config["injected"] or 0, rows)))
+        shows = None if config["fault"] == "healthy" else healthy.shows(config, rows)
+        scored.append(Scored(name, config, said, messages, config["injected"] or 0 if shows is None else shows))
     return scored
-
-
-def _shows(injected: int, rows: list[Any]) -> int:
-    of_updates = (row.clocks["env_step"] for row in rows if not set(row.values) <= _OF_EPISODES)
-    return next((step for step in of_updates if step >= injected), injected)
 
 
 def wilson(hits: int, n: int) -> tuple[float, float]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.health.collecting import Broken, Rows, draw
+from benchmarks.health.collecting import Broken, Rows, draw, stale
 
 __all__ = ["grpo"]
 
@@ -27,6 +27,7 @@ def grpo(
     logits, right = 0.1 * rng.normal(size=shape), rng.integers(0, _VOCABULARY, shape[:3])
     start = _logs(logits)
     rewards: list[list[float]] = [[] for _ in range(seeds)]
+    before: dict[str, Any] = {}
     for update in range(1, steps + 1):
         wrong = broken(update)
         logs = _logs(logits)
@@ -53,15 +54,16 @@ def grpo(
         kl = (np.exp(logs) * (logs - start)).sum(-1)
         for seed in range(seeds):
             rewards[seed].append(float(share[seed].mean()))
-        rows.add(
-            update, update, reward=reward.mean((1, 2)), reward_std=reward.std(2).mean(1),
-            frac_reward_zero_std=(spread < 1e-9).mean((1, 2)), entropy=entropy.mean((1, 2)), kl=kl.sum(-1).mean(1),
-            loss=-(advantage[..., None] * importance).mean((1, 2, 3)), grad_norm=np.sqrt((gradient**2).sum((1, 2, 3))),
-            learning_rate=rate, **{"completions/mean_length": 4.0},
-            **{"sampling/sampling_logp_difference/mean": abs(gap).mean((1, 2, 3)),
-               "sampling/importance_sampling_ratio/mean": np.exp(np.clip(gap.sum(-1), -20, 20)).mean((1, 2)),
-               "sampling/importance_sampling_ratio/min": np.exp(np.clip(gap.sum(-1), -20, 20)).min((1, 2))},
-        )  # fmt: skip
+        before = stale({
+            "reward": reward.mean((1, 2)), "reward_std": reward.std(2).mean(1),
+            "frac_reward_zero_std": (spread < 1e-9).mean((1, 2)), "entropy": entropy.mean((1, 2)),
+            "kl": kl.sum(-1).mean(1), "loss": -(advantage[..., None] * importance).mean((1, 2, 3)),
+            "grad_norm": np.sqrt((gradient**2).sum((1, 2, 3))), "learning_rate": rate, "completions/mean_length": 4.0,
+            "sampling/sampling_logp_difference/mean": abs(gap).mean((1, 2, 3)),
+            "sampling/importance_sampling_ratio/mean": np.exp(np.clip(gap.sum(-1), -20, 20)).mean((1, 2)),
+            "sampling/importance_sampling_ratio/min": np.exp(np.clip(gap.sum(-1), -20, 20)).min((1, 2)),
+        }, before, wrong)  # fmt: skip
+        rows.add(update, update, **before)
     return rows, rewards
 
 

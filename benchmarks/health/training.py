@@ -8,6 +8,7 @@ import os
 import statistics
 import zlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,22 +16,52 @@ from benchmarks.health.faults import FAULTS, TRAININGS, Training, Version
 
 __all__ = ["Group", "make", "outcome", "plan"]
 
-Group = tuple[Training, str, str, int]
-"""Trainings side by side: what, fault ("healthy"), "weak" or "strong", how many seeds."""
+_HELD_OUT_HEALTHY, _HELD_OUT_FAULTY = 10, 2
 
 
-def plan(cut: bool = False) -> Iterator[Group]:
-    """The trainings of the set: healthy ones of each task, and each fault in one task of each algorithm, in turn. Of
-    the cut one two healthy seeds of each and one seed of each fault."""
+@dataclass(frozen=True)
+class Group:
+    """Trainings side by side.
+
+    Attributes:
+      training: what is trained.
+      fault: "healthy" for none.
+      strength: "weak" or "strong"; "" for healthy.
+      seeds: how many.
+      is_held_out: whether they are kept for the end, when the rules are made.
+    """
+
+    training: Training
+    fault: str
+    strength: str
+    seeds: int
+    is_held_out: bool
+
+    @property
+    def name(self) -> str:
+        """What its files are called; chance comes from it, too."""
+        words = (self.training.algorithm, self.training.task.lower(), self.fault, self.strength)
+        return "-".join(filter(None, (*words, "held-out" if self.is_held_out else "")))
+
+
+def plan(held_out: bool = False, cut: bool = False) -> Iterator[Group]:
+    """The trainings of one part of the set: healthy ones of each task, and each fault in one task of each algorithm,
+    in turn.
+
+    Args:
+      held_out: the part for the end, else that on which rules are made.
+      cut: two healthy seeds of each task and one seed of each fault.
+    """
+    healthy_seeds, faulty_seeds = (_HELD_OUT_HEALTHY, _HELD_OUT_FAULTY) if held_out else (99, 5)
+    if cut:
+        healthy_seeds, faulty_seeds = 2, 1
     for training in TRAININGS:
-        yield training, "healthy", "", 2 if cut else training.healthy
+        yield Group(training, "healthy", "", min(healthy_seeds, training.healthy), held_out)
     for number, (name, fault) in enumerate(FAULTS.items()):
         for algorithm in fault.algorithms:
-            own = [training for training in TRAININGS if training.algorithm == algorithm]
-            # The others have no normaliser that could be missing.
-            training = own[-1 if name == "evaluation_unnormalised" else number % len(own)]
+            own = [it for it in TRAININGS if it.algorithm == algorithm and it.task in (fault.tasks or it.task)]
             for strength in ("weak", "strong"):
-                yield training, name, strength, 1 if cut else 5
+                yield Group(own[number % len(own)], name, strength, faulty_seeds, held_out)
 
 
 def outcome(returns: Sequence[float], training: Training) -> str:
@@ -45,33 +76,39 @@ def outcome(returns: Sequence[float], training: Training) -> str:
     return "learned nothing" if last <= training.random + 0.1 * (training.good - training.random) else "harmed"
 
 
-def make(folder: Path, cut: bool = False, only: Sequence[str] = ()) -> None:
-    """Train what the folder lacks of the set, one process, one thread."""
+def make(folder: Path, held_out: bool = False, cut: bool = False, only: Sequence[str] = ()) -> None:
+    """Train what the folder lacks of a part of the set, one process, one thread.
+
+    Args:
+      held_out, cut: see `plan`.
+      only: algorithms, tasks and faults, for some of it.
+    """
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     folder.mkdir(parents=True, exist_ok=True)
-    for training, fault, strength, seeds in plan(cut):
-        name = "-".join(filter(None, (training.algorithm, training.task.lower(), fault, strength)))
-        if not any(folder.glob(f"{name}-s*.jsonl")) and (
-            not only or {training.algorithm, training.task, fault} & set(only)
-        ):
-            told = _train(folder, name, training, fault, strength, seeds)
-            print(f"{name}: {', '.join(f'{told.count(word)} {word}' for word in sorted(set(told)))}", flush=True)
+    for group in plan(held_out, cut):
+        of = {group.training.algorithm, group.training.task, group.fault}
+        if not any(folder.glob(f"{group.name}-s*.jsonl")) and (not only or of & set(only)):
+            told = _train(folder, group)
+            print(f"{group.name}: {', '.join(f'{told.count(word)} {word}' for word in sorted(set(told)))}", flush=True)
 
 
-def _train(folder: Path, name: str, training: Training, fault: str, strength: str, seeds: int) -> list[str]:
+def _train(folder: Path, group: Group) -> list[str]:
     import numpy as np
 
     from benchmarks.health.off_policy import dqn, sac
     from benchmarks.health.on_policy import on_policy
     from benchmarks.health.tokens import grpo
 
+    training, fault = group.training, group.fault
     loop = {"ppo": on_policy, "a2c": on_policy, "dqn": dqn, "sac": sac, "grpo": grpo}[training.algorithm]
-    version: Version | None = getattr(FAULTS[fault], strength) if fault != "healthy" else None
+    version: Version | None = getattr(FAULTS[fault], group.strength) if fault != "healthy" else None
     at = math.inf if version is None else version.at * training.steps
     broken = {} if version is None else dict(version.broken)
-    rng = np.random.default_rng(zlib.crc32(name.encode()))
+    rng = np.random.default_rng(zlib.crc32(group.name.encode()))
     told: list[str] = []
-    halves = [(32, seeds)] if fault != "healthy" else [(32, seeds - seeds // 2), (64, seeds // 2)]
+    halves = [(32, group.seeds)]
+    if version is None:
+        halves = [(32, group.seeds - group.seeds // 2), (64, group.seeds // 2)]
     with np.errstate(all="ignore"):
         for hidden, n in halves:
             settings = {**training.settings, "hidden": hidden}
@@ -80,18 +117,14 @@ def _train(folder: Path, name: str, training: Training, fault: str, strength: st
             )
             for own, gained in zip(rows.of, returns, strict=True):
                 config = {
-                    "algorithm": training.algorithm, "task": training.task, "fault": fault, "strength": strength,
+                    "algorithm": training.algorithm, "task": training.task, "fault": fault, "strength": group.strength,
                     "injected": int(at) if version is not None else None, "steps": training.steps,
-                    "hold_out": _is_held_out(fault, len(told)), "outcome": outcome(gained, training),
+                    "hold_out": group.is_held_out, "outcome": outcome(gained, training),
                     **settings, **(version.config if version is not None else {}),
                 }  # fmt: skip
-                _record(folder, f"{name}-s{len(told)}", config, own, len(told))
+                _record(folder, f"{group.name}-s{len(told)}", config, own, len(told))
                 told.append(config["outcome"])
     return told
-
-
-def _is_held_out(fault: str, seed: int) -> bool:
-    return seed % 3 == 2 if fault == "healthy" else seed >= 3
 
 
 def _record(folder: Path, name: str, config: dict[str, Any], rows: Any, seed: int) -> None:

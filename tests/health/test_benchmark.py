@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from benchmarks.health.faults import FAULTS, TRAININGS
 from benchmarks.health.scoring import Scored, matrix, poisson, score, wilson
+from benchmarks.health.showing import Healthy
 from benchmarks.health.training import make, outcome, plan
 
 from rollbook import health
+from rollbook.protocols import Row
 
 
 def scored(fault: str, said: dict[str, int], **config: Any) -> Scored:
@@ -40,7 +42,7 @@ def test_a_part_of_the_set_is_made_and_scored(tmp_path: Path) -> None:
     assert {run.fault for run in runs} == {"healthy", *(name for name, it in FAULTS.items() if "grpo" in it.algorithms)}
     assert not any(run.said for run in runs if run.fault == "healthy")
     assert all(run.named() for run in runs if run.fault == "sampler_mismatch")
-    assert len(score(tmp_path, hold_out=True)) + len(score(tmp_path, hold_out=False)) == len(runs)
+    assert (len(score(tmp_path, hold_out=True)), len(score(tmp_path, hold_out=False))) == (0, len(runs))
 
 
 @pytest.mark.parametrize(
@@ -55,14 +57,31 @@ def test_bounds_of_counts_are_those_of_poisson(hits: int, mean: float) -> None:
     assert poisson(hits) == pytest.approx(mean, abs=1e-3)
 
 
-def test_the_set_is_as_large_as_it_says() -> None:
-    groups = list(plan())
-    healthy = {name: sum(n for it, fault, _, n in groups if fault == "healthy" and it.algorithm == name)
-               for name in ("ppo", "a2c", "dqn", "sac")}  # fmt: skip
+def test_the_set_is_as_large_as_it_says_and_its_parts_share_no_chance() -> None:
+    groups, held_out = list(plan()), list(plan(held_out=True))
+    healthy = dict.fromkeys(("ppo", "a2c", "dqn", "sac"), 0)
+    for group in groups:
+        if group.fault == "healthy" and group.training.algorithm in healthy:
+            healthy[group.training.algorithm] += group.seeds
     assert min(healthy.values()) >= 30
+    assert sum(group.seeds for group in held_out if group.fault == "healthy") >= 90
     for fault in FAULTS:
-        assert {(strength, n) for _, name, strength, n in groups if name == fault} == {("weak", 5), ("strong", 5)}
-    assert len(groups) == len({(it.algorithm, it.task, fault, strength) for it, fault, strength, _ in groups})
+        assert {(it.strength, it.seeds) for it in groups if it.fault == fault} == {("weak", 5), ("strong", 5)}
+    assert len({group.name for group in groups + held_out}) == len(groups) + len(held_out)
+
+
+def row(step: int, **values: float) -> Row:
+    return Row(float(step), {"env_step": step}, {name.replace("__", "/"): value for name, value in values.items()})
+
+
+def test_a_fault_shows_when_its_rows_leave_what_healthy_trainings_had() -> None:
+    about = {"algorithm": "sac", "task": "Reach", "steps": 1000}
+    calm = [row(step, losses__alpha=1.0 + step / 1000) for step in range(10, 1001, 10)]
+    healthy = Healthy([({**about, "fault": "healthy"}, calm)])
+    faulty = {**about, "fault": "alpha_sign", "strength": "weak", "injected": 400}
+    grown = [row(step, losses__alpha=1.0 + step / 1000 + max(0, step - 500)) for step in range(10, 1001, 10)]
+    assert healthy.shows(faulty, grown) == 530  # the third value that no healthy training had
+    assert healthy.shows(faulty, calm) is None
 
 
 def test_each_fault_is_named_by_a_rule_that_there_is() -> None:

@@ -51,6 +51,7 @@ TROUBLE: dict[str, list[Row]] = {
     "frozen": rows(60, losses__approx_kl=lambda i: 0.01 if i < 30 else 1e-15),
     "jump": rows(90, losses__value_loss=lambda i: 3.0 + i % 7 if i < 60 else 9e4),
     "kl": rows(60, losses__approx_kl=lambda i: 0.01 if i < 40 else 0.3),
+    "kl_below_zero": rows(60, losses__approx_kl=lambda i: 0.01 if i % 3 else -0.01),
     "learns_nothing": rows(2_200, charts__episodic_return=lambda i: 20.0 + i % 7),
     "learning_rate": rows(60, charts__learning_rate=lambda i: 1e-3 if i < 30 else 0.0),
     "never_updated": [

@@ -101,9 +101,11 @@ def test_first_updates_are_not_judged() -> None:
 
 
 def test_an_explained_variance_at_zero_is_a_note_and_far_below_it_a_failure() -> None:
-    values = [0.5] * 25 + [0.0] * 12 + [0.5] * 12 + [-0.9] * 15
+    values = [0.5] * 25 + [-0.01] * 12 + [0.5] * 12 + [-0.9] * 15
     alerts = told("explained_variance", "train/explained_variance", values, steps=0)
     assert [alert.level for alert in alerts] == ["note", "fail"]
+    (blind,) = told("explained_variance", "train/explained_variance", [0.02, 1e-9, -1e-8, 0.0, 1e-9, 0.0, 0.0])
+    assert (blind.level, blind.clocks) == ("fail", {"env_step": 5})
     assert told("explained_variance", "train/explained_variance", [NAN] * 60) == []
     assert told("explained_variance", "train/explained_variance", [-0.9] * 90, steps=10_000) == [], "small updates"
     assert told("non_finite", "train/explained_variance", [0.5] * 5 + [NAN] * 9) == [], "no variance is no trouble"
@@ -207,12 +209,12 @@ def test_a_warm_up_from_0_and_a_schedule_that_ends_at_0_with_the_run_are_healthy
 def test_what_stays_above_a_limit_is_said_once_until_it_was_below_as_long(
     rule: str, key: str, good: float, bad: float
 ) -> None:
-    assert told(rule, key, [good] * 200) == []
-    assert told(rule, key, ([bad] * 9 + [good]) * 20) == [], "not in a row"
-    assert told(rule, key, [good, NAN] * 100) == []
-    first, second = told(rule, key, [good] * 20 + [bad] * 40 + [good] * 12 + [bad] * 15)
+    assert told(rule, key, [good] * 200, rows=10) == []
+    assert told(rule, key, ([bad] * 9 + [good]) * 20, rows=10) == [], "not in a row"
+    assert told(rule, key, [good, NAN] * 100, rows=10) == []
+    first, second = told(rule, key, [good] * 20 + [bad] * 40 + [good] * 12 + [bad] * 15, rows=10)
     assert (first.clocks, second.clocks) == ({"env_step": 29}, {"env_step": 81})
-    assert len(told(rule, key, [bad] * 40 + [good] * 9 + [bad] * 40)) == 1, "too short to be over"
+    assert len(told(rule, key, [bad] * 40 + [good] * 9 + [bad] * 40, rows=10)) == 1, "too short to be over"
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def looked_at(run: Any, first: int, rows: int) -> tuple[int, int]:
 def test_the_default_rules_look_at_columns_and_not_at_rows(run: Any) -> None:
     python, c = looked_at(run, 1_000, 20_000)
     # Row 4 of the table: tens of calls a row when rules were shown rows.
-    assert python <= 20_000 * 0.6, f"{python / 20_000:.3f} Python calls a row"
+    assert python <= 20_000 * 0.65, f"{python / 20_000:.3f} Python calls a row"
     assert c <= 20_000 * 1.3, f"{c / 20_000:.3f} C calls a row"
 
 

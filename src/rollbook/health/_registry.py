@@ -31,6 +31,7 @@ _RULES = {
     "frozen": "frozen:Frozen",
     "jump": "jump:Jump",
     "kl": "kl:Kl",
+    "kl_below_zero": "kl_below_zero:KlBelowZero",
     "learning_rate": "learning_rate:LearningRate",
     "learns_nothing": "learns_nothing:LearnsNothing",
     "never_updated": "never_updated:NeverUpdated",

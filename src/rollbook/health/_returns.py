@@ -17,19 +17,20 @@ if TYPE_CHECKING:
 
 __all__ = ["BLOCK", "ReturnRule", "progress"]
 
-BLOCK = 20
-"""Returns are judged by means of so many."""
+BLOCK, REWARD_BLOCK = 20, 5
+"""Returns are judged by means of so many; rewards of sequence models, each a mean over answers, of fewer."""
 
 _NONE = -1e308
 RETURNS = frozenset({"train/return", "train/reward"})
 
 
 class ReturnRule(ABC):
-    """A rule that looks at returns of training in blocks of `BLOCK`. Subclasses answer `judge`.
+    """A rule that looks at returns of training in blocks of `size`. Subclasses answer `judge`.
 
     One series is looked at: the table of episodes, or the first key that means a return (of sequence models: a reward).
 
     Attributes:
+      size: how many returns a block has.
       memory: plain JSON data: `series` (which), `rest` (returns that fill no block yet), `blocks` (how many were full),
         `start` (mean of the first block), `spread` (its standard deviation), `best`, `now` (means of the best and the
         last block), and what a subclass keeps.
@@ -46,6 +47,7 @@ class ReturnRule(ABC):
         self.run = run
         self._keys: tuple[tuple[str, ...], str] = ((), "")
         self._spellings = Spellings()
+        self.size = BLOCK
         self.memory = {"series": "", "rest": [], "blocks": 0, "start": 0.0, "spread": 0.0, "best": _NONE, "now": 0.0}
 
     def state(self) -> dict[str, Any]:
@@ -55,6 +57,11 @@ class ReturnRule(ABC):
     def set_state(self, state: Mapping[str, Any]) -> None:
         """See `protocols.Stateful`."""
         self.memory = {name: state[name] for name in self.memory}  # one of another version lacks some
+        self._choose(self.memory["series"])
+
+    def _choose(self, series: str) -> None:
+        self.memory["series"] = series
+        self.size = REWARD_BLOCK if meaning(series) == "train/reward" else BLOCK
 
     def look(self, columns: Columns, now: float) -> Iterable[Alert]:
         """See `protocols.Rule`."""
@@ -80,7 +87,7 @@ class ReturnRule(ABC):
             first += [(columns.column(key).where(0)["time"], key)] if key else []
             if not first:
                 return None
-            self.memory["series"] = min(first)[1]
+            self._choose(min(first)[1])
             return self.returns(columns)
         return columns.column(key) if key else None
 
@@ -88,27 +95,35 @@ class ReturnRule(ABC):
         """New returns, in whole blocks."""
         memory, values = self.memory, column.values
         rest: list[float] = memory["rest"]
-        at = BLOCK - len(rest)
+        size = self.size
+        at = size - len(rest)
         if len(values) < at:
+            yield from self.between(column, 0, len(values))
             rest.extend(values)
             return
         first = 0
         while at <= len(values):
+            yield from self.between(column, first, at)
             block = [*rest, *values[first:at]] if rest else values[first:at]
             rest = []
-            memory["now"] = mean = sum(block) / BLOCK
+            memory["now"] = mean = sum(block) / size
             memory["blocks"] += 1
             if mean - mean == 0:  # a NaN is another rule's
                 if memory["blocks"] == 1:
                     memory["start"] = mean
-                    memory["spread"] = math.sqrt(sum((value - mean) ** 2 for value in block) / (BLOCK - 1))
+                    memory["spread"] = math.sqrt(sum((value - mean) ** 2 for value in block) / (size - 1))
                 alert = self.judge(mean, block, column, at - 1)
                 if alert is not None:
                     yield alert
                 if mean > memory["best"]:
                     memory["best"] = mean
-            first, at = at, at + BLOCK
+            first, at = at, at + size
+        yield from self.between(column, first, len(values))
         memory["rest"] = list(values[first:])
+
+    def between(self, column: Column, first: int, end: int) -> Iterable[tuple[float, Alert]]:
+        """The returns at these places of a column, before a block that they fill is judged: what is wrong."""
+        return ()
 
     @abstractmethod
     def judge(self, mean: float, block: Any, column: Column, i: int) -> tuple[float, Alert] | None:
@@ -122,8 +137,8 @@ class ReturnRule(ABC):
         """An alert at a row, with the numbers of all blocks."""
         kept = {name: self.memory[name] for name in ("start", "now", "best") if self.memory[name] != _NONE}
         return where["time"], Alert(
-            self.name, self.level, f"{words}{place(where['clocks'])}", {**kept, "block": BLOCK, **evidence, **where},
-            self.source, self.memory["series"], where["clocks"],
+            self.name, self.level, f"{words}{place(where['clocks'])}",
+            {**kept, "block": self.size, **evidence, **where}, self.source, self.memory["series"], where["clocks"],
         )  # fmt: skip
 
 

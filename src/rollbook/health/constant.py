@@ -40,7 +40,7 @@ class Constant(KeyedRule):
         )
     )
 
-    def __init__(self, rows: int = 50, keys: Sequence[str] = ()) -> None:
+    def __init__(self, rows: int = 12, keys: Sequence[str] = ()) -> None:
         super().__init__(keys)
         if rows < 3:
             raise BadInput(f"rule 'constant': rows={rows!r} must be at least 3")

@@ -38,11 +38,11 @@ class Entropy(KeyedRule):
     """
 
     name = "entropy"
-    source = "Andy Jones, Debugging RL (about 1 at the start, about 0 is collapse); 0.05 with a return still low"
+    source = "Andy Jones, Debugging RL (about 1 at the start, about 0 is collapse); the share is rollbook's own"
     tables = frozenset({"metrics", "episodes"})
     meanings = frozenset({"update/entropy", "update/loss/entropy"})
 
-    def __init__(self, share: float = 0.05, rows: int = 3, keys: Sequence[str] = ()) -> None:
+    def __init__(self, share: float = 0.1, rows: int = 3, keys: Sequence[str] = ()) -> None:
         super().__init__(keys)
         if not 0 < share < 1 or rows < 1:
             raise BadInput(f"rule 'entropy': share={share!r} must lie between 0 and 1, rows={rows!r} be at least 1")

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ExplainedVariance"]
 
+_SAME = 1e-3
+
 
 class ExplainedVariance(KeyedRule):
     """A value function whose explained variance stays at or below 0: worse than predicting one number for all.
@@ -22,12 +24,13 @@ class ExplainedVariance(KeyedRule):
     "note" when `rows` updates in a row are at or below 0 (where returns hardly vary that means little), "fail" when
     they are below -0.5, or twice as many below -0.05, over `steps` environment steps (or a tenth of a shorter run) at
     least: of the few steps of one small update the number says nothing. What is NaN (no variance to explain) does not
-    count.
+    count. "fail" also when `blind` updates in a row are 0 but for rounding: then every state was given one value.
 
     Args:
       rows: how many updates in a row.
       steps: over how many environment steps, where that clock is known.
-      skip: so many first updates are not judged.
+      skip: so many first updates are not judged, but by `blind`.
+      blind: how many updates in a row may be within a thousandth of 0.
       keys: further keys to look at.
     """
 
@@ -35,11 +38,16 @@ class ExplainedVariance(KeyedRule):
     source = "Stable-Baselines3's documentation (0: as good as zero); Schulman (negative: over-fit or noisy)"
     meanings = frozenset({"update/explained_variance"})
 
-    def __init__(self, rows: int = 10, steps: int = 10_000, skip: int = 20, keys: Sequence[str] = ()) -> None:
+    def __init__(
+        self, rows: int = 10, steps: int = 10_000, skip: int = 20, blind: int = 5, keys: Sequence[str] = ()
+    ) -> None:
         super().__init__(keys)
-        if rows < 1 or skip < 0 or steps < 0:
-            raise BadInput(f"rule 'explained_variance': rows={rows!r} must be at least 1, skip and steps not negative")
-        self._rows, self._steps, self._skip = rows, steps, skip
+        if rows < 1 or skip < 0 or steps < 0 or blind < 1:
+            raise BadInput(
+                f"rule 'explained_variance': rows={rows!r} and blind={blind!r} must be at least 1, skip and steps not "
+                "negative"
+            )
+        self._rows, self._steps, self._skip, self._blind = rows, steps, skip, blind
 
     def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
         """The new values of a key that is looked at."""
@@ -50,6 +58,13 @@ class ExplainedVariance(KeyedRule):
         if total != total:
             places = [i for i in places if values[i] == values[i]]
             lowest = min((values[i] for i in places), default=1.0)
+        if lowest > _SAME and places:
+            memory["same"] = 0
+        else:
+            for n, i in enumerate(places):
+                memory["same"] = memory.get("same", 0) + 1 if abs(values[i]) <= _SAME else 0
+                if memory["same"] == self._blind:
+                    yield self._alert_blind(key, last.up_to(column, places, n + 1))
         if lowest > 0 and places:
             memory["begun"], memory["said"] = {}, []
         else:
@@ -75,6 +90,19 @@ class ExplainedVariance(KeyedRule):
             f"{key} has been {f'below {limit:g}' if limit else 'at or below 0'} in {rows} updates in a row, now "
             f"{values[-1]:.3g}{place(where['clocks'])}: the value function predicts worse than a constant",
             last.evidence(limit=limit),
+            self.source,
+            key,
+            where["clocks"],
+        )
+
+    def _alert_blind(self, key: str, last: Last) -> tuple[float, Alert]:
+        where = last.where()
+        return where["time"], Alert(
+            self.name,
+            "fail",
+            f"{key} has been 0 but for rounding in {self._blind} updates in a row{place(where['clocks'])}: the value "
+            "function gives every state one value; usually observations are constant, or do not reach the network",
+            last.evidence(limit=_SAME, rows=self._blind),
             self.source,
             key,
             where["clocks"],

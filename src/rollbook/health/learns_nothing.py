@@ -50,15 +50,15 @@ class LearnsNothing(ReturnRule):
             return None
         where = column.where(i)
         come = progress(self.run, where["clocks"])
-        if come < self._share if come is not None else memory["blocks"] * BLOCK < self._returns:
+        if come < self._share if come is not None else memory["blocks"] * self.size < self._returns:
             return None
         memory["judged"] = True
-        error = max(memory["spread"] / BLOCK**0.5, 1e-9)
+        error = max(memory["spread"] / self.size**0.5, 1e-9)
         if max(last) <= memory["start"] + 2 * error:
             return self.alert(
-                f"the last {len(last) * BLOCK} returns are at most {max(last):.4g} on average, the first {BLOCK} "
-                f"were {memory['start']:.4g}: nothing was learned so far; look at what the policy sees, at the sign "
-                "of its loss, and whether it is updated",
+                f"the last {len(last) * self.size} returns are at most {max(last):.4g} on average, the first "
+                f"{self.size} were {memory['start']:.4g}: nothing was learned so far; look at what the policy sees, at "
+                "the sign of its loss, and whether it is updated",
                 where,
                 share=come,
             )

@@ -5,19 +5,52 @@ from __future__ import annotations
 from rollbook.health._config import number_in
 from rollbook.health._pace import PaceRule
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from rollbook.protocols import RunInfo
+
 __all__ = ["NeverUpdated"]
+
+_STARTS = ("learning_starts", "learning_start", "start_steps", "update_after", "random_steps")
+_ROLLOUT, _SHORTEST = ("n_steps", "num_steps", "rollout_length"), 5
+_COPIES = ("num_envs", "n_envs", "num_envs_per_worker")
+_REPLAY = ("buffer_size", "replay_size", "replay_capacity", "memory_size")
+"""With a replay, steps of this name are those of a return."""
 
 
 class NeverUpdated(PaceRule):
     """Episodes that go on while no update is logged: "warn".
 
     After three times the longest stretch between two updates so far and a 25th of the run. Where none was ever logged,
-    after a quarter of the run, and if the configuration has a learning rate: then something was to be learned.
+    if the configuration has a learning rate (then something was to be learned): a 25th of the run after the configured
+    warm-up (`learning_starts`), or after the first rollout (`n_steps` times `n_envs`), and no sooner than two more;
+    where the configuration tells neither, after a quarter of the run.
     """
 
     name = "never_updated"
-    times, least, fewest, never, needed = 3.0, 0.04, 200, 0.25, 20
+    times, least, fewest, never, needed = 3.0, 0.04, 200, 0.25, 10
     source = "rollbook's own: a training logs what its updates did"
+
+    def open(self, run: RunInfo) -> None:
+        """A run, or a stretch of it after it went back, begins."""
+        super().open(run)
+        self._first = self._first_update()
+
+    def _first_update(self) -> float | None:
+        """By when an update should have come, in environment steps; None where the configuration does not tell."""
+        starts = number_in(self.run.config, *_STARTS)
+        if starts is not None:
+            return starts + max(self.least * self._total, self.fewest)
+        steps = number_in(self.run.config, *_ROLLOUT)
+        if steps is None or steps < _SHORTEST or number_in(self.run.config, *_REPLAY) is not None:
+            return None
+        rollout = steps * (number_in(self.run.config, *_COPIES) or 1.0)
+        return rollout + max(self.least * self._total, 2 * rollout)
+
+    def _limit(self) -> float | None:
+        if not self.memory["n"] and self._first is not None and self._total:
+            return self._first
+        return super()._limit()
 
     def is_it(self, name: str) -> bool:
         """See `PaceRule`."""

@@ -10,11 +10,12 @@ __all__ = ["NoEpisode"]
 class NoEpisode(PaceRule):
     """A training that goes on while no episode ends: "warn".
 
-    After five times the longest stretch between two ends so far and a 20th of the run; where none ever ended, after a
+    After twice the longest stretch between two ends so far and a 20th of the run; where none ever ended, after a
     tenth of the run, whose length has to be known (`init(total=…)`).
     """
 
     name = "no_episode"
+    times = 2.0
     source = "Stable-Baselines3 #1204, CleanRL #534 are of this kind; the multiples are rollbook's own"
 
     def is_it(self, name: str) -> bool:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 from rollbook.errors import BadInput
-from rollbook.health._returns import BLOCK, ReturnRule
+from rollbook.health._returns import ReturnRule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from rollbook.ground.columns import Column
@@ -15,11 +18,18 @@ if TYPE_CHECKING:
 __all__ = ["NoSignal"]
 
 
+_CHANCE = math.log(1e-9)
+"""That zeros are chance, taken from how many there were before."""
+
+_FEWEST = 5
+
+
 class NoSignal(ReturnRule):
     """Returns of which each is the same number from the first on, or that became 0: there is nothing to learn from.
 
-    "warn" after `blocks` times `BLOCK` of them. A return that is always the same later on, other than 0, may be the
-    best there is.
+    "warn" after `blocks` blocks of them (20 returns each; 5 rewards of sequence models), or after as many zeros in a
+    row as the share of zeros before makes all but impossible, at least five. A return that is always the same later
+    on, other than 0, may be the best there is.
 
     Args:
       blocks: how many blocks in a row.
@@ -37,28 +47,46 @@ class NoSignal(ReturnRule):
     def open(self, run: RunInfo) -> None:
         """A run, or a stretch of it after it went back, begins."""
         super().open(run)
-        self.memory.update(alike=0, varied=False, value=0.0, zeros=0)
+        self.memory.update(first=None, alike=0, others=0, zeros=0, row=0)
+
+    def take(self, column: Column) -> Iterator[tuple[float, Alert]]:
+        """New returns, one by one only where some are 0, or all were alike so far."""
+        memory, values = self.memory, column.values
+        if memory["others"] and not memory["row"] and 0.0 not in values:
+            memory["others"] += len(values)
+            return
+        for i, value in enumerate(values):
+            if memory["first"] is None:
+                memory["first"] = value
+            if not memory["others"] and value == memory["first"]:
+                memory["alike"] += 1
+                if memory["alike"] == self._blocks * self.size:
+                    yield self._alert(value, memory["alike"], column, i)
+            elif value == 0:
+                memory["row"] += 1
+                if memory["row"] == self._most():
+                    yield self._alert(value, memory["row"], column, i)
+            else:
+                memory["others"] += 1 + (0 if memory["first"] == 0 else memory["alike"])
+                memory["zeros"] += memory["row"] + (memory["alike"] if memory["first"] == 0 else 0)
+                memory["row"] = memory["alike"] = 0
+
+    def _most(self) -> int:
+        """So many zeros in a row are no chance."""
+        zeros = self.memory["zeros"]
+        share = (zeros + 1) / (zeros + self.memory["others"] + 2)
+        return max(_FEWEST, math.ceil(_CHANCE / math.log(share)))
 
     def judge(self, mean: float, block: Any, column: Column, i: int) -> tuple[float, Alert] | None:
-        """See `ReturnRule`."""
-        memory = self.memory
-        value = block[-1]
-        if value != block[0] or min(block) != max(block):
-            memory["alike"], memory["varied"], memory["zeros"] = 0, True, block.count(0.0)
-            return None
-        if memory["alike"] and value != memory["value"]:
-            memory["alike"], memory["varied"] = 0, True
-        memory["value"] = value
-        memory["alike"] += 1
-        if memory["varied"]:  # returns became 0; where many were before, twenty in a row are chance
-            is_odd = value == 0 and memory["alike"] == (1 if memory["zeros"] < BLOCK / 2 else 5 * self._blocks)
-        else:
-            is_odd = memory["alike"] == self._blocks
-        if is_odd:
-            return self.alert(
-                f"each of the last {memory['alike'] * BLOCK} returns is {value:g}: there is nothing to learn from; "
-                "usually rewards are lost on their way, or so rare that none was ever found",
-                column.where(i),
-                value=value,
-            )
+        """Not asked: returns are looked at one by one."""
         return None
+
+    def _alert(self, value: float, rows: int, column: Column, i: int) -> tuple[float, Alert]:
+        return self.alert(
+            f"each of the last {rows} returns is {value:g}: there is nothing to learn from; usually rewards are lost "
+            "on their way, or so rare that none was ever found",
+            column.where(i),
+            value=value,
+            zeros_before=self.memory["zeros"],
+            others_before=self.memory["others"],
+        )

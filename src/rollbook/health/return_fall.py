@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 from rollbook.errors import BadInput
-from rollbook.health._returns import BLOCK, ReturnRule
+from rollbook.health._returns import ReturnRule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     from rollbook.ground.columns import Column
@@ -18,12 +21,19 @@ __all__ = ["ReturnFall"]
 _BELOW = 0.5
 """At least this share below the start: learners that stop exploring may be worse than chance for a while."""
 
+_MIDDLE, _LOST, _MOST, _SURE, _FEWEST = 0.65, 0.7, 2.0, 12.0, 6
+"""A sum of how far returns lie below best - _MIDDLE x gain, in standard deviations, each at most _MOST, never below 0
+(Page 1954): beyond _SURE, after _FEWEST of them whose mean has lost _LOST of the gain, they have fallen. Measured on
+healthy trainings."""
+
 
 class ReturnFall(ReturnRule):
     """Returns that fall to where they began after they had risen, or far below where they began.
 
-    "warn" when the mean of `BLOCK` returns has lost `share` of what was gained over the first `BLOCK` in `blocks`
-    blocks in a row, or lies `times` standard errors of the first returns, and half of it, below their mean.
+    "warn" when the mean of a block of returns (20; of rewards of sequence models 5) has lost `share` of what was gained
+    over the first block in `blocks` blocks in a row, or lies `times` standard errors of the first returns, and half of
+    it, below their mean. Sooner where single returns say it: by a cumulated sum, where their mean has lost nearly as
+    much.
 
     Args:
       share: of the gain of the best block over the first.
@@ -34,7 +44,7 @@ class ReturnFall(ReturnRule):
     name = "return_fall"
     source = "rollbook's own: measured on the healthy trainings of benchmarks/health"
 
-    def __init__(self, share: float = 0.9, times: float = 4.0, blocks: int = 3) -> None:
+    def __init__(self, share: float = 0.8, times: float = 4.0, blocks: int = 2) -> None:
         if not 0 < share <= 2 or not times > 0 or blocks < 1:
             raise BadInput(
                 f"rule 'return_fall': share={share!r}, times={times!r} must be above 0, blocks={blocks!r} >= 1"
@@ -45,24 +55,58 @@ class ReturnFall(ReturnRule):
     def open(self, run: RunInfo) -> None:
         """A run, or a stretch of it after it went back, begins."""
         super().open(run)
-        self.memory.update(low=0, gain=0.0, below=-1e308)
+        self.memory.update(low=0, gain=0.0, below=-1e308, deviation=0.0, fallen=False, sum=0.0, since=0, total=0.0)
+
+    def between(self, column: Column, first: int, end: int) -> Iterable[tuple[float, Alert]]:
+        """See `ReturnRule`."""
+        memory = self.memory
+        gain = memory["best"] - memory["start"]
+        if not memory["blocks"] or gain <= memory["gain"] or memory["fallen"] or first == end:
+            return ()
+        middle, deviation = memory["best"] - _MIDDLE * gain, memory["deviation"]
+        if not memory["sum"] and min(column.values[first:end]) >= middle:
+            return ()
+        for i in range(first, end):
+            value = column.values[i]
+            beyond = (middle - value) / deviation
+            if beyond != beyond:
+                continue
+            memory["sum"] = max(0.0, memory["sum"] + max(-_MOST, min(_MOST, beyond)))
+            if not memory["sum"]:
+                memory["since"], memory["total"] = 0, 0.0
+                continue
+            memory["since"], memory["total"] = memory["since"] + 1, memory["total"] + value
+            mean = memory["total"] / memory["since"]
+            if memory["sum"] > _SURE and memory["since"] >= _FEWEST and mean < memory["best"] - _LOST * gain:
+                return (self._alert(mean, memory["since"], column, i),)
+        return ()
 
     def judge(self, mean: float, block: Any, column: Column, i: int) -> tuple[float, Alert] | None:
         """See `ReturnRule`."""
         memory = self.memory
         start, spread, best = memory["start"], memory["spread"], memory["best"]
         if memory["blocks"] == 1:
-            memory["gain"] = max(3 * spread, 0.1 * abs(start), 1e-9)
-            memory["below"] = start - max(self._times * spread / BLOCK**0.5, _BELOW * abs(start), 1e-9)
+            memory["gain"] = max(2 * spread, 0.1 * abs(start), 1e-9)
+            memory["below"] = start - max(self._times * spread / self.size**0.5, _BELOW * abs(start), 1e-9)
+        if mean > best:
+            own = math.dist(block, [mean] * self.size) / (self.size - 1) ** 0.5
+            memory["deviation"] = max(own, spread, 1e-9)
         is_lost = best - start > memory["gain"] and mean < best - self._share * (best - start)
         is_below = mean < memory["below"]
         memory["low"] = memory["low"] + 1 if is_lost or is_below else 0
-        if memory["low"] == self._blocks:
-            before = f"{best:.4g} at best and {start:.4g} at the start"
-            return self.alert(
-                f"the last {self._blocks * BLOCK} returns are {mean:.4g} on average, after {before}: the policy has "
-                "lost what it knew; usually steps are too large, or what it is trained on has changed",
-                column.where(i),
-                spread_at_start=spread,
-            )
+        if not memory["low"] and mean >= best - _MIDDLE * (best - start):
+            memory["fallen"] = False
+        if memory["low"] == self._blocks and not memory["fallen"]:
+            return self._alert(mean, self._blocks * self.size, column, i)
         return None
+
+    def _alert(self, mean: float, rows: int, column: Column, i: int) -> tuple[float, Alert]:
+        memory = self.memory
+        memory.update(fallen=True, sum=0.0, since=0, total=0.0)
+        return self.alert(
+            f"the last {rows} returns are {mean:.4g} on average, after {memory['best']:.4g} at best and "
+            f"{memory['start']:.4g} at the start: the policy has lost what it knew; usually steps are too large, or "
+            "what it is trained on has changed",
+            column.where(i),
+            spread_at_start=memory["spread"],
+        )

@@ -1,0 +1,64 @@
+"""A divergence that cannot be negative and is."""
+
+from __future__ import annotations
+
+from rollbook.errors import BadInput
+from rollbook.health._keyed import KeyedRule, Last, place
+from rollbook.protocols import Alert
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rollbook.ground.columns import Column
+
+__all__ = ["KlBelowZero"]
+
+
+class KlBelowZero(KeyedRule):
+    """An estimate of a divergence that is below 0 although its formula cannot be: "warn" after `rows` such rows.
+
+    Of the mean of (r - 1) - log r, r a ratio of probabilities, each term is at least 0: frameworks log it by the names
+    that are looked at. The mean of -log r (Spinning Up's `KL`, CleanRL's `old_approx_kl`) may be negative and is not.
+
+    Args:
+      limit: so far below 0 is rounding (in nats).
+      rows: how many in all, not in a row: one is too many, and rounding has been set aside.
+      keys: further keys to look at.
+    """
+
+    name = "kl_below_zero"
+    source = "Schulman, Approximating KL Divergence: (r - 1) - log r is never negative; the limit is rollbook's own"
+    meanings = frozenset({"update/approx_kl"})
+
+    def __init__(self, limit: float = 1e-6, rows: int = 3, keys: Sequence[str] = ()) -> None:
+        super().__init__(keys)
+        if not limit >= 0 or rows < 1:
+            raise BadInput(f"rule 'kl_below_zero': limit={limit!r} must not be negative, rows={rows!r} at least 1")
+        self._limit, self._rows = limit, rows
+
+    def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
+        """The new values of a key that is looked at."""
+        memory = self.memory.setdefault(key, {"below": 0})
+        last, values = Last(memory, 1), column.values
+        if min(values) < -self._limit and memory["below"] < self._rows:
+            for i, value in enumerate(values):
+                memory["below"] += value < -self._limit
+                if memory["below"] == self._rows:
+                    yield self._alert(key, last.up_to(column, range(i + 1), i + 1))
+                    break
+        last.take_all(column, range(len(values)))
+
+    def _alert(self, key: str, last: Last) -> tuple[float, Alert]:
+        where = last.where()
+        return where["time"], Alert(
+            self.name,
+            "warn",
+            f"{key} is {last.values()[-1]:.3g}{place(where['clocks'])}, and was below 0 in {self._rows} rows: no "
+            "divergence is, nor its usual estimate (r - 1) - log r; look at the formula and at which probabilities are "
+            "the old ones. Early stopping by it does not work",
+            last.evidence(limit=-self._limit, rows=self._rows),
+            self.source,
+            key,
+            where["clocks"],
+        )
