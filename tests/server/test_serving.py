@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from websockets.sync.client import connect
 
 import rollbook
+from agent_rollouts import record_agents
 from page_server import client_of, record, record_rich
 from rollbook.cli.app import app
 from rollbook.cli.ui import ui
@@ -93,6 +94,7 @@ def test_a_page_that_is_not_built_says_how_to_build_it(recorded: Path, tmp_path:
 
 def test_a_copy_has_everything_as_files(tmp_path: Path, page: Path) -> None:
     identity = record_rich(tmp_path / "runs")
+    agents = record_agents(tmp_path / "runs", 1, 1)
     index = export([str(tmp_path / "runs")], tmp_path / "copy", page=page)
     assert '<meta name="rollbook" content="static">' in index.read_text()
     assert "Content-Security-Policy" in index.read_text()
@@ -103,7 +105,12 @@ def test_a_copy_has_everything_as_files(tmp_path: Path, page: Path) -> None:
 
     assert read("hello.json")["static"]["points"] == 2_000
     assert read("hello.json")["edit_token"] == ""
-    assert [row["run"] for row in read("runs.json")["rows"]] == [identity]
+    assert {row["run"] for row in read("runs.json")["rows"] if row["kind"] == "run"} == {identity, agents}
+    ids = [row["id"] for row in read(f"runs/{agents}/rollouts.json")["rows"]]
+    conversations = [read(f"runs/{agents}/rollouts/{name}.json") for name in ids]
+    assert len(conversations) == 4
+    assert all(one["turns"] for one in conversations)
+    assert read(f"runs/{agents}/fates.json")["layers"]
     files = read(f"series/{identity}/index.json")["train/reward"]
     ((header, arrays),) = unpack((data / "series" / identity / files["default"]).read_bytes())
     assert header["entries"][0]["rows"] == 200

@@ -3,6 +3,7 @@
 import type * as api from "../api/names.ts";
 import { FrameReader, type CurveEntry, type Frame, type SeriesEntry } from "../data/frames.ts";
 import { rowOf, type SentRow } from "../data/rows.ts";
+import { chosenRollouts } from "../data/rollouts.ts";
 import { timelineOf } from "../data/timeline.ts";
 import { Refusal, type ScatterEntry, type Source, type Stream, type TraceEntry } from "./source.ts";
 
@@ -117,9 +118,16 @@ export class Copy implements Source {
   };
   sampleGroup = () => notHere("The group of a sample");
   sampleHistory = () => notHere("The history of a sample");
-  rollouts = () => notHere("The rollouts");
-  rollout = () => notHere("This rollout");
-  fates = () => notHere("What became of the rollouts");
+  rollouts: Source["rollouts"] = async (run, query) => {
+    if (query.where) return notHere("A condition");
+    const all = await this.of<api.RolloutsAnswer>(run, "rollouts");
+    const rows = chosenRollouts(all.rows, query);
+    const offset = query.offset ?? 0;
+    return { ...all, matched: rows.length, offset, rows: rows.slice(offset, offset + (query.limit ?? 100)) };
+  };
+  rollout: Source["rollout"] = (run, id) =>
+    this.json(`runs/${part(run)}/rollouts/${part(id)}.json`, "A rollout that is not among the newest");
+  fates: Source["fates"] = (run) => this.of(run, "fates");
   novelty = () => notHere("Novelty");
   unused = () => notHere("What was not trained on");
   timings: Source["timings"] = (run) => this.of(run, "timings");

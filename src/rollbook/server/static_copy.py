@@ -23,6 +23,7 @@ from rollbook.server import (
     keys,
     logs,
     one_run,
+    rollouts,
     samples,
     series,
     sweeps,
@@ -42,6 +43,7 @@ from rollbook.server.schemas.curves import CurvesAsk, Group, MarksAsk, SeriesAsk
 from rollbook.server.schemas.episodes import EpisodeAsk, EpisodesAsk, ScatterAsk, TracesAsk
 from rollbook.server.schemas.files import MediaAsk
 from rollbook.server.schemas.logs import LogAsk, TextAsk
+from rollbook.server.schemas.rollouts import FatesAsk, OneRolloutAsk, RolloutsAsk
 from rollbook.server.schemas.runs import ColumnsAsk, HelloAsk, KeysAsk, RunAsk, RunsAsk, TableRow
 from rollbook.server.schemas.samples import SamplesAsk
 from rollbook.server.schemas.sweeps import SweepAsk
@@ -57,6 +59,8 @@ POINTS = 2_000
 """Points of a curve in a copy."""
 
 _MOST_EPISODES = 100
+_MOST_ROLLOUTS = 200
+"""Each of the newest is a conversation in a copy; questions about them cost a pass over the tables each."""
 _MOST_ROWS = 1_000
 _MOST_COMPARED = 5
 """The page draws so many rows where nobody chose."""
@@ -218,6 +222,7 @@ class _Copy:
         self._json(f"{folder}/media.json", lambda: files.media(hall, MediaAsk(run=run, limit=_MOST_ROWS)))
         self._series(row)
         self._episodes(row)
+        self._rollouts(row)
         self._media(row)
 
     def _logs(self, row: RunRow) -> None:
@@ -267,6 +272,20 @@ class _Copy:
                 self._json(f"runs/{row.key}/episodes/last.json", lambda ask=ask: episodes.episode(self._hall, ask))  # type: ignore[misc]
             traces = TracesAsk(run=row.key, episode=identity)
             self._frames(f"{place}/traces.bin", lambda traces=traces: episodes.traces(self._hall, traces))  # type: ignore[misc]
+
+    def _rollouts(self, row: RunRow) -> None:
+        """The newest rollouts, each as a conversation, and what became of all."""
+        run = row.key
+        found = self._try(lambda: rollouts.rollouts(self._hall, RolloutsAsk(run=run, limit=_MOST_ROLLOUTS)))
+        if found is None or not found.rows:
+            return
+        self._write(f"runs/{run}/rollouts.json", plain_json(found))
+        self._json(f"runs/{run}/fates.json", lambda: rollouts.fates(self._hall, FatesAsk(run=run)))
+        for one in found.rows:
+            name = str(one.id)
+            if _PLAIN.fullmatch(name) and name.strip("."):
+                ask = OneRolloutAsk(run=run, id=name)
+                self._json(f"runs/{run}/rollouts/{name}.json", lambda ask=ask: rollouts.one_rollout(self._hall, ask))  # type: ignore[misc]
 
     def _media(self, row: RunRow) -> None:
         """Pictures and films, those alone that a browser shows and nothing else."""

@@ -108,7 +108,9 @@ function Fate({ found }: { found: Found }) {
   const parts = [
     number("reward") === null ? null : `reward ${value(number("reward"))}`,
     number("advantage") === null ? null : `advantage ${value(number("advantage"))}`,
-    number("staleness") === null ? null : `${count(number("staleness") ?? 0)} versions stale`,
+    number("staleness") === null
+      ? null
+      : `${count(number("staleness") ?? 0)} version${number("staleness") === 1 ? "" : "s"} stale`,
     number("clipped") === null ? null : `clipped ${percent(number("clipped") ?? 0)}`,
     number("gap_mean") === null ? null : `gap ${value(number("gap_mean"))}`,
     found.fates.length > 1 ? `${found.fates.length} uses` : null,

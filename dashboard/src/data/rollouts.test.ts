@@ -1,0 +1,21 @@
+import { expect, test } from "vitest";
+import { chosenRollouts } from "./rollouts.ts";
+
+const rows = [
+  { id: "a", cells: { item: "four", prompt: "2 + 2?", group: "g", task_id: "t", reward: 1 } },
+  { id: "b", cells: { item: "five", prompt: "2 + 2?", group: "h", task_id: "t", reward: 0.5 } },
+  { id: "c", cells: { item: "nine", prompt: "3 * 3?", group: "h", task_id: "u", reward: null } },
+];
+const ids = (query: Parameters<typeof chosenRollouts>[1]) => chosenRollouts(rows, query).map(({ id }) => id);
+
+test("a copy finds rollouts by words, group and task as the server does", () => {
+  expect(ids({ search: "2 FI" })).toEqual(["b"]);
+  expect(ids({ task: "a" })).toEqual(["a", "b"]);
+  expect(ids({ group: "b" })).toEqual(["b"]);
+  expect(ids({ group: "no such" })).toEqual([]);
+});
+
+test("a copy sorts rollouts; those without a value come last", () => {
+  expect(ids({ sort: [{ column: "reward", descending: true }] })).toEqual(["a", "b", "c"]);
+  expect(ids({ sort: [{ column: "reward", descending: false }] })).toEqual(["b", "a", "c"]);
+});

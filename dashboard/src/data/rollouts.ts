@@ -1,0 +1,29 @@
+/** The rollouts that a question is about, where no server answers it. */
+
+import type { Cell, RolloutRow, RolloutsQuery } from "../api/names.ts";
+
+const ALIKE = { group: ["group", "task_id", "batch"], task: ["task_id"] } as const;
+
+/** Those that have all words of a search and share group or task with one of them, in the order asked for. */
+export function chosenRollouts(rows: readonly RolloutRow[], query: RolloutsQuery): RolloutRow[] {
+  const words = (query.search ?? "").toLowerCase().split(/\s+/).filter(Boolean);
+  let found = rows.filter(({ cells }) => {
+    const text = `${cells["item"] ?? ""} ${cells["prompt"] ?? ""}`.toLowerCase();
+    return words.every((word) => text.includes(word));
+  });
+  for (const kind of ["group", "task"] as const) {
+    const like = rows.find(({ id }) => id === query[kind]);
+    if (query[kind] && !like) return [];
+    if (like) found = found.filter(({ cells }) => ALIKE[kind].every((name) => cells[name] === like.cells[name]));
+  }
+  for (const { column, descending } of [...(query.sort ?? [])].reverse()) {
+    found.sort((a, b) => byValue(a.cells[column], b.cells[column], descending ? -1 : 1));
+  }
+  return found;
+}
+
+/** Order of two cells; those without a value come last. */
+function byValue(a: Cell | undefined, b: Cell | undefined, sign: number): number {
+  if (a == null || b == null) return Number(a == null) - Number(b == null);
+  return sign * (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b)));
+}
