@@ -30,7 +30,7 @@ def test_everything_a_notebook_shows_is_escaped_and_small(tmp_path: Path) -> Non
     comparison = compare.compare(entries, metric=BAD, by="config.algo", how="last")
     shown = {
         "run": run, "book": runs[0], "runs": runs, "series": runs[0].series("test/return"), "curves": curves,
-        "comparison": comparison, "episode": runs[0].episode("e1"),
+        "comparison": comparison, "episode": runs[0].episode("e1"), "diff": runs.diff("test/return"),
     }  # fmt: skip
     for name, thing in shown.items():
         text = thing._repr_html_()

@@ -269,6 +269,16 @@ def test_a_run_that_ends_in_nan_is_named(tmp_path: Path) -> None:
     assert folder
 
 
+def test_an_end_of_an_interval_that_is_zero_reads_zero() -> None:
+    scores = [0.0, 4.02199, 4.19867, 4.55371, 5.68977]
+    answer = compare.compare(
+        [compare.Entry("a", f"a {seed}", seed, "", score) for seed, score in enumerate(scores)],
+        metric="m", by="g", how="last",
+    )  # fmt: skip
+    low = answer.groups[0].interval.low  # type: ignore[union-attr]
+    assert low == 0.0 or abs(low) > 1e-9
+
+
 def test_groups_of_equal_scores_are_not_ahead_of_each_other() -> None:
     (pair,) = judged({"1": [3.0] * 6, "2": [3.0] * 6}).pairs
     assert "Their IQMs are equal; evidence 1 of the 20 that decide" in pair.sentence()

@@ -215,7 +215,9 @@ def _with_interval(group: Group, statistic: str, seed: int) -> Group:
         return group
     rng = np.random.default_rng([seed, *group.label.encode("utf-8", "surrogatepass")])
     interval = stats.interval(complete, statistic, rng=rng, left_out=left_out)
-    return replace(group, interval=interval)
+    rounding = 1e-12 * float(np.abs(complete).max())  # of sums over resamples; an end at 0 would read -8.9e-15
+    low, high = (0.0 if end is not None and abs(end) < rounding else end for end in (interval.low, interval.high))
+    return replace(group, interval=replace(interval, low=low, high=high))
 
 
 def _who_is_missing(group: Group, floor: float | None) -> list[str]:

@@ -61,6 +61,13 @@ class Diff(Sequence[Difference]):
     def __repr__(self) -> str:
         return f"<Diff of {self.runs} runs: {', '.join(d.name for d in self._differences) or 'nothing differs'}>"
 
+    def _repr_html_(self) -> str:
+        from rollbook.plots.cards import card, grid
+
+        return card(
+            f"{len(self)} differences", f"between {self.runs} runs", grid(self.table().drop("runs").to_pylist())
+        )
+
     def table(self) -> pa.Table:
         """One row per difference and value: kind, name, value, runs, n, mean (of the metric), explained."""
         lines = [(each, value, runs) for each in self._differences for value, runs in each.values.items()]
