@@ -45,6 +45,16 @@ WIDEST = {
 MOST_ARROWS = 104
 """Between two rooms there is an arrow if a module of the one imports something of the other."""
 
+SMALL, MOST_SMALL = 80, 16
+"""Lines below which a file is small, and the most small files that one other file alone imports.
+
+Such a file goes into its user. Members of a family do not count (a command, a chart, a sink, a rule, an endpoint: a
+registry or a face lists them), nor what runs as a program of its own.
+"""
+
+LISTS = {"rollbook.server.routes"}
+"""Modules that list the members of a family by importing them."""
+
 WRITING = {"Channel", "Receipt", "Turns", "Writer"}
 """What the journal offers to those that write; the reading wing imports none of it."""
 
@@ -78,6 +88,7 @@ class Widths:
       typed: the same for those that only the type checker imports.
       arrows: (from, to) for all pairs of rooms.
       writing_readers: readers that import what writes a journal.
+      importers: module -> the modules that import it or a name of it.
     """
 
     def __init__(self) -> None:
@@ -86,10 +97,12 @@ class Widths:
         self.typed: dict[str, set[tuple[str, str]]] = defaultdict(set)
         self.arrows: set[tuple[str, str]] = set()
         self.writing_readers: list[str] = []
+        self.importers: dict[str, set[str]] = defaultdict(set)
         for module, file in self._modules.items():
             tree = ast.parse(file.read_text(encoding="utf-8"))
             for target, name, typed in self._imports(tree, tree, typed=False):
                 self._count(room_of(module), target, name, typed=typed)
+                self.importers[target].add(module)
         for room, names in self.typed.items():
             names -= self.names[room]
 
@@ -118,6 +131,19 @@ class Widths:
         for child in ast.iter_child_nodes(node):
             checked = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" and child in node.body
             yield from self._imports(tree, child, typed=typed or checked)
+
+    def small_files(self) -> list[str]:
+        """ "<file> <- <file>" for each small file that one other file imports, and no face and no registry."""
+        found = []
+        for module, users in sorted(self.importers.items()):
+            (user, *others) = sorted(users)
+            file = self._modules.get(module)
+            if others or file is None or file.name == "__init__.py" or self._modules[user].name == "__init__.py":
+                continue
+            text = file.read_text(encoding="utf-8")
+            if text.count("\n") < SMALL and '__name__ == "__main__"' not in text and user not in LISTS:
+                found.append(f"{module} <- {user}")
+        return found
 
     def table(self) -> str:
         """A line for each room: its names, those for the type checker alone, the modules they stand in."""
@@ -166,6 +192,11 @@ def test_no_room_comes_to_know_one_more() -> None:
     arrows = counted().arrows
     assert len(arrows) <= MOST_ARROWS, sorted(arrows)
     assert len([arrow for arrow in arrows if arrow[1] not in TO_THE_GROUND]) <= MOST_ARROWS_BETWEEN_WINGS
+
+
+def test_a_small_file_that_one_other_imports_is_part_of_that_one() -> None:
+    small = counted().small_files()
+    assert len(small) <= MOST_SMALL, small
 
 
 if __name__ == "__main__":

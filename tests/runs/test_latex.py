@@ -10,7 +10,7 @@ from click.testing import CliRunner
 import rollbook
 from rollbook import compare
 from rollbook.cli.app import app
-from rollbook.compare.latex import escaped
+from rollbook.compare.comparison import escaped
 
 
 def test_a_table_has_a_line_a_group_with_as_many_digits_as_its_interval_knows(tmp_path: Path) -> None:

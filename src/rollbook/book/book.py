@@ -32,10 +32,11 @@ from rollbook.book.envelope import envelope
 from rollbook.book.episode import Episode, find_episode
 from rollbook.book.hosts import WriterHosts, writers_of
 from rollbook.book.latest import Latest, latest_values
+from rollbook.book.media_files import film_of, waiting_pixels, with_files
 from rollbook.book.metrics import all_keys
 from rollbook.book.nearest import nearest_rows, read_near, values_at
-from rollbook.book.pictures import waiting_pixels, with_files
 from rollbook.book.read_context import Context
+from rollbook.book.results import all_marks, results_written, summary_of
 from rollbook.book.rollout import Rollout, find_rollout
 from rollbook.book.rollout_curves import RolloutQueries
 from rollbook.book.run_fields import RunFields
@@ -43,7 +44,6 @@ from rollbook.book.scan import Scan, scan_of
 from rollbook.book.select import canonical_keys, select_metrics
 from rollbook.book.series import Series
 from rollbook.book.sql import Database, one_condition, one_order, unique_samples
-from rollbook.book.summary import all_marks, summary_of
 from rollbook.book.tables import binned, count_rows, read_metrics_rows, read_table
 from rollbook.errors import BadInput, UnknownKey, did_you_mean, suggesting
 from rollbook.ground import run_files as layout
@@ -108,7 +108,7 @@ class Book(RunFields):
         return sorted(set(super().__dir__()) - _INTERNAL)
 
     def _repr_html_(self) -> str:
-        from rollbook.book.cards import book_card
+        from rollbook.book.charts import book_card
 
         return book_card(self, self.status, self.seed)
 
@@ -117,8 +117,6 @@ class Book(RunFields):
     @property
     def summary(self) -> dict[str, Any]:
         """What the run came to (see `book.results`), and over it what the run said of itself as a whole."""
-        from rollbook.book.results import results_written
-
         return {**results_written(self), **self.own_summary}
 
     @property
@@ -492,10 +490,8 @@ class Book(RunFields):
         return waiting_pixels(self._folder, path)
 
     def film_of(self, episode: str) -> Path:
-        """The file of an episode's video; see `videos.video_of_episode`. Not for users."""
-        from rollbook.book.videos import video_of_episode
-
-        return video_of_episode(self, episode)
+        """The video file of an episode that was filmed; see `media_files.film_of`. Not for users."""
+        return film_of(self, episode)
 
     def checkpoints(self, attempts: Attempts = "effective") -> pa.Table:
         """The checkpoints: a row when one was saved, and another one with `kept` = false when it was deleted.
@@ -661,7 +657,7 @@ class Book(RunFields):
 
         A span a call, nested as the stages were, with its clocks; checkpoints and alerts as instants. Returns the path.
         """
-        from rollbook.book.trace import write_trace
+        from rollbook.book.export import write_trace
 
         return write_trace(self, path)
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rollbook.book.videos import media_file
+from rollbook.book.media_files import media_file
 from rollbook.errors import UnknownKey
 from rollbook.ground.arrow import plain_rows, rows_equal, take_table, to_numpy
 from rollbook.ground.foreign import tolerating

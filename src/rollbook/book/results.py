@@ -7,10 +7,15 @@ Of the canonical scores (`aliases.SCORES`) the last and the best value. Worked o
 statistics of sealed parts, so a long run costs no more than a short one; rows are read only where some of them do not
 count, or are not sealed. The keeper writes it into run.json once a life is over; whoever asks a run without it works it
 out anew.
+
+What a run said of itself (`run.summary`) comes over it. Each change of that is a mark in the journal, so it is as safe
+as a row; run.json is written now and then, and at the end. A life that ended by itself has left everything there; after
+any other the marks are gone through.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,14 +29,16 @@ from rollbook.book.latest import latest_values
 from rollbook.book.metrics import all_keys
 from rollbook.book.read_context import Context, counts
 from rollbook.book.select import canonical_keys, select_metrics
+from rollbook.book.table_protocols import StoredRun
 from rollbook.book.tables import read_table
 from rollbook.errors import RollbookError
 from rollbook.ground import aliases, manifest
 from rollbook.ground.arrow import to_numpy
+from rollbook.ground.foreign import tolerating
 from rollbook.ground.manifest import Attempts
 from rollbook.storage import Piece, Pieces, RunFiles
 
-__all__ = ["MeasuredRun", "results_of", "results_written", "write_results"]
+__all__ = ["MeasuredRun", "all_marks", "results_of", "results_written", "summary_of", "write_results"]
 
 
 class MeasuredRun(Protocol):
@@ -154,3 +161,36 @@ def _length(book: MeasuredRun) -> dict[str, object]:
 
 def _number(value: object) -> float | None:
     return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
+
+
+def summary_of(book: StoredRun) -> dict[str, Any]:
+    """See `Book.own_summary`."""
+    fields = book.info
+    summary: dict[str, object] = dict(fields["summary"])
+    newest = manifest.newest(fields)
+    if "last" in newest:  # it wrote run.json after its last mark; only other writers may have had later words
+        since = newest["last"] if type(newest["last"]) is int else 0
+        for key, word in manifest.summary_of_others(book.path, since).items():
+            manifest.follow_summary(summary, {"values": {key: word[1]}} if len(word) == 2 else {"gone": [key]})
+        return summary
+    for mark in all_marks(book):
+        if mark["mark"] == "summary":
+            manifest.follow_summary(summary, mark["payload"])
+    return summary
+
+
+def all_marks(book: StoredRun) -> list[dict[str, Any]]:
+    """See `Book.marks`."""
+
+    def work(tables: dict[str, Pieces]) -> list[dict[str, Any]]:
+        run = book.context(tables["marks"], "all")
+        table = read_table("marks", tables["marks"], run.clocks, run.history, "all")
+        return table.drop_columns(["time"]).to_pylist() if table.num_rows else []
+
+    marks = book.files.read(["marks"], work)
+    for mark in marks:
+        said = {}
+        with tolerating(TypeError, ValueError, RecursionError):
+            said = json.loads(mark["payload"])
+        mark["payload"] = said if isinstance(said, dict) else {}
+    return marks

@@ -1,10 +1,15 @@
-"""Verbs of a SummaryWriter whose values a book has no table for: they reach the event files, and are counted."""
+"""Verbs of a SummaryWriter whose values a book has no table for: they reach the event files, and are counted.
+
+And the table of hyperparameters that those files hold.
+"""
 
 from __future__ import annotations
 
 import inspect
+import re
 from functools import wraps
 
+from rollbook.adapters._plain import parsed
 from rollbook.adapters.tensorboard.events import EventWriter
 
 TYPE_CHECKING = False
@@ -12,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["FILE_VERBS", "file_verb"]
+__all__ = ["FILE_VERBS", "file_verb", "read_table", "split_name"]
 
 FILE_VERBS = (
     "add_audio",
@@ -48,3 +53,28 @@ def file_verb(name: str) -> Callable[..., None]:
 
     verb.__qualname__ = f"SummaryWriter.{name}"
     return verb
+
+
+_NAME = re.compile(r"(?P<env>.+)__(?P<exp>.+)__(?P<seed>\d{1,9})__(?P<time>\d{10})")
+
+
+def read_table(text: str) -> dict[str, object]:
+    """The parameters of a Markdown table `|param|value|`; {} for any other text."""
+    lines = [line.strip() for line in str(text).splitlines()]
+    if len(lines) < 3 or lines[0].replace(" ", "") != "|param|value|":
+        return {}
+    parameters = {}
+    for line in lines[2:]:
+        key, _, value = line.strip("|").partition("|")
+        if key.strip():
+            parameters[key.strip()] = parsed(value.strip(), {"True": True, "False": False, "None": None})
+    return parameters
+
+
+def split_name(name: str) -> tuple[str, int | None]:
+    """(name, seed) of a folder called `<env_id>__<exp_name>__<seed>__<unix seconds>`; of any other (the name, None).
+
+    Runs that differ in their seed then share a name.
+    """
+    match = _NAME.fullmatch(name)
+    return (name, None) if match is None else (f"{match['env']}__{match['exp']}", int(match["seed"]))

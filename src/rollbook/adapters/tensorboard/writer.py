@@ -8,8 +8,7 @@ from functools import partial
 
 from rollbook.adapters._run import Users, find_run
 from rollbook.adapters.tensorboard import native
-from rollbook.adapters.tensorboard.file_verbs import FILE_VERBS, file_verb
-from rollbook.adapters.tensorboard.hyper import read_table, split_name
+from rollbook.adapters.tensorboard.file_verbs import FILE_VERBS, file_verb, read_table, split_name
 from rollbook.ground.bill import Bill
 from rollbook.ground.values import Histogram
 

@@ -1,23 +1,29 @@
-"""From an episode to its video."""
+"""The files behind rows of `media`: where they are, the film of an episode, and pixels that no file was made of yet."""
 
 from __future__ import annotations
 
 import math
+import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from rollbook.errors import UnknownKey
+from rollbook.ground import source
+from rollbook.ground.arrow import strings
+from rollbook.ground.spool.encode import locate, read_waiting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.book.table_protocols import EpisodeTables
 
-__all__ = ["media_file", "video_of_episode"]
+__all__ = ["film_of", "media_file", "waiting_pixels", "with_files"]
 
 
-def video_of_episode(book: EpisodeTables, episode: str = "best") -> Path:
+def film_of(book: EpisodeTables, episode: str = "best") -> Path:
     """The video file of an episode that was filmed.
 
     Args:
@@ -78,3 +84,28 @@ def media_file(book: EpisodeTables, path: str) -> Path | None:
         if candidate.is_relative_to(root) and candidate.is_file():  # the path comes from the run: untrusted
             return candidate
     return None
+
+
+def with_files(table: pa.Table, folder: str) -> pa.Table:
+    """The table with a column `file`: where each row's file is now, below the run's folder; null if it is nowhere."""
+    if "path" not in table.column_names or "file" in table.column_names:
+        return table
+    root = os.path.realpath(folder)
+    source.fetch(folder, [path for path in table["path"].to_pylist() if isinstance(path, str)])
+    names: list[str | None] = []
+    for path in table["path"].to_pylist():
+        place = locate(root, path) if isinstance(path, str) and path else None
+        names.append(None if place is None else os.path.relpath(place, root).replace(os.sep, "/"))
+    return table.append_column("file", strings(names))
+
+
+def waiting_pixels(folder: str, path: str) -> npt.NDArray[np.uint8]:
+    """See `Book.pixels`."""
+    waiting = read_waiting(folder, path)
+    if waiting is None:
+        place = locate(folder, path)
+        where = f"its file is {place}" if place is not None else "it has no file either: evicted, or never a picture"
+        raise UnknownKey(f"pixels({path!r}): no raw pixels of it wait in the spool; {where}")
+    note, pixels = waiting
+    shape = (note["frames"], note["height"], note["width"], note["channels"])
+    return np.frombuffer(pixels, dtype=np.uint8).reshape(shape)
