@@ -19,6 +19,7 @@ PLACES = [
     "episodes?run={run}",
     "samples?run={run}",
     "timings?run={run}",
+    "health",
     "health?run={run}",
     "sql?run={run}",
 ]

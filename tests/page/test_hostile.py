@@ -31,6 +31,7 @@ PAGES = [
 ]
 PAGES += [
     "runs?g=none&cols=status~host~tags~notes~group~job_type~config.x",
+    "health",
     "health?run={run}",
     "sql?run={run}",
     "samples?run={run}&tab=new",

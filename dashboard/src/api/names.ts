@@ -27,6 +27,7 @@ export type {
   EditAnswer,
   EditAsk as EditQuery,
   EpisodesAnswer,
+  Finding,
   EpisodesAsk as EpisodesQuery,
   ErrorWords as ErrorBody,
   MediaAnswer,

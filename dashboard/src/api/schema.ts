@@ -24,6 +24,9 @@ export interface AlertsAnswer {
   total: number;
   by_run: { [name: string]: { [name: string]: number } };
   newest: Alert[];
+  findings?: Finding[];
+  looked_at?: number;
+  quiet?: number;
 }
 
 /** Of which runs; all without. */
@@ -449,6 +452,28 @@ export interface FilesAnswer {
   checkpoints: { [name: string]: Cell }[];
   bytes: number;
   truncated: boolean;
+}
+
+/** What is wrong, once for all runs that have it. */
+export interface Finding {
+  rule: string;
+  level: string;
+  message: string;
+  runs: FindingRun[];
+  many: number;
+}
+
+/** Where something was found: the place on the run's own axis, and the key that it is about, where they are known. */
+export interface FindingRun {
+  run: string;
+  name: string;
+  seed: number | null;
+  project: string;
+  status: string;
+  time: number | null;
+  axis: string;
+  x: number | "-Infinity" | "Infinity" | "NaN" | null;
+  key: string;
 }
 
 /** Runs that are taken together. */

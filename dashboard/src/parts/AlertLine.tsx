@@ -5,7 +5,7 @@ import { Icon } from "./Icon.tsx";
 /** An alert as one box: what it says, when, by which rule. */
 export function AlertLine({ alert, href }: { alert: Alert; href?: string }) {
   return (
-    <div class={`alert${alert.level === "act" ? " bad" : alert.level === "note" ? " note" : ""}`}>
+    <div class={`alert${alert.level === "fail" ? " bad" : alert.level === "note" ? " note" : ""}`}>
       <Icon name="flag" />
       <div>
         <b>{alert.message}</b>{" "}

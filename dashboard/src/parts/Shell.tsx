@@ -52,7 +52,7 @@ function startSlowly(): () => void {
     last = Date.now();
     source.alerts().then(
       (answer) => {
-        alerts.value = answer.total;
+        alerts.value = answer.findings?.filter(({ level }) => level !== "note").length ?? 0;
       },
       () => undefined,
     );
@@ -137,7 +137,7 @@ export function Shell() {
                   {one.icon && <Icon name={one.icon} />}
                   <span>{one.name}</span>
                   {name === "health" && alerts.value > 0 && (
-                    <span class="count" aria-label={`${alerts.value} alerts`}>
+                    <span class="count" aria-label={`${alerts.value} findings`}>
                       {alerts.value > 99 ? "99+" : alerts.value}
                     </span>
                   )}

@@ -11,14 +11,15 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.errors import RollbookError
+from rollbook.ground import manifest
 from rollbook.ground.run_files import journal_folder, part_folders
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import cells_of, num, plain
 from rollbook.server.endpoint import Endpoint
 from rollbook.server.rows import axis_values, clocks_of, default_axis, row_id, seconds_column, table_of
-from rollbook.server.schemas.common import Alert, Media
+from rollbook.server.schemas.common import Alert, Media, Num
 from rollbook.server.schemas.curves import Mark, MarksAnswer, MarksAsk
-from rollbook.server.schemas.health import AlertsAnswer, AlertsAsk
+from rollbook.server.schemas.health import AlertsAnswer, AlertsAsk, Finding, FindingRun
 from rollbook.server.series import check_range, started
 from rollbook.server.shared_state import Hall
 
@@ -26,6 +27,13 @@ __all__ = ["ENDPOINTS", "alerts_of", "media_of", "media_url"]
 
 _MOST_MARKS = 5_000
 _MOST_ALERTS = 500
+_ENDED_BADLY = ("crashed", "killed", "stale")
+_ENDINGS = {
+    "crashed": "Ended without an exception: its process vanished",
+    "killed": "Killed from outside: it left no word",
+    "stale": "Silent: its host cannot be asked, and nothing was heard of it for a minute",
+}
+_WORST = ("crashed", "fail", "warn", "note")
 _FILM_SUFFIXES = (".mp4", ".gif", ".png", ".webm")
 
 
@@ -224,21 +232,92 @@ def all_alerts(hall: Hall, ask: AlertsAsk) -> AlertsAnswer:
     )
     by_run: dict[str, dict[str, int]] = {}
     newest: list[Alert] = []
+    found: dict[tuple[str, str], dict[str, tuple[FindingRun, str]]] = {}
     for row in rows:
+        if row.status in _ENDED_BADLY:
+            why = _ending(row)
+            ended = row.about.get("ended")
+            at = _found_in(row, "", ended if isinstance(ended, (int, float)) else None, None, "")
+            found.setdefault(("crashed", why.partition(":")[0]), {})[row.key] = at, why
         if not _may_have_alerts(row.folder):
             continue
         try:
-            alerts = alerts_of(hall, row, default_axis(hall, row))
+            axis = default_axis(hall, row)
+            alerts = alerts_of(hall, row, axis)
         except (RollbookError, OSError):
             continue
         if alerts:
             levels = by_run.setdefault(row.key, {})
             for alert in alerts:
                 levels[alert.level] = levels.get(alert.level, 0) + 1
+                key = alert.evidence.get("key") if isinstance(alert.evidence, dict) else None
+                place = _found_in(row, axis, alert.time, alert.x, key if isinstance(key, str) else "")
+                found.setdefault((alert.level, alert.rule), {})[row.key] = place, alert.message
             newest += alerts[-_MOST_ALERTS:]
     newest.sort(key=lambda alert: alert.time or 0.0, reverse=True)
     total = sum(sum(levels.values()) for levels in by_run.values())
-    return AlertsAnswer(total=total, by_run=by_run, newest=newest[:50])
+    for (level, rule), of_run in found.items():  # what began as a warning and grew is told once, as what it is now
+        if level == "warn":
+            for run in found.get(("fail", rule), {}):
+                of_run.pop(run, None)
+    troubled = {run for (level, _), runs in found.items() if level != "note" for run in runs}
+    return AlertsAnswer(
+        total=total,
+        by_run=by_run,
+        newest=newest[:50],
+        findings=_worst_first(found),
+        looked_at=len(rows),
+        quiet=len(rows) - len(troubled),
+    )
+
+
+def _ending(row: RunRow) -> str:
+    """Why a run ended before its time, in one line."""
+    try:
+        failure = manifest.failure(manifest.read(row.folder))
+    except (RollbookError, OSError):
+        failure = None
+    if failure is not None:
+        words = f"{failure['type']}: {failure['message']}" if failure["message"] else failure["type"]
+        return str(plain(words.partition("\n")[0][:300]))
+    return _ENDINGS[row.status]
+
+
+def _worst_first(found: dict[tuple[str, str], dict[str, tuple[FindingRun, str]]]) -> list[Finding]:
+    """One finding for each rule and level, whatever number of runs it spoke in."""
+    findings = []
+    for (level, rule), of_run in found.items():
+        if not of_run:
+            continue
+        places = sorted(of_run.values(), key=lambda each: each[0].time or 0.0, reverse=True)
+        findings.append(
+            Finding(
+                rule="ended" if level == "crashed" else rule,
+                level=level,
+                message=places[0][1],
+                runs=[place for place, _ in places[:50]],
+                many=len(places),
+            )
+        )
+    findings.sort(key=lambda one: one.runs[0].time or 0.0, reverse=True)
+    findings.sort(key=lambda one: _WORST.index(one.level) if one.level in _WORST else len(_WORST))
+    return findings[:_MOST_ALERTS]
+
+
+def _found_in(row: RunRow, axis: str, moment: float | None, x: Num, key: str) -> FindingRun:
+    about = row.about
+    seed = about.get("seed")
+    return FindingRun(
+        run=row.key,
+        name=plain(str(about.get("name") or "")),
+        seed=seed if isinstance(seed, int) else None,
+        project=plain(str(about.get("project") or "")),
+        status=row.status,
+        time=moment,
+        axis=plain(axis),
+        x=x,
+        key=plain(key),
+    )
 
 
 def _created(row: RunRow) -> float:

@@ -42,6 +42,7 @@ from rollbook.server.readers import stamp_of
 from rollbook.server.schemas.curves import CurvesAsk, Group, MarksAsk, SeriesAsk
 from rollbook.server.schemas.episodes import EpisodeAsk, EpisodesAsk, ScatterAsk, TracesAsk
 from rollbook.server.schemas.files import MediaAsk
+from rollbook.server.schemas.health import AlertsAsk
 from rollbook.server.schemas.logs import LogAsk, TextAsk
 from rollbook.server.schemas.rollouts import FatesAsk, OneRolloutAsk, RolloutsAsk
 from rollbook.server.schemas.runs import ColumnsAsk, HelloAsk, KeysAsk, RunAsk, RunsAsk, TableRow
@@ -165,6 +166,7 @@ class _Copy:
         every = keys.keys(hall, KeysAsk(runs=names))
         self._listed = {key.key for key in every.keys}
         self._json("keys.json", lambda: every)
+        self._json("alerts.json", lambda: alerts_room.all_alerts(hall, AlertsAsk(runs=names)))
         self._json("marks.json", lambda: alerts_room.marks(hall, MarksAsk(runs=names)))
         for number, row in enumerate(rows):
             self._run(row)

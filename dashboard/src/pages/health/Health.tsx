@@ -9,24 +9,31 @@ import { Icon } from "../../parts/Icon.tsx";
 import { KeyChart } from "../../parts/KeyChart.tsx";
 import { RunPicker } from "../../parts/RunPicker.tsx";
 import { Answered, Empty, Failure } from "../../parts/Say.tsx";
+import { word } from "../../state/address.ts";
 import { useAnswer } from "../../state/answer.ts";
 import { deskOf, DeskContext } from "../../state/desk.ts";
 import { source } from "../../state/here.ts";
 import { useNews, useRun } from "../../state/run.ts";
+import { AllRuns } from "./AllRuns.tsx";
+import { causeOf } from "./causeOf.ts";
 import { Files } from "./Files.tsx";
 import { LogView } from "./LogView.tsx";
 
-/** The runs page with this run alone and what happened there. */
-const causeOf = (run: string, clock: string, x: number, key: string): string =>
-  `#/runs?show=${encodeURIComponent(run)}.1&g=none&cause=${encodeURIComponent(`${run},${clock},${x},${key}`)}`;
-
+/** All runs, until one is chosen. */
 export function Health() {
+  return chosen.value === "" ? <AllRuns /> : <OneRun />;
+}
+
+function OneRun() {
   const { run, detail, none } = useRun();
   const news = useNews(run, ["alerts"], 2000);
   const health = useAnswer(run && `${run} ${news}`, () => source.health(run as string));
   return (
     <>
       <Context>
+        <a class="btn" href={everyRun}>
+          All runs
+        </a>
         <RunPicker detail={detail.value} />
         <span class="grow" />
         <span class="soft hide-s">{health.value ? `${health.value.rules} rules watch` : ""}</span>
@@ -61,11 +68,13 @@ export function Health() {
   );
 }
 
-const LEVELS: Record<string, string> = { act: "bad", look: "warn" };
+const chosen = word("run");
+const everyRun = "#/health";
+const LEVELS: Record<string, string> = { fail: "bad", warn: "warn" };
 
 function Alerts({ found, run, detail }: { found: Told; run: string; detail: RunDetail | null }) {
   return (
-    <section class="card c8">
+    <section class="card c12">
       <header>
         <h2>
           {found.alerts.length === 0
@@ -124,25 +133,39 @@ function Evidence({ of }: { of: Cell }) {
 
 function Quiet({ found, detail }: { found: Told; detail: RunDetail | null }) {
   const problems = detail?.problems ?? [];
+  const [first] = found.quiet;
   return (
-    <section class="card c4">
-      <header>
-        <h2>Looked at and quiet</h2>
-      </header>
-      <ul class="in quiet">
-        {found.quiet.map((one) => (
-          <li key={one.rule}>
-            <Icon name="check" /> {one.label} <span class="soft">{one.checked}</span>
-          </li>
-        ))}
-        {found.quiet.length === 0 && problems.length === 0 && <li class="soft">No rule has looked at this run.</li>}
-        {found.promise !== null && <li class="soft">{found.promise}</li>}
-        {problems.map((text) => (
-          <li key={text} class="lost">
-            <Icon name="info" /> {text}
-          </li>
-        ))}
-      </ul>
+    <section class="card c12">
+      <details class="in folded">
+        <summary>
+          {first === undefined ? (
+            <span class="soft">No rule has looked at this run.</span>
+          ) : (
+            <>
+              <Icon name="check" /> <b>{count(found.quiet.length)} rules are quiet.</b>{" "}
+              <span class="soft">
+                They looked at {found.quiet.at(-1)?.checked}. {found.promise}
+              </span>
+            </>
+          )}
+        </summary>
+        <ul class="quiet">
+          {found.quiet.map((one) => (
+            <li key={one.rule}>
+              <Icon name="check" /> {one.label} <span class="soft">{one.checked}</span>
+            </li>
+          ))}
+        </ul>
+      </details>
+      {problems.length > 0 && (
+        <ul class="in quiet">
+          {problems.map((text) => (
+            <li key={text} class="lost">
+              <Icon name="info" /> {text}
+            </li>
+          ))}
+        </ul>
+      )}
     </section>
   );
 }

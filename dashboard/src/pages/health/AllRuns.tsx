@@ -1,0 +1,139 @@
+/** Health over all runs: one list, the worst first, in sentences; what is quiet in one line. */
+
+import { useEffect } from "preact/hooks";
+import type { AlertsAnswer, Finding } from "../../api/names.ts";
+import { clock, count } from "../../data/numbers.ts";
+import { Context } from "../../parts/Context.tsx";
+import { CopyLink } from "../../parts/CopyLink.tsx";
+import { Icon } from "../../parts/Icon.tsx";
+import { fullName } from "../../parts/RunPicker.tsx";
+import { Answered, Empty } from "../../parts/Say.tsx";
+import { useAnswer } from "../../state/answer.ts";
+import { colorOfRun } from "../../state/colors.ts";
+import { source } from "../../state/here.ts";
+import { hear } from "../../state/live.ts";
+import { causeOf } from "./causeOf.ts";
+
+const TONES: Record<string, string> = { crashed: "bad", fail: "bad", warn: "warn" };
+const FEW = 3;
+const EVERY = 5_000;
+
+export function AllRuns() {
+  const answer = useAnswer("findings", () => source.alerts());
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const stop = hear("runs", () => {
+      timer ??= setTimeout(() => {
+        timer = undefined;
+        answer.again();
+      }, EVERY);
+    });
+    return () => {
+      clearTimeout(timer);
+      stop();
+    };
+  }, []);
+  return (
+    <>
+      <Context>
+        <span class="grow" />
+        <CopyLink />
+      </Context>
+      <main id="main" class="page scroll" tabIndex={0} aria-label="Health">
+        <Answered of={answer} what="health">
+          {(found) => <List found={found} />}
+        </Answered>
+      </main>
+    </>
+  );
+}
+
+function List({ found }: { found: AlertsAnswer }) {
+  const findings = found.findings ?? [];
+  const [quiet, all] = [found.quiet ?? 0, found.looked_at ?? 0];
+  if (all === 0) return <Empty title="No runs yet" code="rollbook demo" />;
+  return (
+    <div class="cols">
+      {findings.length > 0 && (
+        <section class="card c12 worst">
+          <header>
+            <h2>
+              {count(findings.length)} {findings.length === 1 ? "finding" : "findings"}, the worst first
+            </h2>
+            <span class="soft">each once, however many runs have it</span>
+          </header>
+          {findings.map((one) => (
+            <One key={`${one.level} ${one.rule} ${one.message}`} finding={one} />
+          ))}
+        </section>
+      )}
+      <section class="card c12">
+        <p class="in quietline">
+          {quiet > 0 && <Icon name="check" />}{" "}
+          <b>
+            {quiet === all ? `All ${count(all)} runs are quiet.` : `${count(quiet)} of ${count(all)} runs are quiet.`}
+          </b>{" "}
+          <span class="soft">
+            They ended as they should, or go on, and no rule warned. A run's own page has its rules.
+          </span>
+        </p>
+      </section>
+    </div>
+  );
+}
+
+function One({ finding }: { finding: Finding }) {
+  const shown = finding.runs.slice(0, FEW);
+  const rest = finding.runs.slice(FEW);
+  return (
+    <div class="worstrow">
+      <span class={`tag ${TONES[finding.level] ?? ""}`}>{finding.level}</span>
+      <div>
+        <p>
+          {finding.message}{" "}
+          <span class="soft">
+            {finding.rule === "ended" ? "" : finding.rule}
+            {finding.many > 1 ? ` in ${count(finding.many)} runs, the newest first` : ""}
+          </span>
+        </p>
+        <ul>
+          {shown.map((at) => (
+            <Where key={at.run} at={at} ended={finding.rule === "ended"} />
+          ))}
+        </ul>
+        {rest.length > 0 && (
+          <details>
+            <summary>
+              {count(finding.many - FEW)} more
+              {finding.many > finding.runs.length ? `, ${count(rest.length)} of them here` : ""}
+            </summary>
+            <ul>
+              {rest.map((at) => (
+                <Where key={at.run} at={at} ended={finding.rule === "ended"} />
+              ))}
+            </ul>
+          </details>
+        )}
+      </div>
+    </div>
+  );
+}
+
+function Where({ at, ended }: { at: Finding["runs"][number]; ended: boolean }) {
+  return (
+    <li>
+      <i class={`dot s${colorOfRun(at.run)}`} />{" "}
+      <a href={ended ? `#/run/${encodeURIComponent(at.run)}` : `#/health?run=${encodeURIComponent(at.run)}`}>
+        {fullName(at)}
+      </a>{" "}
+      <span class="soft">
+        {at.project} · {clock(at.time)}
+      </span>{" "}
+      {!ended && typeof at.x === "number" && (
+        <a href={causeOf(at.run, at.axis, at.x, at.key)}>
+          what happened at {count(at.x)} {at.axis}
+        </a>
+      )}
+    </li>
+  );
+}
