@@ -78,8 +78,11 @@ def _what_a_test_leaves_open_is_nothing_to_the_next_one() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _slow_machines_change_nothing() -> Iterator[None]:
-    """A run writes down its own cost when it has lasted a second, and finish() leaves the keeper alone after ten."""
+    """A run writes down its own cost when it has lasted a second, finish() leaves the keeper alone after ten, and what
+    is sealed waits for the disk: no test cuts the power."""
     with pytest.MonkeyPatch.context() as patch:
+        for name in ("fsync", "fdatasync"):
+            patch.setattr(os, name, lambda _fd: None, raising=False)
         patch.setattr(ticker, "FIRST_COST_SECONDS", math.inf)
         patch.setattr(start_and_finish, "FINISH_SECONDS", PATIENCE)
         yield
