@@ -134,6 +134,63 @@ def test_under_vmap_the_error_says_what_to_do_instead(run: Any, shape: str, orde
     assert run.book.keys() == []
 
 
+@pytest.mark.parametrize(
+    ("shape", "ordered"),
+    [("vmap", True), ("vmap of jit", True), ("jit of vmap of scan", True), ("jit of vmap of scan", False)],
+)
+def test_inside_a_vmap_over_seeds_each_sibling_gets_its_own_rows(own_place: Path, shape: str, ordered: bool) -> None:
+    where = {"project": "jax", "dir": own_place / "runs", "sinks": (), "keeper": "inline", "rules": ()}
+    with rollbook.siblings(3, seeds=range(3), **where) as seeds:
+        traced = []
+
+        def single(x: Any, step: Any = 0) -> Any:
+            traced.append(1)
+            log(
+                seeds,
+                {"x": x, "inner": {"vector": jnp.stack([x, x + 1])}, "word": "go"},
+                ordered=ordered,
+                env_step=step,
+            )
+            return x + 10
+
+        def scanned(x: Any) -> Any:
+            return jax.lax.scan(lambda c, step: (single(c, step), None), x, jnp.arange(3))[0]
+
+        made = {
+            "vmap": jax.vmap(single),
+            "vmap of jit": jax.vmap(jax.jit(single)),
+            "jit of vmap of scan": jax.jit(jax.vmap(scanned)),
+        }[shape]
+        made(jnp.arange(3.0))
+        flush()
+        once = len(traced)
+        made(jnp.arange(3.0) + 100)
+        if shape.startswith("jit"):
+            assert len(traced) == once, "a second call compiles nothing again"
+    for seed, run in enumerate(seeds):
+        steps = 3 if "scan" in shape else 1
+        expected = [start + seed + 10.0 * step for start in (0.0, 100.0) for step in range(steps)]
+        table = run.book.metrics(["x"])
+        found = list(zip(table["x"].to_pylist(), table["env_step"].to_pylist(), strict=True))
+        assert sorted(found) == sorted((x, n % steps) for n, x in enumerate(expected))
+        if ordered:
+            assert [x for x, _ in found] == expected
+        assert run.book.table("histograms").num_rows == len(expected)
+
+
+def test_a_vmap_over_something_else_than_the_siblings_is_refused(own_place: Path) -> None:
+    with rollbook.siblings(
+        2, seeds=range(2), project="jax", dir=own_place / "runs", sinks=(), keeper="inline"
+    ) as seeds:
+
+        def single(x: Any) -> Any:
+            log(seeds, {"x": x})
+            return x
+
+        with pytest.raises(BadInput, match=r"2 siblings inside a jax\.vmap over 3"):
+            jax.vmap(single)(jnp.arange(3.0))
+
+
 def test_vmapped_seeds_are_siblings(own_place: Path) -> None:
     @jax.vmap
     def train(seed: Any) -> Any:

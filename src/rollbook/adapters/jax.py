@@ -10,6 +10,8 @@
             return state, None
         return jax.lax.scan(update, state, jnp.arange(1_000))
 
+Vmapped seeds are sibling runs, a run each: `log(siblings, …)` inside `jax.vmap` over as many seeds.
+
 The rows arrive while the computation runs, in order. Nothing is compiled again because of them: keys, texts and Python
 numbers belong to the compiled function, arrays and clocks are its operands.
 """
@@ -46,15 +48,16 @@ def log(target: Any, values: Mapping[str, object], *, ordered: bool = True, **cl
     run's `finish()` for rows that are still under way (see `flush`).
 
     Args:
-      target: a run or a scope. A compiled function goes on logging to the one it was traced with; the module
-        `rollbook` itself stands for the run that is current when the row arrives.
+      target: a run or a scope; or `rollbook.siblings`, inside a `jax.vmap` over their seeds: each gets its own row. A
+        compiled function goes on logging to the one it was traced with; the module `rollbook` itself stands for the
+        run that is current when the row arrives.
       values: name -> number, 0-d array, text, or array (kept as a histogram); nested dicts are joined with "/".
       ordered: rows arrive in the order of the program. With False the compiler may reorder them, and it is allowed
         where JAX allows no order (`pmap`, several devices).
       clocks: numbers or traced 0-d arrays.
     Raises:
-      BadInput: `target` is no run; while tracing: the call is mapped by `jax.vmap`, where one row would become many
-        that nobody can tell apart.
+      BadInput: `target` is no run; while tracing: the call is mapped by `jax.vmap`, and `target` is no siblings, or
+        others than as many as there are copies.
       MissingExtra, UnsupportedVersion: JAX is not there, or not in a version of `SUPPORTED`.
     """
     jax = _jax()
@@ -63,7 +66,7 @@ def log(target: Any, values: Mapping[str, object], *, ordered: bool = True, **cl
             f"log({target!r:.100}, …): found a {type(target).__name__}, not a run. Pass what rollbook.init() returned, "
             "a scope of it, or the module rollbook for whichever run is current"
         )
-    count = Bill(to=target if callable(getattr(target, "count", None)) else None)
+    count = _bill(target)
     leaves = [(("value", name), value) for name, value in flatten(values)]
     leaves += [(("clock", name), value) for name, value in clocks.items()]
     traced = [value for _, value in leaves if isinstance(value, jax.core.Tracer)]
@@ -72,7 +75,8 @@ def log(target: Any, values: Mapping[str, object], *, ordered: bool = True, **cl
         return
     _wait_at_end(target)
     static, shapes, operands = _sorted(leaves, count)
-    _emit(_Arrived(target, static, shapes), ordered, operands)
+    axes = tuple(int(getattr(operand, "ndim", 0)) for operand in operands)
+    _emit(_Arrived(target, static, shapes, axes), ordered, operands)
 
 
 def flush() -> None:
@@ -102,9 +106,18 @@ class _Arrived:
     """
 
     def __init__(
-        self, target: Any, static: tuple[tuple[_Named, object], ...], groups: tuple[tuple[_Named, ...] | _Named, ...]
+        self,
+        target: Any,
+        static: tuple[tuple[_Named, object], ...],
+        groups: tuple[tuple[_Named, ...] | _Named, ...],
+        axes: tuple[int, ...],
     ) -> None:
-        self._target, self._static, self._groups = target, static, groups
+        self._target, self._static, self._groups, self._axes = target, static, groups, axes
+
+    @property
+    def seeds(self) -> int:
+        """How many copies of the call may be mapped: those of siblings; 0 for a run."""
+        return len(self._target.runs) if hasattr(self._target, "seeds") else 0
 
     def _identity(self) -> tuple[object, ...]:
         return id(self._target), repr(self._static), self._groups
@@ -124,12 +137,13 @@ class _Arrived:
             clocks: dict[str, object] = {}
             for (kind, name), value in self._static:
                 (row if kind == "value" else clocks)[name] = value
-            for names, operand in zip(self._groups, operands, strict=True):
+            for names, axes, operand in zip(self._groups, self._axes, operands, strict=True):
                 array = np.asarray(operand)
                 if isinstance(names[0], str):  # an array by itself
                     row[str(names[1])] = array
                     continue
-                for (kind, name), number in zip(names, array.tolist(), strict=True):
+                numbers = array.T if array.ndim > axes else array.tolist()  # with a seed axis: all seeds of each
+                for (kind, name), number in zip(names, numbers, strict=True):
                     (row if kind == "value" else clocks)[name] = number
             self._target.log(row, **clocks)
 
@@ -139,8 +153,15 @@ def _report(target: object, err: Exception) -> None:
 
     if isinstance(err, LoggingFailed):  # strict=True asked for it
         raise err
-    count = Bill(to=target if callable(getattr(target, "count", None)) else None)
-    count("jax", message=f"a row from inside a JAX computation could not be logged: {type(err).__name__}: {err}")
+    _bill(target)(
+        "jax", message=f"a row from inside a JAX computation could not be logged: {type(err).__name__}: {err}"
+    )
+
+
+def _bill(target: Any) -> Bill:
+    """Where causes are counted; those of siblings by the first."""
+    owner = target.runs[0] if hasattr(target, "seeds") else target
+    return Bill(to=owner if callable(getattr(owner, "count", None)) else None)
 
 
 def _sorted(
@@ -215,26 +236,29 @@ def _emit(arrived: _Arrived, ordered: bool, operands: list[object]) -> None:
 
     @jax.custom_jvp  # type: ignore[untyped-decorator, unused-ignore]
     def emit(*operands: object) -> tuple[()]:
-        io_callback(arrived, None, *_not_mapped(operands), ordered=ordered)
+        io_callback(arrived, None, *_guarded(operands, arrived.seeds), ordered=ordered)
         return ()
 
     @emit.defjvp  # type: ignore[untyped-decorator, unused-ignore]
     def differentiated(primals: tuple[object, ...], _tangents: object) -> tuple[tuple[()], tuple[()]]:
         # What is logged is looked at, not differentiated.
-        jax.debug.callback(arrived, *_not_mapped(map(jax.lax.stop_gradient, primals)), ordered=ordered)
+        jax.debug.callback(arrived, *_guarded(map(jax.lax.stop_gradient, primals), arrived.seeds), ordered=ordered)
         return (), ()
 
     emit(*operands)
 
 
-def _not_mapped(operands: Iterable[object]) -> list[object]:
-    """The operands as they are. Mapped by `jax.vmap`, however far outside, it raises."""
+def _guarded(operands: Iterable[object], seeds: int) -> list[object]:
+    """The operands as they are. Mapped by `jax.vmap`, however far outside, over the seeds: with the seed axis in front;
+    over anything else it raises.
+    """
     unmapped = tuple(operands)
-    return list(_guard()(*unmapped)) if unmapped else []
+    return list(_guard(seeds)(*unmapped)) if unmapped else []
 
 
-@lru_cache(maxsize=1)
-def _guard() -> Any:
+@lru_cache(maxsize=64)
+def _guard(seeds: int) -> Any:
+    from jax import numpy as jnp
     from jax.custom_batching import custom_vmap
 
     @custom_vmap  # type: ignore[untyped-decorator, unused-ignore]
@@ -242,13 +266,25 @@ def _guard() -> Any:
         return operands
 
     @guard.def_vmap  # type: ignore[untyped-decorator, unused-ignore]
-    def mapped(axis_size: int, *_: object) -> object:
-        raise BadInput(
-            f"rollbook.adapters.jax.log() was asked to log inside jax.vmap, found {axis_size} copies of the call: they "
-            "would be rows of one run that nobody can tell apart. Return the values from the mapped function and log "
-            "them outside: vmapped seeds with rollbook.siblings(n, seeds=…), whose log() takes arrays with the seed "
-            "axis in front; vmapped environments as their mean or with run.log_many()"
+    def mapped(axis_size: int, are_mapped: tuple[bool, ...], *operands: Any) -> object:
+        if not seeds:
+            raise BadInput(
+                f"rollbook.adapters.jax.log() was asked to log inside jax.vmap, found {axis_size} copies of the call: "
+                "they would be rows of one run that nobody can tell apart. Vmapped seeds: log to "
+                "rollbook.siblings(n, seeds=…), a run each. Vmapped environments: return the values and log their mean "
+                "outside, or use run.log_many()"
+            )
+        if axis_size != seeds:
+            raise BadInput(
+                f"rollbook.adapters.jax.log() was asked to log to {seeds} siblings inside a jax.vmap over {axis_size}: "
+                "map as many seeds as there are siblings, and log outside of any other vmap"
+            )
+        # Said to be unmapped with the seed axis still there: all that is done with them is one callback for all seeds.
+        whole = tuple(
+            operand if is_mapped else jnp.broadcast_to(operand, (axis_size, *operand.shape))
+            for operand, is_mapped in zip(operands, are_mapped, strict=True)
         )
+        return whole, (False,) * len(whole)
 
     return guard
 
@@ -256,9 +292,10 @@ def _guard() -> Any:
 _waited_for: weakref.WeakSet[object] = weakref.WeakSet()
 
 
-def _wait_at_end(target: object) -> None:
+def _wait_at_end(target: Any) -> None:
     """Let the run's finish() wait for rows that are under way: JAX computes while the program has gone on."""
-    run: Any = getattr(target, "run", None)
+    first = target.runs[0] if hasattr(target, "seeds") else target
+    run: Any = getattr(first, "run", None)
     if not callable(getattr(run, "on_finish", None)) or run in _waited_for:
         return
     _waited_for.add(run)

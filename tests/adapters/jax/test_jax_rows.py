@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import rollbook
 from rollbook.adapters import _versions
 from rollbook.adapters import jax as adapter
 from rollbook.errors import MissingExtra
@@ -33,6 +35,7 @@ def test_a_row_is_put_together_from_texts_numbers_vectors_and_arrays(run: Run, r
         run,
         ((("value", "lr"), 0.1), (("clock", "epoch"), 2)),
         ((("value", "loss"), ("value", "grad/norm")), (("clock", "env_step"), ("value", "n")), ("value", "weights")),
+        (1, 1, 2),
     )
     arrived(np.array([0.5, 2.0], np.float32), np.array([64, 3], np.int32), np.arange(6.0).reshape(2, 3))
     assert rows(run, "loss", "grad/norm", "n", "lr", x="env_step") == [(64, 0.5, 2.0, 3, 0.1)]
@@ -42,7 +45,7 @@ def test_a_row_is_put_together_from_texts_numbers_vectors_and_arrays(run: Run, r
 
 def test_calls_that_do_the_same_are_one_compilation(run: Run) -> None:
     def make(value: float, name: str = "a") -> adapter._Arrived:
-        return adapter._Arrived(run, ((("value", "lr"), value),), ((("value", name),),))
+        return adapter._Arrived(run, ((("value", "lr"), value),), ((("value", name),),), (1,))
 
     assert make(0.1) == make(0.1)
     assert hash(make(0.1)) == hash(make(0.1))
@@ -52,7 +55,17 @@ def test_calls_that_do_the_same_are_one_compilation(run: Run) -> None:
 
 
 def test_a_row_that_cannot_be_logged_is_counted_and_ends_no_computation(run: Run) -> None:
-    arrived = adapter._Arrived(run, (), ((("value", "a"),),))
+    arrived = adapter._Arrived(run, (), ((("value", "a"),),), (1,))
     with pytest.warns(UserWarning, match="could not be logged"):
         arrived(np.ones(2), np.ones(1))
     assert run.bill()["drops"] == {"jax": 1}
+
+
+def test_rows_of_siblings_come_with_the_seed_axis_in_front(tmp_path: Path) -> None:
+    with rollbook.siblings(2, seeds=[4, 5], project="p", dir=tmp_path, sinks=[], keeper="inline", rules=()) as seeds:
+        arrived = adapter._Arrived(
+            seeds, ((("value", "word"), "go"),), ((("value", "a"), ("clock", "env_step")),), (1,)
+        )
+        assert arrived.seeds == 2
+        arrived(np.array([[0.5, 7], [1.5, 7]]))
+    assert [run.book.series("a", x="env_step").mean.tolist() for run in seeds] == [[0.5], [1.5]]
