@@ -75,12 +75,18 @@ COMMANDS = [
     ["samples", "last"], ["samples", "last", "--unique"], ["checkpoints", "last", "--all"], ["timings", "last"],
     ["sql", "last", QUERY], ["verify", "last"], ["repair", "last"],
     ["wait", "last", "--until", 'last("a") > 0 or max("b") > 1'], ["alerts", "p"], ["check", "p", "--fail-on", "never"],
+    ["scores"],
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_every_answer_is_strict_json(words: list[str], runs: Path) -> None:
-    done = CliRunner().invoke(app, [*words, "--dir", str(runs), "--json"])
+    place = ["--dir", str(runs)]
+    if words[0] == "scores":  # of papers: files of numbers, and no runs
+        place = [str(runs / "A.json"), str(runs / "B.json")]
+        for name in place:
+            Path(name).write_text(json.dumps({"pong": [1.0, 2.0, BIG], "\u00fc": [0.0, 0.0, 0.0]}))
+    done = CliRunner().invoke(app, [*words, *place, "--json"])
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     if done.exit_code and words[0] == "compare":
         assert done.stdout == ""

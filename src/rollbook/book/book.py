@@ -571,11 +571,8 @@ class Book(RunFields):
         self, rows: str, where: str | None, order_by: str | None, limit: int | None,
         attempts: Attempts = "effective", *, tables: Sequence[str] = (), of: str = "",
     ) -> pa.Table:  # fmt: skip
-        """Rows of a view, or of a subquery over `tables`, by time or as they are asked for; not for users.
-
-        Args:
-          of: a condition on the rows of the view alone, in place of what would follow from `where`.
-        """
+        """Rows of a view, or of a subquery over `tables`, by time or as they are asked for; not for users. `of` is a
+        condition on the rows of the view alone, in place of what would follow from `where`."""
         condition = "" if where is None else f" where {one_condition(where)}"
         order = _IN_TIME if order_by is None else f"{one_order(order_by)}, {_IN_TIME}"
         most = "" if limit is None else f" limit {int(limit)}"
