@@ -1,8 +1,10 @@
 """Health rules on trainings with known faults: which rule speaks of which fault, how soon, and how often of none.
 
-python -m benchmarks.health --make FOLDER              the whole set, about 900 trainings; --cut a tenth of it
+python -m benchmarks.health --make FOLDER              the part on which rules are made; --cut a fifth of it
+python -m benchmarks.health --make FOLDER --hold-out   the part for the end, of other seeds
 python -m benchmarks.health --score FOLDER             the matrix rule x fault with counts and 95 % intervals
-python -m benchmarks.health --score FOLDER --hold-out  of the trainings that are held out (by seed), for the end
+python -m benchmarks.health --score FOLDER --hold-out  of the part that is held out
+python -m benchmarks.health --score FOLDER --write docs/health.md  both, between the marks of that page
 python -m benchmarks.health --make FOLDER --sb3        healthy trainings of Stable-Baselines3 (needs it, and torch)
 
 The trainings are PPO, A2C, DQN and SAC in the shape of CleanRL's single files and GRPO on a language model of a few
@@ -17,7 +19,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from benchmarks.health.scoring import RARE, matrix, score
+from benchmarks.health.scoring import RARE, matrix, report, score
 from benchmarks.health.training import make
 
 
@@ -31,9 +33,10 @@ def main() -> None:
     parser.add_argument("--cut", action="store_true", help="one seed of each fault, two healthy ones of each task")
     parser.add_argument("--sb3", action="store_true", help="healthy trainings of Stable-Baselines3")
     parser.add_argument("--only", default="", help="algorithms, tasks and faults, comma-separated")
-    parser.add_argument("--hold-out", action="store_true", help="score what is held out; else all the rest")
+    parser.add_argument("--hold-out", action="store_true", help="make or score what is held out; else the rest")
     parser.add_argument("--all", action="store_true", help="score all trainings")
     parser.add_argument("--without-rare", action="store_true", help=f"as if nobody had logged {', '.join(RARE)}")
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="write the scores of both parts between its marks")
     parser.add_argument("--verbose", action="store_true", help="print each false page and each fault that was missed")
     given = parser.parse_args()
     if given.make and given.sb3:
@@ -42,7 +45,11 @@ def main() -> None:
         make_healthy(given.make)
     elif given.make:
         make(given.make, given.hold_out, given.cut, [word for word in given.only.split(",") if word])
-    if given.score:
+    if given.score and given.write:
+        before, begin, rest = given.write.read_text().partition("<!-- made by python -m benchmarks.health -->\n")
+        _old, end, after = rest.partition("<!-- end -->\n")
+        given.write.write_text(f"{before}{begin}{report(given.score)}\n{end}{after}")
+    elif given.score:
         scored = score(given.score, None if given.all else given.hold_out, RARE if given.without_rare else ())
         print(matrix(scored))
         for run in scored if given.verbose else ():

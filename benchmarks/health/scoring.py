@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks.health.faults import FAULTS
 from benchmarks.health.showing import Healthy
 
-__all__ = ["Scored", "matrix", "poisson", "score", "wilson"]
+__all__ = ["Scored", "matrix", "poisson", "report", "score", "wilson"]
 
 RARE = ("update/step_norm", "update/policy_step_norm", "update/first_ratio_error")
 """Keys that few programs log yet."""
@@ -114,6 +114,18 @@ def score(folder: Path, hold_out: bool | None = None, without: Sequence[str] = (
         shows = None if config["fault"] == "healthy" else healthy.shows(config, rows)
         scored.append(Scored(name, config, said, messages, config["injected"] or 0 if shows is None else shows))
     return scored
+
+
+def report(folder: Path) -> str:
+    """The matrix of the part on which rules are made, and what came of the one that is held out, in Markdown."""
+    parts = [matrix(score(folder, hold_out=False))]
+    for words, without in (
+        ("The held-out part:", ()),
+        ("The same as if nobody had logged the norm of steps and the first ratio, which few programs do yet:", RARE),
+    ):
+        lines = matrix(score(folder, hold_out=True, without=without)).splitlines()
+        parts.append("\n".join([words, "", *(f"- {line}" for line in lines if line and not line.startswith("|"))]))
+    return "\n\n".join(parts)
 
 
 def wilson(hits: int, n: int) -> tuple[float, float]:

@@ -16,6 +16,14 @@ from benchmarks.health.faults import FAULTS, TRAININGS, Training, Version
 
 __all__ = ["Group", "make", "outcome", "plan"]
 
+_README = """# Trainings with known faults
+
+Made by `python -m benchmarks.health --make FOLDER` of rollbook, under rollbook's licence (MIT). One training a file, as
+JSON Lines: first what was trained (`config`: algorithm, task, fault, strength, `injected`, the step at which the
+fault was put in, `outcome`, "learned", "harmed" or "learned nothing", by the return of the last fifth, and `hold_out`,
+whether it belongs to the part for the end), then its rows. `rollbook import FOLDER/*.jsonl` makes runs of them.
+"""
+
 _HELD_OUT_HEALTHY, _HELD_OUT_FAULTY = 10, 2
 
 
@@ -85,6 +93,7 @@ def make(folder: Path, held_out: bool = False, cut: bool = False, only: Sequence
     """
     os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / "README.md").write_text(_README)
     for group in plan(held_out, cut):
         of = {group.training.algorithm, group.training.task, group.fault}
         if not any(folder.glob(f"{group.name}-s*.jsonl")) and (not only or of & set(only)):

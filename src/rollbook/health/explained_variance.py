@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ExplainedVariance"]
 
-_SAME = 1e-3
+_SAME = 1e-6
 
 
 class ExplainedVariance(KeyedRule):
@@ -30,7 +30,7 @@ class ExplainedVariance(KeyedRule):
       rows: how many updates in a row.
       steps: over how many environment steps, where that clock is known.
       skip: so many first updates are not judged, but by `blind`.
-      blind: how many updates in a row may be within a thousandth of 0.
+      blind: so many updates in a row may not be within a millionth of 0.
       keys: further keys to look at.
     """
 
