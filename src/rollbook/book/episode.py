@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.book.media_files import media_file
+from rollbook.book.one_row import OneRow
 from rollbook.errors import UnknownKey
 from rollbook.ground.arrow import plain_rows, rows_equal, take_table, to_numpy
 from rollbook.ground.foreign import tolerating
@@ -31,7 +31,7 @@ CHOICES = ("best", "worst", "first", "last")
 """What may stand for an id; best and worst are by return, among the episodes that were played to their end."""
 
 
-class Episode(Mapping[str, Any]):
+class Episode(OneRow):
     """One episode of a run. As a mapping it is its row of `episodes`: column -> value, None where the row lacks it.
 
     Nothing but the row is read before it is asked for, and then only what belongs to this episode.
@@ -42,18 +42,8 @@ class Episode(Mapping[str, Any]):
     """
 
     def __init__(self, book: EpisodeTables, table: pa.Table) -> None:
+        super().__init__(table, "episode_id")
         self._book, self._table = book, table
-        (self.row,) = plain_rows(table)
-        self.id = str(self.row["episode_id"])
-
-    def __getitem__(self, column: str) -> Any:
-        return self.row[column]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.row)
-
-    def __len__(self) -> int:
-        return len(self.row)
 
     def __repr__(self) -> str:
         end = [word for word in ("terminated", "truncated") if self.row.get(word)]

@@ -7,38 +7,23 @@ rollout.turns(); rollout.tokens(); rollout.group(); rollout.history(); rollout.f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
+from rollbook.book.one_row import OneRow
 from rollbook.errors import UnknownKey
 from rollbook.ground.arrow import plain_rows
 from rollbook.ground.expressions import literal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rollbook.ground.manifest import Attempts
+    from rollbook.book.table_protocols import RolloutTables
 
 __all__ = ["Rollout", "find_rollout"]
 
 
-class RolloutTables(Protocol):
-    """The tables of a run around its rollouts. `Book` is one; see there for what each call gives and raises."""
-
-    @property
-    def path(self) -> Path: ...
-
-    def table(self, name: str, attempts: Attempts = ..., *, where: tuple[str, str] | None = ...) -> pa.Table: ...
-    def chosen(
-        self, rows: str, where: str | None, order_by: str | None, limit: int | None, attempts: Attempts = ...,
-        *, of: str = ...,
-    ) -> pa.Table: ...  # fmt: skip
-
-
-class Rollout(Mapping[str, Any]):
+class Rollout(OneRow):
     """One rollout of a run. As a mapping it is its row: column -> value, None where the row lacks it.
 
     Nothing but the row is read before it is asked for.
@@ -49,18 +34,8 @@ class Rollout(Mapping[str, Any]):
     """
 
     def __init__(self, book: RolloutTables, table: pa.Table) -> None:
+        super().__init__(table, "rollout_id")
         self._book = book
-        (self.row,) = plain_rows(table)
-        self.id = str(self.row["rollout_id"])
-
-    def __getitem__(self, column: str) -> Any:
-        return self.row[column]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.row)
-
-    def __len__(self) -> int:
-        return len(self.row)
 
     def __repr__(self) -> str:
         fate = {None: "no fate yet", True: "used", False: f"dropped ({self.row.get('reason')})"}[self.row.get("used")]

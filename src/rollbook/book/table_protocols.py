@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.ground.shapes import RunJson
 
-__all__ = ["ChartTables", "EpisodeTables", "StoredRun"]
+__all__ = ["ChartTables", "EpisodeTables", "RolloutTables", "StoredRun"]
 
 
 class StoredRun(Protocol):
@@ -77,3 +77,16 @@ class ChartTables(EpisodeTables, Protocol):
     ) -> dict[str, Series]: ...  # fmt: skip
     def timings(self, name: str | None = ..., attempts: Attempts = ...) -> pa.Table: ...
     def histograms(self, key: str | None = ..., bins: int | None = ..., attempts: Attempts = ...) -> pa.Table: ...
+
+
+class RolloutTables(Protocol):
+    """The tables of a run around its rollouts. `Book` is one; see there for what each call gives and raises."""
+
+    @property
+    def path(self) -> Path: ...
+
+    def table(self, name: str, attempts: Attempts = ..., *, where: tuple[str, str] | None = ...) -> pa.Table: ...
+    def chosen(
+        self, rows: str, where: str | None, order_by: str | None, limit: int | None, attempts: Attempts = ...,
+        *, of: str = ...,
+    ) -> pa.Table: ...  # fmt: skip
