@@ -1,0 +1,35 @@
+import { describe, expect, test } from "vitest";
+import { ago, bytes, count, plain, seconds, short, value } from "./numbers.ts";
+
+describe("numbers are written in one way", () => {
+  test("three figures, and whole numbers from a thousand on", () => {
+    expect([1.23456, 0.012345, 1234.56].map((x) => value(x))).toEqual(["1.23", "0.0123", "1\u2009235"]);
+  });
+  test("what is no number says so", () => {
+    expect([null, undefined, NaN, Infinity, -Infinity].map((x) => value(x))).toEqual(["–", "–", "NaN", "∞", "\u2212∞"]);
+  });
+  test("a count is exact, with thin spaces and a true minus", () => {
+    expect([1234567, -1000, 999].map(count)).toEqual(["1\u2009234\u2009567", "\u22121\u2009000", "999"]);
+  });
+  test("ticks are short from ten thousand on", () => {
+    expect([0, 2500, 250_000, 1_500_000].map(short)).toEqual(["0", "2500", "250k", "1.5M"]);
+  });
+  test("a length of time has at most two units", () => {
+    expect([0.04, 12.4, 273, 7500, 273_600].map((s) => seconds(s))).toEqual([
+      "40 ms",
+      "12.4 s",
+      "4 m 33 s",
+      "2 h 05 m",
+      "3 d 4 h",
+    ]);
+  });
+  test("sizes are decimal", () => {
+    expect([12, 1500, 2_000_000].map(bytes)).toEqual(["12 B", "1.50 kB", "2 MB"]);
+  });
+  test("how long ago is said in one unit, and never less than nothing", () => {
+    expect([1000, 900, 0, 2000].map((at) => ago(at, 1000))).toEqual(["0 s ago", "1 min ago", "16 min ago", "0 s ago"]);
+  });
+  test("a setting is written as people write it", () => {
+    expect([3e-4, 0.05, 10, true, null, "adam"].map(plain)).toEqual(["3e-4", "0.05", "10", "true", "–", "adam"]);
+  });
+});
