@@ -300,7 +300,7 @@ def _todo(scored: Sequence[Tried]) -> str:
     wanted = [each for each in open_ if len(each.scores_R) < 2] or open_
     few = f"the first {len(wanted)}" if wanted == list(scored[: len(wanted)]) else f"the {len(wanted)} marked ones"
     behind = len(scored) - len(open_)
-    left = f"; none of the {behind} others: {'they are' if behind > 1 else 'it is'} behind" if behind else ""
+    left = "; the last one is behind" if behind == 1 else f"; the {behind} others are behind" if behind else ""
     return f"More seeds of {few}, which may be the best{left}."
 
 
