@@ -64,6 +64,12 @@ def real_sealing_children(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
 
 
+@pytest.fixture
+def nothing_is_sealed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`finish()` of a run without a keeper process leaves its rows in the journal, unsealed."""
+    monkeypatch.setattr(start_and_finish, "_let_keeper_finish", lambda run: None)
+
+
 @pytest.fixture(autouse=True)
 def _what_a_test_leaves_open_is_nothing_to_the_next_one() -> Iterator[None]:
     """Neither a run that was not finished, nor what it told its child processes: tests come in any order."""

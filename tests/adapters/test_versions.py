@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -185,8 +186,8 @@ def test_a_missing_framework_gives_the_line_that_installs_it() -> None:
         _versions.require("a-framework-nobody-has", ">=1", extra="sb3", why="the adapter")
 
 
-def test_an_installed_framework_answers_with_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_versions, "installed", lambda name: "2.9.1")
+def test_an_installed_framework_answers_with_its_version(installed: Callable[[str, str], None]) -> None:
+    installed("stable-baselines3", "2.9.1")
     assert _versions.require("stable-baselines3", ">=2.3,<3", extra="sb3", why="the adapter") == "2.9.1"
 
 

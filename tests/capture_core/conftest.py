@@ -10,7 +10,6 @@ import pytest
 
 import rollbook
 from rollbook.ground.clocks import UNKNOWN
-from rollbook.run import start_and_finish
 
 
 class ToldRun:
@@ -53,16 +52,14 @@ class ToldRun:
 
 
 @pytest.fixture
-def recorder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ToldRun]:
-    monkeypatch.setattr(start_and_finish, "_let_keeper_finish", lambda run: None)  # nobody reads what would be sealed
+def recorder(tmp_path: Path, nothing_is_sealed: None) -> Iterator[ToldRun]:
     told = ToldRun(tmp_path)
     yield told
     told.run.finish()
 
 
 @pytest.fixture
-def strict_recorder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ToldRun]:
-    monkeypatch.setattr(start_and_finish, "_let_keeper_finish", lambda run: None)
+def strict_recorder(tmp_path: Path, nothing_is_sealed: None) -> Iterator[ToldRun]:
     told = ToldRun(tmp_path, strict=True)
     yield told
     told.run.finish()

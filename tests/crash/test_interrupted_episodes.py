@@ -15,7 +15,6 @@ import pytest
 import rollbook
 from interrupting import at_random_moments, interrupt_at
 from rollbook.capture.gym import RecordEpisodes
-from rollbook.run import start_and_finish
 
 PAID = 2.0
 LENGTH = 3
@@ -55,8 +54,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(autouse=True)
-def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(start_and_finish, "_let_keeper_finish", lambda run: None)
+def _quiet(monkeypatch: pytest.MonkeyPatch, nothing_is_sealed: None) -> None:
     monkeypatch.setattr("warnings.warn", lambda *_a, **_k: None)
 
 

@@ -29,7 +29,6 @@ import first_calls
 import rollbook
 from interrupting import KINDS, Limit, at_random_moments, interrupt_at
 from journal_reading import read_frames, read_rows
-from rollbook.run import start_and_finish
 from waiting import PATIENCE
 
 LONG = int(os.environ.get("ROLLBOOK_INTERRUPTS", "0"))
@@ -437,12 +436,11 @@ def test_sealing_that_was_interrupted_anywhere_is_done_by_the_next_one(
     tmp_path: Path,
     apart: int,
     capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    nothing_is_sealed: None,
 ) -> None:
     from rollbook.book.book import Book
     from rollbook.storage.sealing.folder import seal
 
-    monkeypatch.setattr(start_and_finish, "_let_keeper_finish", lambda run: None)
     run = open_run()
     for i in range(24):
         run.log({"i": i, f"k{i % 2}": 1.0}, env_step=i)
@@ -467,10 +465,9 @@ def test_sealing_that_was_interrupted_anywhere_is_done_by_the_next_one(
 
 @lines_apart(131, 13)
 def test_a_finish_that_was_interrupted_is_finished_by_the_next_call(
-    tmp_path: Path, apart: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, apart: int, capsys: pytest.CaptureFixture[str], nothing_is_sealed: None
 ) -> None:
     # The keeper is a process of its own; that it carries on after anything is the business of its tests.
-    monkeypatch.setattr(start_and_finish, "_let_keeper_finish", lambda run: None)
     event = interrupts = 0
     reached = True
     while reached:

@@ -10,7 +10,6 @@ import pytest
 
 import rollbook
 from interrupting import KINDS, interrupt_at
-from rollbook.run import start_and_finish
 from rollbook.run.current import opened
 
 KEEPERS = ["process", "thread", "inline"]
@@ -43,9 +42,8 @@ def test_a_run_whose_init_was_interrupted_as_its_thread_began_is_continued_by_th
 @pytest.mark.parametrize("apart", [101, pytest.param(3, marks=pytest.mark.long)])
 @pytest.mark.parametrize("resume", ["never", "must"])
 def test_an_init_that_is_interrupted_anywhere_leaves_nothing_open_and_the_run_as_it_was(
-    resume: str, apart: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    resume: str, apart: int, tmp_path: Path, nothing_is_sealed: None
 ) -> None:
-    monkeypatch.setattr(start_and_finish, "_let_keeper_finish", lambda run: None)
     with rollbook.init("p", "r", dir=tmp_path / "first", sinks=[], keeper="inline") as run:
         run.log({"a": 0.0})
     event, reached, before = 0, True, threads()

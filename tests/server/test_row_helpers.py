@@ -26,6 +26,12 @@ def curves(root: Path, runs: list[str], x: str | None) -> tuple[list[dict[str, A
         ]
 
 
+def helped_by(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many helpers start, however few the runs are."""
+    monkeypatch.setattr(row_helpers, "_START", 0)
+    monkeypatch.setattr(row_helpers, "_helpers_for", lambda runs: number)
+
+
 @pytest.fixture
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Eight runs: one without the key, one that cannot be read, one with an axis of its own."""
@@ -49,12 +55,11 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_helpers_read_what_one_process_reads(
     tmp_path: Path, runs: list[str], x: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(row_helpers, "_helpers_for", lambda runs: 0)
+    helped_by(0, monkeypatch)
     alone = curves(tmp_path / "runs", runs, x)
     for kept in (tmp_path / "cache").rglob("*.rows"):
         kept.unlink()
-    monkeypatch.setattr(row_helpers, "_START", 0)
-    monkeypatch.setattr(row_helpers, "_helpers_for", lambda runs: 2)
+    helped_by(2, monkeypatch)
     answered: list[int] = []
     answers = row_helpers.RowHelpers.answers
 
@@ -71,12 +76,11 @@ def test_helpers_read_what_one_process_reads(
 def test_a_helper_that_is_killed_costs_time_and_no_row(
     tmp_path: Path, runs: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(row_helpers, "_helpers_for", lambda runs: 0)
+    helped_by(0, monkeypatch)
     alone = curves(tmp_path / "runs", runs, "env_step")
     for kept in (tmp_path / "cache").rglob("*.rows"):
         kept.unlink()
-    monkeypatch.setattr(row_helpers, "_START", 0)
-    monkeypatch.setattr(row_helpers, "_helpers_for", lambda runs: 2)
+    helped_by(2, monkeypatch)
     started: list[subprocess.Popen[bytes]] = []
 
     def killed(*args: Any, **more: Any) -> subprocess.Popen[bytes]:

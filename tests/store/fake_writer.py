@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rollbook.ground.clocks import STANDARD, UNKNOWN
+from rollbook.ground.liveness import identity
 from rollbook.journal import format as layout
 from rollbook.journal.frames import encode
 
@@ -147,8 +148,16 @@ class FakeLane:
         return [known.get(name, UNKNOWN) for name in self.writer.clocks]
 
 
+GONE = {**identity(), "start_time": "0"}
+"""A process that had the number of this one and is no more."""
+
+
 class FakeWriter:
-    """`start` is unix seconds; its monotonic clock starts at 1 s and moves by 1 ms a record."""
+    """`start` is unix seconds; its monotonic clock starts at 1 s and moves by 1 ms a record.
+
+    It writes on another host, whose processes cannot be judged; with `**identity()` it is this process, which lives,
+    and with `**GONE` one of this host that has died.
+    """
 
     def __init__(
         self,

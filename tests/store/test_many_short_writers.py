@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-from fake_writer import FakeWriter, make_run
+from fake_writer import GONE, FakeWriter, make_run
 
 from rollbook.book.book import Book
 from rollbook.book.repair.doctor import verify
+from rollbook.ground.liveness import identity
 from rollbook.journal.reader import JournalReader
 from rollbook.storage.sealed_rows import SealedRows
-from rollbook.storage.sealing import writers
 from rollbook.storage.sealing.folder import seal
 
 MANY = 144
@@ -51,14 +50,12 @@ def test_files_stay_few_while_writers_come_and_go(tmp_path: Path) -> None:
     reader.close()
 
 
-def test_what_a_living_writer_has_is_left_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writers, "is_alive", lambda about: about["writer"] == "living")
-    monkeypatch.setattr(writers, "same_place", lambda _: True)
+def test_what_a_living_writer_has_is_left_to_it(tmp_path: Path) -> None:
     run = make_run(tmp_path)
-    living = FakeWriter(run, "living")
+    living = FakeWriter(run, "living", **identity())
     living.lane().stream("v", size=1024).log(-1.0, env_step=0)
     for number in range(70):
-        writer = FakeWriter(run, f"w{number:03d}", start=1.7e9 + number)
+        writer = FakeWriter(run, f"w{number:03d}", start=1.7e9 + number, **GONE)
         writer.lane().stream("v", size=1024).log(float(number), env_step=number)
         writer.close()
     seal(run)

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from rollbook.book.book import Book
 from rollbook.book.repair.doctor import repair, verify
+from rollbook.ground.liveness import identity
 from rollbook.journal import format as layout
 from rollbook.journal.reader import JournalReader
 from rollbook.journal.writer import Writer
 from rollbook.storage.sealed_rows import SealedRows
 from rollbook.storage.sealing import merge as merging
-from rollbook.storage.sealing import writers as sealing
 from rollbook.storage.sealing.folder import seal
 from waiting import pause
 
@@ -30,13 +30,6 @@ def merge_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Merge three parts instead of eight, and call ten rows large."""
     monkeypatch.setattr(merging, "_AT_ONCE", 3)
     monkeypatch.setattr(merging, "_FIRST_TIER", 10)
-
-
-@pytest.fixture
-def living(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fake writer counts as alive, here."""
-    monkeypatch.setattr(sealing, "is_alive", lambda _: True)
-    monkeypatch.setattr(sealing, "same_place", lambda _: True)
 
 
 OPERATIONS = st.lists(
@@ -59,10 +52,10 @@ OPERATIONS = st.lists(
 @given(operations=OPERATIONS)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_order_of_events_gives_every_row_once(
-    operations: list[tuple[Any, ...]], tmp_path_factory: pytest.TempPathFactory, living: None
+    operations: list[tuple[Any, ...]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     run = make_run(tmp_path_factory.mktemp("runs"))
-    writer = FakeWriter(run)
+    writer = FakeWriter(run, **identity())
     lanes = [writer.lane() for _ in range(2)]
     streams = [[lane.stream("v", "a", size=1024), lane.stream("v", "b", size=1024)] for lane in lanes]
     written: list[int] = []
@@ -141,12 +134,12 @@ HIDDEN = st.lists(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 def test_files_that_cannot_be_read_for_a_while_have_lost_nothing_when_they_can(
-    operations: list[tuple[Any, ...]], tmp_path_factory: pytest.TempPathFactory, living: None
+    operations: list[tuple[Any, ...]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """A part or a left journal file loses no row by what is sealed and merged around it meanwhile, nor a part that was
     moved away and is put back."""
     run = make_run(tmp_path_factory.mktemp("runs"))
-    writer = FakeWriter(run)
+    writer = FakeWriter(run, **identity())
     lane = writer.lane()
     streams = [lane.stream("v", "a", size=512), lane.stream("v", "b", size=512)]
     hidden: dict[Path, bytes] = {}
@@ -202,10 +195,10 @@ def test_files_that_cannot_be_read_for_a_while_have_lost_nothing_when_they_can(
 @pytest.mark.parametrize("final", [False, True])
 @pytest.mark.parametrize("rows", [2, 400])
 def test_parts_that_come_one_by_one_as_another_host_joins_are_whole_however_they_are_merged_meanwhile(
-    tmp_path: Path, living: None, monkeypatch: pytest.MonkeyPatch, rows: int, final: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, final: bool
 ) -> None:
     run = make_run(tmp_path)
-    writer = FakeWriter(run)
+    writer = FakeWriter(run, **identity())
     stream = writer.lane().stream("v", "a", size=32768)
     with monkeypatch.context() as patch:
         patch.setattr(merging, "_AT_ONCE", 100)
@@ -229,10 +222,10 @@ def test_parts_that_come_one_by_one_as_another_host_joins_are_whole_however_they
 
 @pytest.mark.parametrize("gone", [(0,), (1,), (3,), (1, 2), (0, 1, 2), (9,), (7, 8, 9), tuple(range(10))])
 def test_a_part_that_is_away_while_its_stream_is_sealed_is_told_and_is_whole_when_it_is_back(
-    tmp_path: Path, living: None, gone: tuple[int, ...]
+    tmp_path: Path, gone: tuple[int, ...]
 ) -> None:
     run = make_run(tmp_path)
-    stream = FakeWriter(run).lane().stream("v", "a", size=32768)
+    stream = FakeWriter(run, **identity()).lane().stream("v", "a", size=32768)
     away: dict[Path, bytes] = {}
     for n in range(10):
         for i in range(5):
@@ -308,12 +301,12 @@ def test_the_last_rows_of_a_finished_run_are_told_if_their_file_is_moved_away(tm
 @pytest.mark.parametrize("damaged", ["wholly", "in a row group"])
 @pytest.mark.parametrize(("broken", "gone"), [(2, 5), (5, 2), (2, 9), (9, 2), (0, 9), (8, 0)])
 def test_a_part_that_is_away_is_told_also_when_another_one_was_damaged_and_set_aside(
-    tmp_path: Path, living: None, monkeypatch: pytest.MonkeyPatch, broken: int, gone: int, damaged: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: int, gone: int, damaged: str
 ) -> None:
     monkeypatch.setattr(merging, "_AT_ONCE", 100)
     monkeypatch.setattr(merging, "_LARGEST", 1)  # the end merges nothing
     run = make_run(tmp_path)
-    writer = FakeWriter(run)
+    writer = FakeWriter(run, **identity())
     stream = writer.lane().stream("v", "a", size=32768)
     for n in range(10):
         for i in range(5):
@@ -339,12 +332,12 @@ def test_a_part_that_is_away_is_told_also_when_another_one_was_damaged_and_set_a
 
 
 def test_the_end_of_a_run_leaves_large_parts_as_they_are_and_makes_one_of_the_small_ones_between(
-    tmp_path: Path, living: None, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(merging, "_AT_ONCE", 100)
     monkeypatch.setattr(merging, "_LARGEST", 300)
     run = make_run(tmp_path)
-    stream = FakeWriter(run).lane().stream("v", "a", size=32768)
+    stream = FakeWriter(run, **identity()).lane().stream("v", "a", size=32768)
     sizes, row = [400, 100, 100, 300, 50, 1200, 1200, 60, 60], 0
     for size in sizes:
         for _ in range(size):

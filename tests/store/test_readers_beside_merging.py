@@ -17,11 +17,11 @@ from rollbook.book import nearest, scan
 from rollbook.book import sql as queries
 from rollbook.book.book import Book
 from rollbook.errors import Damaged
+from rollbook.ground.liveness import identity
 from rollbook.remote import views
 from rollbook.remote.push import push
 from rollbook.storage import parts
 from rollbook.storage.sealing import merge as merging
-from rollbook.storage.sealing import writers as sealing
 from rollbook.storage.sealing.folder import seal
 
 pytest.importorskip("duckdb")
@@ -30,17 +30,14 @@ pytest.importorskip("duckdb")
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Five parts of each table that no keeper has merged yet."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sealing, "is_alive", lambda _: True)
-        patch.setattr(sealing, "same_place", lambda _: True)
-        run = _recorded(tmp_path_factory.mktemp("runs"))
+    run = _recorded(tmp_path_factory.mktemp("runs"))
     assert len(list((run / "data" / "samples").glob("*.parquet"))) >= 5
     return run
 
 
 def _recorded(root: Path) -> Path:
     run = make_run(root)
-    writer = FakeWriter(run)
+    writer = FakeWriter(run, **identity())
     lane = writer.lane()
     stream = lane.stream("v", "a", size=1024)
     for part in range(5):

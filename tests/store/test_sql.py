@@ -57,6 +57,11 @@ def _rows(book: Book, table: str) -> list[dict[str, Any]]:
     return book.sql(f"select * from {table} order by {order}").to_arrow_table().to_pylist()
 
 
+def scan_always(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Queries go to the sealed files, as those over very many rows do."""
+    monkeypatch.setattr(scan, "MANY_ROWS", 1)
+
+
 @pytest.mark.parametrize("table", ["metrics", "episodes", "samples"])
 @pytest.mark.parametrize("old", [False, True], ids=["format 2", "format 1"])
 def test_scanned_parts_give_the_rows_that_reading_gives(
@@ -66,7 +71,7 @@ def test_scanned_parts_give_the_rows_that_reading_gives(
         run = tmp_path / "format-one-abcdefgh"
         shutil.copytree(OLD, run)
     read = _rows(Book(run), table)
-    monkeypatch.setattr(scan, "MANY_ROWS", 1)
+    scan_always(monkeypatch)
     book = Book(run)
     scanned = _rows(book, table)
     assert [repr(sorted(row.items())) for row in scanned] == [repr(sorted(row.items())) for row in read]  # NaN is NaN
@@ -79,7 +84,7 @@ def test_scanned_parts_give_the_rows_that_reading_gives(
 def test_a_query_over_many_rows_leaves_the_sealed_ones_where_they_are(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scan, "MANY_ROWS", 1)
+    scan_always(monkeypatch)
     book = Book(run)
     text = "\n".join(row[1] for row in book.sql("explain select avg(a) from metrics where env_step < 5").fetchall())
     assert "PARQUET" in text.upper()
@@ -93,7 +98,7 @@ def test_samples_and_episodes_are_found_by_a_condition(
     book = Book(run)
     read = book.samples(condition, "reward desc, batch", 5)
     assert read.num_rows
-    monkeypatch.setattr(scan, "MANY_ROWS", 1)
+    scan_always(monkeypatch)
     assert Book(run).samples(condition, "reward desc, batch", 5).equals(read)
     assert read.schema.field("time").type == book.samples().schema.field("time").type
     assert book.episodes(where='"return" > 57')["episode_id"].to_pylist()[:1] == ["e58"]
@@ -107,7 +112,7 @@ def test_times_are_fetched_in_a_plain_install(run: Path, monkeypatch: pytest.Mon
 
 
 def test_an_answer_stays_good_when_the_files_change(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scan, "MANY_ROWS", 1)
+    scan_always(monkeypatch)
     copy = tmp_path / run.name
     shutil.copytree(run, copy)
     relation = Book(copy).sql("select count(*) from metrics")
@@ -193,7 +198,7 @@ def test_a_condition_may_have_a_comment(run: Path) -> None:
 def test_a_query_over_a_damaged_part_is_answered_from_the_others_and_names_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rollbook.book.scan.MANY_ROWS", 1)
+    scan_always(monkeypatch)
     with rollbook.init("p", "r", dir=tmp_path, sinks=[], rules=[], keeper="inline") as run:
         run.record("mine", {"x": [0.5, 1.5]}, n=2, env_step=1)
     with rollbook.init("p", "r", dir=tmp_path, sinks=[], rules=[], keeper="inline", run_id=run.id, resume="must") as on:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,9 @@ def test_without_jax_the_line_that_installs_it_is_named(run: Run) -> None:
         adapter.log(run, {"loss": 1.0})
 
 
-def test_an_unknown_version_is_named_with_the_range(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_version_is_named_with_the_range(run: Run, installed: Callable[[str, str], None]) -> None:
     adapter._jax.cache_clear()
-    monkeypatch.setattr(_versions, "installed", lambda _: "0.3.25")
+    installed("jax", "0.3.25")
     with pytest.raises(_versions.UnsupportedVersion, match=r"jax >=0\.4\.31,<1; found 0\.3\.25"):
         adapter.log(run, {"loss": 1.0})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +28,13 @@ def _forget() -> None:
 
 
 @pytest.fixture
-def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def host(monkeypatch: pytest.MonkeyPatch, installed: Callable[[str, str], None]) -> Iterator[Any]:
     """`rollbook.adapters.sb3`, imported where the fake library is installed."""
     before = {name: module for name, module in sys.modules.items() if name.startswith("rollbook.adapters.sb3")}
     _forget()
     for name, module in fake.modules().items():
         monkeypatch.setitem(sys.modules, name, module)
-    monkeypatch.setattr(_versions, "installed", lambda _name: "2.9.0")
+    installed("stable-baselines3", "2.9.0")
     import rollbook.adapters.sb3 as adapter
 
     yield adapter
@@ -148,10 +148,10 @@ def test_bad_arguments_are_named(host: Any) -> None:
         fake.PPO().learn(4, host.RollbookCallback(run=False))
 
 
-def test_a_version_outside_the_range_is_refused_with_the_range(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_version_outside_the_range_is_refused_with_the_range(installed: Callable[[str, str], None]) -> None:
     before = {name: module for name, module in sys.modules.items() if name.startswith("rollbook.adapters.sb3")}
     _forget()
-    monkeypatch.setattr(_versions, "installed", lambda _name: "1.8.0")
+    installed("stable-baselines3", "1.8.0")
     try:
         with pytest.raises(_versions.UnsupportedVersion, match=r"1\.8\.0"):
             import rollbook.adapters.sb3  # noqa: F401

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import sys
 import types
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -99,14 +100,14 @@ def test_without_verl_the_line_that_installs_it_is_named(run: Run) -> None:
         Tracking("p", "e", ["console", "rollbook"], run=run)
 
 
-def test_an_unknown_version_is_named_with_the_range(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_versions, "installed", lambda _: "1.2.0")
+def test_an_unknown_version_is_named_with_the_range(installed: Callable[[str, str], None]) -> None:
+    installed("verl", "1.2.0")
     with pytest.raises(_versions.UnsupportedVersion, match=r"verl >=0\.5,<1; found 1\.2\.0"):
         register()
 
 
 def test_a_closed_list_of_back_ends_is_opened_for_one_more(
-    run: Run, rows: Any, monkeypatch: pytest.MonkeyPatch
+    run: Run, rows: Any, monkeypatch: pytest.MonkeyPatch, installed: Callable[[str, str], None]
 ) -> None:
     class Theirs:
         supported_backend = ["console"]  # noqa: RUF012 (as it is there)
@@ -130,7 +131,7 @@ def test_a_closed_list_of_back_ends_is_opened_for_one_more(
     for name in ("verl", "verl.utils"):
         monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
     monkeypatch.setitem(sys.modules, "verl.utils.tracking", module)
-    monkeypatch.setattr(_versions, "installed", lambda _: "0.9.1")
+    installed("verl", "0.9.1")
     register(run)
     register(run)  # again
     assert Theirs.supported_backend == ["console", "rollbook"]
