@@ -165,7 +165,7 @@ def _tried(
 def _with_best(tried: list[Tried], sign: float) -> list[Tried]:
     """Which may be the best: all that none of the others beats by a one-sided Welch test at 5 % divided among them.
 
-    The best one is left out in at most 5 % of sweeps, whatever the standard deviations: it is only where one of the
+    For normal scores the best one is left out in about 5 % of sweeps at most: it is only where one of the
     others beats it by luck (Bonferroni). A single seed beats none and is beaten by none.
     """
     scored = [each for each in tried if len(each.scores_R)]
