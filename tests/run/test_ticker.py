@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from pathlib import Path
@@ -37,3 +38,33 @@ def test_a_round_comes_after_a_sync_that_is_late(tmp_path: Path, monkeypatch: py
         os.utime(durable, (2e9, 2e9))
         waiting.join(PATIENCE)
         assert not waiting.is_alive()
+
+
+class SlowToTell:
+    """A value of the summary that one thread takes long to put in words: until `known` is set, or for half a second."""
+
+    def __init__(self, slow: threading.Thread) -> None:
+        self.slow, self.begun, self.known = slow, threading.Event(), threading.Event()
+
+    def __repr__(self) -> str:
+        if threading.current_thread() is self.slow:
+            self.begun.set()
+            self.known.wait(0.5)
+        return "told"
+
+
+def test_what_another_thread_read_earlier_is_never_written_over_what_stands_in_run_json(tmp_path: Path) -> None:
+    with rollbook.init("p", dir=tmp_path, sinks=[], keeper="inline") as run:
+        ticker = run._parts.ticker
+        assert ticker is not None
+        ticker.stop()
+        other = threading.Thread(target=run.internals.write_about)
+        value = SlowToTell(other)
+        run.summary.update({"n": 0, "value": value})
+        other.start()
+        assert value.begun.wait(PATIENCE)
+        run.summary["n"] = 1
+        run.internals.write_about()
+        value.known.set()
+        other.join(PATIENCE)
+        assert json.loads((run.folder / "run.json").read_text())["summary"] == {"n": 1, "value": "told"}

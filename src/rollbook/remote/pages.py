@@ -24,8 +24,8 @@ def put_page(key: str, folder: str, *, create_only: bool = False) -> Steps[bool]
     """
     path = manifest.path_of(folder)
     for _ in range(6):
+        own = manifest.read(folder)  # before its bytes: what is judged is never later than what is put there
         data = read_regular(path)
-        own = manifest.read(folder)
         etag: str | None = None
         try:
             stored = yield Get(key)

@@ -436,7 +436,16 @@ class Run(Scope):
         """Write run.json anew (the main writer only, unless another took the run over); failures are counted."""
         if not self._writer.main:
             return
-        self._page_due = False
+        failures = handled_by(self._writer.failed, "write run.json", kinds=OSError)
+        # All of it under the lock: the run's own thread writes it too, and must not put what it read earlier over ours.
+        with failures, manifest.ManifestLock(str(self._folder)):
+            self._bring_up_to_date()
+            if not self._was_taken_over():
+                manifest.take_edits(self._about, manifest.look(self._folder))
+                manifest.write(self._folder, self._about)
+
+    def _bring_up_to_date(self) -> None:
+        """Put configuration, summary, drops and remarks as they are now into what run.json is written from."""
         if self.config:
             from rollbook.run.origin.config import plain
 
@@ -445,23 +454,19 @@ class Run(Scope):
                 self._config_is_new = True
             self._about["config"] = config
         self._hear_of_others()
-        self._page_due = False
-        self._about["summary"] = {}
+        self._page_due = False  # from here on, what changes makes it due again
+        summary: dict[str, Any] = {}
         if self.summary:
             from rollbook.run.origin.config import plain
 
-            self._about["summary"] = plain(dict(self.summary))[0]
-        unsaid = self._words.unsaid(self._about["summary"])
+            summary = plain(dict(self.summary))[0]
+        self._about["summary"] = summary
+        unsaid = self._words.unsaid(summary)
         if unsaid and not self._writer.closed:  # something deep inside of it was changed: the marks tell all
             self._guard(self._say_summary, unsaid)
         self._about["drops"] = dict(self._writer.bill.counts)
         if self._writer.bill.remarks:
             self._about["remarks"] = dict(self._writer.bill.remarks)
-        failures = handled_by(self._writer.failed, "write run.json", kinds=OSError)
-        with failures, manifest.ManifestLock(str(self._folder)):
-            if not self._was_taken_over():
-                manifest.take_edits(self._about, manifest.look(self._folder))
-                manifest.write(self._folder, self._about)
 
     def _hear_of_sinks(self) -> None:
         """What the keeper says of sinks (and the place of the run) that get nothing goes into the bill, and is said
