@@ -463,7 +463,7 @@ export interface Finding {
   many: number;
 }
 
-/** Where something was found: the place on the run's own axis, and the key that it is about, where they are known. */
+/** Where something was found: the place on the run's own axis, and the key that it is about, if they are known. */
 export interface FindingRun {
   run: string;
   name: string;

@@ -32,7 +32,7 @@ from rollbook.book.select import canonical_keys, select_metrics
 from rollbook.book.table_protocols import StoredRun
 from rollbook.book.tables import read_table
 from rollbook.errors import RollbookError
-from rollbook.ground import aliases, manifest
+from rollbook.ground import manifest
 from rollbook.ground.arrow import to_numpy
 from rollbook.ground.foreign import tolerating
 from rollbook.ground.manifest import Attempts
@@ -93,6 +93,8 @@ def results_of(book: MeasuredRun) -> dict[str, Any]:
 
 
 def _scores(book: MeasuredRun) -> dict[str, object]:
+    from rollbook.ground import aliases  # hundreds of names, which reading a series by its own name does not need
+
     def work(tables: dict[str, Pieces]) -> dict[str, object]:
         pieces = tables["metrics"]
         run = book.context(pieces, "effective")
