@@ -193,6 +193,7 @@ def test_the_newest_row_of_each_writer_is_given_where_a_part_holds_those_of_seve
     seal_room.seal(run.folder, final=True)
     store = SealedRows(run.folder)
     assert len(store.lanes()) == 2
-    for writer, value in ((run.internals.writer.id, 3.0), *((other, 2.0) for other in store.lanes() if other != run.internals.writer.id)):
+    own = run.internals.writer.id
+    for writer, value in ((own, 3.0), *((other, 2.0) for other in store.lanes() if other != own)):
         rows = store.rows(writer, 0, 0, 2**40, frozenset({"metrics"}), newest=True)
         assert [row.values["x"] for row in rows if "x" in row.values][-1:] == [value], writer
