@@ -11,7 +11,16 @@ import json
 import os
 import time
 
-from rollbook.ground.files import is_file, is_folder, is_link, lexists, make_folders, sync_folder, write_json
+from rollbook.ground.files import (
+    is_file,
+    is_folder,
+    is_link,
+    lexists,
+    make_folders,
+    names_in,
+    sync_folder,
+    write_json,
+)
 from rollbook.ground.foreign import ours, tolerating
 
 TYPE_CHECKING = False
@@ -109,7 +118,7 @@ class CkptFolder:
                 made = _second_name(source, partial) if ours and is_file(source) else self._point(partial, source)
                 if made:
                     os.replace(partial, target)
-            for older in self.path.glob("ckpt_best*"):  # an older best that was written in another way
+            for older in self._named("ckpt_best"):  # an older best that was written in another way
                 if older != target or not made:
                     older.unlink()
             sync_folder(self.path)
@@ -174,10 +183,14 @@ class CkptFolder:
 
     def _clear_stale(self) -> None:
         before = time.time() - _STALE_SECONDS
-        for left in self.path.glob(f"{_PARTIAL}*"):
+        for left in self._named(_PARTIAL):
             with tolerating(OSError):
-                if max(path.stat().st_mtime for path in (left, *left.rglob("*"))) < before:
+                inside = [os.path.join(folder, name) for folder, _, names in os.walk(left) for name in names]
+                if max(os.lstat(path).st_mtime for path in (str(left), *inside)) < before:
                     _remove(left)
+
+    def _named(self, beginning: str) -> list[Path]:
+        return [self.path / name for name in names_in(self.path) if name.startswith(beginning)]
 
     def _name(self, made: Path, stem: str, suffix: str) -> Path:
         number = 1
