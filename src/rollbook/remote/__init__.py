@@ -1,4 +1,5 @@
-"""Places where runs are kept besides this machine's folders: the commit protocol, stores, and reading from them."""
+"""Remotes: stores and folders outside this machine's run folders. The commit protocol, the stores, and reading from
+them."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""The catalogue of a place: what is known of all its runs, in one object. Derived, incremental, and never older than
-it says.
+"""The catalogue of a remote: what is known of all its runs, in one object. It is derived and incremental, and it states
+its age.
 
-    _pages/<project>/<run>.json     what a listing says of one run; put by who ships it, whenever that changes
-    _catalogue/runs.json.z          all of these in one, with the etag of each and the time it was made
+    _pages/<project>/<run>.json     the listing's fields of one run; written by the process that ships it
+    _catalogue/runs.json.z          all of these in one object, with the etag of each and the time it was made
 
-A reader takes the catalogue as it is while it is younger than a minute. Else it lists the pages, fetches those whose
-etag has changed, and puts the new catalogue on the condition that nobody else has: who is beaten throws nothing away
-but work. Losing it costs time alone; `rollbook catalogue URL --rebuild` makes pages and catalogue again from the runs
-themselves.
+A reader uses the catalogue while it is younger than a minute. Otherwise it lists the pages, fetches those whose etag
+has changed, and writes a new catalogue on the condition that the old one has not changed. If another reader was faster,
+only work is lost. A lost catalogue costs only time: `rollbook catalogue URL --rebuild` makes pages and catalogue again
+from the runs.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ FIELDS = (
 
 
 class Catalogue(NamedTuple):
-    """What a place holds.
+    """What a remote holds.
 
     Attributes:
-      written: unix seconds by the clock of who made it.
+      written: unix seconds, by the clock of the machine that made it.
       runs: {<project>/<run>: (etag of its page, fields)}.
       problems: what could not be read.
     """
@@ -54,7 +54,7 @@ class Catalogue(NamedTuple):
 
 
 def fields_of(page: dict[str, object]) -> dict[str, object]:
-    """What a listing says of a run, from its run.json."""
+    """The fields of a run in a listing, from its run.json."""
     about, _ = manifest.clean(page)
     row = {name: about.get(name) for name in FIELDS}
     row["attempts"] = len(about.get("attempts") or ())
@@ -62,8 +62,9 @@ def fields_of(page: dict[str, object]) -> dict[str, object]:
 
 
 def note_run(run: str) -> Steps[bool]:
-    """Bring a run's page up to date with its run.json in the place; whether it was changed. Beaten or unknown: it is
-    looked at again. The page is looked at first: who is late finds a newer run.json, or is beaten.
+    """Bring a run's page up to date with its run.json in the remote. Returns whether it was changed. Tries again if
+    another process was faster or the outcome is unknown. Reads the page before run.json: a late process then finds a
+    newer run.json, or its put is refused.
 
     Args:
       run: <project>/<run>.
@@ -93,11 +94,11 @@ def note_run(run: str) -> Steps[bool]:
 
 
 def mark_pushed(url: str) -> None:
-    """Something was pushed from this machine: whoever looks from here wants to see it at once."""
+    """Something was pushed from this machine: readers on this machine want to see it at once."""
     try:
         with open(_marker(url), "wb"):
             pass
-    except (OSError, PlaceError):  # a machine without a place for a cache ships all the same
+    except (OSError, PlaceError):  # a machine without a cache folder can still ship
         return
 
 
@@ -106,10 +107,10 @@ def _marker(url: str) -> str:
 
 
 def read_catalogue(place: Place, *, seconds: float = FRESH_SECONDS) -> Catalogue:
-    """The catalogue, made anew if it is older than so many seconds (or than the last push from this machine).
+    """The catalogue, made again if it is older than this many seconds (or than the last push from this machine).
 
     Raises:
-      Away: no answer. PlaceError: the place cannot be used.
+      Away: no answer. PlaceError: the remote cannot be used.
     """
     known, etag = _read(place)
     age = time.time() - known.written
@@ -123,7 +124,7 @@ def read_catalogue(place: Place, *, seconds: float = FRESH_SECONDS) -> Catalogue
 
 
 def _read(place: Place) -> tuple[Catalogue, str | None]:
-    import msgspec  # who ships a run needs none
+    import msgspec  # shipping does not need it
 
     try:
         stored = place.get(KEY)
@@ -132,7 +133,7 @@ def _read(place: Place) -> tuple[Catalogue, str | None]:
     try:
         text = zlib.decompress(stored.data)
         try:
-            content = msgspec.json.decode(text)  # megabytes: in half of json's time
+            content = msgspec.json.decode(text)  # megabytes: half the time of json
         except msgspec.DecodeError:  # NaN, and a few more that json writes
             content = json.loads(text)
         if content["format"] > FORMAT:
@@ -172,7 +173,7 @@ def _put(place: Place, catalogue: Catalogue, etag: str | None) -> None:
     data = zlib.compress(json.dumps(content, separators=(",", ":"), default=repr).encode(), 6)
     try:
         place.put(KEY, data, create=etag is None, etag=etag)
-    except (Refused, Unknown, PlaceError):  # somebody else has made one, or we may only read: ours serves us
+    except (Refused, Unknown, PlaceError):  # another reader has made one, or we may only read: ours is good enough
         return
 
 
@@ -186,10 +187,10 @@ def _get_all(keys: list[str]) -> Steps[list[Any]]:
 
 
 def rebuild(place: Place) -> Catalogue:
-    """Make pages and catalogue again from the runs themselves.
+    """Make pages and catalogue again from the runs.
 
     Raises:
-      Away: no answer. PlaceError: the place cannot be used.
+      Away: no answer. PlaceError: the remote cannot be used.
     """
     runs = [
         f"{project}/{run}"

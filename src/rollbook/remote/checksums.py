@@ -1,4 +1,4 @@
-"""Look whether a place can be used for a run: what `init` asks, in a process of its own. Answers in JSON on stdout.
+"""Check whether a remote can be used for a run. `init` starts it in a separate process. Answers in JSON on stdout.
 
 python -m rollbook.remote.checksums URL PROJECT/RUN NONCE ORIGIN PATIENCE [takeover]
 """
@@ -20,7 +20,7 @@ __all__ = ["check", "main"]
 
 
 def check(url: str, run: str, nonce: str, origin: str, *, takes_over: bool = False, patience: float = 8.0) -> None:
-    """Look at a place, and make it one for runs if nothing lies there.
+    """Check a remote, and prepare it for runs if it is empty.
 
     Args:
       run: <project>/<run>. nonce: the run's. origin: of the folder that goes on; "" for a new run.

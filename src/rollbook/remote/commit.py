@@ -1,24 +1,26 @@
-"""The commit protocol: how a run's files get into a store so that no reader ever sees a row twice, or misses one.
+"""The commit protocol: how a run's files get into a store so that no reader sees a row twice or misses one.
 
     <base>/m/<origin>.json              the manifest of an origin: which files it has shipped, and in which pieces
-    <base>/p/<origin>/<stem>-<life>     pieces: what is in one never changes
+    <base>/p/<origin>/<stem>-<life>     pieces; the content of a piece never changes
 
 An origin is one local folder that holds (a part of) the run. The rules:
 
-1. A manifest is changed only on the condition that it is still what was read. It begins empty, made on the condition
-   that there is none: so no put that comes late can bring back what was removed meanwhile.
-2. Pieces first, then the manifest that names them. What a manifest names is shipped.
-3. Every upload has a name of its own (`life`). A piece whose fate is unknown, or of a former life, is never adopted.
-4. What is left to ship follows from the manifest in the store, never from what we remember.
-5. A put that was refused or got no answer is unknown: the manifest is read again. If it names what we wanted, it is
-   done; if its epoch moved, everything unnamed is uploaded again; else what is left is found anew.
-6. A manifest that vanished was removed with its run: nobody makes it again.
-7. Readers read manifests, then pieces; who finds a piece missing reads its manifest again. Nobody lists pieces to read
+1. A manifest is replaced only on the condition that it is still the version that was read. The first one is empty and
+   is made on the condition that none exists. So a late put cannot bring back what was removed in between.
+2. Pieces are uploaded first, then the manifest that names them. What a manifest names is shipped.
+3. Every upload has a unique name (`life`). A piece whose upload is unconfirmed, or that an earlier process made, is
+   never adopted.
+4. What is left to ship follows from the manifest in the store, never from memory.
+5. After a put that was refused or got no answer, the manifest is read again. If it names what was wanted, the put is
+   done. If its epoch has moved, everything unnamed is uploaded again. Otherwise the rest is worked out again.
+6. A manifest that vanished was removed with its run: it is never made again.
+7. Readers read manifests, then pieces. If a piece is missing, they read its manifest again. Nobody lists pieces to read
    them.
-8. Merging: new pieces, then the manifest with them in place of the old ones. Beaten or unknown: it was in vain.
-9. Sweeping: list the pieces, raise the manifest's epoch (a fence), then delete what was listed and is not named.
+8. Merging uploads new pieces, then the manifest with them in place of the old ones. If that put is refused or unknown,
+   the merge had no effect.
+9. Sweeping lists the pieces, raises the manifest's epoch (a fence), then deletes listed pieces that no manifest names.
 
-No clock takes part. This module asks for operations (see `steps`) and does none: tests/places/test_protocol.py drives
+No clock takes part. This module yields operations (see `steps`) and performs none: tests/places/test_protocol.py drives
 it through thousands of schedules with crashes, delays and lost answers. Standard library only.
 """
 
@@ -54,7 +56,7 @@ _LONGEST_PROMISE = 86400.0
 
 
 class NotShipped(Exception):
-    """The store did not take it this time; nothing is lost by it."""
+    """The store did not accept it this time. Nothing is lost."""
 
 
 class Gone(Exception):
@@ -65,9 +67,9 @@ class Named(NamedTuple):
     """A file as a manifest names it.
 
     Attributes:
-      piece: the key of the piece it lies in, relative to the base.
-      size, sha256: of the file (of a coded piece: of what comes out).
-      covers: the rows it holds; none for files that hold no rows.
+      piece: the key of the piece that holds it, relative to the base.
+      size, sha256: of the file (for a coded piece: of the decoded content).
+      covers: the rows it holds; none for files without rows.
       footer: bytes of the Parquet footer with its length and magic; 0 for others.
       coding: "" or "zlib".
       stored: bytes of the piece.
@@ -88,9 +90,9 @@ class LocalFile(NamedTuple):
     Attributes:
       path: relative to the folder, with slashes.
       size, sha256, covers, footer, coding: as in `Named`.
-      source: gives the piece's content: bytes, or the path of a file that does not change.
+      source: returns the piece's content: bytes, or the path of a file that does not change.
       stored: bytes of the piece.
-      cut: gives a file with only these covers; None where that cannot be.
+      cut: returns a file with only these covers; None where that is impossible.
     """
 
     path: str
@@ -109,10 +111,11 @@ class Manifest(NamedTuple):
 
     Attributes:
       epoch: raised by each sweep; begins at a random number.
-      files: path in the run's folder -> where it lies.
-      about: host, home, time_offset, written (unix seconds) and whatever else is told of the origin: heard, when a row
-        came or a writer was seen last; due, when the next manifest comes at the latest if all is well. All by the clock
-        of who ships. `stamped`: when that was told by the store's clock, where somebody has changed the files since.
+      files: path in the run's folder -> where it is stored.
+      about: host, home, time_offset, written (unix seconds) and further facts about the origin: heard, when a row came
+        or a writer was last seen; due, when the next manifest is expected at the latest. All by the clock of the
+        shipping machine. `stamped`: when the origin reported this, by the store's clock; set once another process has
+        changed the files.
       modified: when it was put, by the store's clock; 0.0 where that is not known.
     """
 
@@ -122,10 +125,11 @@ class Manifest(NamedTuple):
     modified: float = 0.0
 
     def promised_until(self, *more: str) -> float:
-        """Until when the run counts as heard of, by the store's clock: its rows came then, or more of it is due then.
+        """Until when the run counts as alive, by the store's clock: from its last rows, or from when its next manifest
+        is due.
 
-        The clock of who ships may be wrong by hours: what it said when it told this is set to what the store said. A
-        promise for more than a day is none.
+        The shipping machine's clock may be wrong by hours, so its times are shifted to the store's clock. A promise of
+        more than a day is ignored.
 
         Args:
           more: further moments that count.
@@ -142,11 +146,11 @@ class Manifest(NamedTuple):
         return float(value) if isinstance(value, (int, float)) and 0 < value < 2**33 else 0.0
 
     def facts(self) -> dict[str, Any]:
-        """`about`, for a manifest that names the same rows in other files: who ships has said nothing new by that."""
+        """`about`, for a manifest that names the same rows in other files: it carries no new report from the origin."""
         return {**self.about, "stamped": self._moment("stamped") or self.modified} if self.modified else self.about
 
     def encode(self) -> bytes:
-        """As it lies in the store."""
+        """The manifest as bytes for the store."""
         files = {
             path: {
                 "piece": file.piece, "size": file.size, "sha256": file.sha256, "covers": file.covers,
@@ -159,7 +163,7 @@ class Manifest(NamedTuple):
 
     @classmethod
     def decode(cls, data: bytes, where: str = "a manifest") -> Manifest:
-        """What lies in the store, which may come from a stranger.
+        """Read a manifest from the store. It may come from a stranger.
 
         Raises:
           Damaged: it is no manifest. NewerFormat: a later rollbook wrote it.
@@ -191,7 +195,7 @@ def _named(entry: Any) -> Named:
 
 
 class Shipped(NamedTuple):
-    """What a shipment did: how many pieces and bytes went out, and the manifest as it stands."""
+    """What a shipment did: how many pieces and bytes went out, and the manifest afterwards."""
 
     pieces: int
     bytes: int
@@ -199,7 +203,7 @@ class Shipped(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What is to be uploaded, and under which name each file stands that the manifest has and keeps."""
+    """What is to be uploaded, and the name of each file that the manifest keeps."""
 
     uploads: list[LocalFile]
     kept: dict[str, Named]
@@ -212,17 +216,17 @@ def plan(
     elsewhere: Collection[Cover] = (),
     another: Callable[[str, int], str] = lambda path, n: f"{path}.{n}",
 ) -> Plan:
-    """What makes a manifest of what lies in the folder now. Nothing that was shipped is hidden by it, nothing doubled.
+    """Work out how to make the manifest match the folder. No shipped row is hidden, none is doubled.
 
-    A file that holds all rows of some pieces takes their place; of one that shares rows with a piece without holding
-    all of it, what is missing is cut out.
+    A file that holds all rows of some pieces replaces them. If it shares rows with a piece without holding all of it,
+    the missing rows are cut out of it and shipped alone.
 
     Args:
       named: what the manifest names now.
       files: what the folder holds.
-      settled: names that the folder vouches for: what they held is in other files of it.
+      settled: names whose content is in other files of the folder.
       elsewhere: rows that other origins have shipped.
-      another: makes a name for a file whose own one is taken: (path, 1), (path, 2), …
+      another: makes a name for a file whose own name is taken: (path, 1), (path, 2), …
     """
     named_still = {path: entry for path, entry in named.items() if path in files or path not in settled}
     there, coming = _Index(), _Index()
@@ -258,7 +262,7 @@ def plan(
 
 
 class _Index:
-    """Which names hold rows of a stream: a folder of ten thousand small files is not compared each with each."""
+    """Which names hold rows of a stream. Avoids comparing each of ten thousand small files with each other."""
 
     def __init__(self) -> None:
         self._streams: dict[tuple[str, str, int, str], list[tuple[Cover, str]]] = {}
@@ -268,7 +272,7 @@ class _Index:
             self._streams.setdefault(cover[:4], []).append((cover, path))
 
     def sharing(self, covers: tuple[Cover, ...]) -> dict[str, list[Cover]]:
-        """The names that share rows with these, and which of their covers do."""
+        """The names that share rows with these covers, and which of their covers do."""
         covers_by_path: dict[str, list[Cover]] = {}
         for cover in covers:
             for theirs, path in self._streams.get(cover[:4], ()):
@@ -280,7 +284,7 @@ class _Index:
 def _with_names(
     names: dict[str, Named], uploads: list[LocalFile], another: Callable[[str, int], str]
 ) -> dict[str, Named]:
-    """What is kept, under other names where new files of other content take theirs."""
+    """What is kept; renamed where new files with other content need the name."""
     new = {file.path: file for file in uploads}
     taken = [path for path in names if path in new]
     if not taken:
@@ -304,7 +308,7 @@ def _rows(covers: tuple[Cover, ...]) -> int:
 
 
 class Local(NamedTuple):
-    """What a folder holds at one moment; the arguments of `plan`."""
+    """What a folder holds at one moment: arguments of `plan`."""
 
     files: dict[str, LocalFile]
     settled: Collection[str] = ()
@@ -315,9 +319,9 @@ class Commits:
     """The steps of one origin of a run.
 
     Args:
-      base: where the run lies in the store, ending with "/".
+      base: prefix of the run in the store, ending with "/".
       origin: the origin's id.
-      life: gives a new random word each time.
+      life: returns a new random word each time.
       another: see `plan`.
     """
 
@@ -344,12 +348,12 @@ class Commits:
         """Bring what the folder holds into the store.
 
         Args:
-          look: what the folder holds now.
-          about: what else the manifest tells.
-          may_create: this origin has never had a manifest; else one that is not there has been removed.
+          look: returns what the folder holds now.
+          about: further facts for the manifest.
+          may_create: this origin has never had a manifest; otherwise a missing one was removed.
           beat: also replace the manifest when no file has changed.
         Raises:
-          NotShipped: the store did not take it; try again later. Gone: the run was removed from the store.
+          NotShipped: the store did not accept it; try again later. Gone: the run was removed from the store.
           Away: no answer.
         """
         pieces: dict[tuple[str, str], Named] = {}
@@ -387,22 +391,21 @@ class Commits:
         raise NotShipped(f"{self.manifest_key} was changed by others {_MOST_TRIES} times in a row")
 
     def _begin(self, about: dict[str, object]) -> Steps[tuple[Manifest, str | None] | None]:
-        """An empty manifest; None if it is not known to have been made. No two begin with epochs that are near: who was
-        at work before one was removed sees that the epoch has moved."""
+        """Make an empty manifest; None if the outcome is unknown. Its epoch is random, so epochs of two manifests are
+        far apart: a process that worked with a removed one notices that the epoch has moved."""
         manifest = Manifest(int(self.life(), 16) % 2**32 << 20, {}, about)
         etag = yield from self._replace(manifest, None)
         return None if etag is None else (manifest, etag)
 
     def _on_fence(self, pieces: dict[tuple[str, str], Named]) -> None:
-        """A sweep may have taken whatever is uploaded and not named."""
+        """A sweep may have deleted anything that was uploaded and is not named."""
         pieces.clear()
 
     def _plan(self, manifest: Manifest, local: Local) -> Plan:
         return plan(manifest.files, local.files, local.settled, local.elsewhere, self.another)
 
     def _upload(self, files: list[LocalFile]) -> Steps[dict[tuple[str, str], Named]]:
-        """Each file in a piece of its own; a put that is not known to have succeeded is made again under another
-        name."""
+        """Upload each file as a separate piece. A put without confirmed success is repeated under another name."""
         sent: dict[tuple[str, str], Named] = {}
         for _ in range(_MOST_TRIES):
             names = [self.piece_of(file) for file in files]
@@ -424,7 +427,7 @@ class Commits:
         raise NotShipped(f"{len(files)} pieces could not be put")
 
     def piece_of(self, file: LocalFile) -> str:
-        """A name that no piece has, that says what is in it."""
+        """A new, unused name that describes the content."""
         stem, dot, extension = file.path.rpartition(".")
         stem = stem if dot and "/" not in extension else file.path
         parts = stem.removeprefix("data/").replace("/", "-")
@@ -439,7 +442,7 @@ class Commits:
         return Manifest.decode(stored.data, self.manifest_key)._replace(modified=stored.modified), stored.etag
 
     def _replace(self, manifest: Manifest, etag: str | None) -> Steps[str | None]:
-        """The new etag; None if that is unknown, which has to be read."""
+        """The new etag; None if the outcome is unknown and has to be read."""
         data = manifest.encode()
         try:
             new: str = yield Put(self.manifest_key, lambda: data, create=etag is None, etag=etag)
@@ -466,10 +469,10 @@ class Commits:
         return manifests
 
     def fetch(self, wanted: Callable[[Manifest], Mapping[str, str]]) -> Steps[tuple[Manifest, dict[str, object]]]:
-        """Pieces of this origin, all of one manifest: where one is missing, the manifest has changed and is read again.
+        """Pieces of this origin, all of one manifest. If one is missing, the manifest has changed and is read again.
 
         Args:
-          wanted: (manifest) -> {path: file that it is to be stored in, or "" to get its bytes}.
+          wanted: (manifest) -> {path: file to store it in, or "" to get its bytes}.
         Returns:
           The manifest they belong to, and {path: Stored}.
         Raises:
@@ -496,7 +499,7 @@ class Commits:
         join: Callable[[dict[str, object]], list[LocalFile]],
         elsewhere: Collection[Cover] = (),
     ) -> Steps[bool]:
-        """Put fewer and larger pieces in place of some; False if that was in vain.
+        """Replace some pieces with fewer and larger ones; False if it had no effect.
 
         Args:
           choose: which names of the manifest.
@@ -517,7 +520,7 @@ class Commits:
         rest = {path: piece for path, piece in manifest.files.items() if path not in chosen}
         beyond = left_of((cover for file in files for cover in file.covers), held_by(before))
         if overlap(beyond, [*elsewhere, *(cover for piece in rest.values() for cover in piece.covers)]):
-            return False  # what lies between the chosen ones has rows of its own
+            return False  # rows between the chosen ones are in other files
         if any(file.path in rest for file in files):
             return False
         sent = yield from self._upload(files)
@@ -525,14 +528,14 @@ class Commits:
         return (yield from self._replace(Manifest(manifest.epoch, new, manifest.facts()), etag)) is not None
 
     def sweep(self, may_go: Callable[[object], bool] = lambda entry: True) -> Steps[int]:
-        """Delete the pieces that no manifest names; how many.
+        """Delete the pieces that no manifest names. Returns how many.
 
         Args:
-          may_go: (entry of the listing) -> whether it may be deleted; for readers that hold a list of files.
+          may_go: (entry of the listing) -> whether it may be deleted; protects readers that hold a list of files.
         """
         listed = yield List(f"{self.base}p/{self.origin}/")
         manifest, etag = yield from self.manifest()
-        if etag is None:  # removed, and nobody makes it again
+        if etag is None:  # the run was removed; the manifest is not made again
             return 0
         fenced = Manifest(manifest.epoch + 1, manifest.files, manifest.facts())
         unnamed = _unnamed(self.base, fenced, listed, may_go)

@@ -1,4 +1,4 @@
-"""Cutting from a sealed part the rows that are not in the store yet."""
+"""Cuts the rows that are not in the store yet out of a sealed part."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def cut_part(path: str, left: tuple[Cover, ...]) -> tuple[bytes, str]:
         new = PartName(name.writer, name.lane, name.kind, left[0][4])
     meta.pop("last", None)
     meta.pop("last_clocks", None)
-    meta.pop("after", None)  # of the rows before some may have been cut off
+    meta.pop("after", None)  # some of the rows before may have been cut off
     with tempfile.TemporaryDirectory(prefix="rollbook-cut-") as folder:
         beside = os.path.join(folder, str(new))
         write_part(beside, meta, rows)
@@ -58,7 +58,7 @@ def cut_part(path: str, left: tuple[Cover, ...]) -> tuple[bytes, str]:
 
 
 def _told(part: Part, table: pa.Table, column: str) -> object:
-    """A column of identity, which may stand in the description alone."""
+    """An identity column, which may be stored only in the part's description."""
     value = part.meta.get(column)
     if value is not None:
         return value

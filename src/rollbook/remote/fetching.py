@@ -1,5 +1,5 @@
-"""Bring a run that is to be resumed out of its place: what `init` asks, in a process of its own, where the run is not
-in its folder. Answers in JSON on stdout.
+"""Fetch a run that is to be resumed from its remote. `init` starts it in a separate process when the run is not in its
+folder. Answers in JSON on stdout.
 
 python -m rollbook.remote.fetching URL PROJECT NAME RUN_ID ROOT PATIENCE [takeover]
 """
@@ -20,17 +20,17 @@ from rollbook.remote.steps import Away, Missing, Unknown, said_of
 __all__ = ["MOST_BYTES", "bring", "main"]
 
 MOST_BYTES = 4 * 1024**3
-"""A larger run is left to `rollbook pull`: `init` does not load for hours."""
+"""A larger run is left to `rollbook pull`, so that `init` does not load for hours."""
 
 
 def bring(
     url: str, project: str, name: str, run_id: str, root: str, *, takes_over: bool = False, patience: float = 8.0
 ) -> bool:
-    """Pull the run of that id into <root>/<project>; False if none lies in the place.
+    """Pull the run with that id into <root>/<project>; False if the remote has none.
 
     Raises:
       RunIsLive: it is being written elsewhere. PlaceAway: no answer. PlaceError: it is too large for this.
-      Damaged: a piece is not what its manifest says.
+      Damaged: a piece does not match its manifest.
     """
     place = open_place(url, patience=patience)
     try:

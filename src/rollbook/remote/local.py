@@ -1,4 +1,5 @@
-"""A folder as a place: a disk that others mount, or a test. Conditions hold between processes that share its locks."""
+"""A folder as a remote: a disk that other hosts mount, or a test. Conditions hold between processes that share its
+locks."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ class FolderPlace:
     """See `place.Place`. The etag of a file is a digest of its content.
 
     Args:
-      url: what it is called.
+      url: its address.
       folder: an absolute path; made when something is put there.
     """
 

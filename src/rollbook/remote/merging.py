@@ -1,7 +1,7 @@
-"""Fewer and larger pieces in a place, and none that nothing names: what can be done for a run from anywhere.
+"""Makes pieces of a run in a remote fewer and larger, and deletes those that no manifest names. Any machine can do it.
 
-The pieces of an origin that are small are fetched into a folder of their own, merged as sealing merges them, and put in
-place of the small ones (`Commits.merge`). Whoever ships meanwhile wins; then it was in vain, and harmless.
+Small pieces of an origin are fetched into a temporary folder, merged as sealing merges them, and put in place of the
+small ones (`Commits.merge`). If another process ships in between, its manifest wins, and the merge has no effect.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from rollbook.remote.steps import Away, List, Steps, Unknown, said_of
 __all__ = ["SMALL_BYTES", "Tidied", "groups_of", "merge_group", "merge_small", "sweep_steps", "tidy"]
 
 SMALL_BYTES = 4 * 1024 * 1024
-"""Pieces below this are merged with others of their table, where there are others."""
+"""Pieces below this size are merged with others of their table, if there are any."""
 
 _AT_ONCE = 64 * 1024 * 1024
 _FEW = 2
 SHARED_ROWS = 16 * 1024
-"""Streams with fewer rows share a piece with others of their table, rows of metrics in long form."""
+"""Streams with fewer rows share a piece with others of their table; metrics in long form."""
 _GRACE_SECONDS = 3600.0
-"""Parquet pieces that are no longer named stay so long for programs that hold a list of files; readers of ours need
-none."""
+"""How long Parquet pieces stay after no manifest names them, for programs that hold a list of files. rollbook's own
+readers do not need this."""
 
 
 class Tidied:
-    """What was done: pieces that became part of others, and pieces that were deleted."""
+    """What was done: the number of pieces merged into others, and of pieces deleted."""
 
     def __init__(self) -> None:
         self.merged = self.swept = 0
@@ -49,9 +49,9 @@ def tidy(place: Place, run: str, *, grace: float = 3600.0) -> Tidied:
 
     Args:
       run: <project>/<run>.
-      grace: seconds that Parquet pieces which are not named any more stay for programs that hold a list of files.
+      grace: seconds that unnamed Parquet pieces stay, for programs that hold a list of files.
     Raises:
-      PlaceError: the place cannot be used.
+      PlaceError: the remote cannot be used.
     """
     report = Tidied()
     try:
@@ -71,7 +71,7 @@ def tidy(place: Place, run: str, *, grace: float = 3600.0) -> Tidied:
 
 
 def sweep_steps(commits: Commits, *, grace: float = _GRACE_SECONDS) -> Steps[int]:
-    """Sweep an origin; Parquet pieces only when they are older than the grace, by the store's own clock."""
+    """Sweep an origin. Parquet pieces go only when they are older than the grace period, by the store's clock."""
     newest = 0.0
 
     def may_go(entry: Any) -> bool:
@@ -88,7 +88,7 @@ def _newest(commits: Commits) -> Steps[float]:
 
 
 def merge_small(place: Place, commits: Commits, elsewhere: Collection[Cover] = ()) -> int:
-    """Merge the small pieces of an origin, table by table; how many became part of others."""
+    """Merge the small pieces of an origin, table by table. Returns how many were merged into others."""
     manifest, _ = perform(commits.manifest(), place)
     done = 0
     for group in groups_of(manifest):
@@ -97,7 +97,7 @@ def merge_small(place: Place, commits: Commits, elsewhere: Collection[Cover] = (
 
 
 def merge_group(place: Place, commits: Commits, group: list[str], elsewhere: Collection[Cover] = ()) -> bool:
-    """Put larger pieces in place of those that a manifest has under these names; False if that was in vain."""
+    """Replace the manifest's pieces of these names with larger ones; False if it had no effect."""
     with tempfile.TemporaryDirectory(prefix="rollbook-merge-") as folder:
         return perform(commits.merge(partial(_still_there, group), partial(_join, folder=folder), elsewhere), place)
 
@@ -107,11 +107,12 @@ def _still_there(group: list[str], manifest: Manifest) -> list[str]:
 
 
 def groups_of(manifest: Manifest, without: Collection[str] = (), at_once: int = _AT_ONCE) -> list[list[str]]:
-    """Names of small parts, those of a table together: of each stream neighbours without a larger one between them.
+    """Groups of names of small parts, one table each. Within a stream, only neighbours without a larger part between
+    them.
 
     Args:
-      without: writers whose rows are left where they are.
-      at_once: bytes of a group at most.
+      without: writers whose rows are left alone.
+      at_once: the most bytes in a group.
     """
     streams: dict[tuple[str, str, int, str], list[tuple[int, str]]] = {}
     shared: dict[str, list[str]] = {}
@@ -147,7 +148,7 @@ def groups_of(manifest: Manifest, without: Collection[str] = (), at_once: int = 
 
 
 def _longest_run(manifest: Manifest, paths: list[str]) -> list[str]:
-    """The longest stretch of small parts; a stream of which all is small goes whole."""
+    """The longest stretch of small parts. A stream that has only small parts goes whole."""
     best: list[str] = []
     run: list[str] = []
     for path in paths:
@@ -160,7 +161,7 @@ def _longest_run(manifest: Manifest, paths: list[str]) -> list[str]:
 
 
 def _join(got: dict[str, Any], folder: str) -> list[LocalFile]:
-    """The parts, merged in a folder as those of a finished run are."""
+    """Merge the parts in a folder, as for a finished run."""
     from rollbook.storage import merge
 
     for path, stored in got.items():
@@ -178,7 +179,7 @@ def _join(got: dict[str, Any], folder: str) -> list[LocalFile]:
                 with open(data, "rb") as whole:
                     data = whole.read()
             name = path
-            if name.rpartition("/")[2].startswith("merged."):  # numbers of folders mean nothing here
+            if name.rpartition("/")[2].startswith("merged."):  # merge numbers of the folder mean nothing here
                 digits = int(hashlib.sha256(data).hexdigest()[:7], 16)
                 name = f"{path.rpartition('/')[0]}/merged.{1_000_000 + digits}.parquet"
             files.append(file._replace(path=name, source=partial(bytes, data)))

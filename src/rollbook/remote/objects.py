@@ -1,7 +1,7 @@
-"""Object stores: S3 and what speaks like it, Google Cloud Storage, Azure, and memory, through obstore.
+"""Object stores through obstore: S3 and compatible ones, Google Cloud Storage, Azure, and memory.
 
-Credentials and regions come from the environment, the configuration files of the cloud's own tools, or the machine's
-role; they are neither kept nor told by anything here.
+Credentials and regions come from the environment, the configuration files of the cloud's tools, or the machine's role.
+This module neither stores nor prints them.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ T = TypeVar("T")
 
 _READS = 6
 _PAGE = 1000
-"""So many names a store tells at once."""
+"""The number of names in one answer to a listing."""
 _memories: dict[str, Any] = {}
 _PLAIN = re.compile(r"[A-Za-z0-9_./-]+")
-"""Names that every store writes and orders alike."""
+"""Names that every store writes and orders in the same way."""
 _CODE = re.compile(r"<(?:Code|code)>([A-Za-z0-9]+)</")
 _CAUSE = re.compile(r"kind: (Connect|Timeout)\b")
 _STATUS = re.compile(r"status code: (\d{3})")
@@ -55,14 +55,14 @@ _DENIED = frozenset(
 
 
 class ObjectPlace:
-    """A bucket, or what lies below a prefix of one. See `place.Place`.
+    """A bucket, or a prefix in one. See `place.Place`.
 
     Args:
-      url: what it is called.
-      store: obstore's.
+      url: its address.
+      store: an obstore store.
       bucket: for messages.
       prefix: "" or ends with "/".
-      patience: seconds within which an answer that breaks off is asked for again.
+      patience: seconds within which an answer that breaks off is requested again.
     """
 
     def __init__(self, url: str, store: Any, bucket: str, prefix: str, patience: float = 0.0) -> None:
@@ -72,7 +72,7 @@ class ObjectPlace:
         from obstore.store import GCSStore, S3Store
 
         self._obstore = obstore
-        # Others list all and pass over what is before, or, as S3's directory buckets, know no order.
+        # Other stores list everything and skip what comes before, or have no order, like S3's directory buckets.
         self._begins_anywhere = isinstance(store, (S3Store, GCSStore)) and not bucket.endswith("--x-s3")
 
     def get(self, key: str, into: str = "") -> Stored:
@@ -105,7 +105,7 @@ class ObjectPlace:
         return self._read(key, call)
 
     def _read(self, key: str, call: Callable[[], T]) -> T:
-        """What a reading call gives. obstore does not try again what breaks off in the middle of an answer: we do."""
+        """What a reading call returns. obstore does not retry an answer that breaks off in the middle, so we do."""
         until = time.monotonic() + self._patience
         for attempt in range(_READS):
             try:
@@ -154,9 +154,9 @@ class ObjectPlace:
                 yield from entries
 
     def _listed(self, prefix: str, after: str, last: str) -> list[Entry]:
-        """What begins so and lies behind `after`, up to `last`; "" is no limit."""
+        """Entries with the prefix, after `after` and up to `last`; "" is no limit."""
         whole = self._prefix + prefix
-        # The store knows folders alone; what begins so is picked from its folder.
+        # The store only lists folders; names with the prefix are picked from their folder.
         folder = whole.rpartition("/")[0]
         offset = self._prefix + after if after else None
         entries: list[Entry] = []
@@ -167,7 +167,7 @@ class ObjectPlace:
                     if last and key > last:
                         return entries
                     entries.append(Entry(key, int(item["size"]), str(item["e_tag"]), changed))
-            if last and entries and entries[-1].key == last:  # else another page would be asked for
+            if last and entries and entries[-1].key == last:  # otherwise another page would be requested
                 return entries
         return entries
 
@@ -191,7 +191,7 @@ class ObjectPlace:
         return self._told(err, Missing) if _code(str(err)) in _NO_BUCKET else Missing(key)
 
     def _told(self, err: Exception, otherwise: type[Exception]) -> Exception:
-        """The error that says what is wrong; nothing of requests and their headers is passed on."""
+        """The error that describes the problem. Requests and their headers are not passed on."""
         text, kind = str(err), type(err).__name__
         code = _code(text)
         status = match[1] if (match := _STATUS.search(text)) else ""
@@ -238,10 +238,10 @@ def _code(text: str) -> str:
 
 
 def open_objects(url: str, scheme: str, bucket: str, prefix: str, patience: float) -> ObjectPlace:
-    """The place behind an address.
+    """The remote behind an address.
 
     Args:
-      patience: seconds that a call is tried again for.
+      patience: seconds that a call is retried for.
     Raises:
       BadInput: the store's configuration in the environment makes no sense. MissingExtra: obstore is not installed.
     """
@@ -276,7 +276,7 @@ _ENDPOINTS = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT", "AZURE_
 
 
 def _aws() -> dict[str, object]:
-    """What the tools of AWS take from their files, where the environment does not say it."""
+    """What AWS tools take from their configuration files, where the environment does not set it."""
     settings: dict[str, object] = {}
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     if endpoint:

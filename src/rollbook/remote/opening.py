@@ -1,4 +1,4 @@
-"""Addresses of places, and opening one."""
+"""Addresses of remotes, and opening one."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ FORMAT = 1
 
 
 def open_place(url: str, *, patience: float = 40.0) -> Place:
-    """The place behind an address: s3://, gs://, az://, memory://, file:// or a path.
+    """The remote behind an address: s3://, gs://, az://, memory://, file:// or a path.
 
-    Nothing is asked of it yet.
+    It sends no request yet.
 
     Args:
-      patience: seconds that a call is tried again for where the place gives no answer.
+      patience: seconds that a call is retried for if the remote does not answer.
     Raises:
-      BadInput: no address of a place. MissingExtra: obstore is not installed.
+      BadInput: not the address of a remote. MissingExtra: obstore is not installed.
     """
     url = check_remote(url)
     scheme, bucket, prefix = parts_of(url)
@@ -37,10 +37,10 @@ def open_place(url: str, *, patience: float = 40.0) -> Place:
 
 
 def claim(place: Place, *, make: bool) -> bool:
-    """Look whether a place holds runs; with `make` begin one where there is nothing. Whether it holds runs now.
+    """Check whether a remote holds runs; with `make`, prepare an empty one. Returns whether it holds runs now.
 
     Raises:
-      NotARunPlace: something else lies there. NewerFormat: a later rollbook began it.
+      NotARunPlace: it holds other files. NewerFormat: a later rollbook prepared it.
       PlaceAway: no answer. PlaceError: it cannot be used.
     """
     try:

@@ -1,4 +1,5 @@
-"""run.json in a store: made once, later replaced on the condition that nobody else has, never by an older one."""
+"""run.json in a store: made once, later replaced only if it is unchanged since it was read, and never by an older
+one."""
 
 from __future__ import annotations
 
@@ -15,16 +16,16 @@ __all__ = ["page_of", "put_page"]
 
 
 def put_page(key: str, folder: str, *, create_only: bool = False) -> Steps[bool]:
-    """Bring run.json into the store, unless a later one lies there (`manifest.progress`). Whether it is there now.
+    """Put run.json into the store, unless a later one is there (`manifest.progress`). Returns whether it is there now.
 
     Args:
-      create_only: only where there is none: the folder is a copy.
+      create_only: only if there is none: the folder is a copy.
     Raises:
-      RunExists: it is another run's. NotShipped: the store did not take it.
+      RunExists: it belongs to another run. NotShipped: the store did not accept it.
     """
     path = manifest.path_of(folder)
     for _ in range(6):
-        own = manifest.read(folder)  # before its bytes: what is judged is never later than what is put there
+        own = manifest.read(folder)  # before its bytes: what is judged is never later than what is put
         data = read_regular(path)
         etag: str | None = None
         try:
@@ -51,7 +52,7 @@ def put_page(key: str, folder: str, *, create_only: bool = False) -> Steps[bool]
 
 
 def page_of(data: bytes) -> dict[str, Any]:
-    """The fields of a run.json as it lies in a store; {} if it is none."""
+    """The fields of a run.json from a store; {} if it is none."""
     try:
         content = json.loads(data)
     except (ValueError, RecursionError):

@@ -1,5 +1,4 @@
-"""`Place`: somewhere that pieces of runs are kept, with puts that hold only under a condition; and doing steps against
-one."""
+"""`Place`: a remote that stores pieces of runs and offers conditional puts. `perform` runs steps against one."""
 
 from __future__ import annotations
 
@@ -13,55 +12,55 @@ __all__ = ["Place", "perform"]
 T = TypeVar("T")
 
 WORKERS = 8
-"""Operations of one list that are done at once."""
+"""How many operations of one list run at once."""
 
 
 class Place(Protocol):
-    """A folder or a bucket. May be used by several threads at once.
+    """A folder or a bucket. Several threads may use it at once.
 
-    Every verb may raise a `PlaceError`: what is wrong with the place as a whole, such as a bucket that is not there or
-    a token that has expired, which trying again does not mend.
+    Every method may raise a `PlaceError`: a problem of the remote as a whole that retrying does not solve, such as a
+    missing bucket or an expired token.
 
     Attributes:
-      url: what it is called; never holds a credential.
+      url: its address; never holds a credential.
     """
 
     url: str
 
     def get(self, key: str, into: str = "") -> Stored:
-        """What lies there; with `into` it goes to that file. Raises Missing, Away."""
+        """The content of a key; with `into`, written to that file. Raises Missing, Away."""
 
     def get_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Stretches [start, stop) of what lies there. Raises Missing, Away."""
+        """Byte ranges [start, stop) of the content of a key. Raises Missing, Away."""
 
     def put(self, key: str, data: Any, *, create: bool = False, etag: str | None = None) -> str:
-        """Lay bytes, or the content of a file (a path), down there; all of it or nothing appears. The new etag.
+        """Store bytes, or the content of a file (a path): all of it appears, or nothing. Returns the new etag.
 
         Args:
-          create: only if nothing lies there. etag: only if just that lies there.
+          create: only if the key is free. etag: only if the stored version has this etag.
         Raises:
-          Refused: the condition did not hold, as far as can be told. Unknown: no answer.
+          Refused: the condition did not hold, so far as is known. Unknown: no answer.
         """
 
     def listing(self, prefix: str, known: Sequence[str] = ()) -> Iterator[Entry]:
-        """Everything whose name begins so, in order of name. Raises Away.
+        """All names with a prefix, in order. Raises Away.
 
         Args:
-          known: names that were there, in order: a store may look at once into the stretches between some of them.
+          known: names that existed earlier, in order: a store may list the stretches between some of them in parallel.
         """
 
     def folders(self, prefix: str) -> list[str]:
-        """The names directly below a prefix (that is empty or ends with "/") that have more below them. Raises Away."""
+        """The names directly below a prefix (empty or ending with "/") that have more below them. Raises Away."""
 
     def delete(self, key: str) -> None:
-        """Take away what lies there; nothing there is fine. Raises Unknown."""
+        """Delete a key. A missing key is no error. Raises Unknown."""
 
 
 def perform(steps: Steps[T], place: Place) -> T:
-    """Do what steps ask for; what they return.
+    """Perform the operations that steps yield; return what the steps return.
 
     Raises:
-      PlaceError: the place cannot be used. What the steps raise.
+      PlaceError: the remote cannot be used. Also what the steps raise.
     """
     answer: Any = None
     pool: Any = None

@@ -1,5 +1,4 @@
-"""Bringing runs out of a place into folders of this machine. Resumable; what does not agree with its checksum is
-refused."""
+"""Downloads runs from a remote into local folders. Resumable. A file that does not match its checksum is refused."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ _MOST_TRIES = 5
 
 
 class Pulled:
-    """What a pull did: files and bytes that came, and files that were here already."""
+    """What a pull did: files and bytes downloaded, and files that were here already."""
 
     def __init__(self) -> None:
         self.files = self.bytes = self.there = 0
@@ -38,16 +37,16 @@ class Pulled:
 
 
 def pull(place: Place, run: str, root: str | os.PathLike[str]) -> Pulled:
-    """Bring a run into <root>/<project>/<run>, as far as it is not there. Nothing of that folder is deleted; rows that
-    it has in other files do not come again.
+    """Download what is missing of a run into <root>/<project>/<run>. Nothing in that folder is deleted; rows that it
+    has in other files are not downloaded again.
 
     Args:
       run: <project>/<run>.
-      root: where runs lie here.
+      root: the local folder of runs.
     Raises:
-      NotARun: nothing of it lies there. RunExists: another run has that folder.
-      Damaged: a piece is not what its manifest says.
-      PlaceAway: no answer; what came stays, and the next pull goes on from there.
+      NotARun: the remote has no such run. RunExists: another run has that folder.
+      Damaged: a piece does not match its manifest.
+      PlaceAway: no answer; downloaded files stay, and the next pull goes on from there.
     """
     folder = os.path.join(os.path.abspath(os.fspath(root)), *run.split("/"))
     report = Pulled()
@@ -84,8 +83,8 @@ def _check_same(folder: str, run: str, page: bytes) -> None:
 
 
 def _keep_page(folder: str, page: bytes, pulled: dict[str, object]) -> None:
-    """run.json comes last: a folder that has one has everything. One that is written here gives way to a later one
-    alone, and what a host keeps of a run stays what it is."""
+    """Write run.json last: a folder that has it has everything. A run.json that is written on this host is replaced
+    only by a later one, and a host's partial copy of a run stays one."""
     with manifest.ManifestLock(folder):
         about, was_copy = manifest.look(folder), is_copy(folder)
         here, there = manifest.progress(about), manifest.progress(page_of(page))
@@ -103,7 +102,7 @@ def _keep_page(folder: str, page: bytes, pulled: dict[str, object]) -> None:
 
 
 def _fetch_all(place: Place, run: str, folder: str, manifests: dict[str, Manifest], report: Pulled) -> bool:
-    """Everything that the manifests name; False where a piece has gone, so that they have to be read again."""
+    """Fetch everything that the manifests name. False if a piece has gone, so that they have to be read again."""
     snapshots = Snapshots(folder, final=True) if os.path.isdir(folder) else None
     local = snapshots.look().files if snapshots is not None else {}
     held = held_by(cover for file in local.values() for cover in file.covers)

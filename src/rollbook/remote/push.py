@@ -1,8 +1,8 @@
-"""Shipping one run's folder to its place: what the keeper's child does, and `rollbook push`.
+"""Ships one run's folder to its remote. The keeper's child and `rollbook push` use it.
 
     python -m rollbook.remote.push RUN [--every=SECONDS] [--final]
 
-Safe to interrupt at any point and harmless to repeat: what is shipped is read from the store. How far it is stands in
+It can be interrupted at any point and repeated without harm: what is shipped is read from the store. Progress is in
 data/keeper/shipped.json, for people and for `finish()`.
 """
 
@@ -29,21 +29,21 @@ __all__ = ["Report", "main", "push"]
 _SWEEP_BYTES = 64 * 1024 * 1024
 _SWEEP_SECONDS = 3600.0
 _MANY_SMALL = 64
-"""So many small pieces of writers that are done are merged while the run goes on: a week of short-lived actors stays
-readable. Those of living writers become fewer by what sealing merges here."""
+"""This many small pieces of closed writers are merged while the run goes on, so that a week of short-lived actors stays
+readable. Pieces of living writers become fewer when sealing merges parts here."""
 _MERGE_BYTES = 16 * 1024 * 1024
-"""What is merged in one go while a run is written: its memory is taken from the training's machine."""
+"""The most bytes merged at once during a run: the memory is taken from the training's machine."""
 
 
 class Report:
     """What a shipment did.
 
     Attributes:
-      pieces, bytes: that went out.
+      pieces, bytes: how many were uploaded.
       files, stored: what the store holds of this folder now.
-      swept: pieces that nothing named any more, deleted.
-      done: everything that this folder holds is in the store.
-      remark: what is special about the folder, such as that it is a copy; "" if nothing is.
+      swept: unnamed pieces that were deleted.
+      done: everything in this folder is in the store.
+      remark: what is special about the folder, such as that it is a copy; otherwise "".
     """
 
     def __init__(self) -> None:
@@ -68,19 +68,19 @@ def push(
     anew: bool = False,
     every: float | None = None,
 ) -> Report:
-    """Bring what a run's folder holds into its place, as far as it is not there.
+    """Upload what is missing of a run's folder in its remote.
 
     Args:
       run: the run's folder.
-      url: the place; needed once, for a run that was begun without `remote=` and not pulled out of a place.
-      final: also what is worth shipping only when the run is over, such as log/.
-      patience: seconds that a call is tried again for, and that another process that ships the folder is waited for;
-        if it is not final, that process does it.
-      anew: also where the run was removed from its place.
-      every: after so many seconds at most the next shipment begins: readers are told when to expect it.
+      url: the remote; needed once, for a run that began without `remote=` and was not pulled.
+      final: also ship what is only worth shipping at the end of the run, such as log/.
+      patience: seconds that a call is retried for, and the wait for another process that ships the folder. Without
+        `final` there is no such wait: the other process does the work.
+      anew: also if the run was deleted from the remote.
+      every: the next shipment begins after this many seconds at most; readers learn when to expect it.
     Raises:
-      PlaceError: the place cannot be used, or gives no answer. RunExists: another run of that name lies there.
-      NotARun: the folder is no run, or nothing says where to ship it.
+      PlaceError: the remote cannot be used, or does not answer. RunExists: it has another run of that name.
+      NotARun: the folder is no run, or no remote is known for it.
     """
     folder = os.path.abspath(os.fspath(run))
     origin = _origin_for(folder, url)
@@ -91,7 +91,7 @@ def push(
         until = time.monotonic() + patience
         while try_lock(fd) is False:
             if not final:
-                return Report()  # the keeper of another host of this folder is at it
+                return Report()  # the keeper of another host ships this folder now
             if time.monotonic() >= until:
                 raise PlaceAway(f"{folder} is being shipped by another process; try again when it is done")
             time.sleep(0.05)
@@ -104,10 +104,11 @@ def push(
 
 
 def _origin_for(folder: str, url: str | None) -> Origin:
-    """Where a folder is shipped to. What a host keeps of a run, and a copy, never become the run's home by that.
+    """The origin under which a folder is shipped. A host's partial copy of a run, or a copy of the folder, does not
+    become the run's home.
 
     Raises:
-      NotARun: the folder is no run, or nothing says where to ship it.
+      NotARun: the folder is no run, or no remote is known for it.
     """
     is_part = bool(manifest.read(folder).get("part"))
     origin = origin_of(folder)
@@ -127,10 +128,10 @@ def _origin_for(folder: str, url: str | None) -> Origin:
 
 
 class _Shipment:
-    """One go. Whatever happens, shipped.json says how far things are.
+    """One shipment. In every case, shipped.json reports the progress.
 
-    run.json goes into the store from the run's home alone, and there never takes the place of a later one. What a host
-    keeps of a run adds its rows; of a copy goes what is not there, and run.json only where there is none.
+    run.json goes into the store only from the run's home, and never replaces a later one. A host's partial copy of a
+    run adds its rows. A copy of the folder ships what is missing, and run.json only if there is none.
     """
 
     def __init__(self, folder: str, origin: Origin, final: bool, patience: float, every: float | None = None) -> None:
@@ -145,7 +146,7 @@ class _Shipment:
         if pulled.get("url") == origin.url:
             files = pulled.get("files")
             self.came = files if isinstance(files, dict) else {}
-        else:  # what came from another place goes to this one
+        else:  # what came from another remote goes to this one
             self.snapshots.elsewhere = []
         self.base = f"{run_and_place(folder)}/"
         self.commits = Commits(self.base, origin.id, another=another_name)
@@ -191,7 +192,7 @@ class _Shipment:
         return self.report
 
     def _put_page(self, place: Place) -> None:
-        """run.json; finds out whether the folder is still the run's home."""
+        """Put run.json. Finds out whether the folder is still the run's home."""
         if self.is_part:
             self.report.remark = "This is a part of a run: run.json there follows the run's own folder alone"
             return
@@ -214,7 +215,7 @@ class _Shipment:
         if self.final and not self.is_home and not self._has_news(place):
             return
         beat = heard != self.before.get("heard")  # a clock may have gone back
-        for turn in range(2):  # what came while the first was on its way goes with the second
+        for turn in range(2):  # what arrives during the first upload goes with the second
             shipped = perform(
                 self.commits.ship(
                     self._look, lambda: self._facts(heard), may_create=not self.before.get("known"), beat=beat
@@ -238,17 +239,17 @@ class _Shipment:
         self.snapshots.keep()
 
     def _note(self, place: Place) -> None:
-        """Tell the catalogue."""
+        """Update the catalogue."""
         if self.is_part:
             return
         try:
             if perform(note_run(self.base.rstrip("/")), place):
                 mark_pushed(self.origin.url)
-        except (Missing, ValueError, AttributeError, TypeError):  # removed in this moment, or not ours
+        except (Missing, ValueError, AttributeError, TypeError):  # just removed, or not ours
             return
 
     def _has_news(self, place: Place) -> bool:
-        """Whether a folder that is not the run's home holds something that is not in the store."""
+        """Whether a folder that is not the run's home holds something that the store lacks."""
         named, etag = perform(self.commits.manifest(), place)
         local = self._look()
         uploads = plan(named.files, local.files, local.settled, local.elsewhere, another_name).uploads
@@ -258,7 +259,7 @@ class _Shipment:
     def _look(self) -> Local:
         named = self.last.files if self.last is not None else _last_names(self.folder)
         local = self.snapshots.look(named)
-        if self.others or self.is_copy:  # what others have shipped, and what came from there, does not go again
+        if self.others or self.is_copy:  # what others have shipped, and what came from there, is not shipped again
             there = {(path, file.sha256) for other in self.others.values() for path, file in other.files.items()}
             there.update(self.came.items())
             local = Local(
@@ -284,7 +285,7 @@ class _Shipment:
             "written": written,
             "heard": heard,
         }
-        if self.every is not None:  # the next one may take as long as this one, or the one before
+        if self.every is not None:  # the next shipment may take as long as this one, or the one before
             took = max(time.monotonic() - self.clock_began, float(self.before.get("took") or 0.0))
             facts["due"] = written + self.every + took
         return facts
@@ -296,7 +297,7 @@ class _Shipment:
             return 0.0
 
     def _merge(self, place: Place) -> None:
-        """Make fewer and larger pieces of those of writers that are done, where there are many: one go a shipment."""
+        """Merge small pieces of closed writers where there are many; one group a shipment."""
         if self.final or self.last is None or self.local is None:
             return
         from rollbook.remote.merging import groups_of, merge_group
@@ -316,7 +317,7 @@ class _Shipment:
             return
 
     def _sweep(self, place: Place) -> None:
-        """Now and then take away what is not named any more."""
+        """Now and then, delete pieces that no manifest names."""
         garbage = int(self.before.get("garbage") or 0) + self.report.bytes
         swept_at = float(self.before.get("swept") or 0.0) or time.time()
         if garbage > max(_SWEEP_BYTES, self.report.stored // 2) or time.time() - swept_at > _SWEEP_SECONDS:
@@ -355,7 +356,7 @@ class _Shipment:
             return
 
     def _waiting(self) -> list[int]:
-        """The sizes of what is not in the store, as far as is known without asking it."""
+        """The sizes of what the store lacks, so far as is known without asking it."""
         try:
             local = self.local or self.snapshots.look()
         except OSError:
@@ -367,7 +368,7 @@ class _Shipment:
 
 
 def _page_of(shipped: Manifest) -> tuple[int, int]:
-    """How far run.json was when an origin shipped last; (0, 0) if it was not the run's home."""
+    """The progress of run.json at an origin's last shipment; (0, 0) if it was not the run's home."""
     page = shipped.about.get("page")
     if not isinstance(page, list) or len(page) != 2 or not all(type(n) is int for n in page):
         return 0, 0
@@ -375,7 +376,7 @@ def _page_of(shipped: Manifest) -> tuple[int, int]:
 
 
 def _last_names(folder: str) -> Any:
-    """The names of the manifest as it was last seen: enough to say what of them is settled."""
+    """The names of the manifest when it was last seen: enough to know which of them are settled."""
     from rollbook.remote.commit import Named
 
     names = read_json(os.path.join(folder, "data", "keeper", "shipped-names.json"))
@@ -383,7 +384,8 @@ def _last_names(folder: str) -> Any:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The keeper's child: 0 when everything is in the store, 75 when it may work later, 1 when a person is needed."""
+    """The keeper's child. Exits 0 when everything is in the store, 75 when a retry may work, 1 when a person is
+    needed."""
     given = sys.argv[1:] if arguments is None else arguments
     options = [argument for argument in given if argument.startswith("--")]
     (run,) = (argument for argument in given if not argument.startswith("--"))

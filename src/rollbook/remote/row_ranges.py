@@ -1,6 +1,6 @@
-"""Which rows a file holds: ranges of sequence numbers, and what is left of them when others are taken away.
+"""Which rows a file holds: ranges of sequence numbers, and what remains after others are taken away.
 
-A cover is (table, writer, lane, group, first seq, last seq): of that group all rows from first to last are in the file.
+A cover is (table, writer, lane, group, first seq, last seq): the file holds all rows of that group from first to last.
 Standard library only.
 """
 
@@ -20,7 +20,7 @@ Held = dict[tuple[str, str, int, str], list[tuple[int, int]]]
 
 
 def held_by(covers: Iterable[Cover]) -> Held:
-    """All these covers together."""
+    """The rows of all these covers."""
     held: Held = {}
     for table, writer, lane, group, first, last in covers:
         held.setdefault((table, writer, lane, group), []).append((first, last))
@@ -37,7 +37,7 @@ def held_by(covers: Iterable[Cover]) -> Held:
 
 
 def left_of(covers: Iterable[Cover], held: Mapping[tuple[str, str, int, str], list[tuple[int, int]]]) -> list[Cover]:
-    """What of the covers is not held."""
+    """The parts of the covers that are not held."""
     left: list[Cover] = []
     for table, writer, lane, group, first, last in covers:
         at = first
@@ -60,12 +60,12 @@ def are_inside(covers: Iterable[Cover], held: Mapping[tuple[str, str, int, str],
 
 
 def contain(outer: Iterable[Cover], inner: Iterable[Cover]) -> bool:
-    """Whether every row of the inner covers lies in the outer ones."""
+    """Whether the outer covers contain every row of the inner ones."""
     return are_inside(inner, held_by(outer))
 
 
 def overlap(some: Iterable[Cover], others: Iterable[Cover]) -> bool:
-    """Whether any row may lie in both."""
+    """Whether any row may be in both."""
     held = held_by(others)
     for table, writer, lane, group, first, last in some:
         for begin, end in held.get((table, writer, lane, group), ()):

@@ -1,7 +1,7 @@
 """What a run's folder holds at one moment, as files that can be shipped.
 
-The journal is looked at first and everything else second, so a row that is being sealed meanwhile is in at least one
-of the two. Sealed parts and live segments say which rows they hold; the rest is known by its path and its content.
+The journal is read first and everything else second, so a row that is sealed in between is in at least one of the two.
+Sealed parts and live segments state which rows they hold; other files are known by path and content.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from rollbook.remote.steps import LookAgain
 __all__ = ["Snapshots", "another_name"]
 
 _LARGE = 32 * 1024 * 1024
-"""Files beyond this are read as they are put, and looked at again afterwards."""
+"""Larger files are read while they are put, and checked again afterwards."""
 
 _SETTLED_NS = 2_000_000_000
 
 _SKIPPED = frozenset({"page.lock", "keeper", "journal", "aside"})
 _OTHERS = ("ckpt", "media")
 _WHEN_OVER = ("log",)
-"""Tables for people and event files grow with every line and can be made again: they go when the run is over."""
+"""Text tables and event files grow with every line and can be made again: they are shipped when the run is over."""
 
 
 class Snapshots:
-    """Looks at one run's folder, again and again. Checksums of files that stay the same are kept in between.
+    """Takes snapshots of one run's folder. Keeps the checksums of unchanged files in between.
 
     Args:
       run: the run's folder.
-      final: also what changes all the time and is of use only when the run is over.
+      final: include files that change all the time and are only useful when the run is over.
     Attributes:
-      elsewhere: rows that came with a pull from other origins, which are not shipped from here.
+      elsewhere: rows that a pull brought from other origins; they are not shipped from here.
     """
 
     def __init__(self, run: str, *, final: bool = False) -> None:
@@ -57,10 +57,10 @@ class Snapshots:
         ]
 
     def look(self, named: dict[str, Named] | None = None) -> Local:
-        """What there is now.
+        """What the folder holds now.
 
         Args:
-          named: what the manifest names, to say what of it is settled.
+          named: what the manifest names, to find which of it is settled.
         """
         self._seen = {}
         files = {file.path: file for file in self._journal()}
@@ -71,7 +71,7 @@ class Snapshots:
         return Local(files, self._settled(named or {}, files), self.elsewhere)
 
     def keep(self) -> None:
-        """Remember the checksums for the next look."""
+        """Keep the checksums for the next snapshot."""
         if self._seen != self._known:
             try:
                 write_json(self._cache_path, self._seen)
@@ -98,13 +98,13 @@ class Snapshots:
                             yield file
                     elif parsed is not None:
                         yield _of_bytes(path, read_regular(os.path.join(folder, name)), packed=True)
-                except FileNotFoundError:  # sealed in this moment: its rows are looked for afterwards
+                except FileNotFoundError:  # just sealed: its rows are found afterwards
                     continue
                 except (OSError, Damaged, NewerFormat):
                     continue
 
     def _settled(self, named: dict[str, Named], files: dict[str, LocalFile]) -> set[str]:
-        """Names of the manifest whose content is elsewhere in the folder now."""
+        """Names of the manifest whose content is in other files of the folder now."""
         settled = set()
         closed = read_json(os.path.join(self.run, "data", "writers.json"))
         for path in named:
@@ -209,7 +209,7 @@ class Snapshots:
         return os.path.relpath(path, self.run).replace(os.sep, "/")
 
     def _checked(self, path: str, more: Callable[[str], object] | None) -> tuple[int, str, Any]:
-        """(size, sha256, more(path)) of a file, from memory if it is the same file still."""
+        """(size, sha256, more(path)) of a file; from memory if the file has not changed."""
         about = os.stat(path)
         stamp = _stamp(about)
         relative = self._relative(path)
@@ -232,7 +232,7 @@ def _part_folders(data: str, table: str) -> list[str]:
 
 
 def _facts_of_part(path: str) -> Any:
-    """{"covers", "footer"} of a sealed part; None if it is none."""
+    """{"covers", "footer"} of a sealed part; None if it is not one."""
     meta = read_metadata(path)
     if meta is None:
         return None
@@ -250,8 +250,8 @@ def _facts_of_part(path: str) -> Any:
 
 
 def _content(path: str, sha: str, stamp: list[int]) -> Any:
-    """The content of a file that is still what its checksum says; the path of a large one. Where nothing has touched
-    the file, lately or since it was looked at, the checksum is not worked out again."""
+    """The content of a file that still matches its checksum; for a large one, its path. The checksum is not computed
+    again if the file was not modified lately or since it was last read."""
     if stamp[0] > _LARGE:
         with open(path, "rb") as file:
             if not _is_untouched(path, stamp) and hashlib.file_digest(file, "sha256").hexdigest() != sha:
@@ -266,7 +266,7 @@ def _content(path: str, sha: str, stamp: list[int]) -> Any:
 def _is_untouched(path: str, stamp: list[int]) -> bool:
     about = os.stat(path)
     same = _stamp(about) == stamp
-    return same and time.time_ns() - about.st_mtime_ns > _SETTLED_NS  # a change after this one would show
+    return same and time.time_ns() - about.st_mtime_ns > _SETTLED_NS  # a change after this one would be visible
 
 
 def _stamp(about: os.stat_result) -> list[int]:
@@ -282,7 +282,7 @@ def _of_bytes(path: str, data: bytes, covers: tuple[Cover, ...] = (), *, packed:
 
 
 def _segment(relative: str, path: str) -> LocalFile | None:
-    """The committed rows of a live segment, as a segment file that nobody writes any more; None if it has none."""
+    """The committed rows of a live segment as a finished segment file; None if it has none."""
     with Segment(path) as segment:
         found, header = segment.settled(), segment.header
     if found is None:
@@ -293,7 +293,7 @@ def _segment(relative: str, path: str) -> LocalFile | None:
 
 
 def another_name(path: str, n: int) -> str:
-    """A name for a file whose own is taken, that readers understand as well."""
+    """A name for a file whose own name is taken; readers understand it as well."""
     folder, _, name = path.rpartition("/")
     parsed = parse_name(name)
     if parsed is not None and parsed[0] == "seg":

@@ -1,12 +1,12 @@
-"""What the commit protocol asks of a store, as values: the protocol itself is pure code that yields them.
+"""The requests of the commit protocol to a store, as values: the protocol is pure code that yields them.
 
     def touch(key: str) -> Steps[str]:
         stored = yield Get(key)                          # raises Missing, Away
         return (yield Put(key, stored.data, etag=stored.etag))    # raises Refused, Unknown
 
-    perform(touch("a"), place)                           # against a place; tests drive the same code with a scheduler
+    perform(touch("a"), place)                           # against a remote; tests drive the same code with a scheduler
 
-A list of operations may be done in any order and at once; its answer is a list of results and exceptions.
+Operations of a list may run in any order and in parallel; the answer is a list of results and exceptions.
 """
 
 from __future__ import annotations
@@ -33,33 +33,34 @@ __all__ = [
 
 
 class Missing(Exception):
-    """There is nothing of that name."""
+    """There is no such key."""
 
 
 class Refused(Exception):
-    """The condition of a put did not hold, or a retry of our own put found what the first one had made."""
+    """The condition of a put did not hold, or a retry of our own put found the result of the first one."""
 
 
 class Unknown(Exception):
-    """A put or delete got no answer that says what became of it: it may have happened, or may happen yet."""
+    """A put or delete got no clear answer: it may have happened, or may still happen."""
 
 
 class LookAgain(Exception):
-    """What was to be stored is not there any more, or not as it was: files of a folder that changes."""
+    """A file to be stored has gone or has changed: the folder is being written."""
 
 
 class Away(Exception):
-    """A look that got no answer."""
+    """A read that got no answer."""
 
 
 def said_of(err: Exception, url: str) -> str:
-    """What is wrong with a place, in words that name it once: places say of themselves why they give no answer."""
+    """What is wrong with a remote, in words that name it once. Errors of a remote that does not answer name it
+    already."""
     said = str(err)
     return said if said.startswith(url) else f"{url}: {said or 'it gives no answer'}"
 
 
 class Stored(NamedTuple):
-    """What lies under a name; `modified` is unix seconds by the store's clock, 0.0 where that is not known."""
+    """The content of a key; `modified` is unix seconds by the store's clock, 0.0 where that is not known."""
 
     data: bytes
     etag: str
@@ -76,23 +77,23 @@ class Entry(NamedTuple):
 
 
 class Get(NamedTuple):
-    """Look at what lies under a name. Answers Stored (with no data if it went `into` a file); raises Missing, Away."""
+    """Read a key. Answers Stored (without data if it went `into` a file); raises Missing, Away."""
 
     key: str
     into: str = ""
 
 
 class List(NamedTuple):
-    """All names that begin so. Answers a list of Entry; raises Away."""
+    """All names with a prefix. Answers a list of Entry; raises Away."""
 
     prefix: str
 
 
 class Put(NamedTuple):
-    """Lay something down. Answers its etag; raises Refused, Unknown.
+    """Write a key. Answers its etag; raises Refused, Unknown.
 
-    `source` gives what is to be stored, bytes or the path of a file, when the put is made. With `create` nothing may
-    lie there; with `etag` just that.
+    `source` returns what to store, bytes or the path of a file, when the put is made. With `create` the key must be
+    free; with `etag` it must hold that version.
     """
 
     key: str
@@ -102,7 +103,7 @@ class Put(NamedTuple):
 
 
 class Delete(NamedTuple):
-    """Take away what lies there; nothing there is fine. Raises Unknown."""
+    """Delete a key. A missing key is no error. Raises Unknown."""
 
     key: str
 

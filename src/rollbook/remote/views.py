@@ -1,12 +1,12 @@
-"""Runs of a store as folders in this machine's cache, so that everything that reads folders reads them.
+"""Runs of a store as folders in the local cache, so that all code that reads folders can read them.
 
     folder = folder_of("s3://bucket/prefix", "cartpole/ppo-k3v9x2ab")     # where it will be; nothing is fetched
-    freshen(folder)                # what the manifests name lies there now: small files whole, large ones as holes
+    freshen(folder)                # creates the files that the manifests name: small ones whole, large ones as holes
     ensure(path, [(0, 4096)])      # these bytes of a file are there now
 
-Pieces never change, so what was fetched once stays good: a second read asks for manifests alone. The cache is bounded;
-what was used longest ago goes first, and is fetched again when it is needed. A folder that lies elsewhere costs one
-comparison of its path. Only `freshen` and `ensure` write here, and only here.
+Pieces never change, so fetched bytes stay valid: a second read requests only manifests. The cache is bounded: the least
+recently used files are removed first, and fetched again when needed. A folder outside the cache costs one comparison of
+its path. Only `freshen` and `ensure` write here, and only here.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ __all__ = [
 ]
 
 FRESH_SECONDS = 2.0
-"""Within so long a run's manifests are not asked for again."""
+"""A run's manifests are requested at most once in this time."""
 
 _WHOLE = 16 * 1024
 """Files up to this size are fetched whole when a run is opened."""
 
 _JOIN = 4096
-"""So many bytes that nobody asked for may come with a request, or an eighth of what was asked for."""
+"""A request may include this many bytes that were not asked for, or an eighth of those that were."""
 
 _MOST_TRIES = 5
 _TRIM_EVERY = 64 * 1024 * 1024
@@ -64,7 +64,7 @@ _fetched = 0
 
 
 def cache_limit() -> int:
-    """Bytes that views may take: $ROLLBOOK_CACHE_BYTES, else 20 GB."""
+    """The most bytes for views: $ROLLBOOK_CACHE_BYTES, else 20 GB."""
     try:
         return int(os.environ.get("ROLLBOOK_CACHE_BYTES", ""))
     except ValueError:
@@ -72,12 +72,12 @@ def cache_limit() -> int:
 
 
 def folder_of(url: str, run: str) -> str:
-    """Where the view of a run (<project>/<run>) lies, whether it is there or not."""
+    """The folder of the view of a run (<project>/<run>), whether it exists or not."""
     return folders_of(url, [run])[0]
 
 
 def folders_of(url: str, runs: Sequence[str]) -> list[str]:
-    """Where the views of runs of one place lie."""
+    """The folders of the views of one remote's runs."""
     url = check_remote(url)
     mirror = os.path.join(cache_root(), hashlib.blake2b(url.encode(), digest_size=8).hexdigest())
     above = os.path.join(mirror, "runs", "")
@@ -98,7 +98,7 @@ def folders_of(url: str, runs: Sequence[str]) -> list[str]:
 
 @contextmanager
 def _in_cache() -> Iterator[None]:
-    """What cannot be written into the cache, in words. A file that is gone is none of that: readers list again."""
+    """Report what cannot be written into the cache. A file that is gone is not such an error: readers list again."""
     try:
         yield
     except FileNotFoundError:
@@ -111,7 +111,7 @@ def _in_cache() -> Iterator[None]:
 
 
 def address_of(folder: str | os.PathLike[str]) -> tuple[str, str]:
-    """(url of the place, <project>/<run>) of a view."""
+    """(url of the remote, <project>/<run>) of a view."""
     mirror, run, _ = _split(os.path.abspath(os.fspath(folder)))
     url = read_json(os.path.join(mirror, "place.json")).get("url")
     if not isinstance(url, str):
@@ -120,7 +120,7 @@ def address_of(folder: str | os.PathLike[str]) -> tuple[str, str]:
 
 
 def place_of(url: str) -> Place:
-    """The place of an address, opened once a process."""
+    """The remote of an address, opened once a process."""
     with _lock:
         if url not in _places:
             _places[url] = open_place(url, patience=20.0)
@@ -140,12 +140,13 @@ def _split(path: str) -> tuple[str, str, str]:
 
 
 def freshen(folder: str | os.PathLike[str], *, seconds: float = FRESH_SECONDS) -> bool:
-    """Bring a view up to date with the manifests, if it is one. Whether anything changed.
+    """Bring a view up to date with the manifests, if the folder is a view. Returns whether anything changed.
 
     Args:
-      seconds: a view that was brought up to date so long ago is good enough.
+      seconds: a view that was updated within this time is good enough.
     Raises:
-      NotARun: there is no such run. PlaceError: the place cannot be used; PlaceAway only if nothing of the run is here.
+      NotARun: there is no such run. PlaceError: the remote cannot be used; PlaceAway only if nothing of the run is
+        cached.
     """
     if not is_view(folder):
         return False
@@ -161,7 +162,7 @@ def freshen(folder: str | os.PathLike[str], *, seconds: float = FRESH_SECONDS) -
             raise PlaceAway(f"{address_of(path)[0]}: pieces of {path} keep moving; try again")
         except (Away, Unknown, NotShipped, PlaceAway) as err:
             if os.path.exists(os.path.join(path, "run.json")):
-                return False  # the place is away: what is here is shown
+                return False  # the remote does not answer: show what is cached
             _fresh.pop(path, None)
             raise PlaceAway(f"{said_of(err, address_of(path)[0])}. Nothing of the run is in the cache") from None
         except BaseException:
@@ -170,11 +171,11 @@ def freshen(folder: str | os.PathLike[str], *, seconds: float = FRESH_SECONDS) -
 
 
 class _Moved(Exception):
-    """A piece that a manifest named went before it was read: there is a newer manifest."""
+    """A piece that a manifest named was deleted before it was read: there is a newer manifest."""
 
 
 class _View:
-    """The folder of one run in the cache, and what is kept about it beside."""
+    """The cached folder of one run, and the facts kept next to it."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -183,7 +184,7 @@ class _View:
         self.index_path = os.path.join(self.mirror, "index", *self.run.split("/")) + ".json"
 
     def index(self) -> dict[str, Any]:
-        """{"files": {path: [piece, size, footer, sha256, coding, stored]}, …} as of the last look."""
+        """{"files": {path: [piece, size, footer, sha256, coding, stored]}, …} at the last update."""
         return read_json(self.index_path)
 
     def freshen(self) -> bool:
@@ -207,7 +208,7 @@ class _View:
         beat = os.path.join(self.folder, "data", "keeper", "heartbeat")
         if not os.path.exists(beat):
             self._write("data/keeper/heartbeat", b"{}")
-        seen = seen or page.modified or _created(page.data)  # what a reader here did is no sign of life
+        seen = seen or page.modified or _created(page.data)  # a reader's own activity here is no sign of life
         for name in (beat, os.path.join(self.folder, "run.json")):
             os.utime(name, (seen, seen))
         os.makedirs(os.path.dirname(self.index_path), exist_ok=True)
@@ -241,7 +242,7 @@ class _View:
         os.replace(beside, path)
 
     def _make_hole(self, relative: str, size: int) -> None:
-        """A file of the right size of which nothing is there yet."""
+        """A file of the right size without any content yet."""
         if not _is_lazy(relative):
             self._remove(relative)
             return
@@ -265,7 +266,7 @@ class _View:
                 continue
 
     def _fetch_small(self, place: Place, new: dict[str, list[Any]], files: dict[str, list[Any]]) -> None:
-        """What is read as it lies: the journal, pages, and small files."""
+        """Fetch what is read whole: the journal, run.json, and small files."""
         wanted = [path for path, entry in new.items() if _is_eager(path, int(entry[1]))]
         answers = perform(_fetch([f"{self.run}/{new[path][0]}" for path in wanted]), place)
         for path, answer in zip(wanted, answers, strict=True):
@@ -304,9 +305,10 @@ def _fetch(keys: list[str]) -> Steps[list[Any]]:
 
 
 def laid_out(manifests: dict[str, Manifest]) -> dict[str, tuple[str, int, int, str, str, int]]:
-    """path -> (piece, size, footer, sha256, coding, stored) of all origins together; of one name the home's file wins.
+    """path -> (piece, size, footer, sha256, coding, stored) of all origins together. If two have the same name, the
+    home's file wins.
 
-    Files with rows never make way for each other: they get other names. Names come from strangers and are checked.
+    Files with rows never replace each other: they get other names. Names come from strangers and are checked.
     """
     order = sorted(manifests, key=lambda id: (*_behind_home(manifests[id]), id))
     files: dict[str, tuple[str, int, int, str, str, int]] = {}
@@ -330,7 +332,7 @@ def laid_out(manifests: dict[str, Manifest]) -> dict[str, tuple[str, int, int, s
 
 
 def _behind_home(manifest: Manifest) -> tuple[bool, int, int]:
-    """Sorts the run's home first: of several folders that were it, the one whose run.json went on furthest."""
+    """Sort key: the run's home first. Of several such folders, the one with the most advanced run.json."""
     page = manifest.about.get("page")
     numbers = [n for n in page if type(n) is int] if isinstance(page, list) else []
     attempt, revision = numbers if len(numbers) == 2 else (0, 0)
@@ -338,7 +340,7 @@ def _behind_home(manifest: Manifest) -> tuple[bool, int, int]:
 
 
 def is_sound(path: str) -> bool:
-    """Whether a name from a manifest stays inside of the run's folder and is no file of ours."""
+    """Whether a name from a manifest stays inside the run's folder and is no file of ours."""
     names = path.split("/")
     return (
         bool(path) and all(_is_name(name) for name in names) and names[:2] != ["data", "keeper"] and path != "run.json"
@@ -358,10 +360,10 @@ def _is_name(name: str) -> bool:
 
 
 def decoded(data: bytes, entry: Sequence[Any]) -> bytes:
-    """The file's content from that of its piece.
+    """The content of a file from the content of its piece.
 
     Raises:
-      Damaged: it is not what the manifest says.
+      Damaged: it does not match the manifest.
     """
     if entry[4] == "zlib":
         try:
@@ -375,7 +377,7 @@ def decoded(data: bytes, entry: Sequence[Any]) -> bytes:
 
 
 def _joined_writers(place: Place, run: str, manifests: dict[str, Manifest]) -> bytes | None:
-    """data/writers.json of all origins as one."""
+    """data/writers.json of all origins, merged."""
     name = "data/writers.json"
     having = [manifest.files[name] for manifest in manifests.values() if name in manifest.files]
     if len(having) < 2:
@@ -407,7 +409,7 @@ def _is_eager(path: str, size: int) -> bool:
 
 
 class _Have:
-    """Which bytes of a file are there: disjoint ranges, in order."""
+    """Which bytes of a file are present: disjoint ranges, in order."""
 
     def __init__(self, inode: int) -> None:
         self.inode = inode
@@ -436,10 +438,10 @@ class _Have:
 
 
 def ensure(path: str, ranges: Iterable[tuple[int, int]] | None = None, *, footer: bool = False) -> None:
-    """Have these bytes of a file of a view; all of it without `ranges`. Nothing to do for files that are whole.
+    """Fetch these bytes of a file of a view, or all of it without `ranges`. Does nothing for files that are whole.
 
     Args:
-      footer: have its Parquet footer.
+      footer: also fetch its Parquet footer.
     Raises:
       FileNotFoundError: it has been replaced; list again. PlaceAway: no answer.
     """
@@ -468,7 +470,7 @@ def ensure(path: str, ranges: Iterable[tuple[int, int]] | None = None, *, footer
 
 
 def _near(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same bytes in fewer ranges: the smallest gaps are fetched with them, up to an eighth of what is wanted."""
+    """The same bytes in fewer ranges: the smallest gaps are fetched too, up to an eighth of what is wanted."""
     joined: list[tuple[int, int]] = []
     for start, stop in ranges:
         if joined and start <= joined[-1][1]:
@@ -523,10 +525,10 @@ def _get_gaps(view: _View, path: str, have: _Have, entry: Sequence[object], gaps
 
 
 def fetch(folder: str | os.PathLike[str], relatives: Iterable[str]) -> None:
-    """Have these files of a view whole, such as pictures and checkpoints; those it does not know are passed over.
+    """Fetch these files of a view whole, such as pictures and checkpoints. Unknown files are skipped.
 
     Raises:
-      PlaceAway: no answer. Damaged: what came is not what the manifest says.
+      PlaceAway: no answer. Damaged: a file does not match the manifest.
     """
     if not is_view(folder):
         return
@@ -552,10 +554,10 @@ def fetch(folder: str | os.PathLike[str], relatives: Iterable[str]) -> None:
 
 
 def check_file(path: str, entry: Sequence[object]) -> None:
-    """Unpack a piece that was fetched into a file, and compare its checksum.
+    """Unpack a fetched piece into a file, and compare its checksum.
 
     Raises:
-      Damaged: it is not what the manifest says; the file is removed.
+      Damaged: it does not match the manifest; the file is removed.
     """
     try:
         if entry[4]:
@@ -573,7 +575,7 @@ def check_file(path: str, entry: Sequence[object]) -> None:
 
 
 def has(folder: str | os.PathLike[str], relative: str) -> bool:
-    """Whether the run of a view has a file of that name, here or in its place."""
+    """Whether the run of a view has a file of that name, cached or in its remote."""
     return is_view(folder) and relative in _View(os.path.abspath(os.fspath(folder))).index().get("files", {})
 
 
@@ -588,7 +590,7 @@ def _stamp(path: str) -> tuple[int, int]:
 
 
 def _load_map(path: str) -> _Have | None:
-    """Which bytes of a file are there; None if it is whole."""
+    """Which bytes of a file are present; None if it is whole."""
     where = _map_path(path)
     try:
         stamp = _stamp(where)
@@ -616,7 +618,7 @@ def _load_map(path: str) -> _Have | None:
 
 
 def trim_if_due(fetched: int, keep: str = "") -> None:
-    """Count what was fetched, and look at the bound now and then."""
+    """Add up what was fetched, and check the limit now and then."""
     global _fetched
     _fetched += fetched
     if _fetched >= min(_TRIM_EVERY, max(1, cache_limit() // 8)):
@@ -625,7 +627,8 @@ def trim_if_due(fetched: int, keep: str = "") -> None:
 
 
 def trim(limit: int | None = None, keep: str = "") -> int:
-    """Bring the cache below its bound: of the files that can be fetched again those used longest ago go. Bytes freed.
+    """Bring the cache below its limit: the least recently used files that can be fetched again go. Returns the bytes
+    freed.
 
     Args:
       limit: bytes; default: $ROLLBOOK_CACHE_BYTES.
@@ -663,7 +666,7 @@ def trim(limit: int | None = None, keep: str = "") -> int:
 
 
 def forget() -> None:
-    """Forget what this process knows of places and views; the files stay."""
+    """Forget what this process knows of remotes and views; the files stay."""
     with _lock:
         _places.clear()
         _fresh.clear()
