@@ -8,7 +8,7 @@
     book = rollbook.open("runs").one("cartpole/ppo", seed=3, newest=True)
     book.metrics(["train/return"], x="env_step").to_pandas()
 
-Importing this loads neither numpy nor pyarrow; each name below brings what it needs when it is first used.
+The import loads neither numpy nor pyarrow. Each name below loads what it needs at its first use.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rollbook.run.siblings import siblings
     from rollbook.runs.run_set import RunSet
 
-# `rollbook.open` is public, too. It is not listed: `from rollbook import *` would replace Python's own function.
+# `rollbook.open` is public too, but not listed: `from rollbook import *` would replace Python's own `open`.
 __all__ = [
     "Book",
     "RecordEpisodes",

@@ -3,33 +3,33 @@
     RollbookError
     ├── BadInput (also ValueError)      an argument that cannot be used
     │   ├── InvalidName                 a project, run, scope or key name
-    │   ├── InvalidClock                a clock nobody declared, or no integer
+    │   ├── InvalidClock                a clock that was not declared, or a value that is no integer
     │   ├── UnknownOption               a choice outside the list (sink, mode, keeper …)
-    │   ├── UnknownKey                  a key, table or clock the book does not hold
+    │   ├── UnknownKey                  a key, table or clock that is not in the book
     │   └── AmbiguousKey                a canonical name that stands for several keys of the book
     ├── RunError
-    │   ├── NotARun                     a folder without a run.json that can be read
-    │   │   └── ForeignManifest         its run.json is another tool's
+    │   ├── NotARun                     a folder without a readable run.json
+    │   │   └── ForeignManifest         its run.json belongs to another tool
     │   ├── RunNotFound                 nothing matches
     │   ├── AmbiguousRun                more than one matches
     │   ├── RunIsLive                   another living process writes this run
-    │   ├── RunExists                   there is a run of the id that a new one was to have
-    │   ├── NothingToResume             resume="must", and there is nothing
+    │   ├── RunExists                   a run with the id of the new run exists already
+    │   ├── NothingToResume             resume="must", and there is no such run
     │   └── NewerFormat                 written by a later rollbook
-    ├── PlaceError                      a place where runs are kept cannot be used
-    │   ├── NoSuchBucket                there is no such bucket or container
-    │   ├── NoPermission                the credentials do not allow it, or there are none
-    │   ├── CredentialsExpired          a token that was good once
-    │   ├── WrongRegion                 the bucket is elsewhere
-    │   ├── NotARunPlace                something else lies under the prefix
-    │   └── PlaceAway                   no answer; later it may work
-    ├── Damaged                         bytes on disk that are not what they should be
-    ├── LoggingFailed                   strict=True only: what would have been counted and warned about
-    └── MissingExtra (also ImportError) a package is not installed, or does not load
+    ├── PlaceError                      a remote cannot be used
+    │   ├── NoSuchBucket                the bucket or container does not exist
+    │   ├── NoPermission                the credentials are missing or do not allow it
+    │   ├── CredentialsExpired          the token has expired
+    │   ├── WrongRegion                 the bucket is in another region
+    │   ├── NotARunPlace                the prefix holds other files than runs
+    │   └── PlaceAway                   the remote does not answer; a later try may work
+    ├── Damaged                         a file on disk has wrong content
+    ├── LoggingFailed                   strict=True only: raised instead of a count and a warning
+    └── MissingExtra (also ImportError) a package is not installed or fails to import
 
     RollbookWarning (UserWarning)       reported once per cause; each is counted in `run.bill()`
 
-Messages have three parts: what was asked, what was found, what to do.
+Each message has three parts: what was asked, what was found, what to do.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ if TYPE_CHECKING:
 
 
 class RollbookError(Exception):
-    """The root of everything rollbook raises on purpose."""
+    """Base class of all exceptions that rollbook raises on purpose."""
 
 
 class BadInput(RollbookError, ValueError):
@@ -84,19 +84,19 @@ class BadInput(RollbookError, ValueError):
 
 
 class InvalidName(BadInput):
-    """A name that is no single, printable path component."""
+    """A name that is not a single, printable path component."""
 
 
 class InvalidClock(BadInput):
-    """A clock that was not declared, or a value that is no integer."""
+    """A clock that was not declared, or a clock reading that is not an integer."""
 
 
 class UnknownOption(BadInput):
-    """A choice outside the list of choices."""
+    """A value that is not in the list of choices."""
 
 
 class UnknownKey(BadInput, KeyError):
-    """A key, table or clock that the book does not hold."""
+    """A key, table or clock that is not in the book."""
 
     def __str__(self) -> str:  # KeyError would print the repr
         return str(self.args[0]) if self.args else ""
@@ -107,7 +107,7 @@ class AmbiguousKey(BadInput, LookupError):
 
 
 class RunError(RollbookError):
-    """Something about a run as a whole."""
+    """Base class of errors about a whole run."""
 
 
 class NotARun(RunError):
@@ -115,15 +115,15 @@ class NotARun(RunError):
 
 
 class ForeignManifest(NotARun):
-    """The run.json of a folder was written by another tool, which is the owner of it: it is left as it is."""
+    """Another tool wrote and owns the run.json of this folder. rollbook does not change it."""
 
 
 class RunNotFound(RunError, LookupError):
-    """No run matches what was asked."""
+    """No run matches the request."""
 
 
 class AmbiguousRun(RunError, LookupError):
-    """More than one run matches what was asked."""
+    """More than one run matches the request."""
 
 
 class RunIsLive(RunError):
@@ -131,59 +131,59 @@ class RunIsLive(RunError):
 
 
 class RunExists(RunError):
-    """There is a run of the id that a new one was to have."""
+    """A run with the id of the new run exists already."""
 
 
 class NothingToResume(RunError):
-    """There is no run, or no checkpoint, to go on from."""
+    """There is no run or no checkpoint to continue from."""
 
 
 class NewerFormat(RunError):
-    """The run was written by a later version of rollbook."""
+    """A later version of rollbook wrote the run."""
 
 
 class PlaceError(RollbookError):
-    """A place where runs are kept cannot be used."""
+    """A remote cannot be used."""
 
 
 class NoSuchBucket(PlaceError):
-    """There is no such bucket or container."""
+    """The bucket or container does not exist."""
 
 
 class NoPermission(PlaceError):
-    """The credentials do not allow it, or there are none."""
+    """The credentials are missing or do not allow it."""
 
 
 class CredentialsExpired(PlaceError):
-    """A token was good once, and is not any more."""
+    """The token has expired."""
 
 
 class WrongRegion(PlaceError):
-    """The bucket is in another region than was asked."""
+    """The bucket is in another region than the requested one."""
 
 
 class NotARunPlace(PlaceError):
-    """Something else than runs lies under the prefix."""
+    """The prefix holds other files than runs."""
 
 
 class PlaceAway(PlaceError):
-    """The place gives no answer; later it may."""
+    """The remote does not answer. A later try may work."""
 
 
 class Damaged(RollbookError):
-    """Bytes on disk are not what they should be."""
+    """A file on disk has wrong content."""
 
 
 class LoggingFailed(RollbookError):
-    """Raised under strict=True where rollbook would otherwise count and warn."""
+    """Raised with strict=True. Otherwise rollbook counts the failure and warns."""
 
 
 class MissingExtra(RollbookError, ImportError):
-    """An optional package is not installed."""
+    """An optional package is not installed or fails to import."""
 
 
 class RollbookWarning(UserWarning):
-    """Something was refused, dropped or changed; reported once per cause."""
+    """Data was refused, dropped or changed. Reported once per cause."""
 
 
 _MOST_CHOICES = 60
@@ -193,20 +193,20 @@ _LONGEST_NAME = 500
 
 
 def did_you_mean(asked: str, choices: list[str]) -> str:
-    """The tail of an error message: the nearest choice, if one is near, then all of them, sorted."""
+    """The end of an error message: the closest choice, if any is similar, then all choices, sorted."""
     import difflib
 
-    # What is longer than any name would take long to compare.
+    # Comparing very long texts is slow, and no name is that long.
     near = difflib.get_close_matches(asked, choices, n=1) if len(asked) <= _LONGEST_NAME else []
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    # Names come from files, too: what could drive a terminal is written out.
+    # Names can come from files. Escape control characters, so that they cannot drive a terminal.
     shown = [name if name.isprintable() and name else repr(name) for name in sorted(choices)[:_MOST_CHOICES]]
     more = f" and {len(choices) - _MOST_CHOICES:,} more" if len(choices) > _MOST_CHOICES else ""
     return f"{hint} Available: {', '.join(shown) or 'none'}{more}."
 
 
 def suggesting(function: Callable[P, R]) -> Callable[P, R]:
-    """The same function; a keyword that it does not take is a TypeError that names the nearest one it does."""
+    """Wrap `function`: an unknown keyword raises a TypeError that suggests the closest valid keyword."""
     code: Any = function.__code__
     takes = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     shown = [name for name in takes if name != "self"]
@@ -217,7 +217,7 @@ def suggesting(function: Callable[P, R]) -> Callable[P, R]:
                 raise TypeError(f"{function.__name__}() takes no argument {name!r}.{did_you_mean(name, shown)}")
         return function(*arguments, **named)
 
-    # As functools.wraps does it, which the training process need not load.
+    # Does what functools.wraps does, without loading functools into the training process.
     for name in ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__"):
         setattr(call, name, getattr(function, name))
     call.__wrapped__ = function  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Every extension point of rollbook in one file. Nobody has to inherit from these: having the methods is enough."""
+"""Every extension point of rollbook in one file. No inheritance is needed: a class with these methods is enough."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What one `log` call said.
+    """The content of one `log` call.
 
     Attributes:
       time: unix time in seconds.
-      clocks: the clocks that are known for this row, by name.
+      clocks: the known clocks of this row: name -> reading.
       values: full key (scope included) -> value. Missing keys are absent; NaN and infinities are kept.
       scope: the opened scope it was logged through, "" for the run itself.
-      writer, lane, seq: the identity of the row: together unique for ever, also across restarts; `seq` grows
-        within (writer, lane). Sinks that may be handed a row twice use it as the idempotency key.
-      attempt: the life of the run that wrote it.
-      mark: "" for a row of values; "dump" for a dump mark (`values` is empty, `keys` names what was dumped, empty
-        for all); "rewind" where the run went back to a checkpoint: rows came before it that are abandoned now (run.json
-        says up to where); "final" for the last thing a finished run says. `values` is empty in all of them.
+      writer, lane, seq: the identity of the row. Together they are unique, also across restarts; `seq` grows within
+        (writer, lane). A sink that may receive a row twice uses them as the idempotency key.
+      attempt: the attempt that wrote it.
+      mark: "" for a row of values. All other marks have empty `values`: "dump" for a dump mark (`keys` lists what was
+        dumped, empty for all); "rewind" where the run went back to a checkpoint and abandoned earlier rows (run.json
+        has the cut); "final" for the last entry of a finished run.
       at: the id of the checkpoint it was logged at, "" for most rows.
-      table: the table it belongs to. Sinks get rows of the tables that `tables.FORWARDED` lists; whoever asks a reader
-        for others (episodes, samples, …) gets their cells by column, None left out.
+      table: the table it belongs to. Sinks get rows of the tables in `tables.FORWARDED`. Readers can ask for rows of
+        other tables (episodes, samples, …); those carry their cells by column, without the cells that are None.
     """
 
     time: float
@@ -68,12 +68,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Scalars:
-    """Many rows of one float and one reading each, in order, as columns: what `Run.write_rows` takes the fastest.
+    """Many rows as columns, in order: each row has one float and one clock reading. The fastest input of
+    `Run.write_rows`.
 
     Attributes:
-      clock: of the readings. keys: the names that `key_R` counts.
-      key_R, times_R, readings_R, numbers_R: numpy arrays of one length R: which key, unix seconds from 1970 to 2191,
-        readings from 0 on (int64), and the float64 itself.
+      clock: the clock of the readings. keys: the key names that `key_R` indexes.
+      key_R, times_R, readings_R, numbers_R: numpy arrays of one length R: index of the key; unix seconds, 1970 to 2191;
+        readings from 0 on (int64); the float64 value.
     """
 
     clock: str
@@ -87,14 +88,14 @@ class Scalars:
         return len(self.key_R)
 
     def part(self, start: int, stop: int) -> Scalars:
-        """Some of the rows."""
+        """The rows from `start` up to `stop`."""
         cut = slice(start, stop)
         return Scalars(
             self.clock, self.keys, self.key_R[cut], self.times_R[cut], self.readings_R[cut], self.numbers_R[cut]
         )
 
     def rows(self) -> Iterator[Row]:
-        """The same one by one."""
+        """The same rows, one by one."""
         columns = (self.key_R.tolist(), self.times_R.tolist(), self.readings_R.tolist(), self.numbers_R.tolist())
         for key, moment, reading, number in zip(*columns, strict=True):
             yield Row(moment, {self.clock: reading}, {self.keys[key]: number})
@@ -107,9 +108,9 @@ class RunInfo:
     Attributes:
       folder: the run's folder.
       clocks: all clock names of the run, the standard ones first.
-      x: the clock a sink with one step axis should use ("" means: the first one that a row knows, in this order).
-      resumed: the run was continued; a file sink appends.
-      total: how far the run will go, by clock.
+      x: the clock for a sink with one step axis; "" means the first of `clocks` that a row knows.
+      resumed: the run was resumed; a file sink appends.
+      total: planned length of the run: clock -> reading.
     """
 
     folder: Path
@@ -130,10 +131,10 @@ class RunInfo:
 
 @runtime_checkable
 class Sink(Protocol):
-    """A place rows go.
+    """A destination for rows.
 
-    The forwarder calls it from one thread at a time. Whatever `open` or `write` raise is counted and reported once, and
-    the same rows are offered again later with growing pauses; the training process never sees it.
+    The forwarder calls it from one thread at a time. If `open` or `write` raise, the failure is counted and reported
+    once, and the same rows are offered again later, with growing pauses. The training process never sees the exception.
     """
 
     accepts: frozenset[type]
@@ -143,35 +144,37 @@ class Sink(Protocol):
         """Get ready. Called once before the first `write`."""
 
     def write(self, rows: Sequence[Row]) -> None:
-        """Take these rows, in order. Returning means they are delivered. Marks come through here too."""
+        """Take these rows, in order. They count as delivered when this returns. Marks come through here too."""
 
     def close(self) -> None:
-        """Flush and let go. Calling it twice is fine; nothing is written afterwards."""
+        """Flush and release everything. A second call does nothing. No `write` follows."""
 
 
 @runtime_checkable
 class Truncatable(Protocol):
-    """A file sink that can say where it is and go back there; with it, restarts neither lose nor repeat rows."""
+    """A file sink that reports its position and can go back to it. Restarts then neither lose nor repeat rows."""
 
     def position(self) -> dict[str, int]:
-        """Output file (relative to the run folder) -> its length in bytes, all of it flushed to the system."""
+        """Output file (relative to the run folder) -> its length in bytes. All of it is flushed to the operating
+        system.
+        """
 
     def truncate(self, position: Mapping[str, int]) -> None:
         """Cut the output back to `position`. Called after `open` and before the first `write`.
 
-        A file that `position` does not name is emptied.
+        A file that is missing in `position` is emptied.
         """
 
 
 @runtime_checkable
 class Stateful(Protocol):
-    """A sink or filter with memory. The state is saved beside the cursor and given back at the next start."""
+    """A sink or filter with memory. The state is saved together with the cursor and returned at the next start."""
 
     def state(self) -> dict[str, Any]:
-        """All memory, as plain JSON data."""
+        """The whole memory, as plain JSON data."""
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from `state`. Called after `open` and before the first `write`."""
+        """Continue from `state`. Called after `open` and before the first `write`."""
 
 
 Probe: TypeAlias = Callable[[], Mapping[str, float]]
@@ -180,16 +183,16 @@ Probe: TypeAlias = Callable[[], Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """What a health rule found. `rollbook.capture.alerts.Alerts` says and keeps it.
+    """What a health rule found. `rollbook.capture.alerts.Alerts` reports and stores it.
 
     Attributes:
-      rule: the word of the rule.
-      level: "note" (an oddity, counts as no alarm), "warn" or "fail".
-      message: one sentence for people, with the numbers that made it speak.
+      rule: the name of the rule.
+      level: "note" (an oddity, not an alarm), "warn" or "fail".
+      message: one sentence for people, with the numbers that caused the alert.
       evidence: those numbers: rows, steps, limits; plain JSON data.
       source: where the rule's threshold comes from, or who found it.
       key: the series it is about, "" for none. An alert is reported once per rule and key.
-      clocks: where in training it was; {} for now.
+      clocks: the point in training; {} for now.
     """
 
     rule: str
@@ -203,53 +206,53 @@ class Alert:
 
 @runtime_checkable
 class Rule(Protocol):
-    """A health check over a run's rows, asked by the keeper in a thread of its own; nothing of it reaches training.
+    """A health check over a run's rows. The keeper calls it in a separate thread; nothing of it reaches training.
 
-    It is shown columns, not rows: a rule that looks at each value in Python costs more than logging it did. Ask a
-    column for its extremes first (`min`, `max`, `sum` of its values), and look closer where they are odd.
+    It gets columns, not rows: a Python loop over each value would cost more than logging did. Check a column's extremes
+    first (`min`, `max`, `sum` of its values), and look closer only where they are odd.
 
-    What it raises is counted and reported; a rule that raises at three looks in a row, or takes ten seconds for one, is
-    asked no more. One with `state` and `set_state` (see `Stateful`) keeps its memory over restarts of the keeper.
+    Exceptions are counted and reported. A rule is switched off after it raises in three looks in a row, or takes ten
+    seconds for one. A rule with `state` and `set_state` (see `Stateful`) keeps its memory over restarts of the keeper.
     """
 
     name: str
-    """Its word in `init(rules=…)` and in the table `alerts`."""
+    """Its name in `init(rules=…)` and in the table `alerts`."""
 
     tables: frozenset[str]
-    """The tables whose rows it wants to see."""
+    """The tables whose rows it gets."""
 
     def open(self, run: RunInfo) -> None:
-        """Get ready for a run. Called before the first `look`, and again when the run went back to a checkpoint."""
+        """Get ready for a run. Called before the first `look`, and again after the run went back to a checkpoint."""
 
     def look(self, columns: Columns, now: float) -> Iterable[Alert]:
-        """Look at the rows that are new, of its tables alone; say what is wrong, usually nothing.
+        """Check the new rows of its tables; return alerts, usually none.
 
-        How many rows come at once says nothing: a trouble may begin in one look and go on in the next, and what is said
-        must not depend on where one look ended. Rows of the keeper itself (the host) are not among them, nor are marks.
-        Where more was logged than can be looked at, some rows are left out. Called without rows (`len(columns)` is 0)
-        every few seconds while the run is being written.
+        The number of rows per call has no meaning. A problem may begin in one look and continue in the next; the alerts
+        must not depend on where a look ends. Rows of the keeper itself (the host) and marks are not included. If
+        training logs more than can be checked, some rows are left out. While the run is written, `look` is also called
+        every few seconds without rows (`len(columns)` is 0).
 
         Args:
-          columns: the new rows by key, see `rollbook.ground.columns`. Valid during the call; other rules get the same.
-          now: unix seconds; does not go on while the machine is suspended.
+          columns: the new rows by key, see `rollbook.ground.columns`. Valid during the call; shared with other rules.
+          now: unix seconds; stops while the machine is suspended.
         """
 
 
 @dataclass(slots=True)
 class ForeignRun:
-    """One run that another tool wrote, as an importer gives it.
+    """One run that another tool wrote, as an importer returns it.
 
     Attributes:
-      name: what the run is to be called; one of its own in what was imported together.
-      rows: gives the rows in order, the same ones at each call; counts what cannot be read by `leave_out` on the way.
-      parts: where several of its files grow: a word for each -> its rows, in an order of their own; said by `give`.
-      config, seed, notes, project, group, job_type, tags: what the other tool kept of them.
-      status: how the run ended, "finished", "killed" or "crashed"; asked after the last row, so that `rows` may set it.
-      clocks: clocks that its rows name, beside the standard ones.
-      files: what is read; an import of files that have not changed has nothing to do.
-      left_out: what could not be read or has no place here, in words -> how often.
-      tables: the tables that its rows name, in the order in which they are written; `rows` is gone through for each.
-      columns: gives the same rows in the same order, many at once where they are single numbers; for large files.
+      name: the name of the run; unique among the runs that are imported together.
+      rows: yields the rows in order, the same ones at each call. Counts unreadable ones with `leave_out`.
+      parts: for runs of which several files grow: a name per file -> its rows, in a fixed order; set by `give`.
+      config, seed, notes, project, group, job_type, tags: as far as the other tool stored them.
+      status: how the run ended: "finished", "killed" or "crashed". Read after the last row, so `rows` may set it.
+      clocks: clocks that its rows name, in addition to the standard ones.
+      files: the files that are read. An import does nothing if they have not changed.
+      left_out: description of what could not be read or stored -> count.
+      tables: the tables that its rows name, in writing order; `rows` is called once for each.
+      columns: yields the same rows in the same order, many at once where they are single numbers; for large files.
     """
 
     name: str
@@ -270,7 +273,7 @@ class ForeignRun:
     columns: Callable[[], Iterable[Row | Scalars]] | None = None
 
     def give(self, parts: Mapping[str, Callable[[], Iterable[Row]]]) -> None:
-        """Say that the rows come in parts; see `parts`."""
+        """Set the rows as separate parts; see `parts`."""
 
         def rows() -> Iterable[Row]:
             self.left_out.clear()
@@ -280,51 +283,50 @@ class ForeignRun:
         self.parts, self.rows = parts, rows
 
     def leave_out(self, what: str, n: int = 1) -> None:
-        """Count something that is not brought over; `what` is a plural, such as "pictures"."""
+        """Count something that is not imported; `what` is a plural, such as "pictures"."""
         self.left_out[what] = self.left_out.get(what, 0) + n
 
 
 @runtime_checkable
 class Importer(Protocol):
-    """Reads runs that another tool wrote. Made anew for each import, used by one thread.
+    """Reads runs that another tool wrote. A new object for each import, used by one thread.
 
-    Four attributes are looked at where it has them: `what`, what such a run is, in words for a list ("W&B offline
-    run"); `files`, patterns of file names ("*.wandb", or "scalars/*.csv" with the name of their folder) by which a
-    folder of such runs is opened without an import; `gathers`, true where files of several folders belong together:
-    then `runs` is asked for the whole tree at once and not for each folder with such a file; and `includes`, the
-    importers whose files it reads, too.
+    Four attributes are optional. `what`: the kind of run in words, for a list ("W&B offline run"). `files`: patterns of
+    file names ("*.wandb", or "scalars/*.csv" with the name of their folder); folders with such files open without an
+    import. `gathers`: true if files of several folders belong together; `runs` is then called once for the whole tree
+    and not for each folder with such a file. `includes`: the importers whose files it also reads.
     """
 
     name: str
 
     def finds(self, path: Path) -> bool:
-        """Whether `path` looks like something this importer reads. Cheap; never raises."""
+        """Whether `path` looks like something this importer reads. Fast; never raises."""
 
     def runs(self, path: Path) -> Iterable[ForeignRun]:
-        """The runs at `path`, in an order of their own. Damage is counted (`ForeignRun.leave_out`), never raised."""
+        """The runs at `path`, in a fixed order. Damage is counted (`ForeignRun.leave_out`), never raised."""
 
 
 @runtime_checkable
 class Exporter(Protocol):
-    """Writes runs as a file of another tool. Made anew for each export, with that tool's options."""
+    """Writes runs as a file of another tool. A new object for each export, with that tool's options."""
 
     name: str
 
     table: str
-    """The table that a run must have, such as "steps"; of several the newest that has it is written. "": all are."""
+    """The table that a run must have, such as "steps"; the newest run with it is written. "" writes all runs."""
 
     def write(self, runs: Any, out: Path) -> dict[str, int]:
-        """Write a `RunSet` to `out`, which does not exist yet and is put into its place afterwards.
+        """Write a `RunSet` to `out`. The path does not exist yet; the caller moves it into place afterwards.
 
-        Returns what was written and what was left out, in words -> how many. Raises BadInput where there is nothing to
-        write; what it needs and is not installed is MissingExtra.
+        Returns what was written and what was left out: description -> count. Raises BadInput if there is nothing to
+        write, and MissingExtra if a package is not installed.
         """
 
 
 class RunInternals(Protocol):
-    """What an adapter of a framework uses of an open run beside the verbs of users: `run.internals`, `scope.internals`.
+    """What framework adapters use of an open run in addition to the public verbs: `run.internals`, `scope.internals`.
 
-    A name may be added in any version; one that is here keeps its meaning within a major version.
+    Any version may add a name. An existing name keeps its meaning within a major version.
     """
 
     @property
@@ -337,38 +339,38 @@ class RunInternals(Protocol):
 
     @property
     def about(self) -> Any:
-        """What run.json says, a dict. Not to be changed."""
+        """The content of run.json as a dict. Do not change it."""
 
     @property
     def checkpoints(self) -> Any:
-        """The checkpoints that this process saved: `best_score`, `retire(which)`."""
+        """The checkpoints saved by this process: `best_score`, `retire(which)`."""
 
     @property
     def era(self) -> int:
-        """Which stretch of the run's history is being written: another number after a resume and after each rewind."""
+        """Number of the current stretch of history; it changes with a resume and with each rewind."""
 
     @property
     def offsets(self) -> dict[str, int]:
-        """What to add to the counters of a framework that counts from 0 again after a resume."""
+        """What to add to the counters of a framework that restart at 0 after a resume."""
 
     def episodes_before(self) -> tuple[int, int]:
-        """(episodes begun, environment steps counted) in this scope, as the run's history stands now."""
+        """(episodes begun, environment steps counted) in this scope, in the effective history."""
 
     def continue_clocks(self, *names: str) -> dict[str, int]:
-        """Keep where the named clocks stand now as `offsets`, and return those."""
+        """Store the current readings of the named clocks as `offsets`, and return the offsets."""
 
     def fill_in(self, *, seed: int | None = None, total: Mapping[str, Any] | None = None) -> None:
-        """Set what `init` was not given and became known later; what it was given stays."""
+        """Set values that became known after `init`. Values that `init` was given stay."""
 
     def formatted_config(self, text: str) -> None:
-        """Let `formatted_total_config.py` hold this text: a framework's form that it starts from again."""
+        """Set the text of `formatted_total_config.py`, in a form from which the framework can start again."""
 
     def write_about(self) -> None:
         """Write run.json now (the main writer only); failures are counted."""
 
 
 class Recorder(Protocol):
-    """The writing end as the capture rooms see it: a `Run` or a `Scope` of one. Nothing here raises in training."""
+    """The writing end as the capture modules use it: a `Run` or a `Scope`. Nothing here raises in training."""
 
     @property
     def folder(self) -> Path:
@@ -391,12 +393,12 @@ class Recorder(Protocol):
         """Append n rows to a table as one frame and return its sequence number (0 if it was refused).
 
         `columns` maps a name to n values: a list of plain data (None, bool, int, float, str, bytes, lists and dicts of
-        those), or an array whose first axis is n. With n = 1 plain values may stand without the list. Rows that an
-        earlier call with the same `receipt` has written are not written again.
+        these), or an array whose first axis is n. With n = 1 a plain value needs no list. Rows that an earlier call
+        with the same `receipt` wrote are not written again.
         """
 
     def clocks_now(self) -> dict[str, int]:
-        """The clocks that are known at this moment."""
+        """The clocks that are known now: name -> reading."""
 
     def count(self, cause: str, n: int = 1, message: str = "") -> None:
-        """Add n to the bill under `cause`; the first time, warn with `message`. Under strict=True, raise it."""
+        """Add n to the bill under `cause`. The first time, warn with `message`; with strict=True, raise it."""
