@@ -1,4 +1,4 @@
-"""One adapter per framework: each joins the framework's logging hook and translates, nothing more.
+"""One adapter per framework. Each uses the framework's logging hook and only translates.
 
 Import the one you need (`from rollbook.adapters.sb3 import RollbookCallback`); nothing is loaded before that.
 Native names and native steps are kept; canonical names are aliases (`rollbook.adapters.keys`).

@@ -1,4 +1,4 @@
-"""What the logger of any framework does with a run: finds or opens it, writes rows, keeps settings, ends it."""
+"""What every framework's logger does with a run: find or open it, write rows, keep settings, finish it."""
 
 from __future__ import annotations
 
@@ -16,19 +16,18 @@ __all__ = ["Door"]
 
 
 class Door:
-    """A run as a framework's logger sees it. Nothing raises after the first line; what fails is counted and reported
-    once.
+    """A run as a framework's logger uses it. Only the constructor raises; later failures are counted and reported once.
 
     Args:
-      who: the adapter, for what has to be said where there is no run.
-      run: a run or a scope of it; None takes the current run, or opens one; False keeps no book.
+      who: name of the adapter, for messages when there is no run.
+      run: a run or a scope of a run. None uses the current run, or opens one; False records nothing.
       project, name: of a run that is opened here.
-      options: arguments of `rollbook.init` for such a run; with any of them the current run is not taken.
+      options: arguments of `rollbook.init`. If any is given, a new run is opened instead of using the current one.
     Attributes:
-      run: the run or scope, None where no book is kept.
-      bill: where failures are counted.
+      run: the run or scope; None if nothing is recorded.
+      bill: counts failures.
     Raises:
-      BadInput: `run` is something else, or an option is none of `rollbook.init`.
+      BadInput: `run` has another type, or `rollbook.init` has no such option.
     """
 
     def __init__(self, who: str, run: object, project: str, name: str, options: Mapping[str, object]) -> None:
@@ -37,12 +36,12 @@ class Door:
         self.bill = Bill(to=self.run) if self.run is not None else Bill(who=who)
 
     def log(self, values: Mapping[str, object], **clocks: Any) -> None:
-        """One row under the native keys; a clock that is None is left out."""
+        """Log one row under the native keys. Clocks that are None are left out."""
         if self.run is not None and values:
             self.run.log(values, **{name: at for name, at in clocks.items() if at is not None})
 
     def keep(self, cause: str, what: str, work: Callable[..., object], *arguments: object) -> None:
-        """Do what may fail, if there is a run: the failure is counted under `cause` and said as "<what> failed"."""
+        """Run `work` if there is a run. A failure is counted under `cause` and reported as "<what> failed"."""
         if self.run is not None:
             self.bill.guard(cause, what, work, *arguments)
 
@@ -57,7 +56,7 @@ class Door:
             whole.internals.fill_in(seed=seed)
 
     def checkpoint(self, path: str | os.PathLike[str], through: str = "step", **clocks: Any) -> None:
-        """Register a file that the framework saved, where it is; nothing if there is none."""
+        """Register a file that the framework saved, without moving it. Does nothing if the file does not exist."""
         if os.path.exists(path):
             self.keep("checkpoint", "registering a checkpoint", self._checkpoint, path, through, clocks)
 
@@ -65,6 +64,6 @@ class Door:
         self.run.run.save_checkpoint(path=path, rng=False, through=through, **clocks)
 
     def finish(self) -> None:
-        """End the run if it was opened here. Twice is fine."""
+        """Finish the run if it was opened here. Calling it twice is fine."""
         if self._owned:
             self.run.finish()

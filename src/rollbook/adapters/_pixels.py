@@ -1,4 +1,4 @@
-"""Pictures and films in the layouts that frameworks use, turned into the one the run takes: channels last."""
+"""Convert images and videos from the layouts of frameworks to the one of the run: channels last."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _AXES = {"N", "T", "C", "H", "W"}
 
 
 def as_picture(pixels: object, layout: str = "CHW") -> NDArray:
-    """One picture, [height, width, channels].
+    """One image, [height, width, channels].
 
     Args:
       pixels: uint8, or floats in [0, 1].
-      layout: the order of axes: "CHW", "HWC", "HW"; with an "N" in it, the pictures of a batch become a grid.
+      layout: the order of axes: "CHW", "HWC", "HW". With an "N" in it, the images of a batch become a grid.
     Raises:
-      ValueError: the layout does not fit the array; names both.
+      ValueError: the layout does not fit the array; the message names both.
     """
     array, layout = host_array(pixels), layout.upper()
     if len(layout) != array.ndim or len(set(layout)) != len(layout) or not set(layout) <= _AXES or "T" in layout:
@@ -33,7 +33,7 @@ def as_picture(pixels: object, layout: str = "CHW") -> NDArray:
 
 
 def as_grid(pictures_NHWC: NDArray, columns: int = 8) -> NDArray:
-    """A batch of pictures side by side, at most `columns` in a row; empty places are black."""
+    """A batch of images as a grid, at most `columns` per row; empty cells are black."""
     import numpy as np
 
     n, height, width, channels = pictures_NHWC.shape
@@ -50,7 +50,7 @@ def as_grid(pictures_NHWC: NDArray, columns: int = 8) -> NDArray:
 
 
 def as_uint8(pixels: NDArray) -> NDArray:
-    """Pixels of any kind as uint8: floats are scaled from [0, 1], what lies outside is cut, NaN is black."""
+    """Pixels of any type as uint8: floats are scaled from [0, 1] and clipped, NaN is black."""
     import numpy as np
 
     if pixels.dtype == np.uint8:
@@ -62,19 +62,19 @@ def as_uint8(pixels: NDArray) -> NDArray:
 
 
 def as_rgb(picture_HWC: NDArray) -> NDArray:
-    """A picture as uint8 with three or four channels: one channel becomes grey."""
+    """An image as uint8 with three or four channels; one channel becomes grey."""
     picture = as_uint8(picture_HWC)
     return picture.repeat(3, axis=-1) if picture.shape[-1] == 1 else picture
 
 
 def as_frames(film: object, layout: str = "NTCHW") -> NDArray:
-    """A film [time, height, width, channels] from a batch of them, side by side.
+    """A video [time, height, width, channels] from a batch of videos, side by side.
 
     Args:
       film: uint8, or floats in [0, 1].
       layout: the order of its five axes: n, time, channels, height, width.
     Raises:
-      ValueError: the layout does not fit the array; names both.
+      ValueError: the layout does not fit the array; the message names both.
     """
     import numpy as np
 

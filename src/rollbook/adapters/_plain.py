@@ -1,4 +1,4 @@
-"""What frameworks configure, return and write in texts, as plain data for people to read and compare."""
+"""Convert what frameworks configure, return or write as text to plain data that people can read and compare."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Described", "JsonData", "described", "json_data", "parsed"]
 
 
 class Described(Walk):
-    """What an algorithm was made with: classes and functions by name, other objects by their text, no addresses."""
+    """Constructor arguments of an algorithm: classes and functions by name, other objects as text without addresses."""
 
     deepest = 8
 
@@ -34,10 +34,10 @@ class Described(Walk):
 
 
 class JsonData(Walk):
-    """Strict JSON: numbers that it lacks (NaN, infinities) are None; what has no form is its repr.
+    """Strict JSON: numbers that JSON lacks (NaN, infinities) become None, other objects their repr.
 
     Attributes:
-      odd: the first value that became its repr, None if there was none.
+      odd: the first value that became its repr; None if there was none.
     """
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ def json_data(value: object) -> object:
 
 
 def parsed(text: str, words: Mapping[str, object]) -> object:
-    """What a text in somebody's file stands for: one of `words`, an integer, a float, else the text."""
+    """The value that a text from a file stands for: one of `words`, an integer, a float, else the text itself."""
     if text in words:
         return words[text]
     for kind in (int, float):

@@ -1,4 +1,4 @@
-"""Which run an adapter writes to: the one it is given, the current one, or one it opens itself.
+"""Choose the run that an adapter writes to: the one it is given, the current one, or a new one.
 
 Frameworks print their own tables, so a run that an adapter opens has no terminal sink unless the caller names one.
 """
@@ -23,13 +23,13 @@ __all__ = ["Users", "clean_name", "find_run", "keep_config", "takes_native_keys"
 
 
 def clean_name(text: object, default: str) -> str:
-    """`text` as the name of a run or project: characters that no folder name may hold become "-"."""
+    """`text` as the name of a run or project: characters that are not allowed in folder names become "-"."""
     name = re.sub(r'[/\\:*?"<>|\x00-\x1f\x7f]+', "-", str(text or "")).strip(" .-")
     return name[:100] or default
 
 
 def takes_native_keys(run: object) -> Any:
-    """The run (or scope), told that a framework names its keys: one called like a clock is not said to be a mistake."""
+    """Mark the run (or scope): a framework chooses its keys, so a key named like a clock causes no warning."""
     writer = getattr(getattr(run, "internals", None), "writer", None)
     if writer is not None:
         writer.native_keys = True
@@ -37,7 +37,7 @@ def takes_native_keys(run: object) -> Any:
 
 
 def keep_config(run: Any, settings: Mapping[str, object]) -> None:
-    """Add a framework's settings to the run's config; an entry that the program gave itself stays."""
+    """Add a framework's settings to the run's config. Entries that the program set itself stay."""
     config = run.run.config
     config.update({str(key): value for key, value in settings.items() if key not in config})
 
@@ -50,14 +50,14 @@ def find_run(
     options: Mapping[str, object] | None = None,
     seed: int | None = None,
 ) -> tuple[Run | None, bool]:
-    """The run to write to, and whether it was opened here (and is the adapter's to finish).
+    """The run to write to, and whether it was opened here (the adapter then finishes it).
 
     Args:
-      run: a run or scope of one; None takes the current run or opens one; False keeps no book at all.
-      project, name: of a run that has to be opened. Only used then, made fit to be folder names.
-      options: further arguments of `rollbook.init`; they win over the above.
+      run: a run or a scope of a run. None uses the current run or opens one; False records nothing.
+      project, name: of a run that has to be opened. Made valid as folder names.
+      options: further arguments of `rollbook.init`; they override the above.
     Raises:
-      BadInput: `run` is something else.
+      BadInput: `run` has another type.
     """
     if run is False:
         return None, False
@@ -84,14 +84,14 @@ def find_run(
 
 
 class Users:
-    """The loggers of one kind that write to a run: one that they opened is finished when the last of them is closed."""
+    """The loggers of one kind that write to a run. A run that they opened ends when the last of them is closed."""
 
     def __init__(self) -> None:
         self._users: weakref.WeakKeyDictionary[OpenRun, weakref.WeakSet[object]] = weakref.WeakKeyDictionary()
         self._opened: weakref.WeakSet[OpenRun] = weakref.WeakSet()
 
     def join(self, run: Scope, user: object, opened: bool) -> None:
-        """`user` writes to the run (or scope of it) from now on; `opened`: it opened the run."""
+        """Register `user` as a writer of the run (or of a scope of it). `opened`: it opened the run."""
         whole = run.run
         self._users.setdefault(whole, weakref.WeakSet()).add(user)
         if opened:
@@ -102,11 +102,11 @@ class Users:
         return next((run for run, users in self._users.items() if users and run.status == "running"), None)
 
     def of(self, run: Any) -> list[Any]:
-        """Who writes to the run."""
+        """The loggers that write to the run."""
         return list(self._users.get(run.run, ()))
 
     def leave(self, run: Any, user: object) -> None:
-        """`user` is closed; finishes the run if it was the last and one of them had opened it. Twice is fine."""
+        """Remove `user`. If it was the last logger and one of them opened the run, finish the run. Twice is fine."""
         whole = run.run
         users = self._users.get(whole)
         if users is None or user not in users:

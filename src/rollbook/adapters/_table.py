@@ -1,12 +1,12 @@
-"""A delimited text file that gets its columns as they come: the native progress files of several frameworks.
+"""A delimited text file that gains columns as they appear: the native progress files of several frameworks.
 
     table = GrowingTable("progress.csv")
     table.write({"loss": 0.5})
     table.write({"loss": 0.4, "kl": 0.01})       # the header becomes loss,kl; the first row gets an empty cell
 
-Rows are appended by one write each. A new column needs a new header, hence a new file: it is written beside and
-renamed, so a kill leaves the old file or the new one, whole. Rows for a large file wait in memory until rewriting pays
-(a quarter of the file, or a few seconds, whichever is first), so that n new columns cost O(n), not O(n²).
+Each row is appended with one write. A new column needs a new header: a new file is written and renamed over the old
+one, so a kill leaves either file complete. For a large file, rows wait in memory until rewriting pays (a quarter of
+the file, or a few seconds, whichever is first), so that n new columns cost O(n), not O(n²).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["GrowingTable"]
 
 SMALL = 32 * 1024
-"""Files up to this many bytes are rewritten at once: it takes a fraction of a millisecond."""
+"""Files up to this many bytes are rewritten at once, which takes a fraction of a millisecond."""
 
 WAIT_SECONDS = 5.0
 
@@ -31,11 +31,11 @@ class GrowingTable:
     """See the module.
 
     Args:
-      path: the file; its folder is made.
+      path: the file; its folder is created.
       delimiter: one character.
-      append: keep the rows and columns of a file that is there; otherwise it is emptied.
+      append: keep the rows and columns of an existing file; otherwise it is emptied.
       quote_text: quote every text cell, not only those that need it.
-      clock: seconds that never step back.
+      clock: monotonic seconds.
     Raises (every method): OSError, with the file as it was before the call.
     """
 
@@ -68,7 +68,7 @@ class GrowingTable:
     # -- writing
 
     def add_columns(self, names: list[str]) -> None:
-        """Make sure these columns exist, in this order after those there are; nothing is written yet."""
+        """Ensure that these columns exist, in this order after the existing ones. Nothing is written yet."""
         for name in names:
             if name not in self._known:
                 self._known.add(name)
@@ -96,7 +96,7 @@ class GrowingTable:
 
     @property
     def closed(self) -> bool:
-        """Whether it was closed, as files say it."""
+        """Whether it was closed, under the name that file objects use."""
         return self._file is None
 
     def flush(self) -> None:
@@ -105,7 +105,7 @@ class GrowingTable:
             self._rewrite()
 
     def close(self) -> None:
-        """Flush and let go; calling it twice is fine."""
+        """Flush and close the file; calling it twice is fine."""
         if self._file is not None:
             try:
                 self.flush()
@@ -151,7 +151,7 @@ class GrowingTable:
         self._pending_bytes = 0
 
     def _adopt(self) -> None:
-        """Take over the header of the file that is there; a last line without an end was torn by a kill and goes."""
+        """Take over the header of an existing file. A last line without an end was cut by a kill and is removed."""
         import csv
 
         size = os.path.getsize(self.path)
@@ -185,7 +185,7 @@ def _to_append(path: str) -> object:
 
 
 def _padded(line: str, width: int, delimiter: str) -> str:
-    """A pending line was made when there were fewer columns: fill it up. Cells hold delimiters only inside quotes."""
+    """Pad a pending line that was made when there were fewer columns. Delimiters inside cells are always quoted."""
     import csv
 
     have = len(next(csv.reader([line], delimiter=delimiter), [])) - 1 if '"' in line else line.count(delimiter)
@@ -193,7 +193,7 @@ def _padded(line: str, width: int, delimiter: str) -> str:
 
 
 def _padded_records(text: str, padding: str) -> list[str]:
-    """All records of `text` but the first (the header), each with `padding` before its end."""
+    """All records of `text` except the first (the header), with `padding` before the end of each."""
     if '"' not in text:  # no cell can hold a newline
         _, _, body = text.partition("\n")
         return [body.replace("\n", f"{padding}\n")]
@@ -220,7 +220,7 @@ def _end_of_last_line(file: Any, size: int) -> int:
 
 
 def _reopened(file: Any, path: str, size: int) -> object:
-    """After a failed append: drop what was buffered and cut the file back to its last whole row."""
+    """After a failed append: drop the buffer and truncate the file to its last complete row."""
     try:
         file.close()
     except OSError:

@@ -1,6 +1,6 @@
-"""Tracker objects a user hands to an adapter, whatever their dialect: rows and configurations go to each of them.
+"""Tracker objects that a user passes to an adapter: each gets the rows and configurations.
 
-Known by what they offer, not by their class:
+The dialect is detected by methods, not by class:
 
     log_metric, set_property        an old-style Neptune experiment: log_metric(key, x, y)
     item access whose items append  today's Neptune run: run[key].append(value, step=x)
@@ -31,13 +31,13 @@ __all__ = ["Trackers", "offers"]
 
 
 class Trackers:
-    """Several trackers as one. What a tracker raises is counted and reported once; the others still get the row.
+    """Several trackers as one. An exception from a tracker is counted and reported once; the others still get the row.
 
     Args:
-      objects: the trackers; None among them is skipped.
-      count: where failures go.
+      objects: the trackers; None is skipped.
+      count: where failures are counted.
     Raises:
-      BadInput: an object that speaks none of the dialects.
+      BadInput: an object has none of these methods.
     """
 
     def __init__(self, objects: Iterable[object], count: Bill) -> None:
@@ -48,7 +48,7 @@ class Trackers:
         return len(self._objects)
 
     def row(self, values: Mapping[str, object], step: int | None) -> None:
-        """Send the numbers of one row; text, None and anything else that is no number is left out."""
+        """Send the numbers of one row; everything else (text, None) is left out."""
         if not self._objects:
             return
         numbers = {key: number for key, value in values.items() if (number := scalar_of(value)) is not None}
@@ -56,7 +56,7 @@ class Trackers:
             self._count.guard("tracker", f"the tracker {type(tracker).__name__}", partial(send, numbers, step))
 
     def config(self, config: Mapping[str, object]) -> None:
-        """Send a configuration, nested names joined with ".", to those that take one."""
+        """Send a configuration, with nested names joined by ".", to the trackers that accept one."""
         for tracker, _ in self._objects:
             who = f"the tracker {type(tracker).__name__}"
             self._count.guard("tracker", who, partial(_send_config, tracker, config))
@@ -85,7 +85,7 @@ def _metrics_of(tracker: Any) -> Callable[[dict[str, float], int | None], object
 
 
 def offers(tracker: object, name: str) -> bool:
-    """Whether a tracker has a method. Today's Neptune runs raise errors of their own where an old name is looked up."""
+    """Whether a tracker has a method. Today's Neptune runs raise their own errors when an old name is looked up."""
     try:
         return callable(getattr(tracker, name, None))
     except ours(Exception):

@@ -1,4 +1,4 @@
-"""Which versions of a framework an adapter was written for; any other is named, with the range that is."""
+"""The versions of a framework that an adapter supports. Other versions raise an error that names the range."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ __all__ = ["UnsupportedVersion", "check", "in_range", "installed", "require"]
 
 
 class UnsupportedVersion(RollbookError, ImportError):
-    """The framework is installed in a version that this adapter does not know."""
+    """The installed version of the framework is not supported by this adapter."""
 
 
 _CLAUSE = re.compile(r"\s*(>=|<=|==|!=|>|<)\s*([0-9][\w.]*)\s*")
 
 
 def _release(version: str) -> tuple[int, ...]:
-    """The numbers of a version: "2.9.0a4+cpu" is (2, 9). Trailing zeros say nothing; pre-releases count as released."""
+    """The numbers of a version: "2.9.0a4+cpu" is (2, 9). Trailing zeros are dropped, a pre-release is its release."""
     match = re.match(r"\d+(?:\.\d+)*", version.strip().lstrip("vV"))
     numbers = [int(part) for part in match.group().split(".")] if match else []
     while numbers and numbers[-1] == 0:
@@ -58,14 +58,14 @@ def installed(distribution: str) -> str | None:
 
 
 def check(framework: str, version: str, supported: str) -> None:
-    """Refuse a version outside the supported range.
+    """Raise if a version is outside the supported range.
 
     Args:
       framework: its name as users install it.
-      version: the one that is installed.
+      version: the installed version.
       supported: the range, e.g. ">=2.3,<3".
     Raises:
-      UnsupportedVersion: names framework, version, range and the line that installs a supported one.
+      UnsupportedVersion: names framework, version, range and the command that installs a supported version.
     """
     if not in_range(version, supported):
         raise UnsupportedVersion(
@@ -75,13 +75,13 @@ def check(framework: str, version: str, supported: str) -> None:
 
 
 def require(framework: str, supported: str, *, extra: str, why: str, also: str = "") -> str:
-    """The installed version of `framework`, once it is known to be there and supported.
+    """Return the installed version of `framework`; raise if it is missing or not supported.
 
     Args:
-      also: packages that the extra leaves to the user; see `need`.
+      also: packages that the extra does not install; see `need`.
     Raises:
-      MissingExtra: it is not installed; the message holds the pip line.
-      UnsupportedVersion: it is, but outside `supported`.
+      MissingExtra: it is not installed; the message has the pip command.
+      UnsupportedVersion: it is outside `supported`.
     """
     version = installed(framework)
     if version is None:

@@ -38,9 +38,9 @@ class RollbookTracker(_Base):
 
     Args:
       run_name: the project of a run that is opened here; `Accelerator.init_trackers` passes its `project_name`.
-      run: a run or a scope of it; None takes the current run, or opens one.
-      run_options: arguments of `rollbook.init` for a run that is opened here; with any of them the current run is not
-        taken. Default of `name`: the name of the program.
+      run: a run or a scope of a run. None uses the current run, or opens one.
+      run_options: arguments of `rollbook.init`. If any is given, a new run is opened instead of using the current one.
+        Default of `name`: the name of the program.
     Raises:
       BadInput: `run` is something else.
     """
@@ -89,7 +89,7 @@ class RollbookTracker(_Base):
 
     @_on_main_process
     def log_images(self, values: Mapping[str, Any], step: int | None = None, **clocks: Any) -> None:
-        """Keep pictures: key -> an array [number, height, width, channels], or a list of pictures."""
+        """Log images: key -> an array [number, height, width, channels], or a list of images."""
         at = {**({} if step is None else {"step": step}), **clocks}
         self._open().keep("images", "keeping pictures", self._log_images, values, at)
 
@@ -100,16 +100,16 @@ class RollbookTracker(_Base):
 
     @_on_main_process
     def finish(self) -> None:
-        """End the run if it was opened here. Accelerate calls it in `end_training`."""
+        """Finish the run if it was opened here. Accelerate calls it in `end_training`."""
         if self._door is not None:
             self._door.finish()
 
 
 def register() -> None:
-    """Make `Accelerator(log_with="rollbook")` legal in this process; a second call changes nothing.
+    """Allow `Accelerator(log_with="rollbook")` in this process. Calling it again changes nothing.
 
     Raises:
-      UnsupportedVersion: this Accelerate is too old to have `register_tracker_class`. Pass an object there:
+      UnsupportedVersion: this Accelerate is too old to have `register_tracker_class`. Pass an object instead:
         `Accelerator(log_with=RollbookTracker("my-project"))`.
     """
     from accelerate import tracking

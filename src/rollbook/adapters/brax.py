@@ -20,14 +20,13 @@ __all__ = ["checkpoints", "progress"]
 def progress(
     run: object = None, then: Callable[[int, Any], object] | None = None, *, clock: str = "env_step", **run_options: Any
 ) -> Callable[[int, Mapping[str, object]], None]:
-    """What `train(progress_fn=…)` takes: a row under the native keys at each call.
+    """A function for `train(progress_fn=…)`: logs a row under the native keys at each call.
 
     Args:
-      run: a run or a scope of it; None takes the current run, or opens one.
-      then: a `progress_fn` of the program's own, called afterwards with the same arguments.
-      clock: what the first argument counts; environment steps, except in ARS, ES and behaviour cloning.
-      run_options: arguments of `rollbook.init` for a run that is opened here; with any of them the current run is not
-        taken.
+      run: a run or a scope of a run. None uses the current run, or opens one.
+      then: the program's own `progress_fn`, called afterwards with the same arguments.
+      clock: what the first argument counts: environment steps, except in ARS, ES and behaviour cloning.
+      run_options: arguments of `rollbook.init`. If any is given, a new run is opened instead of using the current one.
     """
     door = Door("brax.progress", run, "brax", "train", run_options)
 
@@ -41,11 +40,11 @@ def progress(
 
 
 def checkpoints(run: object = None, then: Callable[..., object] | None = None) -> Callable[..., None]:
-    """What `train(policy_params_fn=…)` takes: keeps the arrays of the policy's parameters as a checkpoint of the run.
+    """A function for `train(policy_params_fn=…)`: saves the policy's parameters as a checkpoint of the run.
 
     Args:
-      run: a run or a scope of it; None takes the current run.
-      then: a `policy_params_fn` of the program's own, called afterwards with the same arguments.
+      run: a run or a scope of a run. None uses the current run.
+      then: the program's own `policy_params_fn`, called afterwards with the same arguments.
     """
     door = Door("brax.checkpoints", run, "brax", "train", {})
 

@@ -18,21 +18,21 @@ __all__ = ["RollbookAdapter", "RollbookAdapterFactory"]
 
 
 class RollbookAdapterFactory:
-    """What `fit(logger_adapter=…)` and `fit_online(logger_adapter=…)` take: makes an adapter for each training.
+    """A factory for `fit(logger_adapter=…)` and `fit_online(logger_adapter=…)`: makes one adapter per training.
 
     Args:
-      run: a run or a scope of it; None takes the current run, or opens one for each training.
-      models: keep the models that d3rlpy saves, in the run's folder.
-      gradients: keep a histogram of each parameter's gradients once an epoch.
-      run_options: arguments of `rollbook.init` for a run that is opened here; with any of them the current run is not
-        taken. Default of project: "d3rlpy", of name: the experiment's name.
+      run: a run or a scope of a run. None uses the current run, or opens one for each training.
+      models: store the models that d3rlpy saves in the run's folder.
+      gradients: log a histogram of each parameter's gradients once an epoch.
+      run_options: arguments of `rollbook.init`. If any is given, a new run is opened instead of using the current one.
+        Default of `project`: "d3rlpy"; of `name`: the experiment's name.
     """
 
     def __init__(self, run: object = None, *, models: bool = True, gradients: bool = False, **run_options: Any) -> None:
         self._given, self._models, self._gradients, self._options = run, models, gradients, run_options
 
     def create(self, algo: Any, experiment_name: str, n_steps_per_epoch: int) -> RollbookAdapter:
-        """The adapter of one training; d3rlpy calls this."""
+        """Make the adapter of one training; d3rlpy calls this."""
         door = Door("RollbookAdapterFactory", self._given, "d3rlpy", experiment_name, self._options)
         return RollbookAdapter(door, algo, models=self._models, gradients=self._gradients)
 
@@ -47,24 +47,24 @@ class RollbookAdapter:
         self._watched: int | None = None
 
     def write_params(self, params: Mapping[str, object]) -> None:
-        """Add them to the run's config."""
+        """Add the parameters to the run's config."""
         self._door.settings(dict(params), params.get("seed"))
 
     def before_write_metric(self, epoch: int, step: int) -> None:
-        """A row begins."""
+        """Begin a row."""
         self._row = {}
 
     def write_metric(self, epoch: int, step: int, name: str, value: float) -> None:
-        """One number of the row, under its native name."""
+        """Add one number to the row, under its native name."""
         self._row[name] = value
 
     def after_write_metric(self, epoch: int, step: int) -> None:
-        """The row is whole: it stands at the clocks `step` and `epoch`."""
+        """Log the complete row, with the clocks `step` and `epoch`."""
         self._door.log(self._row, step=step, epoch=epoch)
         self._row = {}
 
     def watch_model(self, epoch: int, step: int) -> None:
-        """Keep histograms of the gradients once an epoch, if that was asked for; d3rlpy calls this in every step."""
+        """Log histograms of the gradients once an epoch, if `gradients` is set; d3rlpy calls this at every step."""
         if self._gradients and epoch != self._watched and self._algo.impl is not None:
             self._watched = epoch
             self._door.keep("gradients", "keeping gradients", self._watch, step)
@@ -83,5 +83,5 @@ class RollbookAdapter:
         self.run.run.save_checkpoint(write=write, rng=False, through="step", step=step)
 
     def close(self) -> None:
-        """End the run if it was opened for this training."""
+        """Finish the run if it was opened for this training."""
         self._door.finish()

@@ -20,10 +20,10 @@ class RollbookOutput:
     """An output of `elements.Logger` that writes to a run.
 
     Args:
-      run: a run or a scope of it; None takes the current run, or opens one.
-      fps: of films.
-      run_options: arguments of `rollbook.init` for a run that is opened here; with any of them the current run is not
-        taken. Default of project: "dreamerv3", of name: the program's.
+      run: a run or a scope of a run. None uses the current run, or opens one.
+      fps: frames per second of videos.
+      run_options: arguments of `rollbook.init`. If any is given, a new run is opened instead of using the current one.
+        Default of `project`: "dreamerv3"; of `name`: the program's.
     """
 
     def __init__(self, run: object = None, *, fps: float = 20.0, **run_options: Any) -> None:
@@ -33,10 +33,10 @@ class RollbookOutput:
         self.run, self._fps = self._door.run, fps
 
     def __call__(self, summaries: Iterable[tuple[int, str, Any]]) -> None:
-        """Keep what was gathered since the last call: (step, name, value); the numbers of a step are one row.
+        """Log what was collected since the last call: (step, name, value). All numbers of a step form one row.
 
-        Values without dimensions are numbers, with one histograms, with two or three pictures, with four films; texts
-        are texts. The step is the clock `env_step`.
+        The number of dimensions decides: none is a number, one a histogram, two or three an image, four a video. Texts
+        are logged as text. The step is the clock `env_step`.
         """
         rows: dict[int, dict[str, object]] = {}
         for step, name, value in summaries:
@@ -59,5 +59,5 @@ class RollbookOutput:
             self.run.log_video(name, value, fps=self._fps, env_step=step)
 
     def wait(self) -> None:
-        """End the run if it was opened here: `Logger.close()` calls it."""
+        """Finish the run if it was opened here. `Logger.close()` calls this."""
         self._door.finish()

@@ -10,10 +10,10 @@
             return state, None
         return jax.lax.scan(update, state, jnp.arange(1_000))
 
-Vmapped seeds are sibling runs, a run each: `log(siblings, …)` inside `jax.vmap` over as many seeds.
+For vmapped seeds, use sibling runs, one per seed: `log(siblings, …)` inside `jax.vmap` over the seeds.
 
-The rows arrive while the computation runs, in order. Nothing is compiled again because of them: keys, texts and Python
-numbers belong to the compiled function, arrays and clocks are its operands.
+Rows arrive in order while the computation runs. Logging causes no recompilation: keys, texts and Python numbers are
+constants of the compiled function; arrays and clocks are its operands.
 """
 
 from __future__ import annotations
@@ -42,23 +42,23 @@ _Named = tuple[str, str]  # ("value" or "clock", its name)
 
 
 def log(target: Any, values: Mapping[str, object], *, ordered: bool = True, **clocks: Any) -> None:
-    """Append one row each time the computation comes by here.
+    """Log one row each time the computation reaches this call.
 
-    Outside of any transformation this is `target.log(values, **clocks)`. The first call waits, from then on, in the
-    run's `finish()` for rows that are still under way (see `flush`).
+    Outside of any transformation this is `target.log(values, **clocks)`. After the first traced call, the run's
+    `finish()` waits for rows that have not arrived yet (see `flush`).
 
     Args:
       target: a run or a scope; or `rollbook.siblings`, inside a `jax.vmap` over their seeds: each gets its own row. A
-        compiled function goes on logging to the one it was traced with; the module `rollbook` itself stands for the
-        run that is current when the row arrives.
+        compiled function keeps logging to the target it was traced with. The module `rollbook` stands for the run that
+        is current when the row arrives.
       values: name -> number, 0-d array, text, or array (kept as a histogram); nested dicts are joined with "/".
-      ordered: rows arrive in the order of the program. With False the compiler may reorder them, and it is allowed
-        where JAX allows no order (`pmap`, several devices).
+      ordered: rows arrive in program order. With False the compiler may reorder them; use it where JAX supports no
+        order (`pmap`, several devices).
       clocks: numbers or traced 0-d arrays.
     Raises:
-      BadInput: `target` is no run; while tracing: the call is mapped by `jax.vmap`, and `target` is no siblings, or
-        others than as many as there are copies.
-      MissingExtra, UnsupportedVersion: JAX is not there, or not in a version of `SUPPORTED`.
+      BadInput: `target` is not a run; or, while tracing, the call is mapped by `jax.vmap` and `target` is not a set of
+        siblings of the same number.
+      MissingExtra, UnsupportedVersion: JAX is not installed, or not in a version of `SUPPORTED`.
     """
     jax = _jax()
     if not callable(getattr(target, "log", None)):
@@ -80,7 +80,7 @@ def log(target: Any, values: Mapping[str, object], *, ordered: bool = True, **cl
 
 
 def flush() -> None:
-    """Wait until the rows of all computations that this thread has started have arrived."""
+    """Wait until the rows of all computations that this thread started have arrived."""
     _jax().effects_barrier()
 
 
@@ -94,15 +94,15 @@ def _jax() -> ModuleType:
 
 
 def _is_eager(jax: ModuleType) -> bool:
-    """Whether no transformation is under way. Where JAX does not say, assume that one is: that is right, and slower."""
+    """Whether no transformation is active. If JAX does not report it, assume one is active: correct, but slower."""
     clean = getattr(jax.core, "trace_state_clean", None)
     return bool(clean()) if clean is not None else False
 
 
 class _Arrived:
-    """What the computation calls: puts names and operands together again and logs them.
+    """The callback of the computation: joins names and operands again and logs them.
 
-    Two of them are equal if they do the same, so that tracing again finds what was compiled before.
+    Two instances are equal if they do the same, so that tracing again finds the compiled function.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class _Arrived:
 
     @property
     def seeds(self) -> int:
-        """How many copies of the call may be mapped: those of siblings; 0 for a run."""
+        """The number of siblings: how many copies of the call may be mapped. 0 for a run."""
         return len(self._target.runs) if hasattr(self._target, "seeds") else 0
 
     def _identity(self) -> tuple[object, ...]:
@@ -129,7 +129,7 @@ class _Arrived:
         return isinstance(other, _Arrived) and self._identity() == other._identity()
 
     def __call__(self, *operands: object) -> None:
-        """JAX calls this in a thread of its own; whatever went wrong here would end the computation."""
+        """Called by JAX in its own thread. An exception here would end the computation, so none leaves."""
         import numpy as np
 
         with handled_by(_report, self._target):
@@ -159,7 +159,7 @@ def _report(target: object, err: Exception) -> None:
 
 
 def _bill(target: Any) -> Bill:
-    """Where causes are counted; those of siblings by the first."""
+    """Where causes are counted; for siblings, at the first."""
     owner = target.runs[0] if hasattr(target, "seeds") else target
     return Bill(to=owner if callable(getattr(owner, "count", None)) else None)
 
@@ -169,7 +169,7 @@ def _sorted(
 ) -> tuple[tuple[tuple[_Named, object], ...], tuple[tuple[_Named, ...] | _Named, ...], list[object]]:
     """(what is known while tracing, the names of each operand, the operands).
 
-    Numbers of one type travel together as one vector: each operand costs a transfer of its own.
+    Numbers of one type are passed as one vector, because each operand costs one transfer.
     """
     import numpy as np
     from jax import numpy as jnp
@@ -203,7 +203,7 @@ def _sorted(
 
 
 def _as_array(named: _Named, value: Any, count: Bill) -> Any:
-    """The value as an array of booleans, integers or floats that numpy knows too; None (counted) if it is none."""
+    """The value as an array of booleans, integers or floats of a numpy type; None (counted) if it is none of these."""
     from jax import dtypes
     from jax import numpy as jnp
 
@@ -226,10 +226,10 @@ def _as_array(named: _Named, value: Any, count: Bill) -> Any:
 
 
 def _emit(arrived: _Arrived, ordered: bool, operands: list[object]) -> None:
-    """Let the computation call `arrived` with its operands, also where it is differentiated.
+    """Make the computation call `arrived` with its operands, also where it is differentiated.
 
-    `io_callback` is what JAX promises to run; but of a loop that is differentiated it leaves the callbacks out without
-    a word, and only those of `jax.debug` stay.
+    JAX guarantees to run `io_callback`, but silently removes it from a loop that is differentiated. There only
+    callbacks of `jax.debug` remain.
     """
     import jax
     from jax.experimental import io_callback
@@ -241,7 +241,7 @@ def _emit(arrived: _Arrived, ordered: bool, operands: list[object]) -> None:
 
     @emit.defjvp  # type: ignore[untyped-decorator, unused-ignore]
     def differentiated(primals: tuple[object, ...], _tangents: object) -> tuple[tuple[()], tuple[()]]:
-        # What is logged is looked at, not differentiated.
+        # Logged values are observed, not differentiated.
         jax.debug.callback(arrived, *_guarded(map(jax.lax.stop_gradient, primals), arrived.seeds), ordered=ordered)
         return (), ()
 
@@ -249,8 +249,9 @@ def _emit(arrived: _Arrived, ordered: bool, operands: list[object]) -> None:
 
 
 def _guarded(operands: Iterable[object], seeds: int) -> list[object]:
-    """The operands as they are. Mapped by `jax.vmap`, however far outside, over the seeds: with the seed axis in front;
-    over anything else it raises.
+    """Return the operands unchanged. If `jax.vmap` maps them over the seeds at any level, they get the seed axis in
+    front; over
+    any other axis it raises.
     """
     unmapped = tuple(operands)
     return list(_guard(seeds)(*unmapped)) if unmapped else []
@@ -279,7 +280,7 @@ def _guard(seeds: int) -> Any:
                 f"rollbook.adapters.jax.log() was asked to log to {seeds} siblings inside a jax.vmap over {axis_size}: "
                 "map as many seeds as there are siblings, and log outside of any other vmap"
             )
-        # Said to be unmapped with the seed axis still there: all that is done with them is one callback for all seeds.
+        # Reported as unmapped although the seed axis is still there: they only go to one callback for all seeds.
         whole = tuple(
             operand if is_mapped else jnp.broadcast_to(operand, (axis_size, *operand.shape))
             for operand, is_mapped in zip(operands, are_mapped, strict=True)
@@ -293,7 +294,7 @@ _waited_for: weakref.WeakSet[object] = weakref.WeakSet()
 
 
 def _wait_at_end(target: Any) -> None:
-    """Let the run's finish() wait for rows that are under way: JAX computes while the program has gone on."""
+    """Make the run's finish() wait for rows that have not arrived: JAX computes asynchronously."""
     first = target.runs[0] if hasattr(target, "seeds") else target
     run: Any = getattr(first, "run", None)
     if not callable(getattr(run, "on_finish", None)) or run in _waited_for:
@@ -301,8 +302,8 @@ def _wait_at_end(target: Any) -> None:
     _waited_for.add(run)
 
     def wait(status: str) -> None:
-        if status == "finished":  # who is killed has no time to wait
-            with handled_by(_report, run):  # a computation that failed; its own thread of the program hears of it
+        if status == "finished":  # a killed process has no time to wait
+            with handled_by(_report, run):  # a failed computation; the program gets its error elsewhere
                 flush()
 
     run.on_finish(wait)

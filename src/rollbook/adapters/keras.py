@@ -23,13 +23,13 @@ __all__ = ["RollbookCallback"]
 
 
 class RollbookCallback(_Base):
-    """A callback of Keras 3 that writes to a run: a row each epoch, and each `every` batches if that is asked for.
+    """A callback of Keras 3 that writes to a run: a row per epoch and, with `every`, a row each `every` batches.
 
     Args:
-      run: a run or a scope of it; None takes the current run, or opens one when `fit` begins.
+      run: a run or a scope of a run. None uses the current run, or opens one when `fit` begins.
       every: also log the metrics of each n-th batch, as `batch/<name>`.
-      run_options: arguments of `rollbook.init` for a run that is opened here; with any of them the current run is not
-        taken. Default of project: "keras", of name: the model's.
+      run_options: arguments of `rollbook.init`. If any is given, a new run is opened instead of using the current one.
+        Default of `project`: "keras"; of `name`: the model's.
     """
 
     def __init__(self, run: object = None, *, every: int | None = None, **run_options: Any) -> None:
@@ -40,7 +40,7 @@ class RollbookCallback(_Base):
         self._batches = 0
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Find or open the run; a second `fit` goes on with it. Keeps what `fit` and the optimizer were told."""
+        """Find or open the run; a second `fit` continues it. Keeps the arguments of `fit` and of the optimizer."""
         if self._door is None:
             name = str(getattr(self.model, "name", "") or "fit")
             self._door = Door("RollbookCallback", self._given, "keras", name, self._options)
@@ -56,12 +56,12 @@ class RollbookCallback(_Base):
         self._door.settings(settings)
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, object] | None = None) -> None:
-        """Count the batch: Keras' own number begins anew with each epoch."""
+        """Count the batch: Keras' own number restarts with each epoch."""
         self._batches += 1
         if self._door is not None and self._every and self._batches % self._every == 0:
             self._door.log({f"batch/{name}": value for name, value in (logs or {}).items()}, step=self._batches)
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, object] | None = None) -> None:
-        """One row under the native names, with the clocks `epoch`, from 1, and `step`, batches so far."""
+        """Log one row under the native names, with the clocks `epoch` (from 1) and `step` (batches so far)."""
         if self._door is not None:
             self._door.log(dict(logs or {}), epoch=epoch + 1, step=self._batches)

@@ -51,11 +51,11 @@ class RollbookLogger(_Base):
 
     Args:
       project: of a run that is opened here.
-      run: a run or a scope of it; None takes the current run, or opens one at the first use.
-      save_dir: where Lightning puts its own files (`<save_dir>/<run name>/<run id>/checkpoints`). None: in the same
-        folders of the trainer's `default_root_dir`.
-      run_options: arguments of `rollbook.init` for a run that is opened here; with any of them the current run is not
-        taken. Default of `name`: the name of the program.
+      run: a run or a scope of a run. None uses the current run, or opens one at the first use.
+      save_dir: where Lightning puts its own files (`<save_dir>/<run name>/<run id>/checkpoints`). With None, the same
+        folders in the trainer's `default_root_dir`.
+      run_options: arguments of `rollbook.init`. If any is given, a new run is opened instead of using the current one.
+        Default of `name`: the name of the program.
     """
 
     def __init__(
@@ -81,27 +81,27 @@ class RollbookLogger(_Base):
             self._door = Door("RollbookLogger", self._given, self._project, program_name(), self._options)
         return self._door
 
-    # -- what Lightning asks
+    # -- what Lightning reads
 
     @property
     @_rank_zero_experiment
     def experiment(self) -> Any:
-        """The run; on other ranks than 0 Lightning's object that takes every call and does nothing."""
+        """The run. On ranks other than 0: Lightning's object that accepts every call and does nothing."""
         return self._open().run
 
     @property
     def name(self) -> str:
-        """The run's name; Lightning makes it a folder of its checkpoints."""
+        """The run's name; Lightning uses it as a folder for its checkpoints."""
         return str(getattr(getattr(self.experiment, "run", None), "name", self._project))
 
     @property
     def version(self) -> str:
-        """The run's id; Lightning makes it a folder of its checkpoints."""
+        """The run's id; Lightning uses it as a folder for its checkpoints."""
         return str(getattr(getattr(self.experiment, "run", None), "id", ""))
 
     @property
     def save_dir(self) -> str | None:
-        """Where Lightning's own files go, as it was given."""
+        """Where Lightning's own files go, as given."""
         return self._save_dir
 
     @property
@@ -113,7 +113,7 @@ class RollbookLogger(_Base):
 
     @_rank_zero
     def log_metrics(self, metrics: Mapping[str, object], step: int | None = None) -> None:
-        """One row under the native keys, with the clock `step`, and `epoch` where Lightning gives one."""
+        """Log one row under the native keys, with the clock `step`, and `epoch` if Lightning passes one."""
         values, epoch = dict(metrics), metrics.get("epoch")
         if isinstance(epoch, (int, float)) and epoch == int(epoch):
             epoch = int(values.pop("epoch"))  # type: ignore[call-overload]
@@ -123,14 +123,14 @@ class RollbookLogger(_Base):
 
     @_rank_zero
     def log_hyperparams(self, params: Mapping[str, object] | Namespace | None, *args: Any, **kwargs: Any) -> None:
-        """Add them to the run's config; an entry that the run has already stays."""
+        """Add the parameters to the run's config. Existing entries stay."""
         if params is not None:
             settings = dict(params) if hasattr(params, "keys") else vars(params)
             self._open().settings({**settings, **kwargs})
 
     @_rank_zero
     def after_save_checkpoint(self, checkpoint_callback: object) -> None:
-        """Register the files that a ModelCheckpoint has saved since the last call, where they are."""
+        """Register the files that a ModelCheckpoint saved since the last call, without moving them."""
         door = self._open()
         door.keep("checkpoint", "registering a checkpoint", self._register, door.run, checkpoint_callback)
 
@@ -151,17 +151,19 @@ class RollbookLogger(_Base):
 
     @_rank_zero
     def finalize(self, status: str) -> None:
-        """Nothing ends here: Lightning calls it after each `fit`, `validate` and `test`; a program may do several."""
+        """Does not finish the run: Lightning calls this after each `fit`, `validate` and `test`, and there may be
+        several.
+        """
 
     @_rank_zero
     def close(self) -> None:
-        """Finish the run if it was opened here; at the end of the program this happens without a call."""
+        """Finish the run if it was opened here. At the end of the program this happens automatically."""
         if self._door is not None:
             self._door.finish()
 
 
 def _saved_by(callback: Any) -> Iterator[tuple[str, Any]]:
-    """(path, score) of the files that a ModelCheckpoint knows, as Lightning's own loggers ask for them."""
+    """(path, score) of the files that a ModelCheckpoint lists, read as Lightning's own loggers read them."""
     yield getattr(callback, "last_model_path", ""), getattr(callback, "current_score", None)
     yield getattr(callback, "best_model_path", ""), getattr(callback, "best_model_score", None)
     yield from getattr(callback, "best_k_models", {}).items()

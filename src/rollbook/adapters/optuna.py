@@ -1,10 +1,10 @@
-"""Optuna with a rollbook run: a callback that keeps a study, one row a trial.
+"""Optuna with a rollbook run: a callback that records a study, one row per trial.
 
     from rollbook.adapters.optuna import RollbookCallback
 
     study.optimize(objective, n_trials=100, callbacks=[RollbookCallback(project="sweep", name="tpe")])
 
-A trial is a configuration. What the objective trains is a run of its own, which the objective opens to keep it.
+A trial is a configuration. To record what the objective trains, open a separate run in the objective.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class RollbookCallback:
     """A callback of `study.optimize`. Threads of `n_jobs` may share it.
 
     Args:
-      run: a run or a scope of it; None takes the current run, or opens one.
-      run_options: arguments of `rollbook.init` for a run that is opened here; with any of them the current run is not
-        taken. Defaults: `project` is "optuna" and `name` the name of the program.
+      run: a run or a scope of a run. None uses the current run, or opens one.
+      run_options: arguments of `rollbook.init`. If any is given, a new run is opened instead of using the current one.
+        Defaults: `project` is "optuna" and `name` the name of the program.
     Raises:
-      BadInput: `run` is something else, or an option cannot be used.
+      BadInput: `run` has another type, or an option cannot be used.
     """
 
     def __init__(self, run: object = None, **run_options: Any) -> None:
@@ -39,7 +39,7 @@ class RollbookCallback:
         self._lock, self._has_settings = threading.Lock(), False
 
     def __call__(self, study: Any, trial: Any) -> None:
-        """One row about a trial that ended, with the clock `step` at its number."""
+        """Log one row for a trial that ended, with the trial's number as the clock `step`."""
         if self.run is None:
             return
         with self._lock:
@@ -49,7 +49,7 @@ class RollbookCallback:
             self._door.keep("trial", "keeping a trial", self._keep_trial, study, trial)
 
     def close(self) -> None:
-        """Finish the run if it was opened here; at the end of the program this happens without a call."""
+        """Finish the run if it was opened here. At the end of the program this happens automatically."""
         self._door.finish()
 
     def _keep_settings(self, study: Any) -> None:

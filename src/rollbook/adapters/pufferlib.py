@@ -16,13 +16,13 @@ __all__ = ["RollbookLogger"]
 
 
 class RollbookLogger:
-    """What PufferLib asks of a logger: `run_id`, `log`, `close`, `download`.
+    """A logger with the methods that PufferLib uses: `run_id`, `log`, `close`, `download`.
 
     Args:
-      run: a run or a scope of it; None takes the current run, or opens one.
-      config: what `load_config` gave; its seed is the run's.
-      run_options: arguments of `rollbook.init` for a run that is opened here; with any of them the current run is not
-        taken. Default of project: "pufferlib", of name: the environment's.
+      run: a run or a scope of a run. None uses the current run, or opens one.
+      config: the result of `load_config`; its seed becomes the run's.
+      run_options: arguments of `rollbook.init`. If any is given, a new run is opened instead of using the current one.
+        Default of `project`: "pufferlib"; of `name`: the environment's.
     """
 
     def __init__(self, run: object = None, config: Mapping[str, Any] | None = None, **run_options: Any) -> None:
@@ -36,17 +36,17 @@ class RollbookLogger:
             self._door.settings(about, train.get("seed") if hasattr(train, "get") else about.get("seed"))
 
     def log(self, logs: Mapping[str, object], step: int) -> None:
-        """One row under the native keys; `step` counts the steps of all agents, kept as `env_step`."""
+        """Log one row under the native keys. `step` counts the steps of all agents and is kept as `env_step`."""
         epoch = logs.get("epoch")
         self._door.log(dict(logs), env_step=int(step), epoch=epoch if isinstance(epoch, int) else None)
 
     def close(self, model_path: str | None = None) -> None:
-        """Register the model and end the run if it was opened here."""
+        """Register the model, and finish the run if it was opened here."""
         if model_path:
             self._last = str(model_path)
             self._door.checkpoint(self._last, through="env_step")
         self._door.finish()
 
     def download(self) -> str | None:
-        """Where the model of the run lies: nothing was sent anywhere."""
+        """The path of the run's model. Nothing is downloaded: it was never uploaded."""
         return self._last

@@ -1,11 +1,11 @@
-"""rl_games with a rollbook run: an observer, around the one that a program has.
+"""rl_games with a rollbook run: an observer that wraps the program's own.
 
     runner = Runner(algo_observer=RollbookObserver(project="ant", seed=1))
     runner.load(config)
     runner.run({"train": True})
 
 rl_games writes rewards and lengths three times, at frames, epochs and seconds (`rewards/step`, `/iter`, `/time`). Here
-each is one number at the clocks `env_step` and `epoch`, and every row has its time. The event files stay as they are.
+each is one number at the clocks `env_step` and `epoch`, and every row has its time. The event files are unchanged.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _COPIES = ("/iter", "/time")
 
 
 class RollbookObserver(_Base):
-    """An observer of rl_games that records what the algorithm writes, and lets another observer do its work.
+    """An observer of rl_games that records what the algorithm writes and forwards every call to another observer.
 
     Args:
-      observer: the program's own observer; None: rl_games' default.
-      run: a run or a scope of it; None takes the current run, or opens one.
-      run_options: arguments of `rollbook.init` for a run that is opened here; with any of them the current run is not
-        taken. Default of project: the environment's name, of name: the experiment's.
+      observer: the program's own observer. None: rl_games' default.
+      run: a run or a scope of a run. None uses the current run, or opens one.
+      run_options: arguments of `rollbook.init`. If any is given, a new run is opened instead of using the current one.
+        Default of `project`: the environment's name; of `name`: the experiment's.
     """
 
     def __init__(self, observer: Any = None, run: object = None, **run_options: Any) -> None:
@@ -50,11 +50,11 @@ class RollbookObserver(_Base):
         self._given, self._options = run, run_options
 
     def before_init(self, base_name: str, config: Mapping[str, object], experiment_name: str) -> None:
-        """Passed on."""
+        """Forwarded to the other observer."""
         self.observer.before_init(base_name, config, experiment_name)
 
     def after_init(self, algo: Any) -> None:
-        """Open the run, and stand where the algorithm writes. Ranks above 0 have no writer and write nothing."""
+        """Open the run and wrap the algorithm's writer. Ranks above 0 have no writer and record nothing."""
         writer = getattr(algo, "writer", None)
         if writer is not None and not isinstance(writer, _Writer):  # rl_games calls this twice for one algorithm
             config = dict(getattr(algo, "config", {}))
@@ -79,36 +79,36 @@ class RollbookObserver(_Base):
         algo.save = saving
 
     def __getattr__(self, name: str) -> Any:
-        """What else rl_games asks of an observer, the program's own answers."""
+        """Other attributes that rl_games reads come from the program's own observer."""
         if name == "observer":
             raise AttributeError(name)
         return getattr(self.observer, name)
 
     def process_infos(self, infos: Any, done_indices: Any) -> None:
-        """Passed on."""
+        """Forwarded to the other observer."""
         self.observer.process_infos(infos, done_indices)
 
     def after_steps(self) -> None:
-        """Passed on."""
+        """Forwarded to the other observer."""
         self.observer.after_steps()
 
     def after_clear_stats(self) -> None:
-        """Passed on."""
+        """Forwarded to the other observer."""
         self.observer.after_clear_stats()
 
     def after_print_stats(self, frame: int, epoch_num: int, total_time: float) -> None:
-        """Passed on."""
+        """Forwarded to the other observer."""
         self.observer.after_print_stats(frame, epoch_num, total_time)
 
 
 class _Writer:
-    """Stands for the algorithm's SummaryWriter: every call reaches it, numbers reach the run, too."""
+    """Wraps the algorithm's SummaryWriter: it gets every call, and numbers also go to the run."""
 
     def __init__(self, algo: Any, door: Door) -> None:
         self._algo, self._door, self._native = algo, door, algo.writer
 
     def add_scalar(self, tag: str, value: Any, step: Any = None, *more: Any, **options: Any) -> None:
-        """One number; copies at epochs and at seconds go to the event file alone."""
+        """Log one number. Copies at epochs and at seconds go to the event file only."""
         if not tag.endswith(_COPIES):
             self._door.log({tag: value}, env_step=step, epoch=getattr(self._algo, "epoch_num", None))
         self._native.add_scalar(tag, value, step, *more, **options)

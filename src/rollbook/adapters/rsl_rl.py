@@ -1,4 +1,4 @@
-"""rsl_rl with a rollbook run: a log writer that the training's configuration names.
+"""rsl_rl with a rollbook run: a log writer, named in the training's configuration.
 
     train_cfg["logger"] = {
         "class_name": "rollbook.adapters.rsl_rl:RollbookWriter",
@@ -7,7 +7,7 @@
     }
     OnPolicyRunner(env, train_cfg, log_dir="logs").learn(1500)
 
-rsl_rl has this hook from 5.4 on, and with it what stands on it: Isaac Lab, MuJoCo Playground, mjlab.
+rsl_rl has this hook since 5.4. It also serves the projects built on rsl_rl: Isaac Lab, MuJoCo Playground, mjlab.
 """
 
 from __future__ import annotations
@@ -34,15 +34,14 @@ _SECONDS = "/time"
 
 
 class RollbookWriter(_Base):
-    """A log writer of rsl_rl that writes to a run. rsl_rl makes one in the process of rank 0 alone.
+    """A log writer of rsl_rl that writes to a run. rsl_rl makes one in the process of rank 0 only.
 
     Args:
-      log_dir: rsl_rl's own folder. Its parent names the project and the folder the run, where none is given.
-      run: a run or a scope of it; None takes the current run, or opens one.
-      run_options: arguments of `rollbook.init` for a run that is opened here; with any of them the current run is not
-        taken.
+      log_dir: rsl_rl's own folder. Defaults: its parent's name is the project, its own name the run's.
+      run: a run or a scope of a run. None uses the current run, or opens one.
+      run_options: arguments of `rollbook.init`. If any is given, a new run is opened instead of using the current one.
     Raises:
-      BadInput: `run` is something else, or an option is none of `rollbook.init`.
+      BadInput: `run` has another type, or `rollbook.init` has no such option.
     """
 
     def __init__(self, log_dir: str | os.PathLike[str], run: object = None, **run_options: Any) -> None:
@@ -53,25 +52,25 @@ class RollbookWriter(_Base):
         self.run = self._door.run
 
     def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> None:
-        """One number under its native tag, with the clock `step` at rsl_rl's iteration.
+        """Log one number under its native tag, with rsl_rl's iteration as the clock `step`.
 
         A tag that ends with "/time" is rsl_rl's second copy of a number, at seconds instead of the iteration. Every row
-        has its time, so the copy is left out.
+        already has its time, so the copy is left out.
         """
         if not tag.endswith(_SECONDS):
             self._door.log({tag: scalar_value}, step=global_step)
 
     def store_config(self, env_cfg: Any, train_cfg: Mapping[str, object]) -> None:
-        """Keep both configurations in the run's config, as `env` and `train`."""
+        """Store both configurations in the run's config, as `env` and `train`."""
         env = env_cfg.to_dict() if callable(getattr(env_cfg, "to_dict", None)) else env_cfg
         settings = {"env": env, "train": train_cfg}
         seed = train_cfg.get("seed") if isinstance(train_cfg, dict) else None
         self._door.settings({name: value for name, value in settings.items() if value is not None}, seed)
 
     def save_model(self, model_path: str, it: int) -> None:
-        """Register the checkpoint where it is."""
+        """Register the checkpoint without moving it."""
         self._door.checkpoint(model_path, step=it)
 
     def stop(self) -> None:
-        """End the run if it was opened here. rsl_rl calls it when `learn` is over."""
+        """Finish the run if it was opened here. rsl_rl calls this when `learn` ends."""
         self._door.finish()

@@ -4,8 +4,8 @@
     attach(agent, project="pendulum", seed=1)
     SequentialTrainer(cfg=cfg, env=env, agents=agent).train()
 
-Works on agents of skrl's torch, jax and warp, single and multi-agent: what is used of them is common to them. The event
-files are written as before.
+Works with single- and multi-agent agents of skrl's torch, jax and warp back ends. The event files are written as
+before.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ __all__ = ["attach"]
 
 
 def attach(agent: Any, run: object = None, **run_options: Any) -> Any:
-    """Record what an agent writes: a row each time that it writes its tracking data, and its checkpoints.
+    """Record what an agent writes: a row each time it writes its tracking data, and its checkpoints.
 
     Args:
       agent: an agent of skrl, before or after its trainer is made.
-      run: a run or a scope of it; None takes the current run, or opens one.
-      run_options: arguments of `rollbook.init` for a run that is opened here; with any of them the current run is not
-        taken. Default of project and name: the last two parts of the agent's experiment folder.
+      run: a run or a scope of a run. None uses the current run, or opens one.
+      run_options: arguments of `rollbook.init`. If any is given, a new run is opened instead of using the current one.
+        Defaults of `project` and `name`: the last two parts of the agent's experiment folder.
     Returns:
-      The run. One that is opened here ends with the program, or by its `finish()`.
+      The run. A run opened here ends with the program, or by its `finish()`.
     Raises:
-      BadInput: `agent` is no agent of skrl 2, or `run` is something else.
+      BadInput: `agent` is not an agent of skrl 2, or `run` has another type.
     """
     if not callable(getattr(agent, "write_tracking_data", None)) or not hasattr(agent, "experiment_dir"):
         raise BadInput(
@@ -46,12 +46,12 @@ def attach(agent: Any, run: object = None, **run_options: Any) -> Any:
     write, save = agent.write_tracking_data, agent.write_checkpoint
 
     def write_tracking_data(*, timestep: int, timesteps: int) -> None:
-        """Log the row, then let the agent write it: that clears the data."""
+        """Log the row, then let the agent write it, which clears the data."""
         door.keep("tracking_data", "recording tracking data", _log, door, agent, timestep)
         write(timestep=timestep, timesteps=timesteps)
 
     def write_checkpoint(*, timestep: int, timesteps: int) -> None:
-        """Let the agent save, then register what it saved."""
+        """Let the agent save, then register the saved file."""
         save(timestep=timestep, timesteps=timesteps)
         folder = os.path.join(agent.experiment_dir, "checkpoints")
         for part in ("agent", *getattr(agent, "checkpoint_modules", ())):

@@ -23,14 +23,14 @@ __all__ = ["RollbookLogger"]
 
 
 class RollbookLogger:
-    """What Stoix and Mava ask of a logger, with a run behind it.
+    """The methods that Stoix and Mava call on a logger; writes to a run.
 
     Args:
-      base_exp_path, unique_token, system_name: Stoix's; `system_name` names a run that is opened here. Mava gives its
+      base_exp_path, unique_token, system_name: Stoix's. `system_name` names a run that is opened here. Mava passes its
         configuration and `unique_token` instead.
-      run: a run or a scope of it; None takes the current run, or opens one.
-      run_options: arguments of `rollbook.init` for a run that is opened here; with any of them the current run is not
-        taken. Default of project: the last part of `base_exp_path`.
+      run: a run or a scope of a run. None uses the current run, or opens one.
+      run_options: arguments of `rollbook.init`. If any is given, a new run is opened instead of using the current one.
+        Default of project: the last part of `base_exp_path`.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class RollbookLogger:
             self.log_config(base_exp_path)
 
     def log_config(self, config: Any) -> None:
-        """Add the configuration to the run's; a seed of its `arch` (or its own) becomes the run's."""
+        """Add the configuration to the run's. The seed in its `arch` (or at its top level) becomes the run's seed."""
         self._door.keep("config", "keeping the configuration", self._config, config)
 
     def _config(self, config: Any) -> None:
@@ -60,16 +60,18 @@ class RollbookLogger:
         self._door.settings(settings, seed)
 
     def log_stat(self, key: str, value: float, step: int, eval_step: int, event: Any) -> None:
-        """One number."""
+        """Log one number."""
         self.log_dict({key: value}, step, eval_step, event)
 
     def log_dict(self, data: Mapping[str, object], step: int, eval_step: int, event: Any) -> None:
-        """One row as `<event>/<key>` (actor, trainer, evaluator, absolute, misc), at `env_step` and, as `epoch`, at
-        the number of evaluations so far."""
+        """Log one row as `<event>/<key>` (actor, trainer, evaluator, absolute, misc). Its clocks are `env_step` and
+        `epoch`, the
+        number of evaluations so far.
+        """
         scope = getattr(event, "value", event)
         row = {f"{scope}/{key}": value for key, value in flatten(data)}
         self._door.log(row, env_step=int(step), epoch=int(eval_step))
 
     def stop(self) -> None:
-        """End the run if it was opened here."""
+        """Finish the run if it was opened here."""
         self._door.finish()

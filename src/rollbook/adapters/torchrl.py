@@ -1,4 +1,4 @@
-"""TorchRL with a rollbook run: a logger; and by `register()` one that `get_logger` and BenchMARL know by name.
+"""TorchRL with a rollbook run: a logger. After `register()`, `get_logger` and BenchMARL know it by name.
 
 logger = RollbookLogger("ppo", project="cartpole", seed=1)
 logger.log_metrics({"train/reward": 1.0}, step=1_000)
@@ -32,10 +32,9 @@ class RollbookLogger(_Base):
 
     Args:
       exp_name: names a run that is opened here.
-      log_dir: its last part is the project, where none is given; nothing is written there.
-      run: a run or a scope of it; None takes the current run, or opens one.
-      run_options: arguments of `rollbook.init` for a run that is opened here; with any of them the current run is not
-        taken.
+      log_dir: its last part is the default project; nothing is written there.
+      run: a run or a scope of a run. None uses the current run, or opens one.
+      run_options: arguments of `rollbook.init`. If any is given, a new run is opened instead of using the current one.
     """
 
     def __init__(
@@ -50,11 +49,11 @@ class RollbookLogger(_Base):
         return self.run
 
     def log_scalar(self, name: str, value: float, step: int | None = None) -> None:
-        """One number, with the clock `step`."""
+        """Log one number, with the clock `step`."""
         self._door.log({name: value}, step=step)
 
     def log_metrics(self, metrics: Any, step: int | None = None, *, keys_sep: str = "/") -> dict[str, Any]:
-        """One row; a TensorDict's nested keys are joined. Returns the numbers as TorchRL's own loggers do."""
+        """Log one row; nested keys of a TensorDict are joined. Returns the numbers, as TorchRL's own loggers do."""
         if hasattr(metrics, "flatten_keys"):
             metrics = metrics.detach().to("cpu").flatten_keys(keys_sep).to_dict()
         row = {str(name): _plain(value) for name, value in metrics.items()}
@@ -62,7 +61,7 @@ class RollbookLogger(_Base):
         return row
 
     def log_video(self, name: str, video: Any, step: int | None = None, **kwargs: Any) -> None:
-        """A film [batch, frames, channels, height, width]; of a batch the first."""
+        """Log the first video of a batch [batch, frames, channels, height, width]."""
         at = {} if step is None else {"step": int(step)}
         self._door.keep("video", "keeping a film", self._video, name, video, float(kwargs.get("fps", 6)), at)
 
@@ -71,7 +70,7 @@ class RollbookLogger(_Base):
         self.run.log_video(name, frames.permute(0, 2, 3, 1).cpu().numpy(), fps=fps, **at)
 
     def log_hparams(self, cfg: Any) -> None:
-        """Add a dict or an OmegaConf configuration to the run's config; its seed to a run without one."""
+        """Add a dict or an OmegaConf configuration to the run's config. Its seed goes to a run that has none."""
         self._door.keep("config", "keeping hyperparameters", self._hparams, cfg)
 
     def _hparams(self, cfg: Any) -> None:
@@ -83,20 +82,20 @@ class RollbookLogger(_Base):
         self._door.settings(settings, settings.get("seed"))
 
     def log_histogram(self, name: str, data: Sequence[float], **kwargs: Any) -> None:
-        """A distribution."""
+        """Log a distribution."""
         at = {"step": int(kwargs["step"])} if kwargs.get("step") is not None else {}
         self._door.keep("histogram", "keeping a histogram", lambda: self.run.log_histogram(name, data, **at))
 
     def log_str(self, name: str, value: str, step: int | None = None) -> None:
-        """A text."""
+        """Log a text."""
         at = {} if step is None else {"step": int(step)}
         self._door.keep("text", "keeping a text", lambda: self.run.log_text(name, str(value), **at))
 
     def flush(self, timeout: float | None = None) -> None:
-        """Nothing waits here."""
+        """Does nothing: nothing is buffered here."""
 
     def shutdown(self, timeout: float | None = None) -> None:
-        """End the run if it was opened here."""
+        """Finish the run if it was opened here."""
         self._door.finish()
 
     close = shutdown
@@ -113,7 +112,7 @@ def _plain(value: Any) -> Any:
 
 
 def register() -> None:
-    """Make "rollbook" a name for `torchrl.record.loggers.get_logger`, here and where it was imported already."""
+    """Add "rollbook" as a name for `torchrl.record.loggers.get_logger`, also in modules that imported it already."""
     from torchrl.record.loggers import utils
 
     theirs = utils.get_logger
@@ -121,7 +120,9 @@ def register() -> None:
         return
 
     def get_logger(logger_type: str, logger_name: str, experiment_name: str, **kwargs: Any) -> Any:
-        """TorchRL's own, and one name more; of `rollbook_kwargs`, else `wandb_kwargs`, project and group are taken."""
+        """TorchRL's own function with one more name. Reads project and group from `rollbook_kwargs`, else
+        `wandb_kwargs`.
+        """
         if logger_type != "rollbook":
             return theirs(logger_type, logger_name, experiment_name, **kwargs)
         about = kwargs.get("rollbook_kwargs")

@@ -3,8 +3,8 @@
     VERL_USE_EXTERNAL_MODULES=rollbook.adapters.verl python -m verl.trainer.main_ppo \\
         trainer.logger='["console", "rollbook"]' trainer.rollout_data_dir=rollouts ...
 
-verl's list of back ends is closed; that variable, or `register()` in the process that makes the `Tracking`, opens it
-for one more. `Tracking` of this module has the shape of verl's and needs no verl.
+verl has a fixed list of back ends. That variable adds this one; so does `register()` in the process that makes the
+`Tracking`. `Tracking` of this module has the interface of verl's and does not need verl.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _OWN = {"input": "prompt", "output": "item", "gts": "ground_truth", "score": "re
 class Backend:
     """What verl calls a logger instance: `log(data, step)` and `finish()`.
 
-    Each `log` is one row under the native keys, with the clock `step` (and `train_iter`, where the run declares it) at
-    verl's global step, and `epoch` from `training/epoch`. New rollout and validation dumps of the folders that the
-    configuration names become samples.
+    Each `log` is one row under the native keys. Clocks: `step` (and `train_iter`, if the run declares it) is verl's
+    global step, `epoch` comes from `training/epoch`. New rollout and validation dumps in the folders of the
+    configuration become samples.
 
     Args:
       project_name, experiment_name: of a run that has to be opened.
       config: verl's configuration as a dict.
-      run: a run or scope; None takes the current run, or opens one.
+      run: a run or a scope of a run. None uses the current run, or opens one.
       run_options: further arguments of `rollbook.init`.
     """
 
@@ -71,7 +71,7 @@ class Backend:
         ]
 
     def log(self, data: Mapping[str, object], step: int) -> None:
-        """One row. Dumps of earlier steps are taken in too; verl writes them in a thread of its own."""
+        """Log one row. Also takes in dumps of earlier steps, which verl writes in its own thread."""
         clocks: dict[str, Any] = {"step": step}
         if "train_iter" in self.run.run.internals.writer.clocks:
             clocks["train_iter"] = step
@@ -83,7 +83,7 @@ class Backend:
             self._count.guard("verl_dumps", "taking in a rollout dump", functools.partial(dumps.take, before=step))
 
     def finish(self, exit_code: int = 0) -> None:
-        """Take in the last dumps; a run that was opened here ends, as `finished` or `crashed`."""
+        """Take in the last dumps. A run that was opened here ends as `finished` or `crashed`."""
         for dumps in self._dumps:
             self._count.guard("verl_dumps", "taking in a rollout dump", dumps.take)
         if self._owned:
@@ -98,14 +98,14 @@ class Backend:
 
 
 class Tracking:
-    """verl's `Tracking` with a book: the same constructor, `log` and `finish`.
+    """verl's `Tracking` with rollbook: the same constructor, `log` and `finish`.
 
     Args:
       project_name, experiment_name, config: as in verl.
-      default_backend: names of back ends; all but "rollbook" are handed to verl's own `Tracking`.
+      default_backend: names of back ends; all except "rollbook" are passed to verl's own `Tracking`.
       run, run_options: see `Backend`.
     Raises:
-      MissingExtra, UnsupportedVersion: other back ends are wanted and verl is not there, or not in `SUPPORTED`.
+      MissingExtra, UnsupportedVersion: other back ends are requested, and verl is missing or not in `SUPPORTED`.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class Tracking:
         return self.logger["rollbook"].run
 
     def log(self, data: Mapping[str, object], step: int, backend: Any = None) -> None:
-        """Hand the row to every back end, or to those named in `backend`."""
+        """Send the row to every back end, or to those named in `backend`."""
         for name, tracker in self.logger.items():
             if backend is None or name in backend:
                 tracker.log(data=data, step=step)
@@ -143,22 +143,22 @@ class Tracking:
             theirs = self._theirs.finish
             try:
                 theirs(exit_code=exit_code)
-            except TypeError:  # older releases say nothing of an exit code
+            except TypeError:  # older releases have no exit code
                 theirs()
         self.logger["rollbook"].finish(exit_code)
 
 
 def register(run: object = None, **run_options: object) -> None:
-    """Teach verl's own `Tracking` the back end "rollbook", in this process. Calling it again changes the options.
+    """Add the back end "rollbook" to verl's own `Tracking` in this process. Calling it again changes the options.
 
-    verl makes its `Tracking` in the process of the task runner: set VERL_USE_EXTERNAL_MODULES=rollbook.adapters.verl
-    there (in Ray's runtime environment), which does this at `import verl`.
+    verl makes its `Tracking` in the process of the task runner. Set VERL_USE_EXTERNAL_MODULES=rollbook.adapters.verl
+    there (in Ray's runtime environment); `import verl` then calls this function.
 
     Args:
-      run: what to log to; None: the current run, or one that is opened with the names verl is given.
+      run: what to log to. None: the current run, or a new one with the names that verl is given.
       run_options: further arguments of `rollbook.init`.
     Raises:
-      MissingExtra, UnsupportedVersion: verl is not there, or not in a version of `SUPPORTED`.
+      MissingExtra, UnsupportedVersion: verl is not installed, or not in a version of `SUPPORTED`.
     """
     tracking = _native().Tracking
     tracking._rollbook_options = {"run": run, "run_options": run_options}
@@ -193,7 +193,7 @@ def register(run: object = None, **run_options: object) -> None:
 
         @functools.wraps(collected)
         def forget(self: object) -> None:
-            # An object that is collected does not know how the training went; the end of the process does.
+            # A collected object does not know how the training ended; the end of the process does.
             getattr(self, "logger", {}).pop("rollbook", None)
             collected(self)
 
@@ -204,12 +204,13 @@ def import_rollouts(run: object, folder: str | os.PathLike[str], mode: str = "tr
     """Take verl's dumps (`<global step>.jsonl` of `rollout_data_dir` or `validation_data_dir`) into `samples`.
 
     One row per response: `item` (the response), `prompt`, `reward`, `ground_truth`, and every further column under its
-    own name; `group` is the `uid` without the number of the response, else equal prompts of a step.
+    own name. `group` is the `uid` without the number of the response; without a `uid`, equal prompts of a step form a
+    group.
 
     Args:
       mode: a word for the column of that name.
     Returns:
-      How many responses there were.
+      The number of responses.
     Raises:
       BadInput: there is no such folder.
     """
@@ -220,11 +221,11 @@ def import_rollouts(run: object, folder: str | os.PathLike[str], mode: str = "tr
 
 
 class _Dumps:
-    """The dumps of one folder: which are taken already."""
+    """The dumps of one folder, and which of them are already taken."""
 
     def __init__(self, run: Any, folder: Path, mode: str, skip_present: bool = True) -> None:
         self._run, self._folder, self._mode = run, folder, mode
-        # What an earlier life of this training left is in the book already, or belongs to another run.
+        # Files of an earlier attempt of this training are in the book already, or belong to another run.
         self._taken = {path.name: stamp for _, path, stamp in self._present()} if skip_present else {}
 
     def _present(self) -> list[tuple[int, Path, tuple[int, int]]]:
@@ -237,7 +238,7 @@ class _Dumps:
         return sorted(present)
 
     def take(self, before: int | None = None) -> int:
-        """Take new files (of steps before `before`); returns how many rows they held."""
+        """Take new files (of steps before `before`). Returns the number of rows."""
         n = 0
         for step, path, stamp in self._present():
             if self._taken.get(path.name) == stamp or (before is not None and step >= before):
@@ -285,7 +286,7 @@ class _Dumps:
 
 
 def _storable(values: list[Any]) -> list[object]:
-    """One type a column: numbers, booleans and texts as they are, anything else (or a mixture) as JSON."""
+    """One type per column: numbers, booleans and texts unchanged, anything else (or a mixture) as JSON."""
     kinds = {type(value) for value in values if value is not None}
     if len(kinds) <= 1 and kinds <= {str, int, float, bool}:
         return values

@@ -4,13 +4,13 @@
 
     model.learn(100_000, callback=RollbookCallback())
 
-or, where only the logger is of interest:
+or, for the logger only:
 
     from rollbook.adapters.sb3 import configure        # was: from stable_baselines3.common.logger import configure
 
     model.set_logger(configure("logs", ["stdout", "csv", "tensorboard"]))
 
-`rollbook.adapters.sb3.legacy` stands in for the older `stable_baselines.logger`; `rollbook.adapters.sb3.monitor` reads
+`rollbook.adapters.sb3.legacy` replaces the older `stable_baselines.logger`; `rollbook.adapters.sb3.monitor` reads
 and writes Monitor files.
 """
 

@@ -1,4 +1,4 @@
-"""Episodes out of Stable-Baselines3's vector environments, with all digits of their returns."""
+"""Episodes from Stable-Baselines3's vector environments, with unrounded returns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         episode_returns: list[float]
 
     EpisodeColumns: TypeAlias = dict[str, Any]
-    """What `Scope.log_episode` takes of an episode that has ended."""
+    """What `Scope.log_episode` takes for an episode that has ended."""
 
 __all__ = ["EpisodeTracker", "already_recorded", "find_monitors", "finished_episode", "watch_evaluation"]
 
@@ -30,7 +30,7 @@ _OF_MONITOR = frozenset({"r", "l", "t"})
 
 
 def find_monitors(env: object) -> list[KeepsReturns | None]:
-    """The `Monitor` of each sub-environment where it lives in this process, else None; [] where none can be seen."""
+    """The `Monitor` of each sub-environment in this process, else None; [] if none can be found."""
     while hasattr(env, "venv"):
         env = env.venv
     monitors = []
@@ -46,12 +46,13 @@ def find_monitors(env: object) -> list[KeepsReturns | None]:
 
 
 def already_recorded(env: VecEnv, run: Scope) -> list[bool]:
-    """For each sub-environment whether a `RecordEpisodes` inside it hands its episodes to this run, in any process.
+    """For each sub-environment: whether a `RecordEpisodes` inside it sends its episodes to this run, in any process.
 
     Args:
-      env: a vector environment of Stable-Baselines3. run: the run or scope of the callback.
+      env: a vector environment of Stable-Baselines3.
+      run: the run or scope of the callback.
     Returns:
-      [sub-environments]; [] where no such wrapper can be.
+      [sub-environments]; [] where no such wrapper is possible.
     """
     if "gymnasium" not in sys.modules or not hasattr(env, "env_is_wrapped"):
         return []
@@ -68,16 +69,15 @@ def already_recorded(env: VecEnv, run: Scope) -> list[bool]:
 
 
 class EpisodeTracker:
-    """Follows the sub-environments step by step and says when an episode has ended.
+    """Follows the sub-environments step by step and reports ended episodes.
 
     Args:
       env: the algorithm's vector environment.
-      clock: seconds that never step back.
+      clock: monotonic seconds.
 
-    An episode's return is the Monitor's own unrounded sum where the Monitor lives in this process; what the Monitor
-    reports (six decimals) where it lives in another; else the sum of the rewards seen here, in float64, before
-    VecNormalize. Under a Monitor an episode ends where the Monitor says so: Atari wrappers call the loss of a life
-    done.
+    The return of an episode is, in this order: the unrounded sum of a Monitor in this process; the reported value (six
+    decimals) of a Monitor in another process; the sum of the rewards seen here, in float64, before VecNormalize. With a
+    Monitor, an episode ends when the Monitor reports it: Atari wrappers also set `done` when a life is lost.
     """
 
     def __init__(self, env: VecEnv, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -94,7 +94,7 @@ class EpisodeTracker:
         self._began = [now] * n
 
     def step(self, rewards: NDArray, dones: NDArray, infos: object) -> list[EpisodeColumns]:
-        """Take one step of all environments; the columns of each episode that ended with it, usually none."""
+        """Take one step of all environments. Returns the columns of each episode that ended with it, usually none."""
         if self._must_add:
             if self._original is not None:
                 rewards = self._original()
@@ -154,13 +154,13 @@ class EpisodeTracker:
 
 
 def finished_episode(info: Mapping[str, Any]) -> EpisodeColumns:
-    """The columns of an episode of which only the Monitor's summary is known."""
+    """The columns of an episode for which only the Monitor's summary is available."""
     columns = {str(key): _item(value) for key, value in info.items() if key not in _OF_MONITOR}
     return {**columns, "return": float(info["r"]), "length": int(info["l"])}
 
 
 def _reward_source(env: object) -> Any:
-    """A function that gives the rewards before normalisation, if a wrapper changes them and can give them."""
+    """A function that returns the rewards before normalisation, if a wrapper changes them and exposes them."""
     while env is not None:
         source = getattr(env, "get_original_reward", None) if type(env).__name__ == "VecNormalize" else None
         if source is not None:
@@ -177,9 +177,10 @@ def _item(value: object) -> Any:
 
 
 def watch_evaluation(callback: BaseCallback, ended: Callable[[EpisodeColumns], None]) -> bool:
-    """Have every episode of an `EvalCallback` told to `ended`, besides what the callback does.
+    """Pass every episode of an `EvalCallback` to `ended`, in addition to what the callback does.
 
-    Uses the function it hands to `evaluate_policy`, which is called at each step. Returns whether that could be done.
+    Uses the function that it passes to `evaluate_policy`, which is called at each step. Returns whether that was
+    possible.
     """
     original = getattr(callback, "_log_success_callback", None)
     if original is None or getattr(original, "rollbook", False):

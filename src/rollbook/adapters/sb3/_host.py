@@ -1,4 +1,4 @@
-"""Stable-Baselines3's classes where it is installed, else equals of them; the supported range."""
+"""Stable-Baselines3's classes if it is installed, else equivalent ones; the supported versions."""
 
 from __future__ import annotations
 
@@ -62,17 +62,17 @@ __all__ = [
 
 
 RICH = (Figure, HParam, Image, Video)
-"""What tables, CSV and JSON have no place for."""
+"""Values that tables, CSV and JSON cannot hold."""
 
 
 def unsupported(formats: tuple[str, ...], value: object) -> FormatUnsupportedError:
-    """What Stable-Baselines3 raises where a format is given one of `RICH`."""
+    """The error that Stable-Baselines3 raises if a format gets one of `RICH`."""
     kind = next(kind for kind in RICH if isinstance(value, kind))
     return FormatUnsupportedError(list(formats), kind.__name__.lower())
 
 
 def require(why: str) -> None:
-    """Raises MissingExtra, with the pip line, where Stable-Baselines3 is not installed."""
+    """Raise MissingExtra, with the pip command, if Stable-Baselines3 is not installed."""
     if VERSION is None:
         raise MissingExtra(
             f"{why} needs stable-baselines3 {SUPPORTED}, which is not installed: pip install 'rollbook[sb3]'"

@@ -1,4 +1,4 @@
-"""What a Stable-Baselines3 algorithm is made of: its configuration, and how far its counters are."""
+"""The configuration of a Stable-Baselines3 algorithm, and the state of its counters."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def environment_name(model: BaseAlgorithm) -> str:
         if spec is not None:
             return str(spec.id)
         return str(model.get_env().get_attr("unwrapped", indices=0)[0].__class__.__name__)
-    except ours(Exception):  # a remote or home-made vector environment need not know
+    except ours(Exception):  # not every vector environment has one
         return "environment"
 
 
@@ -39,7 +39,7 @@ def is_on_policy(model: object) -> bool:
 def describe(model: object) -> dict[str, object]:
     """The configuration of an algorithm: its class, environment, seed and every argument of its constructor.
 
-    Schedules stand with their value at the start of training; arguments without a plain form as text.
+    Schedules appear with their value at the start of training; arguments without a plain form as text.
     """
     settings: dict[str, object] = {
         "algo": type(model).__name__,
@@ -82,11 +82,11 @@ _plain = _Settings()
 
 
 class GradientSteps:
-    """Counts the steps of an algorithm's optimizers as they happen; for off-policy algorithms, takes their own counter.
+    """Counts the optimizer steps of an algorithm as they happen; for off-policy algorithms, reads their own counter.
 
     Args:
       model: the algorithm.
-      start: the count to go on from.
+      start: the count to continue from.
     """
 
     def __init__(self, model: object, start: int = 0) -> None:

@@ -1,4 +1,4 @@
-"""`RollbookCallback`: everything a Stable-Baselines3 training has to say, in a run.
+"""`RollbookCallback`: records a Stable-Baselines3 training in a run.
 
 model.learn(100_000, callback=RollbookCallback())
 model.learn(100_000, callback=[RollbookCallback(run, checkpoint_every=10_000), EvalCallback(eval_env)])
@@ -49,30 +49,32 @@ __all__ = ["RollbookCallback"]
 
 
 _THROUGH = ("env_step", "gradient_step")
-"""Other callbacks log after the save at the same step, and are not called again for that step after a resume."""
+"""Other callbacks log at the same step after the save. After a resume they are not called again for that step."""
 
 
 class RollbookCallback(_Base):
-    """Joins a training to a run.
+    """Records a training in a run.
 
-    What the logger dumps: a row under its native keys at its native step (see `RollbookOutputFormat`). Besides:
+    What the logger dumps: a row under its native keys at its native step (see `RollbookOutputFormat`). Also:
 
-    - `episodes`: each training episode with all digits, in the scope "train"; those of an `EvalCallback` in "test".
-    - On-policy algorithms dump an update's `train/*` one dump late, and the last ones never. The native keys keep that;
-      the canonical ones (`update/loss/policy` …) are rows of their own, for every update, at the step of their update.
+    - `episodes`: each training episode with an unrounded return, in the scope "train"; those of an `EvalCallback` in
+      "test".
+    - On-policy algorithms dump the `train/*` of an update one dump late, and never those of the last update. The native
+      keys keep that behaviour. The canonical keys (`update/loss/policy` …) are separate rows, one per update, at the
+      step of that update.
     - `timings`: "rollout" and "train", in seconds.
     - clocks: env_step, gradient_step (optimizer steps), policy_version (updates), episode, and `step` (num_timesteps).
     - configuration, seed, checkpoints, and the best model an `EvalCallback` saves.
 
-    `num_timesteps` begins at 0 again when `learn` is called again, or on a model that was loaded; env_step goes on.
+    `num_timesteps` restarts at 0 when `learn` is called again, or on a loaded model; env_step continues.
 
     Args:
-      run: the run or a scope of it; None takes the current run, or opens one with the environment as project and the
+      run: a run or a scope of a run. None uses the current run, or opens one with the environment as project and the
         algorithm as name.
       project, run_options: of a run that is opened here.
       checkpoint_every: save the model each time env_step passes a multiple of this.
-      keep: how many of these checkpoints to keep beside the best.
-      every_update: whether each update is a row under canonical names; None: where the algorithm is on-policy.
+      keep: how many of these checkpoints to keep, in addition to the best.
+      every_update: whether each update is a row under canonical names. None: only for on-policy algorithms.
       verbose: as in any callback.
     """
 
@@ -102,7 +104,7 @@ class RollbookCallback(_Base):
         self._tracker: EpisodeTracker | None = None
         self._recorded_inside: list[bool] = []
         self._open_stage: Any = None
-        self._finished: tuple[Any, int] = (None, 0)  # the library's list of episodes, and how many of it are kept
+        self._finished: tuple[Any, int] = (None, 0)  # the library's list of episodes, and how many of them are logged
         self._evaluations: list[Any] = []  # every EvalCallback of this training
         self._best_seen: dict[int, float] = {}
 
@@ -173,11 +175,11 @@ class RollbookCallback(_Base):
             self._gradient_steps.close()
 
     def close(self) -> None:
-        """Finish the run if this callback opened it; at the end of the program this happens by itself."""
+        """Finish the run if this callback opened it. At the end of the program this happens automatically."""
         if self._owned and self.run is not None:
             self.run.finish()
 
-    # -- beginning
+    # -- start of training
 
     def _options(self, model: object) -> dict[str, object]:
         options = dict(self._run_options)
@@ -209,7 +211,7 @@ class RollbookCallback(_Base):
         if run.resumed and "env_step" not in reached:
             reached = {**_last_clocks(run), **reached}
         step = reached.get("env_step", 0)
-        if native == 0 and step:  # the library counts from 0 again: go on from where the run stood
+        if native == 0 and step:  # the library counts from 0 again: continue from the run's clock
             run.clock(env_step=step)
             run.internals.continue_clocks("env_step")
             self._offset = step
@@ -217,7 +219,7 @@ class RollbookCallback(_Base):
             self._offset = int(run.internals.offsets.get("env_step", 0))
         else:
             self._offset = 0
-            if run.resumed and 0 < native < step:  # an earlier model was loaded: what came after it is abandoned
+            if run.resumed and 0 < native < step:  # an earlier model was loaded: rows after it are abandoned
                 self._count.guard("rewind", "rewinding to the loaded model", lambda: run.rewind(env_step=native))
         self._updates = max(self._updates, reached.get("policy_version", 0))
         self._episodes = max(self._episodes, reached.get("episode", 0))
@@ -234,7 +236,7 @@ class RollbookCallback(_Base):
         native = self.model.num_timesteps
         clocks = self._all_clocks(native)
         clocks["step"] = step
-        if step:  # a program of its own may dump at steps of its own
+        if step:  # a program may dump at its own steps
             clocks["env_step"] = step + self._offset
         return clocks
 
@@ -282,11 +284,11 @@ class RollbookCallback(_Base):
                 self._log_episode(self._train, columns)
 
     def _keep_finished(self) -> None:
-        """Episodes of algorithms that play whole ones and tell of no steps (ARS), from where the library keeps them."""
+        """Log the episodes of algorithms that report no steps (ARS), from the library's own list."""
         buffer = getattr(self.model, "ep_info_buffer", None)
         if buffer is None:
             return
-        if buffer is not self._finished[0] or len(buffer) < self._finished[1]:  # it begins a new one for each rollout
+        if buffer is not self._finished[0] or len(buffer) < self._finished[1]:  # a new list for each rollout
             self._finished = (buffer, 0)
         fresh = list(buffer)[self._finished[1] :]
         self._finished = (buffer, len(buffer))
@@ -338,9 +340,9 @@ class RollbookCallback(_Base):
             self._count.guard("evaluation", "keeping an evaluated episode", lambda: self._log_episode(scope, columns))
 
     def _note_best_models(self) -> None:
-        """Register what an EvalCallback saved as its best model since the last look, at the step it was saved at.
+        """Register the best model that an EvalCallback saved since the last check, at the step of the save.
 
-        Before the next step or update: the counters of the evaluation are still those of its callback.
+        Runs before the next step or update, while the counters of the evaluation are still those of its callback.
         """
         for callback in self._evaluations:
             before = self._best_seen.get(id(callback))
@@ -380,7 +382,7 @@ class RollbookCallback(_Base):
 
 
 def _last_clocks(run: Any) -> dict[str, int]:
-    """Where the clocks of a resumed run stood last, from its book."""
+    """The last clocks of a resumed run, from its book."""
     newest: dict[str, int] = {}
     for _value, clocks, _time in run.book.latest().values():
         for name, reading in clocks.items():

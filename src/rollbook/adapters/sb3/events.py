@@ -23,11 +23,11 @@ __all__ = ["TensorBoardOutputFormat"]
 
 
 class TensorBoardOutputFormat(_Base):
-    """Is a `TensorBoardOutputFormat` of Stable-Baselines3 where that is installed; `writer` is its SummaryWriter.
+    """A subclass of Stable-Baselines3's `TensorBoardOutputFormat` if that is installed; `writer` is its SummaryWriter.
 
     Args:
       folder: where the event file goes.
-      compat: as Stable-Baselines3: tensors and arrays are distributions whatever their size, lists are left out.
+      compat: as in Stable-Baselines3: tensors and arrays of any size are distributions, lists are left out.
     """
 
     def __init__(self, folder: str, *, compat: bool = False) -> None:
@@ -81,7 +81,7 @@ class TensorBoardOutputFormat(_Base):
                 writer.add_histogram(key, array, step)
 
     def _hparams(self, value: HParam) -> None:
-        """Into this run's own file: `add_hparams` would begin another run beside it."""
+        """Write into this run's own file; `add_hparams` would start another run in a new folder."""
         if type(self.writer).__module__.startswith("tensorboardX"):  # its messages are classes of its own
             self.writer.add_hparams(value.hparam_dict, value.metric_dict, name=".")
             return

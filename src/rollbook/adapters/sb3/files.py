@@ -1,4 +1,4 @@
-"""progress.csv and progress.json: the same files, whole after a kill and readable by any reader."""
+"""progress.csv and progress.json of Stable-Baselines3, but complete after a kill and valid for any reader."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NOWHERE = ("",)
 def _kept(
     key_values: Mapping[str, object], key_excluded: Mapping[str, object], name: str, compat: bool
 ) -> dict[str, object]:
-    """What this format is to write: neither excluded from it nor a picture, film or set of hyper-parameters.
+    """The values that this format writes: not excluded from it, and no image, video or set of hyper-parameters.
 
     Raises:
       FormatUnsupportedError: with `compat`, at the first of these.
@@ -47,11 +47,11 @@ def _kept(
 class CSVOutputFormat(KVWriter):
     """One line per dump; columns in the order in which keys were first recorded.
 
-    A file that is there is continued. Text is quoted, and so is whatever else holds a comma or a newline. A dump
-    without a key for this format writes no line.
+    Appends to an existing file. Text is quoted, and so is anything with a comma or a newline. A dump without a key for
+    this format writes no line.
 
     Args:
-      compat: raise FormatUnsupportedError for pictures and the like, as Stable-Baselines3 does, instead of leaving them
+      compat: raise FormatUnsupportedError for images and the like, as Stable-Baselines3 does, instead of leaving them
         out.
     Attributes:
       keys, separator, quotechar: as in Stable-Baselines3.
@@ -81,15 +81,15 @@ class CSVOutputFormat(KVWriter):
             self._table.write({key: _cell(value) for key, value in row.items()})
 
     def close(self) -> None:
-        """Bring the file up to date and let go."""
+        """Bring the file up to date and close it."""
         self._table.close()
 
 
 class JSONOutputFormat(KVWriter):
-    """One strict JSON object per dump: integers stay integers, NaN and infinities are null, odd values their text.
+    """One strict JSON object per dump: integers stay integers, NaN and infinities become null, other values their text.
 
     Args:
-      compat: raise FormatUnsupportedError for pictures and the like, instead of leaving them out.
+      compat: raise FormatUnsupportedError for images and the like, instead of leaving them out.
     """
 
     def __init__(self, filename: str | os.PathLike[str], *, compat: bool = False) -> None:

@@ -19,14 +19,15 @@ class HumanOutputFormat(KVWriter, SeqWriter):
     """Rows as tables of sorted keys, grouped by the part before their first slash; texts as lines.
 
     Args:
-      filename_or_file: path of a file that is appended to, or anything with `write`.
-      max_length: longer keys and values are shortened; keys that would become the same stay different.
-      compat: as Stable-Baselines3: FormatUnsupportedError for pictures and the like, ValueError for two keys that are
-        the same when shortened.
-    Exclusions: "stdout" is meant for standard output and "log" for files; any other object heeds both.
-    Pictures, films, figures and hyper-parameters have no place in a table and are left out.
+      filename_or_file: path of a file to append to, or an object with `write`.
+      max_length: longer keys and values are shortened; keys that would become equal stay different.
+      compat: as in Stable-Baselines3: FormatUnsupportedError for images and the like, ValueError for two keys that are
+        equal when shortened.
+
+    Exclusions: "stdout" applies to standard output and "log" to files; other objects follow both.
+    Images, videos, figures and hyper-parameters are left out.
     Raises (constructor):
-      ValueError: neither a path nor something to write to.
+      ValueError: neither a path nor an object with `write`.
     """
 
     def __init__(self, filename_or_file: Any, max_length: int = 36, *, compat: bool = False) -> None:
@@ -41,13 +42,13 @@ class HumanOutputFormat(KVWriter, SeqWriter):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What exclusions call this output."""
+        """The names of this output in exclusions."""
         if self.own_file:
             return ("log",)
         return ("stdout",) if self.file in (sys.stdout, sys.stderr) else ("stdout", "log")
 
     def write(self, key_values: Mapping[str, object], key_excluded: Mapping[str, object], step: int = 0) -> None:
-        """Write one table; nothing if there is nothing to show."""
+        """Write one table; nothing if it would be empty."""
         names, shown = self.names, {}
         for key, value in sorted(key_values.items(), key=lambda item: str(item[0])):
             if excluded_from(key_excluded.get(key), *names):
@@ -95,7 +96,7 @@ class HumanOutputFormat(KVWriter, SeqWriter):
         return [rule, *(f"| {name:<{key_width}} | {text:<{value_width}} |" for name, text in rows), rule]
 
     def _shortened(self, text: str, taken: set[str]) -> str:
-        """`text`, or its beginning; if that is taken, with as much of its end as tells it from the others."""
+        """`text`, or its beginning. If that is taken, as much of its end is kept as makes it unique."""
         if len(text) <= self.max_length:
             return text
         short = text[: self.max_length - 3] + "..."

@@ -1,6 +1,6 @@
-"""What a logger of Stable-Baselines3 consists of, for programs (and readers) that do not have it installed.
+"""The classes of a Stable-Baselines3 logger, for programs (and readers) without that library.
 
-Where it is installed, its own classes are used instead (`_host`), so that `isinstance` means the same to everybody.
+Where it is installed, its own classes are used instead (`_host`), so that `isinstance` works for both.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ __all__ = ["Figure", "FormatUnsupportedError", "HParam", "Image", "KVWriter", "S
 
 
 class Video:
-    """A film: `frames` [n, time, channels, height, width], `fps` frames per second."""
+    """A video: `frames` [n, time, channels, height, width], `fps` frames per second."""
 
     def __init__(self, frames: object, fps: float) -> None:
         self.frames, self.fps = frames, fps
@@ -27,7 +27,7 @@ class Figure:
 
 
 class Image:
-    """A picture with its axes named by `dataformats`, such as "CHW"."""
+    """An image with its axes named by `dataformats`, such as "CHW"."""
 
     def __init__(self, image: object, dataformats: str) -> None:
         self.image, self.dataformats = image, dataformats
@@ -47,7 +47,7 @@ class HParam:
 
 
 class FormatUnsupportedError(NotImplementedError):
-    """A format that cannot hold a kind of value was asked to."""
+    """A format was asked to hold a kind of value that it cannot hold."""
 
     def __init__(self, unsupported_formats: Sequence[str], value_description: str) -> None:
         names = ", ".join(unsupported_formats)
@@ -58,19 +58,19 @@ class FormatUnsupportedError(NotImplementedError):
 
 
 class KVWriter:
-    """Takes rows."""
+    """Writes rows."""
 
     def write(self, key_values: dict[str, object], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
-        """Write one row; `key_excluded` names for each key the formats that are not to get it."""
+        """Write one row; `key_excluded` names for each key the formats that do not get it."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Let go."""
+        """Close the output."""
         raise NotImplementedError
 
 
 class SeqWriter:
-    """Takes texts."""
+    """Writes texts."""
 
     def write_sequence(self, sequence: list[str]) -> None:
         """Write one line: the parts of `sequence`, a space between them."""

@@ -6,7 +6,7 @@
     logger.logkv("loss", 0.5)
     logger.dumpkvs()
 
-Where that library itself is in use, append a `RollbookOutputFormat` to its own `Logger.CURRENT` instead.
+If the program uses that library itself, append a `RollbookOutputFormat` to its own `Logger.CURRENT` instead.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ += ["logkv_mean", "logkvs", "profile", "record_tabular", "reset", "set_l
 
 
 class KVWriter:
-    """Takes rows: override `writekvs`."""
+    """Writes rows: override `writekvs`."""
 
     def writekvs(self, kvs: Mapping[str, object]) -> None:
         """Write one row. `kvs` is the writer's own copy."""
@@ -45,7 +45,7 @@ class KVWriter:
 
 
 class SeqWriter:
-    """Takes texts: override `writeseq`."""
+    """Writes texts: override `writeseq`."""
 
     def writeseq(self, seq: list[str]) -> None:
         """Write one line."""
@@ -56,7 +56,8 @@ class Logger(_Logger):
     """The logger under its older names.
 
     Attributes:
-      CURRENT: the logger that the functions of this module use. DEFAULT: the one `reset` goes back to.
+      CURRENT: the logger that the functions of this module use.
+      DEFAULT: the one that `reset` goes back to.
     """
 
     CURRENT: ClassVar[Logger]
@@ -67,11 +68,11 @@ class Logger(_Logger):
         self.record(key, val)
 
     def logkv_mean(self, key: str, val: object) -> None:
-        """Make the row's value a mean; None says nothing."""
+        """Make the row's value a mean; None is ignored."""
         self.record_mean(key, val)
 
     def dumpkvs(self) -> None:
-        """Hand the row to all outputs and begin a new one."""
+        """Send the row to all outputs and begin a new one."""
         total = next(
             (self.name_to_value[k] for k in ("total_timesteps", "total timesteps") if k in self.name_to_value), 0
         )
@@ -88,7 +89,7 @@ class Logger(_Logger):
 
     @property
     def name2cnt(self) -> dict[str, int]:
-        """How many values each mean is of."""
+        """The number of values in each mean."""
         return self.name_to_count
 
 
