@@ -1,4 +1,4 @@
-"""`Book`: the reading end of one run, the same whether it is being written, crashed or sealed.
+"""`Book` reads one run. It works the same for running, crashed and finished runs.
 
     book = Book("runs/cartpole/ppo-k3v9x2ab")
     book.metrics(["train/return"], x="env_step")        # pyarrow.Table
@@ -71,7 +71,7 @@ _INTERNAL = frozenset(
     ("checkpoint_history", "chosen", "context", "files", "film_of", "marks", "own_summary", "place_at", "place_behind",
      "scan", "undumped")
 )  # fmt: skip
-"""What rooms of rollbook use of a book; completion leaves it out."""
+"""Names that other rollbook modules use; completion leaves them out."""
 
 
 _FEW_ROWS = 1_000
@@ -79,16 +79,17 @@ _IN_TIME = '"time", "writer", "lane", "seq", "index"'
 
 
 class Book(RunFields):
-    """One run, read from its folder. Cheap to make; asks the files anew at every call.
+    """One run, read from its folder. Cheap to create; every call reads the current files.
 
-    One thread at a time.
+    Use a book from one thread at a time.
 
     Args:
       path: the run's folder.
     Attributes:
-      path: the same.
+      path: the run's folder.
     Raises:
-      NotARun: there is no readable run.json. NewerFormat: a later rollbook wrote it.
+      NotARun: there is no readable run.json.
+      NewerFormat: a later rollbook wrote the run.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -112,30 +113,29 @@ class Book(RunFields):
 
         return book_card(self, self.status, self.seed)
 
-    # -- how it stands
+    # -- status and overview
 
     @property
     def summary(self) -> dict[str, Any]:
-        """What the run came to (see `book.results`), and over it what the run said of itself as a whole."""
+        """The results of the run (see `book.results`); values that the run set itself take precedence."""
         return {**results_written(self), **self.own_summary}
 
     @property
     def status(self) -> str:
-        """running, finished, killed, crashed or stale (the last two judged now, by who still lives), or part."""
+        """running, finished, killed, crashed, stale or part. Crashed and stale depend on which processes live now."""
         return status.derived(self._folder, self.info)
 
     @property
     def writers(self) -> list[dict[str, Any]]:
-        """Every process that wrote, first come first: id, host, pid, attempt, rank, main, whereabouts and `state`.
+        """Every process that wrote, in order of arrival: id, host, pid, attempt, rank, main, whereabouts and `state`.
 
-        The state is closed (it closed cleanly), writing, died (it ended without one), or unknown: it is on another
-        host, whose keeper has not counted it among the dead.
-        The keepers' own writers are left out.
+        `state` is "closed" (closed cleanly), "writing", "died" (ended without closing) or "unknown" (on another host,
+        whose keeper has not reported it dead). The keepers' own writers are left out.
         """
         return writers_of(self._folder)
 
     def keys(self) -> list[str]:
-        """The keys of metrics, sorted. A key called like a clock or a fixed column stands as value/<key>."""
+        """The keys of metrics, sorted. A key with the name of a clock or a fixed column is listed as value/<key>."""
 
         def work(tables: dict[str, Pieces]) -> list[str]:
             run = self.context(tables["metrics"], "all")
@@ -144,9 +144,9 @@ class Book(RunFields):
         return self.files.read(["metrics"], work)
 
     def canonical(self) -> dict[str, str]:
-        """{canonical name: the key it is read from}: names that mean the same in the runs of every framework.
+        """{canonical name: the key it is read from}. A canonical name means the same in every framework.
 
-        They can be asked for wherever a key can. A name for which this book holds several keys is left out.
+        Canonical names are accepted wherever keys are. A name that matches several keys of this book is left out.
         """
 
         def work(tables: dict[str, Pieces]) -> dict[str, str]:
@@ -156,11 +156,11 @@ class Book(RunFields):
         return self.files.read(["metrics"], work)
 
     def problems(self, *, deep: bool = True) -> list[str]:
-        """What could not be read or sealed and why, and sealed files that are gone; empty if all is well.
+        """What could not be read or sealed, with reasons, and sealed files that are missing; empty if all is well.
 
         Args:
-          deep: read every page of every sealed file of the folder, a few rows at a time; False: what opening the
-            files shows, and what was met so far. Of a run in a remote it is the latter.
+          deep: True reads every page of every sealed file, a few rows at a time. False reports what opening the files
+            shows and what was found so far. For a run in a remote, True acts as False.
         """
         names = [*dict.fromkeys([*TABLES, *layout.table_names(self._folder)])]
         self.files.read(names, lambda tables: None)
@@ -188,22 +188,23 @@ class Book(RunFields):
         """Rows of metrics that have at least one of `keys`.
 
         Args:
-          keys: which; None means all. Canonical names (`canonical()`) are understood, and name their column.
-          x: order by this clock or key, or by "time" (unix seconds). Rows that lack it are placed by time, through the
-            writer that knows it, if that is on the same host, and are True in the column `inferred`; rows that cannot
-            be placed are left out.
-          start, stop: only rows with start <= x < stop: stop is excluded. Of sealed rows only the blocks that may have
-            such rows are read.
+          keys: the keys to read; None means all. Canonical names (see `canonical`) are accepted; their columns have
+            these names.
+          x: order by this clock or key, or by "time" (unix seconds). A row without `x` is placed by time, through the
+            writer that knows `x`, if that writer is on the same host; such rows are True in the column `inferred`.
+            Rows that cannot be placed are left out.
+          start, stop: only rows with start <= x < stop. From sealed files only matching blocks are read.
           since, until: only rows with since <= time < until, in unix seconds or as datetimes.
           attempts: "effective", "all", or attempt numbers.
-          exact: True leaves out rows that do not have `x` themselves; there is no column `inferred` then. False places
-            rows of other hosts by time, too: the clocks of hosts differ, and what was measured of that is taken off.
+          exact: True leaves out rows without their own `x`, and the column `inferred`. False also places rows of other
+            hosts by time; the measured difference between the hosts' clocks is corrected.
         Returns:
-          The clocks that some row knows, `time` (UTC, microseconds), one column a key (null: the row lacks it), and
-          `inferred` if x is given. Ordered by x, rows of the same x by time; without x by time.
+          Every clock that some row knows, `time` (UTC, microseconds), one column per key (null: the row lacks it), and
+          `inferred` if x is given. Ordered by x, then by time; without x by time.
         Raises:
-          UnknownKey: a key, or an x, that the book does not hold. AmbiguousKey: a canonical name for several keys.
-          BadInput: start or stop without x; since or until that is no moment.
+          UnknownKey: a key or an x that the book does not have.
+          AmbiguousKey: a canonical name that matches several keys.
+          BadInput: start or stop without x; since or until that is not a point in time.
         """
         wanted = [keys] if isinstance(keys, str) else None if keys is None else list(keys)
         table = self.files.read(
@@ -225,11 +226,11 @@ class Book(RunFields):
     def arrays(
         self, keys: str | Sequence[str] | None = None, *, x: str | None = None, **more: Any
     ) -> dict[str, NDArray]:
-        """What `metrics` gives, as numpy arrays by column; takes the same arguments.
+        """`metrics` as numpy arrays by column; takes the same arguments.
 
-        A column is float64 with NaN where rows lack it, of its own type where none does; `time` is datetime64[us] in
-        UTC. `metrics(...).to_pandas()` and a column's own `.to_numpy()` load pandas if it is installed, which takes
-        most of a second; this does not.
+        A column is float64 with NaN where a row lacks the value, and keeps its own type if no row does. `time` is
+        datetime64[us] in UTC. Unlike `metrics(...).to_pandas()` or a column's `.to_numpy()`, this does not import
+        pandas, which takes most of a second.
         """
         return arrays(self.metrics(keys, x=x, **more))
 
@@ -247,15 +248,16 @@ class Book(RunFields):
         """One key along an axis.
 
         Args:
-          key: which.
-          x: a clock, a key, or "time" (unix seconds); None means the run's own axis if these rows know it, else the
+          key: the key to read.
+          x: a clock, a key, or "time" (unix seconds). None means the run's own axis if these rows know it, else the
             first clock they know, else time.
-          points: reduce to at most this many points, each with mean, min and max of its rows; None gives every row.
-            Costs about the points, not the rows, and little memory, however long the series is.
+          points: reduce to at most this many points, each with mean, min and max of its rows; None returns every row.
+            Time grows with the number of points, not of rows, and little memory is needed.
           start, stop: only rows with start <= x < stop.
           attempts: "effective", "all", or attempt numbers.
         Raises:
-          UnknownKey: no such key or axis. BadInput: points below 1.
+          UnknownKey: no such key or axis.
+          BadInput: points below 1.
         """
         return self._along("series", key, envelope, attempts, x=x, points=points, start=start, stop=stop)
 
@@ -270,19 +272,20 @@ class Book(RunFields):
         attempts: Attempts = "effective",
         raw: int = 0,
     ) -> dict[str, Series]:
-        """What `series` gives for several keys, read once: {key: Series}, without keys that the book does not hold.
+        """`series` for several keys in one read: {key: Series}. Keys that the book does not have are left out.
 
         Args:
           keys: full keys or canonical names.
-          x, points, start, stop, attempts: those of `series`.
-          raw: up to so many rows in sight are given as they are, also where they are more than `points`.
+          x, points, start, stop, attempts: see `series`.
+          raw: if at most this many rows are in range, return all of them, even if they are more than `points`.
         Raises:
-          AmbiguousKey: a canonical name for several keys. BadInput: points below 1.
+          AmbiguousKey: a canonical name that matches several keys.
+          BadInput: points below 1.
         """
         return self._along("batch", keys, batch, attempts, x=x, points=points, start=start, stop=stop, raw=raw)
 
     def _along(self, verb: str, asked: object, work: Callable[..., T], attempts: Attempts, **axis: object) -> T:
-        """What `work` makes of metrics along an axis: x, points, start and stop of `series`, and more of its own."""
+        """Apply `work` to metrics along an axis: x, points, start and stop as in `series`, and options of `work`."""
         points = axis["points"]
         if points is not None and (not isinstance(points, (int, np.integer)) or points < 1):
             raise BadInput(
@@ -303,15 +306,16 @@ class Book(RunFields):
 
     @suggesting
     def table(self, name: str, attempts: Attempts = "effective", *, where: tuple[str, str] | None = None) -> pa.Table:
-        """All rows of a table by time, with the columns that say which row each one is.
+        """All rows of a table in time order, with the columns that identify each row.
 
         Args:
-          name: which table.
+          name: the table.
           attempts: "effective", "all", or attempt numbers.
-          where: only the rows with a text in a column, such as ("episode_id", "e1"); not for metrics. Of tables of
-            many rows, only the blocks that have such rows are read.
+          where: only rows with this text in a column, such as ("episode_id", "e1"); not for metrics. In large tables
+            only the blocks with such rows are read.
         Raises:
-          UnknownKey: the book holds no such table. BadInput: where= for metrics.
+          UnknownKey: the book has no such table.
+          BadInput: where= for metrics.
         """
         if name in layout.HIDDEN_TABLES:
             raise UnknownKey(self._no_table(name))
@@ -350,14 +354,14 @@ class Book(RunFields):
         """One episode, with its steps, rewards, media and alerts.
 
         Args:
-          which: its id; or "best" or "worst" (by return), "first" or "last", among those played to their end.
+          which: an id; or, among complete episodes, "best" or "worst" (by return), "first" or "last".
         Raises:
           UnknownKey: there is no such episode.
         """
         return find_episode(self, str(which))
 
     def steps(self, episode_id: str | None = None, attempts: Attempts = "effective") -> pa.Table:
-        """The recorded steps of one episode, in order, or of all. Those of one cost about that episode to read."""
+        """The recorded steps of one episode, or of all, in order. Reading one episode costs about its size."""
         return self.table("steps", attempts, where=None if episode_id is None else ("episode_id", str(episode_id)))
 
     @suggesting
@@ -374,10 +378,10 @@ class Book(RunFields):
 
         Args:
           where, order_by: SQL, such as "reward > 1" and "reward desc".
-          limit: at most so many rows.
+          limit: the maximum number of rows.
           attempts: "effective", "all", or attempt numbers.
-          unique: one row for each different item: its newest one, with `times_seen`, `first_seen` and `last_seen`
-            (batches) and `first_time`; `time` is when it was seen last. `where` is about these rows.
+          unique: return one row per distinct item: its newest, with `times_seen`, `first_seen` and `last_seen`
+            (batches) and `first_time`. `time` is then when it was last seen, and `where` applies to these rows.
         """
         return self._asked("samples", where, order_by, limit, attempts, unique=unique)
 
@@ -389,12 +393,11 @@ class Book(RunFields):
         limit: int | None = None,
         attempts: Attempts = "effective",
     ) -> pa.Table:
-        """The rollouts, one row each, with the columns of their newest fate where one is known: the view `rollouts_now`
-        of `sql`.
+        """The rollouts, one row each, with their newest fate if known: the view `rollouts_now` of `sql`.
 
         Args:
           where, order_by: SQL, such as "staleness > 4 and used" and "advantage desc".
-          limit: at most so many rows.
+          limit: the maximum number of rows.
           attempts: "effective", "all", or attempt numbers.
         """
         return self.chosen("rollouts_now", where, order_by, limit, attempts)
@@ -403,16 +406,15 @@ class Book(RunFields):
     def rollout_curves(
         self, x: str = "gradient_step", *, mode: str | None = None, solved: str | None = None
     ) -> pa.Table:
-        """What the rollouts of each update were like: reward and its parts, length, failures, groups, staleness, waste.
+        """The rollouts of each update: reward and its parts, length, failures, groups, staleness, waste.
 
         Args:
-          x: "gradient_step", of the first update that had something to do with a rollout; or "policy_version", that
-            began it.
-          mode: of the rollouts; None: all that are no evaluations.
-          solved: when a rollout solved its task, in SQL, for `group/solved_all` and `group/solved_none`; by default
-            where its reward is above the middle of the run's lowest and highest.
+          x: "gradient_step" (of the first update that handled the rollout) or "policy_version" (that began it).
+          mode: only rollouts of this mode; None means all except evaluations.
+          solved: SQL condition for a solved task, used by `group/solved_all` and `group/solved_none`. Default: the
+            reward is above the middle between the run's lowest and highest reward.
         Returns:
-          One row for each reading of `x`, in order; a column is empty where nothing was reported for it.
+          One row per value of `x`, in order; a column is empty where nothing was reported for it.
         """
         names = ("rollouts", "fates")
         queries = RolloutQueries({name: self.scan(name).columns for name in names})
@@ -433,7 +435,7 @@ class Book(RunFields):
         self, table: str, where: str | None, order_by: str | None, limit: int | None, attempts: Attempts,
         *, unique: bool = False,
     ) -> pa.Table:  # fmt: skip
-        """Rows of a table that a condition in SQL holds for."""
+        """The rows of a table that match an SQL condition."""
         if where is None and order_by is None and limit is None and not unique:
             return self.table(table, attempts)
         condition = "" if where is None else f" where {one_condition(where)}"
@@ -449,10 +451,10 @@ class Book(RunFields):
             self.files.leave_out,
         )
         which = [name for name in ("writer", "lane", "seq", "index") if name in scan.columns]
-        if not unique:  # rows of one moment always come in the same order
+        if not unique:  # keeps rows of the same time in a stable order
             order += "".join(f', "{name}"' for name in which)
         if limit is not None and 0 < limit <= _FEW_ROWS and scan.queries and "seq" in which and not unique:
-            # Of rows that are wide, all columns of a few are read, and of the others what decides which these are.
+            # Rows are wide: read the deciding columns of all rows first, then all columns of the few chosen rows.
             asked = f"select seq from {table}{condition} order by {order}{most}"
             seqs = sorted(set(database.arrow(asked, self._tables())["seq"].to_pylist()))
             among = f"seq in ({', '.join(map(str, seqs)) or 'null'})"
@@ -460,12 +462,12 @@ class Book(RunFields):
         return in_utc(database.arrow(f"select * from {rows}{condition} order by {order}{most}", self._tables()))
 
     def timings(self, name: str | None = None, attempts: Attempts = "effective") -> pa.Table:
-        """How long stages took: name (a/b for nested ones) and seconds."""
+        """Durations of stages: name (a/b if nested) and seconds."""
         table = self.table("timings", attempts)
         return table if name is None else _where(table, "name", name)
 
     def histograms(self, key: str | None = None, bins: int | None = None, attempts: Attempts = "effective") -> pa.Table:
-        """Logged distributions: raw values, or edges and counts. With `bins` raw values are binned too."""
+        """Logged distributions: raw values, or edges and counts. With `bins`, raw values are binned, too."""
         table = self.table("histograms", attempts)
         table = table if key is None else _where(table, "key", key)
         return table if bins is None else binned(table, bins)
@@ -473,40 +475,41 @@ class Book(RunFields):
     def media(self, kind: str | None = None, attempts: Attempts = "effective") -> pa.Table:
         """Images, videos and figures.
 
-        `path` is the file's name as it is to be, `file` where it is now, both relative to the run's folder: raw pixels
-        wait in `media/.spool` until a keeper (or `rollbook repair`) makes files of them; see `pixels`. A null: evicted.
+        `path` is the final name of the file, `file` the file that exists now, both relative to the run's folder. Raw
+        pixels wait in `media/.spool` until a keeper (or `rollbook repair`) encodes them; see `pixels`. `file` is null
+        if there is no file, for example after it was evicted.
         """
         table = with_files(self.table("media", attempts), self._folder)
         return table if kind is None else _where(table, "kind", kind)
 
     def pixels(self, path: str) -> npt.NDArray[np.uint8]:
-        """The pixels of a picture or film that no file was made of yet: [frames, height, width, channels], uint8.
+        """The pixels of a picture or film that is not encoded yet: [frames, height, width, channels], uint8.
 
         Args:
-          path: as a row of `media` has it.
+          path: the column `path` of `media`.
         Raises:
-          UnknownKey: it does not wait in the spool; the message says where its file is.
+          UnknownKey: it is not in the spool; the message names its file.
         """
         return waiting_pixels(self._folder, path)
 
     def film_of(self, episode: str) -> Path:
-        """The video file of an episode that was filmed; see `media_files.film_of`. Not for users."""
+        """The video file of a filmed episode; see `media_files.film_of`. Internal."""
         return film_of(self, episode)
 
     def checkpoints(self, attempts: Attempts = "effective") -> pa.Table:
-        """The checkpoints: a row when one was saved, and another one with `kept` = false when it was deleted.
+        """The checkpoints: one row when saved, and another with `kept` = false when deleted.
 
-        `is_best` is true for one row: that of the best checkpoint that is still kept.
+        `is_best` is true for one row: the best checkpoint that is still kept.
         """
         return with_best(self.table("checkpoints", attempts))
 
     def checkpoint(self, which: str = "last") -> SavedCheckpoint:
-        """One checkpoint of the effective history that is still there: its path, score, clocks and more.
+        """One kept checkpoint of the effective history: its path, score, clocks and more.
 
         Args:
-          which: "last", "best" (by score), or its id.
+          which: "last", "best" (by score), or an id.
         Raises:
-          UnknownKey: there is none.
+          UnknownKey: there is no such checkpoint.
         """
         return self.checkpoint_history().find(str(which), self.clocks)
 
@@ -520,13 +523,14 @@ class Book(RunFields):
         return table if key is None else _where(table, "key", key)
 
     def at(self, rows: int = 5, **clock: int) -> dict[str, pa.Table]:
-        """What was going on at a point, such as `at(env_step=5000)`.
+        """The state of the run at a point, such as `at(env_step=5000)`.
 
         Returns:
-          "metrics": each key's newest value at or before the point; every other table that knows the clock: the
-          `rows` rows nearest to it.
+          "metrics": the newest value of each key at or before the point. Every other table that knows the clock: the
+          `rows` rows nearest to the point.
         Raises:
-          BadInput: not exactly one clock. UnknownKey: a clock the run does not have.
+          BadInput: not exactly one clock.
+          UnknownKey: a clock that the run does not have.
         """
         if len(clock) != 1:
             raise BadInput(f"at({clock}): name exactly one clock, such as env_step=5000")
@@ -547,23 +551,23 @@ class Book(RunFields):
         return {"metrics": metrics, **near} if metrics.num_rows else near
 
     def _near(self, tables: dict[str, Pieces], clock: str, value: int, rows: int) -> pa.Table:
-        """Rows of one table among which the nearest ones are."""
+        """Rows of one table that include the nearest ones."""
         ((table, pieces),) = tables.items()
         run = self.context(pieces, "effective")
         return read_near(table, pieces, run, clock, value, rows)
 
     def sql(self, query: str, *, unlocked: bool = False) -> Any:
-        """The answer of DuckDB to a query over this run's tables, as a relation.
+        """Query this run's tables with DuckDB; returns a relation.
 
-        Tables are named as the methods are: metrics, episodes, … and `rollouts_now`, the rollouts with their newest
-        fates. Keys with a slash need quotes: "train/return". Times
-        are in UTC, without a zone. Of large tables the columns and blocks are read that the query needs.
+        The tables have the names of the methods (metrics, episodes, …). `rollouts_now` has the rollouts with their
+        newest fates. Keys with a slash need quotes: "train/return". Times are in UTC, without a time zone. From large
+        tables only the columns and blocks that the query needs are read.
 
         Args:
-          query: one that asks: SELECT, FROM, WITH, DESCRIBE, SUMMARIZE, PIVOT, EXPLAIN.
-          unlocked: let it do more than ask: reach other files and the network, and change settings.
+          query: a read-only statement: SELECT, FROM, WITH, DESCRIBE, SUMMARIZE, PIVOT, EXPLAIN.
+          unlocked: also allow other statements, access to other files and the network, and changes of settings.
         Raises:
-          BadInput: DuckDB does not understand it, or it does more than ask and is not `unlocked`.
+          BadInput: the query is invalid, or it does more than read and is not `unlocked`.
         """
         return self._database.sql(query, self._tables(), unlocked=unlocked)
 
@@ -571,8 +575,10 @@ class Book(RunFields):
         self, rows: str, where: str | None, order_by: str | None, limit: int | None,
         attempts: Attempts = "effective", *, tables: Sequence[str] = (), of: str = "",
     ) -> pa.Table:  # fmt: skip
-        """Rows of a view, or of a subquery over `tables`, by time or as they are asked for; not for users. `of` is a
-        condition on the rows of the view alone, in place of what would follow from `where`."""
+        """Rows of a view, or of a subquery over `tables`, in time order or as requested. Internal.
+
+        `of` is a condition on the rows of the view alone; it replaces the one derived from `where`.
+        """
         condition = "" if where is None else f" where {one_condition(where)}"
         order = _IN_TIME if order_by is None else f"{one_order(order_by)}, {_IN_TIME}"
         most = "" if limit is None else f" limit {int(limit)}"
@@ -582,8 +588,10 @@ class Book(RunFields):
         return in_utc(database.arrow(query, tables, of))
 
     def scan(self, table: str, tries: int = 0, attempts: Attempts = "effective", *, streamed: bool = False) -> Scan:
-        """A table for SQL, which files moved under so many `tries` before; `streamed`: rows of the journal may be a
-        stream. Not for users."""
+        """A table for SQL, after files moved during `tries` earlier attempts to read it. Internal.
+
+        With `streamed`, rows of the journal may be a stream.
+        """
 
         def work(tables: dict[str, Pieces]) -> Scan:
             return scan_of(table, tables[table], self.context(tables[table], attempts), tries, streamed=streamed)
@@ -594,7 +602,7 @@ class Book(RunFields):
         return self.scan(table, tries, attempts, streamed=True)
 
     def show(self, height: int = 640) -> Any:
-        """The page of this run in a notebook's cell, live; `height` in pixels. Served on 127.0.0.1 by this process."""
+        """The live page of this run in a notebook cell, `height` pixels high. This process serves it on 127.0.0.1."""
         from rollbook.ground.views import show
 
         return show(self._folder, height)
@@ -602,12 +610,12 @@ class Book(RunFields):
     def tail(
         self, from_start: bool = False, poll_seconds: float = 0.2, stop: Callable[[], bool] | None = None
     ) -> Iterator[Row]:
-        """Rows as they are logged, until `stop()` is true; without `stop`, until the run has ended.
+        """Rows as they are logged, until `stop()` is true; without `stop`, until the run ends.
 
         Args:
-          from_start: begin with the first row instead of the next one.
-          poll_seconds: how often to look.
-          stop: asked after each look.
+          from_start: start with the first row, not with the next new one.
+          poll_seconds: seconds between two polls.
+          stop: called after each poll.
         """
         cursor: dict[str, dict[int, int]] = {}
         with JournalReader(self._folder, sealed=SealedRows(self._folder), tables=FORWARDED) as reader:
@@ -631,18 +639,20 @@ class Book(RunFields):
         theme: str = "light",
         **options: object,
     ) -> Picture:
-        """A picture of the run.
+        """A chart of the run.
 
         Args:
-          key: one or several keys of metrics, or of histograms; charts of the other tables need none.
+          key: one or several keys of metrics, or of histograms; charts of other tables need none.
           x: a clock, a key, or "time"; see `series`.
           chart: "curves", "small_multiples", "stages", "timeline", "histograms", "episodes", "novelty", "rewards".
           theme: "light" or "dark".
-          options: points=1000 for curves, and what the chart takes, such as limits=(0, 500).
+          options: points=1000 for curves, and options of the chart, such as limits=(0, 500).
         Returns:
           A `rollbook.plots.Picture`: `save("x.png")`, `figure()`, `text()`.
         Raises:
-          UnknownOption: no such chart of one run. UnknownKey: no such key. BadInput: a chart that needs a key.
+          UnknownOption: there is no such chart of one run.
+          UnknownKey: no such key.
+          BadInput: the chart needs a key.
         """
         from rollbook.book.charts import picture_of
 
@@ -652,49 +662,49 @@ class Book(RunFields):
     def trace(self, path: str | os.PathLike[str]) -> str:
         """Write the timings in the Chrome trace format, for https://ui.perfetto.dev or chrome://tracing.
 
-        A span a call, nested as the stages were, with its clocks; checkpoints and alerts as instants. Returns the path.
+        One span per call, nested like the stages, with its clocks. Checkpoints and alerts are instants. Returns the
+        path.
         """
         from rollbook.book.export import write_trace
 
         return write_trace(self, path)
 
-    # -- what a run that goes on reads of itself
+    # -- what a resumed run reads about itself
 
     @property
     def own_summary(self) -> dict[str, Any]:
-        """What the run said of itself as a whole, also where run.json had no time to take it up."""
+        """The summary that the run set itself, including values that are not yet in run.json."""
         return summary_of(self)
 
     def marks(self) -> list[dict[str, Any]]:
-        """The marks of all lives, oldest first: `mark`, `attempt`, `writer` …, and `payload`, what the mark says.
+        """The marks of all attempts, oldest first: `mark`, `attempt`, `writer` …, and `payload`, the mark's data.
 
-        A journal may hold anything: a payload that is no object is {}.
+        A payload that is not an object is read as {}.
         """
         return all_marks(self)
 
     def checkpoint_history(self) -> CheckpointHistory:
-        """The checkpoints of the effective history: which are kept, where their files are."""
+        """The checkpoints of the effective history: which ones are kept, and where their files are."""
         return CheckpointHistory(self.checkpoints(), self.path)
 
     def undumped(self) -> dict[tuple[str, str], dict[str, Window]]:
-        """The open windows of `store`, as the effective history stands now.
+        """The open windows of `store` in the effective history.
 
-        Only those of the processes that opened the run: each process sums up what it was given itself.
+        Only windows of the processes that opened the run: each process aggregates its own values.
 
         Returns:
-          (scope, checkpoint id it stands at or "") -> full key -> what was stored since the last dump, also if that is
-          nothing.
+          (scope, id of its checkpoint or "") -> full key -> the values stored since the last dump, possibly none.
         """
         from rollbook.book.undumped import read_windows
 
         return read_windows(self)
 
     def place_at(self, clock: str, value: int) -> tuple[int, CutJson, dict[str, int]]:
-        """The place in the effective history where a clock last stood at `value` or before.
+        """The last position in the effective history where a clock was at `value` or below.
 
         Returns:
-          (attempt, cut, clocks): the attempt that wrote the last row that stays; the cut behind it, exact for the
-          writer of that row and by time for others; and the clocks of that row.
+          (attempt, cut, clocks): the attempt that wrote the last row to keep; the cut after that row, exact for its
+          writer and by time for others; the clocks of that row.
         Raises:
           UnknownKey: no effective row has a reading of the clock up to `value`.
         """
@@ -703,7 +713,7 @@ class Book(RunFields):
         return place_at(self, clock, value)
 
     def place_behind(self, checkpoint: Mapping[str, Any]) -> tuple[int, CutJson]:
-        """The place behind a row of `checkpoint_history`, or where the clocks it reaches `through` move on.
+        """The position after a row of `checkpoint_history`, or where the clocks that it reaches `through` advance.
 
         Returns:
           (attempt, cut): the attempt that saved it; the cut is exact for the writer that saved it, else by time.
@@ -712,7 +722,7 @@ class Book(RunFields):
 
         return place_behind(self, checkpoint)
 
-    # -- what the methods above stand on
+    # -- what the methods above use
 
     def _tables(self) -> list[str]:
         return [*dict.fromkeys([*TABLES, *layout.table_names(self._folder)])]
@@ -721,11 +731,11 @@ class Book(RunFields):
         return f"{self._folder} has no table {name!r}.{did_you_mean(name, self._tables())}"
 
     def row_count(self, table: str, attempts: Attempts = "effective") -> int:
-        """How many rows `table(name)` has; 0 for a table that there is not. Reads their identity at most."""
+        """The number of rows of `table(name)`; 0 if there is no such table. Reads at most the identity columns."""
         return self.files.read([table], lambda tables: count_rows(tables[table], self.context(tables[table], attempts)))
 
     def context(self, pieces: Pieces, attempts: Attempts) -> Context:
-        """What the rooms of the store need to know beside the rows; not for users."""
+        """What other rollbook modules need to know besides the rows. Internal."""
         info = self.info
         clocks = dict.fromkeys([*self.clocks, *(clock for piece in pieces for clock in piece.meta["clocks"])])
         writers = frozenset(str(entry["writer"]) for entry in self.attempts if entry.get("writer"))
@@ -734,7 +744,7 @@ class Book(RunFields):
         return Context(self._folder, tuple(clocks), history, attempts, writers, x, self._hosts)
 
     def _checkpoint_rows(self) -> dict[str, CheckpointRow]:
-        """Where the first row of each checkpoint stands."""
+        """The position of the first row of each checkpoint."""
 
         def work(tables: dict[str, Pieces]) -> dict[str, CheckpointRow]:
             rows: dict[str, CheckpointRow] = {}
@@ -755,6 +765,6 @@ class Book(RunFields):
 
 
 def _where(table: pa.Table, column: str, value: object) -> pa.Table:
-    """The rows with that text in a column."""
+    """The rows with this text in a column."""
     cells = table[column].to_pylist()
     return take_table(table, np.flatnonzero([str(cell) == str(value) for cell in cells]).astype(np.int64))

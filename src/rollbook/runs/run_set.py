@@ -1,4 +1,4 @@
-"""Many runs: finding, filtering, grouping, and asking all of them at once.
+"""Many runs: find, filter, group and query them together.
 
 runs = rollbook.open("runs")
 runs.one("cartpole/ppo", seed=3)                       # a Book
@@ -34,16 +34,16 @@ __all__ = ["RunSet"]
 
 
 class RunSet(Sequence["Book"]):
-    """Books, in the order of their paths. Immutable; a book is opened when it is asked for.
+    """Books, in the order of their paths. Immutable; a book is opened when it is accessed.
 
     Args:
       rows: one dict per run: path, id, project, name, status, seed, group, job_type, tags, notes, created, ended,
-        attempts (how many), config, summary and more of run.json.
-      root: the folder they were found in.
-      problems: what could not be read below it.
+        attempts (their number), config, summary and more of run.json.
+      root: the folder that contains the runs.
+      problems: what could not be read in this folder.
     Attributes:
-      root, problems: the same.
-      as_of: of runs in a place, when the catalogue that they are taken from was made (unix seconds); else None.
+      root, problems: as above.
+      as_of: for runs in a remote, when their catalogue was made (unix seconds); else None.
     """
 
     def __init__(self, rows: Sequence[Mapping[str, object]], root: str = "", problems: Sequence[str] = ()) -> None:
@@ -73,7 +73,7 @@ class RunSet(Sequence["Book"]):
         return f"<RunSet of {len(self._rows)} runs below {self.root}>"
 
     def __dir__(self) -> list[str]:
-        return sorted(set(super().__dir__()) - {"count", "index"})  # of Sequence; they ask nothing of runs
+        return sorted(set(super().__dir__()) - {"count", "index"})  # from Sequence; not useful for runs
 
     def _repr_html_(self) -> str:
         from rollbook.plots.cards import card, grid
@@ -81,35 +81,35 @@ class RunSet(Sequence["Book"]):
         names = ("project", "name", "id", "status", "seed", "group")
         shown: list[tuple[Mapping[str, Any], Any]] = [(row, row.get("summary") or {}) for row in self.newest()._rows]
         scores = (f"{key}.best" for key in SCORES if any(f"{key}.best" in summary for _, summary in shown))
-        best = list(scores)[:1]  # of the first canonical score that some of the runs have
+        best = list(scores)[:1]  # the first canonical score that any of the runs has
         rows = [{name: row.get(name) for name in names} | {b: summary.get(b) for b in best} for row, summary in shown]
         return card(f"{len(self)} runs", f"below {self.root}, newest first", grid(rows))
 
     def rows(self) -> list[dict[str, Any]]:
-        """One dict per run; see the class. Cheap: nothing but run.json was read."""
+        """One dict per run; see the class. Cheap: only run.json was read."""
         return [dict(row) for row in self._rows]
 
     # -- choosing
 
     def where(self, condition: str) -> RunSet:
-        """The runs for which a condition holds.
+        """The runs that match a condition.
 
         Args:
           condition: SQL over the fields of runs (`status`, `seed`, `project`, `config.lr`, `summary.best`, `created`
-            …), such as "config.lr < 3e-4 and status = 'finished'"; also `tags has 'a'`. A run that lacks a field is not
-            chosen by what is asked of it, except by `is null`.
+            …), such as "config.lr < 3e-4 and status = 'finished'"; also `tags has 'a'`. A run without a field matches
+            only `is null` on that field.
         Raises:
-          BadInput: it cannot be read, or names a field that no run has.
+          BadInput: the condition is invalid, or names a field that no run has.
         """
         chosen = holds(condition, self._rows)
         return self._some([row for row, wanted in zip(self._rows, chosen, strict=True) if wanted])
 
     def filter(self, wanted: Callable[[dict[str, Any]], bool]) -> RunSet:
-        """The runs for whose row (a dict as in `rows`) `wanted` is true."""
+        """The runs for which `wanted(row)` is true; `row` is a dict as in `rows`."""
         return self._some([row for row in self._rows if wanted(dict(row))])
 
     def group_by(self, field: str) -> dict[Any, RunSet]:
-        """Run sets by the value of a field such as "config.algo", as they appear; None for runs that lack it.
+        """Run sets by the value of a field such as "config.algo", in order of appearance; None: runs without it.
 
         Raises:
           BadInput: no run has the field.
@@ -121,30 +121,30 @@ class RunSet(Sequence["Book"]):
         return {value: self._some(rows) for value, rows in groups.items()}
 
     def newest(self, n: int | None = None) -> RunSet:
-        """The runs, newest first; at most n of them."""
+        """The runs, newest first; at most `n` if given."""
         rows = sorted(self._rows, key=_created, reverse=True)
         return self._some(rows if n is None else rows[:n])
 
     def last(self) -> Book:
-        """The run that was begun last.
+        """The run that started last.
 
         Raises:
-          RunNotFound: there are none.
+          RunNotFound: there are no runs.
         """
         if not self._rows:
             raise RunNotFound(f"last(): there are no runs below {self.root}")
         return _book(max(self._rows, key=_created))
 
     def one(self, name: str | None = None, *, newest: bool = False, **fields: object) -> Book:
-        """The only run that fits, or the newest of those that do.
+        """The only run that matches; with `newest`, the newest that matches.
 
         Args:
-          name: an id, a name, project/name, name-id, a project, or "last" for the run begun last; the command line
-            means the same by the same words.
-          newest: take the newest where several fit.
-          fields: fields that must be equal: seed=3, status="finished", or a dict for several, config={"lr": 1e-3}.
+          name: an id, a name, project/name, name-id, a project, or "last" for the run that started last. The command
+            line accepts the same names.
+          newest: return the newest run if several match.
+          fields: fields that must be equal: seed=3, status="finished", or a dict for nested ones, config={"lr": 1e-3}.
         Raises:
-          RunNotFound, AmbiguousRun: none fits, or more than one; both list candidates.
+          RunNotFound, AmbiguousRun: no run matches, or several do; both list candidates.
           BadInput: a field that no run has.
         """
         for field in fields:
@@ -167,10 +167,10 @@ class RunSet(Sequence["Book"]):
         )
 
     def named(self, name: str) -> RunSet:
-        """All runs that a name means: an id, a name, project/name, name-id, a project, or "last".
+        """All runs with this name: an id, a name, project/name, name-id, a project, or "last".
 
         Raises:
-          RunNotFound: none does; says which names there are.
+          RunNotFound: no run has this name; suggests similar names.
         """
         fitting = self._named(name)
         if not fitting:
@@ -192,7 +192,7 @@ class RunSet(Sequence["Book"]):
         some.as_of = self.as_of
         return some
 
-    # -- asking all of them
+    # -- queries over all runs
 
     @suggesting
     def table(
@@ -202,22 +202,23 @@ class RunSet(Sequence["Book"]):
         *,
         x: str | None = None,
     ) -> pa.Table:
-        """One row a run: fields, configuration and results as columns.
+        """One row per run: fields, configuration and results as columns.
 
         Args:
-          columns: dotted names such as "seed" and "config.lr"; None takes the usual ones and all of configuration and
-            summary that any run has.
-          metrics: key -> how it becomes one number: "last", "first", "best" (the highest, or the lowest of a loss),
-            "max", "min", "mean", "median", "count", "mean of the last 20", "mean of the last 10%" (also median of),
-            "area" (below the curve, by the length of the axis: its mean height), "steps to 475" (where that is first
-            reached; null where it never is), a function of (values) or of (x, values) -> number, or a list of these; a
-            list of keys means "last". Costs reading those keys.
-          x: the axis of metrics; the run's own by default.
+          columns: dotted names such as "seed" and "config.lr". None takes the usual ones, and every configuration and
+            summary value that any run has.
+          metrics: {key: score}. A score turns a metric into one number: "last", "first", "best" (the highest; for a
+            loss the lowest), "max", "min", "mean", "median", "count", "mean of the last 20" or "mean of the last 10%"
+            (also "median of …"), "area" (under the curve, divided by the length of the axis: the mean height),
+            "steps to 475" (where 475 is first reached; null if never), a function of (values) or of (x, values) that
+            returns a number, or a list of these. A list of keys means "last". These keys are read.
+          x: the axis of metrics; default: the run's own.
         Returns:
-          The columns as they were asked for. A metric's column is called as its key, or "<key> <how>" where there are
-          several. null: the run has no such field, key or finite value.
+          The columns in the requested order. A metric's column has the name of its key, or "<key> <score>" if there are
+          several scores. null: the run has no such field, key or finite value.
         Raises:
-          BadInput: a column that no run has; a metric's word that is not understood. UnknownKey: a key of no run.
+          BadInput: a column that no run has, or an unknown score.
+          UnknownKey: a key that no run has.
         """
         from rollbook.runs.results import run_table
 
@@ -234,10 +235,10 @@ class RunSet(Sequence["Book"]):
         stop: float | None = None,
         attempts: object = "effective",
     ) -> dict[str, dict[str, Series]]:
-        """Keys of every run along an axis; each run is read once, whatever the number of keys.
+        """Keys of every run along an axis. Each run is read once for all keys.
 
         Args:
-          keys: which; runs that lack one go without it.
+          keys: the keys to read; a run that lacks a key has no entry for it.
           x, points, start, stop, attempts: see `Book.series`.
         Returns:
           {path of the run: {key: Series}}.
@@ -250,7 +251,7 @@ class RunSet(Sequence["Book"]):
                          stop=stop, attempts=attempts)  # fmt: skip
 
     def metrics(self, keys: str | Sequence[str] | None = None, *, x: str | None = None, **more: object) -> pa.Table:
-        """Rows of metrics of all runs, one under the other, with the run's id in the column `run`; see `Book.metrics`.
+        """Rows of metrics of all runs, concatenated, with the run's id in the column `run`; see `Book.metrics`.
 
         Raises:
           UnknownKey: a key that none of the runs has.
@@ -260,15 +261,14 @@ class RunSet(Sequence["Book"]):
         return metrics_of(self._rows, [keys] if isinstance(keys, str) else keys, x=x, **more)
 
     def sql(self, query: str) -> Any:
-        """The answer of DuckDB to a query over every table of all runs, as a relation.
+        """Query the tables of all runs with DuckDB; returns a relation.
 
-        Tables are named as in `Book.sql`; each has the columns run (id), project, run_name, run_seed, status and
-        config.<…>
-        beside it. `runs` is the table of the runs themselves. Keys with a slash need quotes: "train/return".
-        Only the tables and keys whose names stand in the query are read.
+        Tables have the names of `Book.sql`, with the additional columns run (id), project, run_name, run_seed, status
+        and config.<…>. The table `runs` has one row per run. Keys with a slash need quotes: "train/return". Only
+        tables and keys that the query names are read.
 
         Raises:
-          BadInput: DuckDB does not understand the query; its words follow.
+          BadInput: DuckDB rejects the query; the message has DuckDB's reason.
         """
         from rollbook.runs.sql import ask
 
@@ -285,21 +285,22 @@ class RunSet(Sequence["Book"]):
         seconds: float | None = None,
         progress: Callable[[int, int, Answer], object] | None = None,
     ) -> Answers:
-        """What a function says of each run.
+        """Call a function for each run, in parallel.
 
         Args:
-          function: takes a Book. On processes and Ray it is pickled, and so is what it returns.
-          on: "threads" (quick to start; reading lets go of the interpreter for most of its time), "processes", or "ray"
-            (tasks of the cluster that Ray is connected to; its nodes have to see the runs' folders).
-          workers: how many at once. Default: as many as there are cores, four times that on threads.
-          retries: how often a run is tried again whose function raised, or whose process or node died.
-          seconds: answer with what is there after so long.
-          progress: called as progress(done, of, answer) when a run is done, in the calling thread.
+          function: takes a Book. On processes and Ray, the function and its result are pickled.
+          on: "threads" (starts fast; reading releases the GIL most of the time), "processes", or "ray" (tasks of the
+            connected Ray cluster; its nodes need access to the runs' folders).
+          workers: how many run at once. Default: the number of cores; on threads, four times that.
+          retries: how often a run is retried if the function raises, or if its process or node dies.
+          seconds: return the answers available after this time.
+          progress: called as progress(done, of, answer) in the calling thread when a run is done.
         Returns:
-          An answer for each run, in their order: `values` of those that have one, `failed` with why, `missing` when the
-          time was up. One run that fails, or ends its process, costs no other its answer.
+          One answer per run, in order: `values` has the results, `failed` the reasons of failures, `missing` the runs
+          that did not finish in time. A run that fails or ends its process does not affect the others.
         Raises:
-          BadInput: an argument that cannot be used. MissingExtra: on="ray", and Ray is not installed.
+          BadInput: an argument is invalid.
+          MissingExtra: on="ray", and Ray is not installed.
         """
         from rollbook.runs.mapping import map_runs
 
@@ -308,9 +309,9 @@ class RunSet(Sequence["Book"]):
         )
 
     def to_ray(self, table: str = "metrics") -> ray.data.Dataset:
-        """A table of all runs as a `ray.data.Dataset`: read where the cluster has room, a run at a time.
+        """A table of all runs as a `ray.data.Dataset`, read on the cluster, one run at a time.
 
-        Each row has the columns run (id), project, run_name and run_seed beside its own. Nodes have to see the folders.
+        Adds the columns run (id), project, run_name and run_seed. The nodes need access to the runs' folders.
 
         Raises:
           MissingExtra: Ray is not installed.
@@ -324,7 +325,7 @@ class RunSet(Sequence["Book"]):
         """What differs between the runs: configuration, code, packages and machine.
 
         Args:
-          metric: a key; says which difference goes along with which result.
+          metric: a key; the result then shows which difference goes with which score.
           score: how a run's metric becomes one number, see `table`.
         """
         from rollbook.runs.diff import diff
@@ -348,16 +349,17 @@ class RunSet(Sequence["Book"]):
         """A key of groups of runs along an axis: centre, interval and n at each point.
 
         Args:
-          key: which; canonical names are understood.
-          x: a clock, a key, or "time"; by default the axis that the first run takes.
-          by: the field whose values make the groups, such as "config.algo"; None: one group.
+          key: the key; canonical names are accepted.
+          x: a clock, a key, or "time"; default: the axis of the first run.
+          by: the field that forms the groups, such as "config.algo"; None: one group.
           statistic: "iqm", "mean" or "median".
-          points: of the common grid.
-          seed: of the resamples; the same seed gives the same numbers.
-          task: the field that names a run's task, such as "config.env"; the band is then over seeds x tasks, with whole
-            seeds as the unit.
+          points: number of points of the common grid.
+          seed: seed of the resampling; the same seed gives the same numbers.
+          task: the field with a run's task, such as "config.env". The band is then over seeds x tasks, and whole seeds
+            are resampled.
           normalise: for several tasks: {task: (random, human)}, or the name of a published table ("atari", "d4rl").
-          whole_curve: a band that holds the whole curve of the mean, not each point by itself; some times as wide.
+          whole_curve: a simultaneous band, which covers the whole curve of the mean, not each point separately. It is
+            several times as wide.
           alignment: see `rollbook.stats.align`: interpolation, crashed_as, floor, window, nan …; crashed runs count.
         Returns:
           See `rollbook.compare.Curves`.
@@ -370,11 +372,11 @@ class RunSet(Sequence["Book"]):
         )  # fmt: skip
 
     def refined_curves(self, key: str, *, stages: Sequence[int] = (200, 1999), **options: Any) -> Iterator[Curves]:
-        """`curves` at once from few resamples, then from more; all but the last are `preliminary`, and pictures say so.
+        """`curves` from few resamples at once, then from more. All but the last are `preliminary`; pictures show this.
 
         Args:
-          key: which.
-          stages: resamples of each answer, increasing; the last gives what `curves` gives with so many draws.
+          key: the key.
+          stages: number of resamples of each answer, increasing. The last answer equals `curves` with that number.
           options: those of `curves`.
         """
         from rollbook.runs.groups import refined_curves_of
@@ -399,24 +401,24 @@ class RunSet(Sequence["Book"]):
         direction: str | None = None,
         seed: int = 0,
     ) -> Comparison:
-        """Which group is better, how sure that is, and what would decide it.
+        """Which group is better, how certain that is, and what would decide it.
 
         Args:
-          metric: a key; canonical names are understood.
-          by: the field whose values are the groups, such as "config.algo".
+          metric: a key; canonical names are accepted.
+          by: the field that forms the groups, such as "config.algo".
           score: how a run's metric becomes one number, see `table`.
-          x: the axis along which "last" is meant; the run's own by default.
-          task: the field that names a run's task, such as "config.env"; seeds are matched over tasks.
+          x: the axis that defines "last"; default: the run's own.
+          task: the field with a run's task, such as "config.env"; seeds are matched across tasks.
           normalise: for several tasks: {task: (random, human)}, or the name of a published table ("atari", "d4rl").
-          statistic: "iqm", "mean" or "median", of every number that is shown; the IQM by default, with a plan the mean.
-          plan: the name of a plan of looks that is kept beside the runs; made at the first call (with `delta`,
-            `floor`), looked at again by each further one; what was asked and which seeds were looked at stays. Without
-            a plan the evidence may be looked at at any time.
+          statistic: "iqm", "mean" or "median", for every number shown. Default: "iqm"; with a plan "mean".
+          plan: the name of a sequential test plan, stored with the runs. The first call creates it (with `delta` and
+            `floor`); each further call is an interim look. The question and the seeds of each look are kept. Without a
+            plan, the evidence may be checked at any time.
           delta: the largest difference that would not matter, in units of the score.
-          floor: what a run that crashed is worth; without one, crashed runs are left out of the scores and said.
-          direction: "higher" or "lower" is better; by default the name of the metric decides: lower for losses, errors,
-            regret, costs and durations, else higher.
-          seed: of resamples and splits.
+          floor: the score of a crashed run. Without it, crashed runs are left out of the scores and reported.
+          direction: whether "higher" or "lower" is better. By default the metric's name decides: lower for losses,
+            errors, regret, costs and durations, else higher.
+          seed: seed of resampling and splits.
         Returns:
           See `rollbook.compare.Comparison`.
         """
@@ -428,10 +430,10 @@ class RunSet(Sequence["Book"]):
         )  # fmt: skip
 
     def plans(self) -> list[dict[str, Any]]:
-        """The plans that are kept beside these runs, with their looks and verdicts, as plain data; see `compare`.
+        """The plans stored with these runs, with their interim looks and verdicts, as plain data; see `compare`.
 
         Returns:
-          One dict a plan: name, asked, arms, n_min, n_max, alpha, delta, floor, looks, verdicts.
+          One dict per plan: name, asked, arms, n_min, n_max, alpha, delta, floor, looks, verdicts.
         """
         from rollbook.runs.groups import plans_below
 
@@ -447,21 +449,23 @@ class RunSet(Sequence["Book"]):
         theme: str = "light",
         **options: object,
     ) -> Picture:
-        """A picture of the runs.
+        """A chart of the runs.
 
         Args:
-          key: the metric; for chart="small_multiples" several are understood, or one with panels="config.env": a panel
-            for each value of that field.
-          by: the field whose values make the groups, such as "config.algo"; None: one group.
+          key: the metric. chart="small_multiples" accepts several, or one with panels="config.env": one panel for each
+            value of that field.
+          by: the field that forms the groups, such as "config.algo"; None: one group.
           x: see `curves`.
           chart: "curves", "small_multiples", "efficiency", "intervals", "aggregates", "profiles", "improvement",
             "parallel".
           theme: "light" or "dark".
-          options: of `curves` (statistic, points, alignment …) or `compare` (score, task, plan …), and of the chart.
+          options: those of `curves` (statistic, points, alignment …) or `compare` (score, task, plan …), and of the
+            chart.
         Returns:
           A `rollbook.plots.Picture`: `save("x.png")`, `figure()`, `text()`.
         Raises:
-          UnknownOption: no such chart of several runs, or an option that nobody takes. UnknownKey: a key of no run.
+          UnknownOption: there is no such chart of several runs, or no such option.
+          UnknownKey: a key that no run has.
         """
         from rollbook.runs.charts import picture_of
 
