@@ -1,1 +1,1 @@
-"""The writing end of a run: opening it, `Run` and `Scope`, going back, ending it."""
+"""The writing end of a run: opening, `Run` and `Scope`, restore and rewind, ending."""

@@ -1,4 +1,4 @@
-"""Alerts of a run's health rules, brought to whoever asked for them: a function, a command or a web address."""
+"""Sends alerts of a run's health rules to a function, a command or a web address."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["MOST_AN_HOUR", "SEND_SECONDS", "AlertCalls", "asked_receiver"]
 
 SEND_SECONDS = 10.0
-"""A command or a web address that takes longer is given up."""
+"""Time limit for a command or a web address."""
 
 MOST_AN_HOUR = 30
-"""So many alerts an hour go to one command or address; the others are counted."""
+"""Limit of alerts per hour for one command or address; further ones are counted."""
 
 _PAUSE_SECONDS, _END_SECONDS = 1.0, 10.0
 _LEVELS = {"note": ("note", "warn", "fail"), "warn": ("warn", "fail"), "fail": ("fail",)}
@@ -33,26 +33,26 @@ _CAUSE = "on_alert"
 
 
 class AlertCalls:
-    """A thread that looks once a second for what the keeper's rules have said, and passes it on.
+    """A thread that checks once a second for new alerts of the keeper's rules, and sends them.
 
     Args:
-      folder: of the run.
-      about: what each alert says of the run beside itself.
-      count: takes (cause, how often, words) for what could not be passed on.
+      folder: the run's folder.
+      about: what each alert contains about the run.
+      count: takes (cause, how often, message) for alerts that could not be sent.
     """
 
     def __init__(self, folder: str, about: dict[str, Any], count: Callable[[str, int, str], None]) -> None:
         self._path, self._about, self._count = alerts_path(folder), about, count
         self._receivers: list[tuple[tuple[str, ...], Callable[[dict[str, Any]], object]]] = []
-        self._at = os.path.getsize(self._path) if exists(self._path) else 0  # those of earlier attempts are old
+        self._at = os.path.getsize(self._path) if exists(self._path) else 0  # skip alerts of earlier attempts
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="rollbook-alerts", daemon=True)
 
     def add(self, receiver: Receiver, level: str) -> None:
-        """Call somebody from the next alert on.
+        """Send the next and all later alerts to `receiver`.
 
         Raises:
-          BadInput: no such level, or nothing that can be called.
+          BadInput: the level does not exist, or the receiver cannot be called.
         """
         send = _sender(receiver, level)
         call = send if callable(receiver) else self._limited(send)
@@ -61,7 +61,7 @@ class AlertCalls:
             self._thread.start()
 
     def end(self) -> None:
-        """The run has ended: pass on what is left, but do not wait for long."""
+        """The run has ended: send the remaining alerts, but do not wait for long."""
         self._ending.set()
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._thread.join(_END_SECONDS)
@@ -113,10 +113,10 @@ class AlertCalls:
 
 
 def asked_receiver(alerts: object) -> tuple[Any, str]:
-    """Who is told, and from which level on: what `init(alerts=…)` or else $ROLLBOOK_ALERTS says.
+    """The receiver of alerts and its minimum level, from `init(alerts=…)` or else $ROLLBOOK_ALERTS.
 
     Raises:
-      BadInput: nothing that can be called.
+      BadInput: the receiver cannot be called.
     """
     level: object = "warn"
     if alerts is None:
@@ -143,7 +143,7 @@ def _words(command: str) -> list[str]:
 
 
 def _sender(receiver: Any, level: object) -> Callable[[dict[str, Any]], object]:
-    """What sends one alert."""
+    """A function that sends one alert."""
     if not isinstance(level, str) or level not in _LEVELS:
         raise BadInput(f"level={level!r}: alerts have 'note', 'warn' and 'fail'")
     if callable(receiver):

@@ -1,7 +1,7 @@
-"""What `init` is given: what can be used as it is, what is brought into shape, and what is refused and how it is said.
+"""Checks the arguments of `init`: accepts, converts or refuses them.
 
-Everything here raises at once, with what was asked, what was found and what to do: a wrong argument is found before
-training begins, not by a sink that stays empty.
+Every check raises at once, with what was asked, what was found and what to do. A wrong argument then shows before
+training begins, not later by an empty sink.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 _TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-"""Characters that turn the direction of writing: `ls` would show another name than there is."""
+"""Characters that change the writing direction: `ls` would show a wrong name."""
 
 _DEVICES = frozenset(
     ["con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(1, 10))]
@@ -40,20 +40,20 @@ _DEVICES = frozenset(
 
 
 def check_option(what: str, value: object, choices: Sequence[str]) -> None:
-    """One of `choices`.
+    """Check that `value` is one of `choices`.
 
     Raises:
-      UnknownOption: it is another.
+      UnknownOption: it is not.
     """
     if value not in choices:
         raise UnknownOption(f"{what}={value!r} is not one of the choices.{did_you_mean(str(value), list(choices))}")
 
 
 def check_name(what: str, name: object) -> str:
-    """A name that can be a folder's on every system, and that a terminal shows as it is.
+    """Check that a name works as a folder name on every system and prints unchanged in a terminal.
 
     Raises:
-      InvalidName: it cannot.
+      InvalidName: it does not.
     """
     fault = ""
     if not isinstance(name, str):
@@ -81,7 +81,7 @@ def check_name(what: str, name: object) -> str:
 
 
 def program_name() -> str:
-    """What a run is called whose maker did not say."""
+    """The default name of a run: the name of the program."""
     stem = os.path.splitext(os.path.basename(sys.argv[0] if sys.argv else ""))[0]
     clean = "".join(c if c.isalnum() or c in "-_." else "-" for c in stem).strip("-.")
     return clean[:60] or "run"
@@ -91,14 +91,14 @@ def check_seed(seed: Any) -> int | None:
     """The seed as a Python integer.
 
     Raises:
-      BadInput: it is none.
+      BadInput: it is not an integer.
     """
     if seed is None:
         return None
     try:
         return operator.index(seed)
     except TypeError:
-        number = as_clock(seed)  # 3.0, as some configurations have it
+        number = as_clock(seed)  # accepts 3.0, which some configurations contain
     if number is None:
         raise BadInput(f"seed={seed!r:.100}: a seed is one integer. Keep what else there is in config=")
     return number
@@ -108,7 +108,7 @@ def check_tags(tags: object) -> list[str]:
     """Tags as texts.
 
     Raises:
-      BadInput: a single text, which would become one tag a letter; or nothing that can be gone through.
+      BadInput: a single text (each letter would become a tag), or something that is not iterable.
     """
     if isinstance(tags, (str, bytes)) or not hasattr(tags, "__iter__"):
         raise BadInput(f"tags={tags!r:.100}: pass a list of texts, such as tags=[{str(tags)!r:.100}]")
@@ -119,7 +119,7 @@ def check_clock_list(clocks: object) -> list[Any]:
     """The names of clocks as a list; see `clocks.check_clock_names` for the names themselves.
 
     Raises:
-      BadInput: a single text, which would become one clock a letter; or nothing that can be gone through.
+      BadInput: a single text (each letter would become a clock), or something that is not iterable.
     """
     if isinstance(clocks, (str, bytes)) or not hasattr(clocks, "__iter__"):
         raise BadInput(f"clocks={clocks!r:.100}: pass a list of names, such as clocks=[{str(clocks)!r:.100}]")
@@ -127,10 +127,10 @@ def check_clock_list(clocks: object) -> list[Any]:
 
 
 def check_total(total: object, clocks: Iterable[str]) -> dict[str, int]:
-    """How far a run will go, by clock.
+    """The planned length of a run, by clock.
 
     Raises:
-      BadInput: no mapping of clocks to whole numbers above 0. UnknownOption: a clock that the run does not have.
+      BadInput: not a mapping of clocks to whole numbers above 0. UnknownOption: a clock that the run does not have.
     """
     if not total:
         return {}
@@ -155,7 +155,7 @@ def check_total(total: object, clocks: Iterable[str]) -> dict[str, int]:
 
 
 class Plan:
-    """The sinks of a run: those the keeper can make by name, those that live in this process; and its health rules."""
+    """The sinks of a run (those the keeper makes by name, and those that live in this process) and its health rules."""
 
     def __init__(
         self, for_keeper: list[dict[str, object]], local: list[object], rules: list[dict[str, object]]
@@ -164,10 +164,10 @@ class Plan:
 
 
 def plan_of(sinks: Sequence[object], rules: Sequence[object] | None = None) -> Plan:
-    """Sort the sinks of a run, and see that there are its rules.
+    """Sort the sinks of a run, and check that its rules exist.
 
     Raises:
-      UnknownOption, BadInput: a sink, filter or rule that there is not, or with options that it cannot use.
+      UnknownOption, BadInput: a sink, filter or rule that does not exist, or with invalid options.
     """
     if isinstance(sinks, (str, bytes)) or not hasattr(sinks, "__iter__") or hasattr(sinks, "items"):
         raise BadInput(
@@ -189,7 +189,7 @@ def plan_of(sinks: Sequence[object], rules: Sequence[object] | None = None) -> P
             local.append(sink)
             continue
         spec = {"name": sink} if isinstance(sink, str) else sink
-        if spec.get("name") not in DEFAULT or len(spec) > 1:  # the default costs no import
+        if spec.get("name") not in DEFAULT or len(spec) > 1:  # the default sinks need no import
             spec = _checked(spec)
         (local if spec["name"] in LIVE else for_keeper).append(spec)
 
@@ -197,7 +197,7 @@ def plan_of(sinks: Sequence[object], rules: Sequence[object] | None = None) -> P
 
 
 def _checked(spec: Mapping[str, Any]) -> dict[str, object]:
-    """A sink's entry as plain data, with all its names known."""
+    """A sink's entry as plain data, with all names checked."""
     import json
 
     from rollbook.sinks import check

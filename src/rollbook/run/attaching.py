@@ -1,4 +1,4 @@
-"""Becoming a further writer of a run that exists: by `attach`, or where a run or a scope is unpickled."""
+"""Becoming a further writer of an existing run: by `attach`, or by unpickling a run or a scope."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ __all__ = ["attach", "unpickle_run", "unpickle_scope"]
 def attach(
     id_or_path: str | os.PathLike[str], *, dir: str | os.PathLike[str] | None = None, strict: bool = False
 ) -> Run:
-    """Become a further writer of a run that exists, from this process, on this host or another that sees its folder.
+    """Become a further writer of an existing run, from this process, on this host or another that sees its folder.
 
     Args:
       id_or_path: the run's folder, or its id.
-      dir: root of all runs, where an id is looked for. Default: $ROLLBOOK_DIR, or "runs".
-      strict: raise at once where rollbook would count and warn; for tests.
+      dir: root folder of all runs, to look up an id. Default: $ROLLBOOK_DIR, or "runs".
+      strict: raise at once instead of counting and warning; for tests.
     Raises:
       RunNotFound: there is no such run. NotARun, NewerFormat: its run.json cannot be used.
     """
@@ -74,7 +74,7 @@ def _locate(id_or_path: str, dir: str | os.PathLike[str] | None) -> str:
     if len(folders) == 1:
         return folders[0]
     if os.sep in id_or_path or exists(id_or_path):
-        manifest.read(id_or_path)  # raises and says what is there
+        manifest.read(id_or_path)  # raises with what was found there
     raise RunNotFound(
         f"attach({id_or_path!r}): {len(folders)} runs of that id under {root}. Pass the run's folder, or dir="
     )
@@ -90,14 +90,14 @@ def _pickled_scope(scope: Scope) -> tuple[Any, ...]:
 
 
 def unpickle_run(folder: str, nonce: str, page: Mapping[str, object] | None = None) -> Run:
-    """A writer of the same run in this process; one per process, however often it is unpickled.
+    """A writer of the same run in this process. One per process, however often the run is unpickled.
 
-    The nonce decides what is the same run. A host that does not see its folder keeps a part of it in its own root.
+    The nonce identifies the run. A host that does not see its folder keeps a part of the run in its own root folder.
 
     Args:
       folder, nonce, page: what `Run.address` gave.
     Raises:
-      NotARun: the run was opened on this host, and its folder is gone or another run's; or there is no `page`.
+      NotARun: the run was opened on this host, and its folder is gone or holds another run; or there is no `page`.
     """
     run: Run
     for run in opened:
@@ -117,7 +117,7 @@ def unpickle_run(folder: str, nonce: str, page: Mapping[str, object] | None = No
     try:
         own, is_part = folder_here(folder, nonce, page)
         run = attach(own)
-    except ours(Exception) as err:  # whatever is wrong on this host, the work that was sent to it goes on
+    except ours(Exception) as err:  # problems of this host must not stop the work that was sent to it
         return _without_folder(folder, page, err)
     if is_part:
         _say_where_the_part_is(run, folder, page)
@@ -132,7 +132,7 @@ def unpickle_scope(folder: str, nonce: str, name: str, at: str, page: Mapping[st
 def _say_where_the_part_is(run: Run, folder: str, page: Mapping[str, object]) -> None:
     remote = page.get("remote")
     if remote:
-        return  # its keeper ships it, and who reads sees one run
+        return  # its keeper ships it, and readers see one run
     run.count(
         "local_part",
         message=f"this host ({liveness.host_name()}) does not see the run's folder {folder}: what is logged here is "
@@ -142,9 +142,9 @@ def _say_where_the_part_is(run: Run, folder: str, page: Mapping[str, object]) ->
 
 
 def _without_folder(folder: str, page: Mapping[str, Any], err: Exception) -> Run:
-    """A run that keeps nothing and says so: nothing here can be written to."""
+    """A run that stores nothing and reports that: no folder here can be written."""
     about: Any = {**page, "config": {}, "summary": {}, "attempts": list(page.get("attempts") or ({"n": 1},))}
-    nowhere = os.path.join(os.devnull, "no-place")  # a path that nobody can make
+    nowhere = os.path.join(os.devnull, "no-place")  # a path that cannot be created
     writer = Writer(nowhere, attempt=about["attempts"][-1]["n"], clocks=tuple(page.get("clocks") or STANDARD))
     writer.bill.count(
         "no_place",
@@ -155,6 +155,6 @@ def _without_folder(folder: str, page: Mapping[str, Any], err: Exception) -> Run
     return start(nowhere, about, writer, None, "inline")
 
 
-# A run or a scope that is pickled becomes a further writer of the same run where it is unpickled.
+# A pickled run or scope becomes a further writer of the same run where it is unpickled.
 copyreg.pickle(Run, _pickled_run)
 copyreg.pickle(Scope, _pickled_scope)

@@ -1,6 +1,6 @@
-"""Where a run is shipped to, as `init` settles it: which place is asked for, and whether it can be used.
+"""Decides in `init` where a run is shipped: which remote is asked for, and whether it can be used.
 
-The look at the place is taken by a process of its own: what speaks to stores is not loaded into the training process.
+A separate process checks the remote, so that the training process does not load the code that talks to stores.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ __all__ = ["asked_place", "bring_run", "check_place", "place_to_go_on", "settle_
 
 _SECONDS = 20.0
 _PATIENCE = 3.0
-"""How long a look at the place may take, and for how long a call is tried again where there is no answer."""
+"""Seconds that the check of a remote may take, including retries while there is no answer."""
 
 _BRING_SECONDS = 900.0
-"""How long a run that is to be resumed may be on its way here."""
+"""Seconds that downloading a run to resume may take."""
 
 
 def asked_place(remote: object) -> str | Literal[False] | None:
-    """The address that the caller or $ROLLBOOK_REMOTE asks for; False for nowhere, None if nobody says.
+    """The address from the caller or $ROLLBOOK_REMOTE; False for nowhere, None if neither is set.
 
     Raises:
-      BadInput: it is no address of a place.
+      BadInput: it is not the address of a remote.
     """
     if remote is None:
         given = os.environ.get("ROLLBOOK_REMOTE")
@@ -49,7 +49,7 @@ def asked_place(remote: object) -> str | Literal[False] | None:
 
 
 def place_to_go_on(asked: str | Literal[False] | None, about: RunJson) -> str | Literal[False] | None:
-    """The place of a run that is continued: what is asked for, else where it was shipped."""
+    """The remote of a run that is continued: the requested one, else its former one."""
     former = about.get("remote")
     if asked is None and isinstance(former, str):
         return check_remote(former)
@@ -57,18 +57,19 @@ def place_to_go_on(asked: str | Literal[False] | None, about: RunJson) -> str | 
 
 
 def check_place(url: str, run: str, nonce: str, folder: str | None, takes_over: bool, bill: Bill) -> str:
-    """Look whether a place can be used for a run. One that gives no answer is counted; it may answer later.
+    """Check whether a remote can be used for a run. A remote that does not answer is counted; it may answer later.
 
     Args:
       run: <project>/<run>.
-      nonce: the run's.
-      folder: of a run that is continued.
+      nonce: the run's nonce.
+      folder: the folder of a run that is continued.
       takes_over: another process may be writing it.
     Returns:
-      Why it gives no answer, "" if it does.
+      Why it does not answer, "" if it does.
     Raises:
-      PlaceError, RunExists, RunIsLive, NotARun: it cannot, or another run (or the same one, written elsewhere) lies
-      there. MissingExtra: the package for such places is not installed.
+      PlaceError, RunExists, RunIsLive, NotARun: it cannot be used, or it holds another run of that name (or the same
+        run,
+      written elsewhere). MissingExtra: the package for such remotes is not installed.
     """
     from rollbook.errors import PlaceAway
 
@@ -89,11 +90,11 @@ def check_place(url: str, run: str, nonce: str, folder: str | None, takes_over: 
 
 
 def bring_run(url: str, project: str, name: str, run_id: str, root: str, *, takes_over: bool) -> None:
-    """Bring the run of an id, which is to be resumed and is not here, out of its place, if it lies there.
+    """Download the run with this id, which is to be resumed and is not here, from its remote, if it is there.
 
     Raises:
-      RunIsLive: it is written elsewhere. PlaceAway: no answer, so that nobody knows. PlaceError, Damaged, RunExists: it
-      cannot be brought. MissingExtra: the package for such places is not installed.
+      RunIsLive: it is written elsewhere. PlaceAway: no answer, so its existence is unknown. PlaceError, Damaged,
+      RunExists: it cannot be downloaded. MissingExtra: the package for such remotes is not installed.
     """
     _need_client(url)
     more = ["takeover"] if takes_over else []
@@ -116,7 +117,7 @@ def _need_client(url: str) -> None:
 
 
 def _ask(module: str, arguments: list[str], seconds: float) -> tuple[type[RollbookError], str] | None:
-    """What a module of `rollbook.remote` answers: (an error, its words), or None if all is well."""
+    """Run a module of `rollbook.remote`; returns (an error, its message), or None on success."""
     from rollbook import errors
 
     said = _answer_of(module, arguments, seconds)
@@ -159,10 +160,10 @@ def _answer_of(module: str, arguments: list[str], seconds: float) -> tuple[str, 
 
 
 def settle_place(folder: str, url: str | Literal[False] | None, away: str = "") -> None:
-    """Write down in the run's folder where it is shipped to, or that it is not shipped any more.
+    """Store in the run's folder where it is shipped, or that it is no longer shipped.
 
     Args:
-      away: why the place gives no answer, "" if it does.
+      away: why the remote does not answer, "" if it does.
     Raises:
       OSError: the folder cannot be written.
     """

@@ -1,4 +1,4 @@
-"""Which run the module-level verbs act on: the innermost `with` run of this context, else the run opened last."""
+"""The run that module-level verbs act on: the innermost `with` run of this context, else the run opened last."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def enter(run: OpenRun) -> None:
 
 
 def leave(run: OpenRun) -> None:
-    """Take it back."""
+    """Undo `enter`."""
     _stack.set(tuple(r for r in _stack.get() if r is not run))
 
 
@@ -40,16 +40,16 @@ def current_run() -> Any:
 
 
 def interactive() -> bool:
-    """Whether somebody sits in front of this process and may run a piece of it twice: a notebook or a prompt."""
+    """Whether this process is interactive (a notebook or a prompt), so that code may run twice."""
     import sys
 
     return "ipykernel" in sys.modules or hasattr(sys, "ps1")
 
 
 def end_former(project: str, name: str) -> None:
-    """Finish the runs of this name that were opened before at this prompt: the cell that opens it was run again.
+    """Finish earlier runs of this name that were opened at this prompt: the user has run the cell again.
 
-    Runs inside of a `with` block end with it, and those of another process are not ours.
+    Runs inside a `with` block end with the block. Runs of another process are left alone.
     """
     import os
 

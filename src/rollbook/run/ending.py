@@ -1,7 +1,7 @@
-"""How a run ends when nobody calls finish(): at exit, by an exception, by SIGTERM.
+"""How a run ends when nothing calls finish(): at exit, by an exception, by SIGTERM.
 
-The user's own signal handlers are never replaced: ours for SIGTERM is set only where the default one stands, writes
-the run's end, and then lets the default happen.
+The user's signal handlers are never replaced. Ours for SIGTERM is set only where the default handler is active. It
+records the end of the run, and then runs the default.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _of_process: dict[str, Any] | None = None
 
 
 def watch(run: OpenRun) -> None:
-    """See to it that `run` gets an end, however this process leaves."""
+    """Make sure that `run` is ended, however this process exits."""
     global _installed, _owner
     _open_runs.add(run)
     _owner = os.getpid()
@@ -42,17 +42,17 @@ def watch(run: OpenRun) -> None:
     try:
         if _signal.getsignal(_signal.SIGTERM) == _signal.SIG_DFL:
             _signal.signal(_signal.SIGTERM, _on_sigterm)
-    except (ValueError, AttributeError):  # not the main thread, or no such signal
+    except (ValueError, AttributeError):  # not in the main thread, or no such signal
         return
 
 
 def forget(run: OpenRun) -> None:
-    """The run has ended by itself."""
+    """Stop watching: the run has ended normally."""
     _open_runs.discard(run)
 
 
 def status_of(kind: type[BaseException] | None) -> str:
-    """The status that an exception, or none, stands for."""
+    """The status for an exception, or for none."""
     if kind is None:
         return "finished"
     if issubclass(kind, KeyboardInterrupt):
@@ -64,7 +64,7 @@ def status_of(kind: type[BaseException] | None) -> str:
 
 
 def _watch_threads() -> None:
-    """An exception that ends a thread is kept as an alert, after whatever hook was there has had it."""
+    """Store an exception that ends a thread as an alert, after the existing hook has run."""
     import threading
 
     from rollbook.run.failure import report_thread
@@ -82,7 +82,7 @@ def _watch_threads() -> None:
 
 
 def failure() -> dict[str, Any] | None:
-    """What ends the process or the block that the caller stands in: a signal or an exception; None for neither."""
+    """The signal or exception that ends the process or the caller's block; None for neither."""
     from rollbook.run.failure import describe
 
     return _of_process or describe(sys.exc_info()[1])
@@ -90,19 +90,19 @@ def failure() -> dict[str, Any] | None:
 
 def _finish_all(status: str, failure: dict[str, Any] | None) -> None:
     global _of_process
-    if os.getpid() != _owner:  # a forked child leaves its parent's runs alone
+    if os.getpid() != _owner:  # a forked child must not end its parent's runs
         return
     _of_process = failure
     for run in list(_open_runs):
         try:
             run.finish(status)
         except ours(Exception) as err:
-            with tolerating(Exception):  # it may be closed, or None
+            with tolerating(Exception):  # stderr may be closed, or None
                 sys.stderr.write(f"rollbook: could not finish {run!r}: {type(err).__name__}: {err}\n")
 
 
 def _at_exit() -> None:
-    # The interpreter leaves the exception it died of here, before it calls us.
+    # The interpreter stores the fatal exception here before it calls us.
     from rollbook.run.failure import describe
 
     _finish_all(status_of(getattr(sys, "last_type", None)), describe(getattr(sys, "last_value", None)))

@@ -1,10 +1,10 @@
-"""What ended a run before its time, as plain data: the exception with its traceback, or the signal.
+"""What ended a run early, as plain data: the exception with its traceback, or the signal.
 
     {"type": "torch.OutOfMemoryError", "message": "CUDA out of memory", "traceback": "Traceback …", "stderr": "…"}
 
-Kept with the attempt in run.json; `book.failure` reads it. Texts are bounded, and credentials in them are hidden.
-`stderr` has the last lines of the error output where that goes into a file (a batch system, nohup); a terminal or a
-pipe is left alone, because reading along there could slow or block the program.
+Stored with the attempt in run.json; `book.failure` reads it. Texts are bounded, and credentials in them are hidden.
+`stderr` has the last lines of the error output if that goes to a file (a batch system, nohup). A terminal or a pipe is
+not read, because that could slow or block the program.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     class Records(Protocol):
-        """What is needed of a run: rows of a table."""
+        """The needed part of a run: writing rows of a table."""
 
         def record(self, table: str, columns: Mapping[str, object]) -> int: ...
 
@@ -37,13 +37,13 @@ _threads_reported = 0
 
 
 def describe(error: BaseException | None) -> dict[str, Any] | None:
-    """What an exception says; None for none, or for `SystemExit` with the status 0. Never raises."""
+    """An exception as data; None for none, or for `SystemExit` with status 0. Never raises."""
     if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
         return None
     kind = type(error)
     place = "" if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}."
     failure: dict[str, Any] = {"type": f"{place}{kind.__qualname__}", "message": "", "traceback": ""}
-    with tolerating(Exception):  # str() of an exception is code of others
+    with tolerating(Exception):  # str() of an exception may run any code
         failure["message"] = _bounded(_message(error), _LONGEST_MESSAGE)
     with tolerating(Exception):
         failure["traceback"] = _bounded(_trace(error), _LONGEST_TRACE)
@@ -54,12 +54,12 @@ def describe(error: BaseException | None) -> dict[str, Any] | None:
 
 
 def by_signal(name: str) -> dict[str, Any]:
-    """What a signal that ends the process leaves."""
+    """A signal that ends the process, as data."""
     return {"type": name, "message": f"the process was ended by {name}", "traceback": ""}
 
 
 def report_in_alerts(run: Records, message: str, failure: dict[str, Any]) -> None:
-    """Keep as an alert what ended a thread, or a writer other than the main one: the run itself may go on."""
+    """Store as an alert what ended a thread or a further writer. The run itself may go on."""
     import json
 
     words = (
@@ -70,7 +70,7 @@ def report_in_alerts(run: Records, message: str, failure: dict[str, Any]) -> Non
 
 
 def report_thread(runs: Sequence[Records], arguments: Any) -> None:
-    """The same of a thread, for `threading.excepthook`. Never raises."""
+    """The same for a thread, called by `threading.excepthook`. Never raises."""
     global _threads_reported
     failure = describe(arguments.exc_value) if _threads_reported < _MOST_THREADS else None
     if failure is None:
@@ -95,7 +95,7 @@ def _trace(error: BaseException) -> str:
 
 
 def _bounded(text: str, most: int) -> str:
-    """A text without credentials; of a long one the beginning and, for that is where it was raised, most of the end."""
+    """A text without credentials. A long one keeps its beginning and more of its end, where the error was raised."""
     from rollbook.run.origin.secrets import without_secrets
 
     if len(text) > most:
@@ -106,7 +106,7 @@ def _bounded(text: str, most: int) -> str:
 
 
 def _end_of_stderr() -> str:
-    """The last lines of the error output, without the traceback that the interpreter may have printed by now."""
+    """The last lines of the error output, without a traceback that the interpreter has printed."""
     with tolerating(Exception):
         sys.stderr.flush()
     if not stat.S_ISREG(os.fstat(2).st_mode):

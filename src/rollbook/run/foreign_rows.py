@@ -1,8 +1,8 @@
-"""Rows that were made elsewhere, with their own clocks and times: what `Run.write_rows` does with them.
+"""`Run.write_rows`: rows that were made elsewhere, with their own clocks and times.
 
-They go through a journal writer of their own, in batches. Before each batch a mark says which rows of which source it
-holds; so a program that was killed, and reads its source again, goes on with exactly the rows that are not there yet:
-the mark says where the last batch began, and the number of frames behind it how much of it was written.
+They go through a separate journal writer, in batches. A mark before each batch tells which rows of which source it
+holds. A program that is killed and reads its source again then continues with exactly the missing rows: the mark tells
+where the last batch began, and the number of frames after it how much of the batch was written.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     _Rows: TypeAlias = "_Group | _Column"
 
     class WrittenRun(OpenRun, Protocol):
-        """What is asked of the run beside that."""
+        """What else is needed of the run."""
 
         @property
         def book(self) -> Book: ...
@@ -43,9 +43,9 @@ __all__ = ["ForeignRows"]
 
 _BATCH = 4096
 _MOST_IN_BLOCKS = 65_536
-"""Rows of a batch at most where they come in blocks."""
+"""Most rows of a batch that comes in blocks."""
 _EARLIEST, _LATEST = 0.0, 7e9
-"""Unix seconds that can be a time: 1970 to 2191."""
+"""Valid times in unix seconds: 1970 to 2191."""
 
 _NS = 1_000_000_000
 _ROWS_MARK = "rows"
@@ -53,7 +53,7 @@ _END: object = object()
 
 
 class ForeignRows:
-    """Writes rows that somebody else timed. Made at the first `Run.write_rows`; one call at a time."""
+    """Writes rows with their own times. Created by the first `Run.write_rows`; one call at a time."""
 
     def __init__(self, run: WrittenRun) -> None:
         self._run = run
@@ -87,12 +87,12 @@ class ForeignRows:
                     if source:
                         self._places[source] = position
             except BaseException:
-                self._places.pop(source, None)  # the disk knows best how far it came
+                self._places.pop(source, None)  # read the progress from disk again
                 raise
             return written
 
     def close(self) -> None:
-        """Close; calling it twice is fine."""
+        """Close. A second call does nothing."""
         writer, self._writer = self._writer, None
         if writer is not None:
             writer.close()
@@ -100,7 +100,7 @@ class ForeignRows:
     # -- where a source stands
 
     def _place_of(self, source: str) -> tuple[int, dict[str, Any] | None]:
-        """(rows of the source that are all there, None), or (0, the batch that was begun and perhaps not ended)."""
+        """(number of complete rows of the source, None), or (0, the last batch, which may be incomplete)."""
         known = self._places.get(source)
         if known is not None:
             return known, None
@@ -125,7 +125,7 @@ class ForeignRows:
         return 0, last
 
     def _go_on(self, remaining: _Supply, table: str, source: str, begun: Mapping[str, Any]) -> int:
-        """Write what is missing of a batch that was begun."""
+        """Write the missing rows of an incomplete batch."""
         start, rows = int(begun["start"]), int(begun["rows"])
         remaining.pass_over(start, source)
         batch, blocks, taken = remaining.take(exactly=rows)
@@ -136,7 +136,7 @@ class ForeignRows:
                 "others now. The source was changed: write it to a new run, or name it differently"
             )
         missing = groups[min(int(begun["frames"]), len(groups)) :]
-        if missing:  # under a mark of its own: should we be killed again, what is behind it is counted from here
+        if missing:  # with a new mark: after another kill, frames are counted from here
             self._mark(source, start, rows, groups, len(groups) - len(missing))
         for group in missing:
             self._put(group)
@@ -150,7 +150,7 @@ class ForeignRows:
     # -- rows into frames
 
     def _grouped(self, batch: list[object], blocks: list[Any], table: str) -> tuple[list[_Rows], int]:
-        """What a batch holds by what it shares, rows before blocks; and how many rows were kept."""
+        """The content of a batch, grouped by shared fields, rows before blocks; and the number of rows kept."""
         clocks = self._run.internals.writer.clocks
         if table != "metrics" or any(block.clock not in clocks for block in blocks):
             batch = [*batch, *(row for block in blocks for row in block.rows())]
@@ -160,10 +160,10 @@ class ForeignRows:
         return [*groups, *columns], usable + sum(len(column) for column in columns)
 
     def _sorted(self, batch: list[object], table: str) -> tuple[list[_Group], int]:
-        """The rows of a batch by what they share, in order of first appearance; and how many were kept."""
+        """The rows of a batch, grouped by shared fields in order of first appearance; and the number kept."""
         groups: dict[tuple[object, ...], _Group] = {}
         usable = 0
-        single: dict[tuple[object, ...], tuple[_Group, int]] = {}  # rows of one number, by what they say beside it
+        single: dict[tuple[object, ...], tuple[_Group, int]] = {}  # rows of one number, by their other fields
         for row in batch:
             plain = _shape_of(row)
             if plain is not None and plain in single:
@@ -232,7 +232,7 @@ class ForeignRows:
         return parts
 
     def _fitting(self, name: str, number: float) -> float:
-        """The number, or a float where it is an integer that no column of integers holds."""
+        """The number; an integer too large for an integer column becomes a float."""
         if not isinstance(number, int) or -(2**63) <= number < 2**63:
             return number
         self._run.count(
@@ -246,7 +246,7 @@ class ForeignRows:
             return float("inf") if number > 0 else float("-inf")
 
     def _clocks(self, given: Mapping[str, object], names: tuple[str, ...]) -> tuple[list[int], dict[str, Any]]:
-        """All clocks of a row, and what was no reading of one as values `clock/<name>`."""
+        """All clocks of a row; invalid readings are returned as values `clock/<name>`."""
         readings, refused = [UNKNOWN] * len(names), {}
         for name, value in given.items():
             if value is None or value != value:
@@ -298,14 +298,14 @@ class _Group:
         self.columns: dict[str, list[object]] = {}
 
     def add(self, moment: int, clocks: list[int], cells: Mapping[str, object]) -> None:
-        """One row more; it has the keys of the others."""
+        """Add one row; it has the same keys as the others."""
         self.times.append(moment)
         self.clocks.append(clocks)
         for name, cell in cells.items():
             self.columns.setdefault(name, []).append(cell)
 
     def add_number(self, row: Any, place: int) -> bool:
-        """One row more, of one float and the clock at `place`; False, and nothing done, where it is less plain."""
+        """Add one row of one float and the clock at `place`; False, without a change, if the row is not that simple."""
         ((name, number),) = row.values.items()
         (reading,) = row.clocks.values()
         moment = row.time
@@ -338,7 +338,7 @@ class _Group:
             readings = [row[place] for row in self.clocks]
             if any(reading != readings[0] for reading in readings):
                 payload.setdefault("clock_columns", {})[name] = _packed(readings)
-                payload["clocks"][place] = UNKNOWN  # else it would stand for rows that do not know it
+                payload["clocks"][place] = UNKNOWN  # else it would also apply to rows that do not know it
         return payload
 
     def checked(self, crc: int) -> int:
@@ -347,7 +347,7 @@ class _Group:
 
 
 class _Column:
-    """Rows of one key, each a number and a reading of one clock, as arrays."""
+    """Rows of one key as arrays: numbers and readings of one clock."""
 
     __slots__ = ("clock", "clocks", "key", "numbers_R", "readings_R", "times_R")
 
@@ -380,7 +380,7 @@ class _Column:
 
 
 def _columns_of(blocks: list[Any], clocks: tuple[str, ...]) -> list[_Column]:
-    """The rows of blocks by clock and key, in order of first appearance, however they were cut into blocks."""
+    """The rows of blocks by clock and key, in order of first appearance, independent of the block boundaries."""
     if not blocks:
         return []
     import numpy as np
@@ -406,14 +406,14 @@ def _columns_of(blocks: list[Any], clocks: tuple[str, ...]) -> list[_Column]:
 
 
 class _Supply:
-    """What a source gives, taken batch by batch: single rows, and blocks of them."""
+    """Reads a source batch by batch: single rows, and blocks of rows."""
 
     def __init__(self, rows: object) -> None:
         self._items = _each(rows)
         self._held: list[Any] = []
 
     def take(self, exactly: int = -1) -> tuple[list[object], list[Any], int]:
-        """(rows, blocks, how many rows they are together): the next batch, or so many rows if the source has them."""
+        """(rows, blocks, total number of rows): the next batch, or this many rows if the source has them."""
         rows: list[object] = []
         blocks: list[Any] = []
         taken = 0
@@ -434,10 +434,10 @@ class _Supply:
         return rows, blocks, taken
 
     def pass_over(self, rows: int, source: str) -> None:
-        """Leave out rows that were written before.
+        """Skip rows that were written before.
 
         Raises:
-          BadInput: the source has fewer.
+          BadInput: the source has fewer rows.
         """
         passed = 0
         while passed < rows:
@@ -453,7 +453,7 @@ class _Supply:
 
 
 def _shape_of(row: Any) -> tuple[object, ...] | None:
-    """What a row of one number and one clock shares with others like it: key, clock, table, scope, at; else None."""
+    """The shared fields of a row of one number and one clock: key, clock, table, scope, at; None for other rows."""
     if type(getattr(row, "values", None)) is not dict or type(getattr(row, "clocks", None)) is not dict:
         return None
     if len(row.values) != 1 or len(row.clocks) != 1 or {type(row.table), type(row.scope), type(row.at)} != {str}:
@@ -462,7 +462,7 @@ def _shape_of(row: Any) -> tuple[object, ...] | None:
 
 
 def _each(rows: Any) -> Iterator[object]:
-    """The rows one by one, of an Arrow table, a reader of record batches, or anything that can be gone through."""
+    """The rows one by one, from an Arrow table, a reader of record batches, or any iterable."""
     if hasattr(rows, "to_batches") or hasattr(rows, "read_next_batch"):
         for batch in rows.to_batches() if hasattr(rows, "to_batches") else rows:
             yield from _of_batch(batch)
@@ -477,7 +477,7 @@ def _each(rows: Any) -> Iterator[object]:
 
 
 def _of_batch(batch: Any) -> Iterator[dict[str, object]]:
-    """A record batch row by row. Times become whole nanoseconds: Python's own have none."""
+    """A record batch row by row. Times become whole nanoseconds, because Python's datetime has no nanoseconds."""
     columns = {}
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if str(column.type).startswith("timestamp"):
@@ -499,10 +499,10 @@ class _Nanoseconds(int):
 
 
 def _nanoseconds(moment: object) -> int:
-    """Unix nanoseconds of what a row gives as its time.
+    """Unix nanoseconds of a row's time.
 
     Raises:
-      BadInput: it is no time between 1970 and 2191.
+      BadInput: it is not a time between 1970 and 2191.
     """
     if moment is None:
         return time.time_ns()
@@ -525,7 +525,7 @@ def _nanoseconds(moment: object) -> int:
 
 
 def _digest(groups: Iterable[_Rows]) -> int:
-    """A number that another content would hardly have. Times are left out: a source without any is given them anew."""
+    """A checksum of the content. Times are left out: a source without times gets new ones at each reading."""
     crc = 0
     for group in groups:
         crc = group.checked(crc)
@@ -533,7 +533,7 @@ def _digest(groups: Iterable[_Rows]) -> int:
 
 
 def _packed(cells: list[Any]) -> object:
-    """A column as an array where it holds numbers of one kind that fit; else as it is."""
+    """A column as an array if it holds numbers of one type that fit; else unchanged."""
     import numpy as np
 
     kind = type(cells[0])

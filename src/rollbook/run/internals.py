@@ -1,4 +1,4 @@
-"""`run.internals`: what adapters of frameworks and the capture rooms use of an open run beside the verbs of users."""
+"""`run.internals`: what framework adapters and capture modules use in addition to the public verbs."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _FORMER = {
     **{name: f"_{name}" for name in ("address", "episodes_of", "hear_of_sinks", "open_scope", "store_of", "turns")},
     "scope_name": "internals.scope",
 }
-"""Former names of `Run` and `Scope`, and where they are now. They answer for one release."""
+"""Former names of `Run` and `Scope`, and their new places. They still work for one release."""
 
 
 def former_name(owner: object, name: str) -> Any:
-    """An attribute of a run or a scope by a name that it had once, with a DeprecationWarning.
+    """An attribute of a run or a scope by its former name, with a DeprecationWarning.
 
     Raises:
-      AttributeError: it never had one of this name.
+      AttributeError: there was never an attribute of this name.
     """
     path = _FORMER.get(name)
     if path is None:
@@ -45,7 +45,7 @@ def former_name(owner: object, name: str) -> Any:
 
 
 class Internals:
-    """What stands behind the verbs of a run or a scope; fulfils `protocols.RunInternals`, which says what each is."""
+    """The internals of a run or a scope. Implements `protocols.RunInternals`, which describes each member."""
 
     __slots__ = ("_run", "scope")
 
@@ -59,32 +59,32 @@ class Internals:
 
     @property
     def about(self) -> RunJson:
-        """What run.json says."""
+        """The content of run.json."""
         return self._run._about
 
     @property
     def checkpoints(self) -> Checkpoints:
-        """What was saved, and how many are kept."""
+        """The checkpoints saved by this process."""
         return self._run._checkpoints
 
     @property
     def era(self) -> int:
-        """Which stretch of the run's history is being written: another number after a resume and after each rewind."""
+        """Number of the current stretch of history; it changes with a resume and with each rewind."""
         return self._run._turns
 
     def episodes_before(self) -> tuple[int, int]:
-        """(episodes begun, environment steps counted) in this scope, as the run's history stands now."""
+        """(episodes begun, environment steps counted) in this scope, in the effective history."""
         return self._run._episodes_of(self.scope)
 
     @property
     def offsets(self) -> dict[str, int]:
-        """What to add to the counters of a framework that counts from 0 again after a resume."""
+        """What to add to the counters of a framework that restart at 0 after a resume."""
         return dict(self._run._attempt_entry().get("offsets") or {})
 
     def continue_clocks(self, *names: str) -> dict[str, int]:
-        """Keep where the named clocks stand now as offsets, for a framework whose counters begin at 0 again.
+        """Store the current readings of the named clocks as offsets, for a framework whose counters restart at 0.
 
-        The offsets are stored with the attempt: add `offsets` to the native counters, and log those as `step`.
+        The offsets are stored with the attempt: add `offsets` to the native counters, and log the sums as `step`.
         """
         now = self._run.clocks_now()
         offsets = {name: now[name] for name in names if name in now}
@@ -93,11 +93,11 @@ class Internals:
         return self.offsets
 
     def fill_in(self, *, seed: int | None = None, total: Mapping[str, Any] | None = None) -> None:
-        """Set what `init` was not given and became known later; what it was given stays.
+        """Set values that became known after `init`. Values that `init` was given stay.
 
         Args:
           seed: the seed of the run.
-          total: how far the run will go, {"env_step": 100_000}; numbers below 1 are ignored.
+          total: planned length of the run, {"env_step": 100_000}; numbers below 1 are ignored.
         """
         news: RunJson = {}
         if seed is not None and self.about.get("seed") is None:
@@ -110,9 +110,9 @@ class Internals:
             self.write_about()
 
     def formatted_config(self, text: str) -> None:
-        """Let `formatted_total_config.py` hold this text: a framework's form that it starts from again."""
+        """Set the text of `formatted_total_config.py`, in a form from which the framework can start again."""
         self._run._keep_formatted(text)
 
     def write_about(self) -> None:
-        """Write run.json again (the main writer only, unless another took the run over); failures are counted."""
+        """Write run.json again (only the main writer, and only if no other process took over); failures are counted."""
         self._run._write_about()

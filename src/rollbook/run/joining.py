@@ -1,4 +1,4 @@
-"""Which run a process joins instead of making one: that of its parent, or of rank 0 of its distributed job."""
+"""Finds the run that a process joins instead of creating one: its parent's, or that of rank 0 of its job."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["elder", "own_rank", "rendezvous"]
 
 
 def own_rank() -> int | None:
-    """This process's number in a distributed job, None outside one."""
+    """The rank of this process in a distributed job, None outside one."""
     for name in ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"):
         value = os.environ.get(name, "")
         if value.isdigit():
@@ -22,7 +22,7 @@ def own_rank() -> int | None:
 
 
 def rendezvous() -> str:
-    """What all ranks of one distributed job share, "" outside such a job."""
+    """A text that all ranks of one distributed job share, "" outside such a job."""
     if own_rank() is None:
         return ""
     names = ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT", "SLURM_JOB_ID", "SLURM_STEP_ID", "PMIX_NAMESPACE")
@@ -30,7 +30,7 @@ def rendezvous() -> str:
 
 
 def elder(project: str, name: str, root: str) -> str | None:
-    """The run this process should join instead of making one, if any."""
+    """The run that this process should join instead of creating one, if any."""
     folder = os.environ.get("ROLLBOOK_RUN_ID", "")
     if folder and os.environ.get("ROLLBOOK_RUN_PID") != str(os.getpid()):
         try:

@@ -1,8 +1,8 @@
-"""A run on a host that does not see its folder: the host keeps a part of the run, in a folder of the same identity.
+"""A run on a host that does not see its folder: the host keeps a part of the run, in a folder with the same identity.
 
-What a pickled run brings along (`page_of`) is enough to make one. The nonce decides what is the same run, not the path:
-a folder at another path that holds the run is the run. A part's writers, journal and sealing are those of any run; with
-`remote=` its keeper ships it beside the run, without it stays here until `rollbook join` brings it home.
+The data in a pickled run (`page_of`) is enough to make a part. The nonce identifies the run, not the path: a folder at
+another path with the same nonce is the run. Writers, journal and sealing of a part are the usual ones. With `remote=`
+its keeper ships it to the same remote. Without, it stays on the host until `rollbook join` merges it into the run.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ __all__ = ["folder_here", "home_is_here", "page_of"]
 _TRAVELS = ("format", "rollbook", "id", "project", "name", "nonce", "created", "clocks", "x", "remote")
 _OF_A_LIFE = ("n", "writer", "started", "status", "parent", "cut", "checkpoint")
 _MADE_SECONDS = 5.0
-"""How long a process that found a folder being made by another waits for its run.json."""
+"""Seconds to wait for the run.json of a folder that another process is creating."""
 
 
 def page_of(about: RunJson, attempt: int) -> dict[str, Any]:
-    """What another host has to know of a run to keep a part of it: plain data, a few hundred bytes."""
+    """The data that another host needs to keep a part of the run: a few hundred bytes of plain data."""
     entry = manifest.entry_of(about, attempt)
     page: dict[str, object] = {name: value for name, value in about.items() if name in _TRAVELS and value}
     page["attempts"] = [{name: value for name, value in entry.items() if name in _OF_A_LIFE and value is not None}]
@@ -41,13 +41,13 @@ def page_of(about: RunJson, attempt: int) -> dict[str, Any]:
 
 
 def home_is_here(page: Mapping[str, object]) -> bool:
-    """Whether the process that pickled the run was on this host: then its folder is gone, and not somewhere else."""
+    """Whether the run was pickled on this host. Then a missing folder is gone, not on another host."""
     home = page.get("home")
     return isinstance(home, dict) and liveness.same_place(home)
 
 
 def folder_here(folder: str, nonce: str, page: Mapping[str, object]) -> tuple[str, bool]:
-    """Where this host's writers of a run write.
+    """The folder in which this host's writers of a run write.
 
     Args:
       folder: the run's folder where it was opened.
@@ -56,8 +56,8 @@ def folder_here(folder: str, nonce: str, page: Mapping[str, object]) -> tuple[st
     Returns:
       (the folder, whether it is a part that only this host sees).
     Raises:
-      NewerFormat: a later rollbook wrote the run that is here. OSError: no folder can be made, neither in this host's
-        own root nor in its folder for temporary files.
+      NewerFormat: a later rollbook wrote the run that is here. OSError: no folder can be created, neither in this
+        host's root folder nor in its folder for temporary files.
     """
     raised: OSError | None = None
     for candidate in (folder, *_places(page)):
@@ -77,7 +77,7 @@ def folder_here(folder: str, nonce: str, page: Mapping[str, object]) -> tuple[st
 
 
 def _places(page: Mapping[str, object]) -> Iterator[str]:
-    """Where a part may lie: below this host's own root, and where that cannot be, among temporary files."""
+    """Possible folders of a part: below this host's root folder, else among temporary files."""
     name = f"{page['name']}-{page['id']}"
     yield os.path.join(os.path.abspath(os.environ.get("ROLLBOOK_DIR", "runs")), str(page["project"]), name)
     user = getattr(os, "getuid", lambda: "user")()
@@ -94,10 +94,10 @@ def _read(folder: str) -> RunJson | None:
 
 
 def _make(folder: str, home: str, nonce: str, page: Mapping[str, Any]) -> bool:
-    """Make a part's folder; False if something else is there."""
+    """Create a part's folder; False if something else is there."""
     make_folders(os.path.dirname(folder))
     try:
-        # Also where a shared file system has not told us yet of the run's own folder: then this is it, and it fails.
+        # Fails if this is the run's own folder, which a shared file system does not show us yet.
         os.mkdir(folder)
     except FileExistsError:
         until = time.monotonic() + _MADE_SECONDS
@@ -121,7 +121,7 @@ def _make(folder: str, home: str, nonce: str, page: Mapping[str, Any]) -> bool:
     if page.get("remote"):
         from rollbook.ground.addresses import begin
 
-        begin(folder, str(page["remote"]), home=False)  # before there is a keeper, which looks for it
+        begin(folder, str(page["remote"]), home=False)  # before the keeper starts, which looks for it
     with manifest.ManifestLock(folder):
         if _read(folder) is None:
             manifest.write(folder, about)
@@ -129,7 +129,7 @@ def _make(folder: str, home: str, nonce: str, page: Mapping[str, Any]) -> bool:
 
 
 def _add_attempt(folder: str, page: Mapping[str, Any]) -> None:
-    """A part that was made in an earlier life of the run hears of the newest one."""
+    """Add the newest attempt to a part that an earlier attempt created."""
     with manifest.ManifestLock(folder):
         about = manifest.look(folder)
         known = {entry["n"] for entry in about.get("attempts", ())}

@@ -1,9 +1,9 @@
 """Modules that a run needs after `init`, imported by `init` on its caller's thread.
 
-A thread of rollbook that imports while the program forks leaves the child with an import lock that nobody releases, and
-an exception that strikes inside of an import may be swallowed or leave the lock behind. So nothing that verbs,
-`finish`, rollbook's threads or forked children need is left to be imported later. What is heavy stays where it is
-needed: on the caller's thread, or under `ground.optional.forks_wait`.
+If a thread of rollbook imports while the program forks, the child gets an import lock that is never released. An
+exception during an import may be swallowed, or may leave the lock held. So everything that verbs, `finish`, rollbook's
+threads or forked children need is imported here. Heavy modules load where they are needed: on the caller's thread, or
+under `ground.optional.forks_wait`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _BY_KEEPERS = (
 
 
 def import_needed(plan: Plan | None, keeper: str) -> None:
-    """Import what a run of this plan needs in this process; what is loaded already costs nothing.
+    """Import what a run of this plan needs in this process. Modules that are loaded already cost nothing.
 
     Args:
       plan: its sinks and rules; None for a process that only attaches.
@@ -65,5 +65,5 @@ def import_needed(plan: Plan | None, keeper: str) -> None:
 def _import_sink(spec: dict[str, object]) -> None:
     from rollbook.keeper.sinks import import_for
 
-    with tolerating(Exception):  # a package that is broken: making the sink reports it, and the others go on
+    with tolerating(Exception):  # a broken package: creating the sink reports it, and the other sinks work
         import_for(spec)

@@ -1,4 +1,4 @@
-"""What the parts of a run know of the run that they belong to."""
+"""What the parts of a run know about their run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rollbook.journal import Writer
 
     class OpenRun(Protocol):
-        """A run that is being written. `Run` is one; see there."""
+        """A run that is being written; see `Run`."""
 
         id: str
         _about: RunJson

@@ -1,6 +1,7 @@
-"""What `init` does with arguments that can be used: find the run to go on with, write its page, open its writer.
+"""The work of `init` after its arguments are checked: find the run to continue, write its run.json, open its writer.
 
-A page is looked at and written under its lock: of two that continue a run at one moment, the second sees the first.
+run.json is read and written under its lock: if two processes continue a run at the same time, the second sees the
+first.
 """
 
 from __future__ import annotations
@@ -34,24 +35,24 @@ __all__ = ["Wanted", "find_former", "open_life"]
 _UNSAID: Mapping[str, object] = {
     "seed": None, "group": None, "job_type": None, "notes": "", "parent": None, "forked_from": None, "config": {},
 }  # fmt: skip
-"""Fields that a caller gives, and what they are where nobody ever did; None in `Wanted.given` keeps the former one."""
+"""Fields set by the caller, with their defaults; None in `Wanted.given` keeps the former value."""
 
 _OF_A_LIFE = (
     *(name for name in manifest.ORIGIN if name not in ("config", "seed")), "cpu", "gpus", "seeds", "problems",
 )  # fmt: skip
-"""Fields of run.json that each life finds out for itself."""
+"""Fields of run.json that each attempt determines itself."""
 
 
 class Wanted:
-    """What `init` was asked for.
+    """The request of an `init` call.
 
     Args:
       project, name, run_id, resume, tags: as `init` takes them, checked.
-      root: the absolute folder of all runs.
+      root: the absolute path of the root folder of all runs.
       clocks: all clocks, the standard ones first.
-      total: as it was given; checked when the clocks of a run that is continued are known.
-      private: whether nobody but this user may look into a new run's folder.
-      remote: where to ship the run; False for nowhere, None for where it was shipped before.
+      total: as given; checked when the clocks of a continued run are known.
+      private: whether only this user may read a new run's folder.
+      remote: where to ship the run; False for nowhere, None for its former remote.
       given: the fields of `_UNSAID`, as plain values.
     """
 
@@ -78,12 +79,12 @@ class Wanted:
 
     @property
     def place(self) -> str:
-        """The folder that the run's own stands in."""
+        """The parent folder of the run's folder."""
         return os.path.join(self.root, self.project)
 
 
 class _Life:
-    """A life of a run that is about to begin."""
+    """An attempt that is about to begin."""
 
     __slots__ = ("about", "attempt", "away", "clocks", "folder", "not_before", "remote")
 
@@ -104,12 +105,12 @@ class _Life:
 
 
 def find_former(wanted: Wanted) -> str | None:
-    """The folder of the run to go on with; None where a new one is to be made. One that has an id and is not here is
-    brought out of the place.
+    """The folder of the run to continue; None if a new run is to be created. A run with a given id that is not here is
+    downloaded from its remote.
 
     Raises:
-      NothingToResume: there is none, and there must be. RunExists: there is one, and there must not be. RunIsLive,
-      PlaceError: it cannot be brought.
+      NothingToResume: there is no run, but resume requires one. RunExists: a run exists that must not. RunIsLive,
+      PlaceError: it cannot be downloaded.
     """
     place, run_id = wanted.place, wanted.run_id
     if wanted.resume == "never" and run_id is None:
@@ -136,16 +137,17 @@ def find_former(wanted: Wanted) -> str | None:
 
 
 def open_life(wanted: Wanted, former: str | None, bill: Bill, begun: list[Writer]) -> tuple[Writer, RunJson, list[str]]:
-    """Begin a run, or go on with one: (its writer, open; its page, written; what differs from the life before).
+    """Begin a run, or continue one. Returns (its open writer; its run.json, written; the differences from the former
+    attempt).
 
     Args:
-      former: the folder of the run to go on with.
-      bill: what the run counts.
-      begun: is given the writer before it opens anything.
+      former: the folder of the run to continue.
+      bill: the counts of the run.
+      begun: called with the writer before the writer opens anything.
     Raises:
-      RunIsLive: the run to continue is being written. RunExists: another process has made it meanwhile.
+      RunIsLive: another process writes the run to continue. RunExists: another process has created it meanwhile.
       NotARun, NewerFormat: the run to continue cannot be read. RunError: the folder cannot be written.
-      PlaceError: the place to ship it to cannot be used.
+      PlaceError: the remote cannot be used.
     """
     since = time.time()
     with manifest.ManifestLock(former):
@@ -220,13 +222,13 @@ def _next_life(wanted: Wanted, former: str, bill: Bill) -> _Life:
         away = check_place(remote, run, str(about.get("nonce") or ""), former, takes_over, bill)
     manifest.close_origin(about)
     fields: Any = about
-    for name in _OF_A_LIFE:  # `close_origin` has kept them with the life before
+    for name in _OF_A_LIFE:  # `close_origin` has stored them with the former attempt
         fields.pop(name, None)
     return _Life(former, about, attempt=attempt, not_before=not_before, clocks=clocks, remote=remote, away=away)
 
 
 def _describe(life: _Life, wanted: Wanted) -> None:
-    """Write into the page of a run what this life was asked for and where it is."""
+    """Write the request and the location of this attempt into the data of run.json."""
     from rollbook.run.origin.provenance import command_line
 
     about: Any = life.about
@@ -257,7 +259,7 @@ def _describe(life: _Life, wanted: Wanted) -> None:
 
 
 def _working_folder() -> str:
-    with tolerating(OSError):  # a job's scratch folder may have been removed under it
+    with tolerating(OSError):  # a job's scratch folder may have been removed meanwhile
         return os.getcwd()
     return ""
 
@@ -280,12 +282,12 @@ def _add_attempt(life: _Life, begun: float, writer: str) -> None:
 
 
 def _write_down(life: _Life, writer: Writer, wanted: Wanted, *, is_new: bool) -> None:
-    """Make the folder of a new run, and in it the writer's and the page."""
+    """Create the folder of a new run, with the writer's folder and run.json in it."""
     made = False
     try:
         if is_new:
             make_folders(wanted.place)
-            # of two processes that make one id at one moment, one fails here
+            # if two processes create one id at the same time, one of them fails here
             os.mkdir(life.folder, 0o700 if wanted.private else 0o777)
             made = True
         writer.open()
@@ -299,7 +301,7 @@ def _write_down(life: _Life, writer: Writer, wanted: Wanted, *, is_new: bool) ->
         )
         raise RunExists(f"init(run_id={wanted.run_id!r}): {life.folder} {state}") from None
     except ours(OSError) as err:
-        if made:  # half of a run would be called damaged for ever
+        if made:  # an incomplete run would be reported as damaged forever
             import shutil
 
             shutil.rmtree(life.folder, ignore_errors=True)
@@ -310,13 +312,13 @@ def _write_down(life: _Life, writer: Writer, wanted: Wanted, *, is_new: bool) ->
 
 
 def _summary_of(folder: str) -> dict[str, object]:
-    """The last words of the lives before, also those that run.json had no time to take up."""
+    """The summaries of former attempts, also the parts that run.json did not get in time."""
     fields = manifest.look(folder)
     lives = fields["attempts"][:-1]
-    if lives and "last" in lives[-1]:  # it ended by itself; the common case costs no reading
+    if lives and "last" in lives[-1]:  # it ended normally; this common case reads nothing
         return dict(fields["summary"])
     from rollbook.book import Book
 
-    with tolerating(Exception):  # a damaged book must not keep the run from going on
+    with tolerating(Exception):  # a damaged book must not prevent the run from continuing
         return Book(folder).own_summary
     return dict(fields["summary"])

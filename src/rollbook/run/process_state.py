@@ -1,4 +1,4 @@
-"""What a run holds in this process beside its rows: what its life gave it, and what is made when it is first used."""
+"""The state of a run in this process: set at the start of the attempt, or created at first use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rollbook.run.foreign_rows import ForeignRows
 
     class Rounds(Protocol):
-        """The run's own thread, as far as its end is concerned."""
+        """The run's own thread: the part needed to end it."""
 
         def stop(self) -> None: ...
         def tick(self, final: bool = ...) -> None: ...
@@ -30,20 +30,20 @@ class Parts:
     """The parts of one `Run`; `life` and `ticker` fill it.
 
     Attributes:
-      alert_calls: passes alerts on to who asked for them.
-      pid: the process whose threads, keeper and sinks these are; a forked child has none of them.
-      keeper: "process", "thread", "inline", or "" for a writer that brings none.
-      keeper_watch: replaces the keeper process when it has died or hangs.
+      alert_calls: sends alerts to their receivers.
+      pid: the process that owns these threads, this keeper and these sinks; a forked child has none of them.
+      keeper: "process", "thread", "inline", or "" for a writer without a keeper.
+      keeper_watch: restarts the keeper process after it has died or hung.
       keeper_thread: the Keeper that runs in a thread of this process.
-      inline_sinks: the sinks that finish() feeds, where there is no other keeper.
+      inline_sinks: the sinks that finish() feeds if there is no other keeper.
       ticker: the run's own thread.
-      native_config: the configuration as it was given, until it is written.
-      formatted_config: what formatted_total_config.py holds instead of it.
+      native_config: the configuration as given, until it is written.
+      formatted_config: the text that formatted_total_config.py holds instead of it.
       must: whether the run was opened with resume="must".
-      failure: what ended the run before its time, once it has; see `rollbook.run.failure`.
-      final: tells whether the last mark was written already.
-      provenance: where the code comes from, once it was looked up; {} while it is.
-      stores: (scope, checkpoint) -> what was stored there since its last dump.
+      failure: what ended the run early, once known; see `rollbook.run.failure`.
+      final: whether the last mark is written.
+      provenance: where the code comes from; {} until it is known.
+      stores: (scope, checkpoint) -> values stored there since its last dump.
     """
 
     __slots__ = (

@@ -6,7 +6,7 @@
     @ray.remote(max_restarts=3)
     class Sampler:
         def __init__(self, address):
-            self.run = address.writer()             # a further writer, on whatever node this is
+            self.run = address.writer()             # a further writer, on any node
         def step(self, i):
             self.run.log({"sampler/reward": 1.0}, env_step=i)
 
@@ -15,9 +15,9 @@
         with address.writer() as run:               # closes when the task ends, not when its worker is reaped
             run.log({"eval/return": 7.0})
 
-A `Run` or a scope can be handed over just as well: pickled, it becomes a further writer where it is unpickled. An
-address does so only when it is asked, and closes at the end of a `with` block. One process has one writer of a
-run; an actor that is restarted is a new writer of the same attempt. Ray itself is not imported here.
+A `Run` or a scope can be passed as well: it becomes a further writer in the process that unpickles it. An address
+becomes a writer only when `writer()` is called, and closes at the end of a `with` block. One process has one writer of
+a run. A restarted actor is a new writer of the same attempt. Ray itself is not imported here.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ __all__ = ["Address", "address"]
 
 
 class Address:
-    """Where a run is written: small, plain data, and good in any process that imports rollbook.
+    """The address of a run: small, plain data, valid in any process that imports rollbook.
 
     Attributes:
       folder: the run's folder where it was opened.
-      nonce: what the run is known by, wherever its folder is.
-      page: what another host makes a part of the run from.
+      nonce: identifies the run, wherever its folder is.
+      page: the data from which another host makes a part of the run.
     """
 
     __slots__ = ("folder", "nonce", "page")
@@ -46,10 +46,12 @@ class Address:
         self.folder, self.nonce, self.page = folder, nonce, page
 
     def writer(self) -> Run:
-        """This process's writer of the run: made at the first call, the same one afterwards until it is finished.
+        """This process's writer of the run. Created by the first call; later calls return the same one until it is
+        finished.
 
-        On a host that does not see the run's folder it keeps a part of the run in $ROLLBOOK_DIR (or "runs") there.
-        `finish()`, or the end of a `with` block, ends the writer and not the run, unless it is the one that opened it.
+        On a host that does not see the run's folder, it keeps a part of the run in $ROLLBOOK_DIR (or "runs") there.
+        `finish()`, or the end of a `with` block, ends the writer and not the run, unless this is the writer that opened
+        the run.
 
         Raises:
           NotARun: the run was opened on this host, and its folder is gone. NewerFormat: a later rollbook wrote it.

@@ -1,7 +1,7 @@
-"""Continuing a run: which one, whether somebody still writes it, and from when on.
+"""Continuing a run: which one, whether another process still writes it, and from which time.
 
-Used by `init(resume=...)` under the lock of the run's page, so that of two processes that continue one run at the same
-moment the second sees the first.
+Used by `init(resume=...)` under the lock of run.json: if two processes continue a run at the same time, the second sees
+the first.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["fence", "find_to_resume", "last_time", "living_writers"]
 
 
 def find_to_resume(place: str, name: str, run_id: str | None) -> str | None:
-    """The folder of the run with that id, or the newest of that name."""
+    """The folder of the run with this id, or of the newest run with this name."""
     best: tuple[float, str] | None = None
     with tolerating(OSError) as missed:
         entries = list(os.scandir(place))
@@ -38,7 +38,7 @@ def find_to_resume(place: str, name: str, run_id: str | None) -> str | None:
             about = manifest.read(entry.path, to_continue=True)
         except ours(NotARun) as raised:
             if not isinstance(raised, ForeignManifest) and exists(os.path.join(entry.path, "run.json")):
-                raise  # it may be the very one: to begin anew beside it, or to go on with an older one, would be wrong
+                raise  # it may be the requested run: a new run, or an older one, would be wrong
             continue
         if run_id and about["id"] != run_id:
             continue
@@ -67,7 +67,7 @@ def living_writers(folder: str) -> list[dict[str, Any]]:
             who = json.load(file)
         if missed:
             continue
-        if who.get("keeper"):  # the keeper's own writer ends with the run
+        if who.get("keeper"):  # the keeper's writer ends with the run
             continue
         alive = liveness.is_alive(who)
         if alive is None:
@@ -84,7 +84,7 @@ def _heartbeat_age(folder: str) -> float:
 
 
 def fence(folder: str, living: list[dict[str, Any]]) -> None:
-    """Set the fence word in every live segment of the writers that are taken over."""
+    """Set the fence word in every live segment of the writers that lose the run."""
     from rollbook.journal import Segment
 
     for who in living:
@@ -96,7 +96,7 @@ def fence(folder: str, living: list[dict[str, Any]]) -> None:
 
 
 def last_time(folder: str, about: RunJson) -> int:
-    """The last moment the run's files know of, in unix ns: a new attempt never starts earlier."""
+    """The latest time in the run's files, in unix ns. A new attempt never starts earlier."""
     last = 0
     for entry in about["attempts"]:
         seconds = max(_number(entry.get("ended")), _number(entry.get("started")))
@@ -110,5 +110,5 @@ def last_time(folder: str, about: RunJson) -> int:
 
 
 def _number(value: object) -> float:
-    """A finite number of a file, 0 for anything else."""
+    """A finite number from a file, 0 for anything else."""
     return value if isinstance(value, (int, float)) and abs(value) < 2**63 else 0

@@ -1,4 +1,4 @@
-"""`Run`: the writing end of one run as a whole.
+"""`Run`: the writing end of one run.
 
 with rollbook.init("cartpole", "ppo", seed=3) as run:
     update = run.scope("update")
@@ -39,15 +39,16 @@ __all__ = ["Run"]
 
 
 class Run(Scope):
-    """The writing end of one run. Made by `rollbook.init` and `rollbook.attach`.
+    """The writing end of one run. `rollbook.init` and `rollbook.attach` create it.
 
-    As a context manager it finishes at the end of the block: `finished`, `killed` on KeyboardInterrupt, `crashed` on
-    any other exception. Pickled, it becomes a further writer of the same run where it is unpickled.
+    As a context manager it finishes the run at the end of the block: `finished`, `killed` on KeyboardInterrupt,
+    `crashed` on any other exception. A pickled run becomes a further writer of the same run in the process that
+    unpickles it.
 
     Attributes:
-      id, project, name, seed: identity. attempt: the life of the run, from 1.
-      config: the configuration of this life, a dict; changes are kept.
-      summary: a dict of last words (best return, …); changes are kept.
+      id, project, name, seed: identity. attempt: number of the current attempt, from 1.
+      config: the configuration of this attempt, a dict; changes are stored.
+      summary: a dict of final values (best return, …); changes are stored.
       resumed: whether this is a later attempt.
     """
 
@@ -71,18 +72,18 @@ class Run(Scope):
         self.summary: dict[str, Any] = Watched(about.get("summary") or {}, self._summary_changed)
         self._config_is_new = True
         self._page_due = False
-        # Rows of this life that are no part of training (marks, texts such as what an environment is), by thread: a
-        # program that was only starting up when it went back has lived no life of its own.
+        # Number of rows of this attempt that are not training (marks, texts such as an environment's description), by
+        # thread. A program that goes back while it is still starting up does not count as an attempt.
         self._asides: dict[int, int] = {}
         self._troubles = Troubles(self)
         self._words = SummaryWords(self)
-        # A resumed run's open windows are read back when they are first asked for, or by a restore.
+        # A resumed run reads its open windows back at their first use, or in a restore.
         self._windows_due = writer.main and writer.attempt > 1
         self._turns = 1 if self._windows_due else 0
 
     @property
     def seed(self) -> int | None:
-        """The seed of the run, as `init` was given it. Nothing was seeded with it."""
+        """The seed that was passed to `init`. rollbook seeds nothing with it."""
         return self._about.get("seed")
 
     @property
@@ -92,23 +93,23 @@ class Run(Scope):
 
     @property
     def attempt(self) -> int:
-        """The life of the run that this process writes, from 1."""
+        """Number of the attempt that this process writes, from 1."""
         return self._writer.attempt
 
     @property
     def resumed(self) -> bool:
-        """Whether the run was continued."""
+        """Whether the run was resumed."""
         return self._writer.attempt > 1
 
     @property
     def book(self) -> Book:
-        """The reading end of this run, while it is being written."""
+        """The `Book` of this run. Works while the run is written."""
         from rollbook.book import Book
 
         return Book(self._folder)
 
     def show(self, height: int = 640) -> Any:
-        """The page of this run in a notebook's cell, live; `height` in pixels. Served on 127.0.0.1 by this process."""
+        """The live page of this run for a notebook cell; `height` in pixels. This process serves it on 127.0.0.1."""
         from rollbook.ground.views import show
 
         return show(self._folder, height)
@@ -142,11 +143,12 @@ class Run(Scope):
     # -- capture rooms that belong to the run as a whole
 
     def _store_of(self, scope: str, at: str = "") -> Any:
-        """What was stored in a scope since its last dump (capture.store_dump): one window, however often it is opened.
+        """Values stored in a scope since its last dump (capture.store_dump). All objects of one scope share this
+        window.
 
         Args:
           scope: the scope's name, "" for the run itself.
-          at: the id of the checkpoint that the scope stands at.
+          at: the id of the checkpoint that the scope refers to.
         """
         stores = self._parts.stores
         if self._windows_due:
@@ -169,7 +171,7 @@ class Run(Scope):
 
     @property
     def samples(self) -> SampleLog:
-        """The seen-before set and sample log of the run (capture.samples)."""
+        """The sample log of the run, and the set of samples seen before (capture.samples)."""
         if self._parts.samples is None:
             from rollbook.capture import SampleLog
 
@@ -207,23 +209,27 @@ class Run(Scope):
         through: str | Collection[str] = (),
         **clocks: object,
     ) -> Checkpoint:
-        """Save a checkpoint atomically and note exactly where in the run it was made.
+        """Save a checkpoint atomically and record its exact position in the run.
 
         Args:
-          state: a state dict; with torch tensors in it `torch.save` writes it, otherwise an open container of raw
-            arrays.
-          score: the better it is, the sooner it becomes `ckpt_best`; NaN never does.
-          write: instead of `state`: a function that writes the file whose path it is given.
-          path: instead of both: register a file or folder that a framework wrote.
-          keep: how many to keep beside the best; older ones are deleted. None keeps all.
+          state: a state dict. If it contains torch tensors, `torch.save` writes it; otherwise it is stored in an open
+            format of raw arrays.
+          score: the best score so far makes this checkpoint `ckpt_best`. Higher is better by default; NaN is never
+            best.
+          write: instead of `state`: a function that writes the file at the given path.
+          path: instead of both: a file or folder to register that a framework wrote.
+          keep: how many checkpoints to keep in addition to the best; older ones are deleted. None keeps all.
           higher_is_better: False for a loss.
-          rng: keep the random states of this process; a dict names generators of your own to keep as well.
-          through: clocks, such as "env_step". A `restore` then also keeps what was logged after the save, as long as
-            none of them had moved on: an evaluation of the model that was just saved. By default what came after the
-            save is abandoned, and a program that goes on from there logs it again.
+          rng: also store the random states of this process; pass a dict to store generators of your own by name as
+            well.
+          through: clocks, such as "env_step". A `restore` then also keeps rows logged after the save, as long as none
+            of these clocks had advanced: for example an evaluation of the model just saved. By default all rows after
+              the save
+            are abandoned, and the program logs them again after a restore.
         Returns:
-          The checkpoint: `id`, `path`, `clocks`, `score`, `is_best`. After a failure (counted), and after the
-          end of the run, it is false and its path is None.
+          The checkpoint: `id`, `path`, `clocks`, `score`, `is_best`. After a failure (counted) or after the end of the
+            run,
+          the result is false and its path is None.
         """
         if self.status != "running":
             from rollbook.capture import Checkpoint
@@ -264,18 +270,18 @@ class Run(Scope):
         generators: Mapping[str, object] | None = None,
         weights_only: bool = True,
     ) -> Restored | None:
-        """Go back to a checkpoint: the run continues from there, and what came after it is abandoned (hidden, kept).
+        """Go back to a checkpoint. The run continues from there; later rows are abandoned (hidden, not deleted).
 
         Args:
           which: "last", "best", or the id of a checkpoint.
           random_states: set the random number generators as they were.
-          generators: your own generators by the names under which save_checkpoint(rng=…) kept their states.
+          generators: your own generators, by the names used in save_checkpoint(rng=…).
           weights_only: passed to torch for checkpoints that torch wrote.
         Returns:
-          What was restored: `.id`, `.path`, `.clocks`, `.state`, `.score`; None if the run has no such checkpoint
+          The restored checkpoint: `.id`, `.path`, `.clocks`, `.state`, `.score`. None if the run has no such checkpoint
           (reported once).
         Raises:
-          Damaged, OSError: its file cannot be read; the run's history is then as it was.
+          Damaged, OSError: the file cannot be read; the run's history is then unchanged.
           NothingToResume: there is no such checkpoint, and the run was opened with resume="must".
         """
         from rollbook.capture import Restored
@@ -309,7 +315,7 @@ class Run(Scope):
         return restored
 
     def _begin_anew(self) -> None:
-        """A resumed run without any checkpoint starts from 0: nothing that an earlier life wrote is effective."""
+        """A resumed run without any checkpoint starts from 0: all rows of earlier attempts are abandoned."""
         entry = self._attempt_entry()
         if entry.get("parent") is None:
             return
@@ -322,24 +328,24 @@ class Run(Scope):
     def write_rows(self, rows: object, *, table: str = "metrics", source: str = "") -> int:
         """Write rows that were made elsewhere, in order, each with its own clocks and its own time.
 
-        For importers and for logs that were kept in another form; `log` and `record` are for what happens now. Rows are
-        safe when this returns, and batch by batch before.
+        For importers and for logs that were kept in another form. For current values use `log` and `record`. Rows are
+        written in batches; all of them are safe when this returns.
 
         Args:
-          rows: an Arrow table (or a reader of record batches), or an iterable of mappings or `protocols.Row`s. Of a
-            mapping, `time` is unix seconds or a datetime (now, if it has none), names of the run's clocks are their
-            readings, `scope` is the scope that the row was logged through, and all else are values by their full keys:
-            numbers, texts and histograms; None is left out. An Arrow table's columns are read likewise.
-          table: of which table they are rows; for another one than metrics, the values are its columns.
-          source: what they come from, such as a path. The run then remembers how many rows of it are there, and a
-            later call with the same source, in this life or after a kill and a resume, passes those over and goes on
-            with the next. What was there before must not have changed.
+          rows: an Arrow table (or a reader of record batches), or an iterable of mappings or `protocols.Row`s. In a
+            mapping, `time` is unix seconds or a datetime (default: now), names of the run's clocks are their readings,
+            and `scope` is the scope of the row. All other entries are values by their full keys: numbers, texts and
+            histograms. None is left out. The columns of an Arrow table are read the same way.
+          table: the table of the rows. For a table other than metrics, the values are its columns.
+          source: where the rows come from, such as a path. The run stores how many rows of a source it has. A later
+            call with the same source skips those and continues with the next, in this attempt or after a kill and a
+            resume. Rows at the start of the source must not have changed.
         Returns:
-          How many rows were written now. A row that cannot be used (no mapping, an impossible time) is left out and
-          counted (`run.bill()`), as are single values.
+          The number of rows written by this call. Rows that cannot be used (not a mapping, an impossible time) and
+          single values that cannot be used are left out and counted (`run.bill()`).
         Raises:
-          BadInput: `rows` is nothing that can be gone through; the source is not what it was; the disk is full.
-          Whatever `rows` itself raises while it is gone through; the batches before are written.
+          BadInput: `rows` is not iterable, the source has changed, or the disk is full.
+          Any exception that `rows` itself raises during iteration; earlier batches stay written.
         """
         if self._parts.foreign_rows is None:
             from rollbook.run.foreign_rows import ForeignRows
@@ -348,9 +354,10 @@ class Run(Scope):
         return self._parts.foreign_rows.write(rows, table, source)
 
     def rewind(self, **clock: int) -> None:
-        """Go back to where a clock stood: rows after `env_step=…` (or another clock) are abandoned, hidden and kept.
+        """Go back to a clock reading: rows after `env_step=…` (or another clock) are abandoned (hidden, not deleted).
 
-        For checkpoints that rollbook did not save. The run's clocks are set to the readings of the last row that stays.
+        For checkpoints that rollbook did not save. The run's clocks are set to the readings of the last row that
+        remains.
         """
         if len(clock) != 1:
             raise BadInput(f"rewind({clock}): name exactly one clock, such as env_step=5000")
@@ -363,10 +370,10 @@ class Run(Scope):
         self._set_clocks(clocks)
 
     def _rewind_to(self, parent: int, cut: CutJson, checkpoint: str | None) -> None:
-        if self._was_taken_over():  # the next number is somebody else's
+        if self._was_taken_over():  # the next number belongs to another process
             return
         former = self._attempt_entry() or manifest.newest(self._about)
-        # An exception of others may have come as a new life began.
+        # An exception from outside rollbook may have interrupted the start of the new attempt.
         moved = self._writer.main and former.get("writer") != self._writer.id
         if moved or self._has_training_rows() or parent >= self.attempt:
             manifest.close_origin(self._about)
@@ -379,32 +386,32 @@ class Run(Scope):
             try:
                 self._writer.begin_attempt(number)
             finally:
-                if self.attempt == number:  # also where an exception of others came in between
+                if self.attempt == number:  # also after an exception from outside rollbook
                     self._about["attempts"].append({**entry, "writer": self._writer.id})
         self._attempt_entry().update({"parent": parent, "cut": cut, "checkpoint": checkpoint})
         self._rewound(parent, cut, checkpoint)
 
     def _write_aside(self, payload: dict[str, Any]) -> int:
-        """Write a frame that is no part of training; its number as `Writer.frame` gives it."""
+        """Write a frame that is not part of training; returns its number, as `Writer.frame` does."""
         asides, thread = self._asides, get_ident()
         seq = self._writer.frame(payload)
-        if seq:  # last: one that is missing is an attempt more, one too many would let rows stay
+        if seq:  # last: one too few costs an extra attempt, one too many would keep abandoned rows
             asides[thread] = asides.get(thread, 0) + 1
         return seq
 
     def _has_training_rows(self) -> bool:
-        """Whether this life has written anything beside asides."""
+        """Whether this attempt has written any training rows."""
         return self._writer.rows_written() > sum(list(self._asides.values()))
 
     def _rewound(self, parent: int | None, cut: CutJson | None, checkpoint: str | None) -> None:
-        self._write_about()  # first: who sees the mark finds the cut
+        self._write_about()  # first: readers that see the mark must find the cut
         self._turns += 1
         self._write_aside({"mark": "rewind", "parent": parent, "cut": cut, "checkpoint": checkpoint})
         with handled_by(self._writer.failed, "read back what was stored"):
             self._refill_stores()
 
     def _refill_stores(self) -> None:
-        """What was stored since the last dump, as the history stands now, is waiting for the next dump again."""
+        """Refill the stores for the next dump with the values that the effective history has since the last dump."""
         self._windows_due = False
         self._writer.device_values.flush()
         windows = self.book.undumped()
@@ -414,7 +421,7 @@ class Run(Scope):
             self._store_of(scope, at).refill({key.removeprefix(before): values for key, values in own.items()})
 
     def _episodes_of(self, scope: str) -> tuple[int, int]:
-        """(episodes begun, environment steps counted) in a scope, as the effective history has them."""
+        """(episodes begun, environment steps counted) in a scope, in the effective history."""
         table = self.book.episodes()
         if "number" not in table.column_names or "counted_env_step" not in table.column_names:
             return 0, 0
@@ -433,11 +440,11 @@ class Run(Scope):
         self._config_is_new = True
 
     def _write_about(self) -> None:
-        """Write run.json anew (the main writer only, unless another took the run over); failures are counted."""
+        """Write run.json again (only the main writer, and only if no other process took over); failures are counted."""
         if not self._writer.main:
             return
         failures = handled_by(self._writer.failed, "write run.json", kinds=OSError)
-        # All of it under the lock: the run's own thread writes it too, and must not put what it read earlier over ours.
+        # Read and write under the lock: the run's own thread also writes run.json, and must not overwrite newer data.
         with failures, manifest.ManifestLock(str(self._folder)):
             self._bring_up_to_date()
             if not self._was_taken_over():
@@ -445,16 +452,16 @@ class Run(Scope):
                 manifest.write(self._folder, self._about)
 
     def _bring_up_to_date(self) -> None:
-        """Put configuration, summary, drops and remarks as they are now into what run.json is written from."""
+        """Update configuration, summary, drops and remarks in the data that run.json is written from."""
         if self.config:
             from rollbook.run.origin.config import plain
 
             config = plain(dict(self.config))[0]
-            if repr(config) != repr(self._about.get("config")):  # also something deep inside of it
+            if repr(config) != repr(self._about.get("config")):  # also finds nested changes
                 self._config_is_new = True
             self._about["config"] = config
         self._hear_of_others()
-        self._page_due = False  # from here on, what changes makes it due again
+        self._page_due = False  # later changes make it due again
         summary: dict[str, Any] = {}
         if self.summary:
             from rollbook.run.origin.config import plain
@@ -462,26 +469,25 @@ class Run(Scope):
             summary = plain(dict(self.summary))[0]
         self._about["summary"] = summary
         unsaid = self._words.unsaid(summary)
-        if unsaid and not self._writer.closed:  # something deep inside of it was changed: the marks tell all
+        if unsaid and not self._writer.closed:  # a nested value changed: write marks for all
             self._guard(self._say_summary, unsaid)
         self._about["drops"] = dict(self._writer.bill.counts)
         if self._writer.bill.remarks:
             self._about["remarks"] = dict(self._writer.bill.remarks)
 
     def _hear_of_sinks(self) -> None:
-        """What the keeper says of sinks (and the place of the run) that get nothing goes into the bill, and is said
-        once for each."""
+        """Count what the keeper reports about failing sinks (and a failing remote) in the bill; report each once."""
         if self._writer.main and self._troubles.hear():
             self._page_due = True
 
     def _hear_of_others(self) -> None:
-        """Take into the main writer's summary what other processes of the run said since; of two words the newer."""
+        """Merge summary changes of other processes into the main writer's summary; the newer value of a key wins."""
         if self._writer.main and self._words.hear():
             self._page_due = True
 
     def _was_taken_over(self) -> bool:
-        """Whether run.json tells of a later attempt than ours: then it is not ours to write any more."""
-        # Where there is none that can be read, ours is better.
+        """Whether run.json has a later attempt than ours. Then another process owns it."""
+        # Without a readable run.json, ours is better.
         newest = manifest.newest(manifest.look(self._folder)).get("n", 0)
         if newest <= max(entry["n"] for entry in self._about["attempts"]):
             return False
@@ -505,13 +511,13 @@ class Run(Scope):
         self._page_due = True
 
     def bill(self) -> dict[str, Any]:
-        """What rollbook cost this process so far and what it refused or dropped, by cause.
+        """What rollbook cost this process so far, and what it refused or dropped, grouped by cause.
 
-        Keys: rows, seconds (of the callers' time), microseconds_per_row (their mean), pending (device values),
-        media (bytes handed over; files and bytes kept, evicted and failed; what is kept at most), drops {cause: count},
-        names {cause of a drop: {key: count}}, remarks {cause: count} of what was said and cost no row or value,
-        remote (of a run that is shipped: how far that is, see `rollbook.ground.addresses.backlog`), keeper (whether
-        one is at_work, how often another was started because one had died or hung, and its troubles: {what: why}).
+        Keys: rows; seconds (time of the callers); microseconds_per_row (mean); pending (device values); media (bytes
+        passed in; files and bytes kept, evicted and failed; the limits); drops {cause: count}; names {cause of a drop:
+        {key: count}}; remarks {cause: count}, for warnings without loss of data; remote (for a run with a remote: the
+        backlog, see `rollbook.ground.addresses.backlog`); keeper (at_work: whether one runs; how often one was
+        restarted because it had died or hung; its troubles: {what: why}).
         """
         rows, spent = self._writer.rows_written(), self._writer.seconds_spent()
         media = self._parts.media
@@ -529,17 +535,18 @@ class Run(Scope):
         }
 
     def _address(self) -> tuple[str, str, dict[str, Any]]:
-        """What another process needs to become a writer of this run: folder, nonce, and what a part is made of."""
+        """What another process needs to become a writer of this run: folder, nonce, and the data to make a part."""
         from rollbook.run.local_part import page_of
 
         return str(self._folder), str(self._about.get("nonce", "")), page_of(self._about, self.attempt)
 
     def on_finish(self, work: Callable[[str], object]) -> Callable[[str], object]:
-        """Have `work(status)` called once when the run ends, while it can still be logged to; the last one asked first.
+        """Call `work(status)` once when the run ends, while it still accepts rows. The last registered function is
+        called first.
 
-        Also when the run ends by itself: at the end of a `with` block or of the process, and at SIGTERM (`status` says
-        which; there is little time then). Not in forked children. What it raises is counted. Returns `work`, so it can
-        stand as a decorator.
+        This also covers a run that ends without finish(): at the end of a `with` block, at process exit, and at SIGTERM
+        (`status` tells which; time is short then). Forked children do not call it. Exceptions are counted. Returns
+        `work`, so it can be used as a decorator.
         """
         self._last_words.append((os.getpid(), work))
         return work
@@ -547,18 +554,17 @@ class Run(Scope):
     def on_alert(
         self, receiver: Callable[[dict[str, Any]], object] | str | Sequence[str], *, level: str = "warn"
     ) -> Any:
-        """Have what the health rules say passed on, about a second after they said it, from a thread of its own.
+        """Pass alerts of the health rules to `receiver`, about one second after they are found, from a separate thread.
 
         Args:
           receiver: a function of one dict (run, project, name, time, rule, level, key, message, clocks); an http(s)
-            address, to which it is posted as JSON with a sentence as `text`; or a command as a list of words, which
-            gets it on its standard input. Commands and addresses have ten seconds each and get at most 30 alerts an
-            hour.
-          level: "note", "warn" or "fail": alerts of this level and higher ones.
+            address, which gets it as a JSON POST with a sentence in `text`; or a command as a list of words, which gets
+            it on standard input. A command or address has ten seconds per alert and gets at most 30 alerts an hour.
+          level: "note", "warn" or "fail": pass on alerts of this level and higher.
         Returns:
-          `receiver`, so that it can stand as a decorator.
+          `receiver`, so it can be used as a decorator.
         Raises:
-          BadInput: nothing that can be called, or no such level. What a receiver itself raises is counted.
+          BadInput: `receiver` cannot be called, or the level does not exist. Exceptions of the receiver are counted.
         """
         from rollbook.run.alert_calls import AlertCalls
 
@@ -571,12 +577,12 @@ class Run(Scope):
         return receiver
 
     def finish(self, status: str = "finished") -> None:
-        """End the run: fetch what is pending, seal, and let the sinks drain. Calling it again does nothing.
+        """End the run: fetch pending values, seal, and let the sinks drain. A second call does nothing.
 
         Args:
           status: finished, killed or crashed.
         Raises:
-          LoggingFailed: strict=True only, when the run has ended: the first of what went wrong on the way.
+          LoggingFailed: strict=True only: the first failure on the way, raised after the run has ended.
         """
         bill = self._writer.bill
         bill.whole(self._finish, status)
@@ -594,10 +600,10 @@ class Run(Scope):
         if self.status == "running":
             self.status = status
         turn = self._endings.take()
-        if turn is None:  # a signal handler that finishes the run while it ends
+        if turn is None:  # a signal handler called finish() while the run ends
             return
         try:
-            if not self._ended:  # also after an exception that came up while it ended
+            if not self._ended:  # also after an exception during the end
                 self._end(self, self.status)
                 self._ended = True
         finally:
@@ -619,7 +625,7 @@ class Run(Scope):
         self.finish(status_of(kind))
 
     def _repr_html_(self) -> str:
-        """The run as a notebook shows it; what cannot be read yet is left out, for nothing may raise beside a loop."""
+        """The run as a notebook shows it. Unreadable parts are left out: nothing may raise next to a training loop."""
         with tolerating(Exception):
             return str(self.book._repr_html_())
         import html

@@ -1,7 +1,7 @@
 """`Scope`: a prefix of a run's keys, and all verbs that write.
 
-`scope.log` is the journal's own function, bound when the object is made; everything else here is the ordinary path: it
-may take some microseconds, and loads what it needs at first use.
+`scope.log` is the journal's own function, bound when the object is made. All other verbs may take some microseconds and
+load what they need at their first use.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ _ROWS_PER_FRAME = 65_536
 
 
 class Scope:
-    """A prefix of a run's keys. `run.scope("update").log({"loss": x})` is `run.log({"update/loss": x})`.
+    """A prefix of a run's keys. `run.scope("update").log({"loss": x})` equals `run.log({"update/loss": x})`.
 
-    Threads: every method may be called from any number of threads. Failures are counted and reported once
-    (`run.bill()`); nothing raises into a training loop unless the run is strict.
+    Threads: any number of threads may call every method. Failures are counted and reported once (`run.bill()`). Nothing
+    raises into a training loop unless the run is strict.
 
     Attributes:
-      name: the scope's name (of a `Run`: the run's name).
+      name: the scope's name (for a `Run`: the run's name).
       run: the run it belongs to.
     """
 
     def __init__(self, run: OpenRun, name: str, channel: Channel) -> None:
         self.run, self.name, self._channel = run, name, channel
         writer: Writer = run._writer
-        self.__dict__["log"] = writer.make_log(channel)  # stands before the method of that name, which describes it
+        self.__dict__["log"] = writer.make_log(channel)  # replaces the method `log`, which only documents it
         self._unusual = writer.unusual(channel)
         self._store: Store | None = None
         self._timers: Timers | None = None
@@ -64,18 +64,18 @@ class Scope:
         """Append one row: `run.log({"loss": 0.3, "lr": 1e-3}, env_step=2048)`.
 
         Args:
-          values: a dict of name -> number, 0-d array, device tensor (fetched later), text, or array (kept as a
-            histogram). Nested dicts are joined with "/"; None is left out. Columns may come and go from row to row.
-          env_step: environment steps so far. Clocks that are not given are the run's current ones.
+          values: a dict of name -> number, 0-d array, device tensor (fetched later), text, or array (stored as a
+            histogram). Nested dicts are joined with "/"; None is left out. Each row may have other columns.
+          env_step: environment steps so far. Clocks that are not given keep the run's current reading.
           gradient_step: optimizer steps so far.
           epoch: passes over the data so far.
           episode: episodes so far.
-          policy_version: how often the policy that acts has been replaced.
+          policy_version: how often the acting policy has been replaced.
           step: a counter of your own.
           declared: readings of the clocks that were declared with init(clocks=…).
 
-        The row is safe when this returns, after about 2 µs. What cannot be kept is counted and reported once per
-        cause and key (`run.bill()`); nothing is raised unless the run is strict.
+        The row is safe when this returns, after about 2 µs. Values that cannot be stored are counted and reported once
+        per cause and key (`run.bill()`). Nothing is raised unless the run is strict.
 
         Raises:
           TypeError: called in another way, such as log("loss", 0.3).
@@ -87,10 +87,10 @@ class Scope:
 
     @property
     def internals(self) -> Internals:
-        """What adapters of frameworks use of a run beside the verbs (`protocols.RunInternals`)."""
+        """What framework adapters use in addition to the public verbs (`protocols.RunInternals`)."""
         return Internals(self.run, self._channel.scope)
 
-    if not TYPE_CHECKING:  # for the type checker there is no name but those that are written down
+    if not TYPE_CHECKING:  # type checkers only know the written names
 
         def __getattr__(self, name: str) -> Any:
             return former_name(self, name)
@@ -101,23 +101,23 @@ class Scope:
         return self.run.folder
 
     def count(self, cause: str, n: int = 1, message: str = "", name: str = "") -> None:
-        """Add n to the bill under `cause`; the first time, warn with `message` (under strict=True: raise it).
+        """Add n to the bill under `cause`. The first time, warn with `message` (with strict=True: raise it).
 
         Args:
-          cause: a word for what happened, under which it is counted.
+          cause: a short name for what happened.
           n: how often.
-          message: what is said the first time.
-          name: which key, clock or column it is about; each name is reported once.
+          message: the text of the warning.
+          name: the key, clock or column it is about; each name is reported once.
         """
         self.run._writer.bill.count(cause, n, message, name)
 
     def clocks_now(self) -> dict[str, int]:
-        """The clocks that are known at this moment, by name."""
+        """The clocks that are known now: name -> reading."""
         names = self.run._writer.clocks
         return {name: value for name, value in zip(names, self._channel.current, strict=True) if value != UNKNOWN}
 
     def clock(self, **clocks: object) -> None:
-        """Set the current clocks; later rows carry them unless they bring their own."""
+        """Set the current clocks. Later rows carry these readings unless they pass their own."""
         self._guard(lambda: self._unusual.take_declared(clocks))
 
     def record(
@@ -133,17 +133,17 @@ class Scope:
     ) -> int:
         """Append n rows to a table as one frame.
 
-        A column that has not n values is left out, counted and named; the others are kept.
+        A column without exactly n values is left out and counted by name; the other columns are stored.
 
         Args:
-          table: one of the tables of the glossary (episodes, steps, samples, …), or a name of your own.
-          columns: name -> n values: a list of plain data or an array whose first axis is n. A single number, text or
-            None stands for all n rows; with n = 1 other plain values may stand without a list, too.
-          n: how many rows.
-          clock_columns: clock -> n readings, where they differ from row to row.
+          table: a standard table (episodes, steps, samples, …), or a name of your own.
+          columns: name -> n values: a list of plain data, or an array whose first axis is n. A single number, text or
+            None is used for all n rows. With n = 1 other plain values need no list either.
+          n: number of rows.
+          clock_columns: clock -> n readings, if they differ from row to row.
           time_column: n times in monotonic ns (`rollbook.ground.clocks.now`).
-          receipt: for rows that must stand once: nothing is written if an earlier call with the same receipt, cut
-            short by an exception of others (Ctrl-C, a time limit), has written them.
+          receipt: for rows that must be written only once. Nothing is written if an earlier call with the same receipt
+            wrote them, even if an exception from outside (Ctrl-C, a time limit) interrupted that call.
         Returns:
           The frame's sequence number; 0 if it was refused (counted).
         """
@@ -169,7 +169,7 @@ class Scope:
         return 0
 
     def _columns(self, table: str, columns: Mapping[str, object], n: int) -> dict[str, Any]:
-        """`columns` as they can be stored: those that have n values."""
+        """The columns that can be stored: those that have n values."""
         if n == 1:
             return {
                 name: cells if type(cells) is list or _is_one(cells) else [cells] for name, cells in columns.items()
@@ -193,10 +193,10 @@ class Scope:
     # -- write now
 
     def log_many(self, columns: Mapping[str, object], **clocks: object) -> None:
-        """Append T rows in one call: {key: array of T}, each clock a number or an array of T.
+        """Append T rows in one call: {key: array of T}; each clock is a number or an array of T.
 
         Args:
-          columns: key -> T numbers (a list, or an array of shape [T]). All of one length.
+          columns: key -> T numbers (a list, or an array of shape [T]). All columns have the same length.
         """
         self._guard(lambda: self._log_many(columns, clocks))
 
@@ -242,18 +242,18 @@ class Scope:
             self.clock(**{name: column[-1]})
 
     def log_text(self, key: str, text: str, **clocks: Any) -> None:
-        """Keep a text under a key. What is no text is kept as `str` writes it."""
+        """Store a text under a key. Other objects are converted with `str`."""
         self._guard(lambda: self.record("text", {"key": f"{self._channel.prefix}{key}", "text": str(text)}, **clocks))
 
     def note(self, text: str, **clocks: Any) -> None:
-        """Keep a remark of the person who runs the training; notes have the key "note"."""
+        """Store a note by the person who runs the training. Its key is "note"."""
         self._guard(lambda: self.record("text", {"key": "note", "text": str(text)}, **clocks))
 
     def log_histogram(self, key: str, values: Any, **clocks: Any) -> None:
-        """Keep a distribution: an array of numbers, or a `rollbook.ground.values.Histogram`.
+        """Store a distribution: an array of numbers, or a `rollbook.ground.values.Histogram`.
 
-        Up to 4,096 numbers are kept raw and binned when read; more are binned now (64 bins), with their exact minimum,
-        maximum, sum and sum of squares.
+        Up to 4,096 numbers are stored raw and binned when read. Larger arrays are binned now (64 bins), with their
+        exact minimum, maximum, sum and sum of squares.
         """
         full = f"{self._channel.prefix}{key}"
         self._guard(lambda: self.record("histograms", {"key": [full], **self._binned(full, values)}, **clocks))
@@ -268,33 +268,33 @@ class Scope:
             ) from None
 
     def log_image(self, key: str, image: object, **clocks: object) -> None:
-        """Keep a picture: [height, width] or [height, width, 1, 3 or 4], uint8, or floats in [0, 1]."""
+        """Store an image: [height, width] or [height, width, 1, 3 or 4], uint8, or floats in [0, 1]."""
         self._guard(lambda: self.run.media.log_image(self, f"{self._channel.prefix}{key}", image, **clocks))
 
     def log_video(self, key: str, frames: object, fps: float = 30.0, **clocks: object) -> None:
-        """Keep a film: frames of [time, height, width, channels], uint8, or floats in [0, 1]."""
+        """Store a video: frames of [time, height, width, channels], uint8, or floats in [0, 1]."""
         self._guard(lambda: self.run.media.log_video(self, f"{self._channel.prefix}{key}", frames, fps=fps, **clocks))
 
     def log_figure(self, key: str, figure: object, **clocks: object) -> None:
-        """Keep a matplotlib figure as a picture. The figure stays open."""
+        """Store a matplotlib figure as an image. The figure stays open."""
         self._guard(lambda: self.run.media.log_figure(self, f"{self._channel.prefix}{key}", figure, **clocks))
 
     def log_episode(self, **columns: Any) -> int:
         """Append one row to `episodes`: return_ or return, length, seconds, terminated, truncated, … and any other
         columns.
 
-        Clocks among the arguments are taken as clocks.
+        Arguments with the name of a clock set that clock.
         """
         names = self.run._writer.clocks
         clocks = {name: columns.pop(name) for name in list(columns) if name in names}
-        if "return_" in columns:  # `return` is no name for a Python argument
+        if "return_" in columns:  # `return` cannot be the name of a Python argument
             columns["return"] = columns.pop("return_")
         columns.setdefault("episode_id", f"{self.run._writer.id}-{os.urandom(4).hex()}")
         return self.record("episodes", columns, **clocks)
 
     def log_samples(self, items: object, ids: object = None, group: object = None, **columns: object) -> LoggedSamples:
-        """Append one row per item of a batch, with any per-item columns; `.new` says which items were never seen
-        before.
+        """Append one row per item of a batch, with any per-item columns. `.new` of the result tells which items are
+        new.
         """
         logged: LoggedSamples = self.run.samples.log_samples(self, items, ids=ids, group=group, **columns)
         return logged
@@ -302,18 +302,18 @@ class Scope:
     # -- store, then log
 
     def store(self, values: Mapping[str, object] | None = None, /, **more: object) -> None:
-        """Keep values for the next `dump`, and write each at once, raw, under its key. Clocks may be among the
-        arguments.
+        """Keep values for the next `dump`, and write each one at once, raw, under its key. Arguments may include
+        clocks.
         """
         self._guard(lambda: self._do_store({**(values or {}), **more}))
 
     def _do_store(self, values: dict[str, Any]) -> None:
         names = self.run._writer.clocks
         clocks = {name: values.pop(name) for name in list(values) if name in names}
-        store = self._stored()  # before these values are logged: a resumed run's window is read back from its rows
+        store = self._stored()  # before logging: a resumed run reads its window back from its rows
         self.log(values, **clocks)
         store.store(values)
-        if new := store.new_keys():  # so that a later restore knows which rows make up the window
+        if new := store.new_keys():  # a later restore then knows which rows belong to the window
             self._say("store", new)
 
     def dump(
@@ -323,15 +323,15 @@ class Scope:
         average_only: bool = False,
         **clocks: Any,
     ) -> dict[str, float]:
-        """Write one row about what was stored since the last dump, and a dump mark.
+        """Write one row of statistics over the values stored since the last dump, and a dump mark.
 
-        For each key: `<key>/mean`, `/std` (population), `/median`, `/n` and, if asked, `/min`, `/max`. A key without
-        new values gives `/n` = 0 alone; a dump of nothing writes nothing.
+        For each key: `<key>/mean`, `/std` (population), `/median`, `/n` and, on request, `/min`, `/max`. A key without
+        new values gives only `/n` = 0. A dump without keys writes nothing.
 
         Args:
-          keys: which ones; None means all that were ever stored.
-          with_min_and_max: also the least and the greatest value.
-          average_only: the mean and `/n` alone.
+          keys: the keys to dump; None means all keys that were ever stored.
+          with_min_and_max: also write the minimum and the maximum.
+          average_only: write only the mean and `/n`.
         Returns:
           The row, without the scope's prefix.
         """
@@ -352,7 +352,7 @@ class Scope:
         return row
 
     def _say(self, mark: str, keys: Iterable[str]) -> None:
-        """A mark about keys of this scope."""
+        """Write a mark about keys of this scope."""
         channel = self._channel
         full = [f"{channel.prefix}{key}" for key in keys]
         common = {"scope": channel.scope, "at": channel.at, "clocks": list(channel.current)}
@@ -380,8 +380,8 @@ class Scope:
     # -- odds and ends
 
     def scope(self, name: str, at: Checkpoint | str | None = None) -> Scope:
-        """A scope below this one. `at`: a checkpoint (or its id); rows then stand at its clocks, however late they
-        come.
+        """A scope below this one. `at`: a checkpoint (or its id) whose clocks its rows get, however late they
+        arrive.
         """
         if not isinstance(name, str) or not name.strip("/"):
             raise InvalidName(f"scope({name!r}): a scope's name is text without control characters, such as 'train'")
@@ -407,7 +407,7 @@ def _length(cells: object) -> int | None:
 
 
 def _is_one(value: Any) -> bool:
-    """Whether `value` is a column of one row rather than the cell itself: a list, or an array whose first axis is 1."""
+    """Whether `value` is a column of one row, not the cell itself: a list, or an array whose first axis is 1."""
     return isinstance(value, list) or (hasattr(value, "__array_interface__") and value.shape[:1] == (1,))
 
 

@@ -72,48 +72,48 @@ def init(
 
     Args:
       project: groups runs; one path component.
-      name: what the run is called; need not be unique. Default: the name of the program.
-      seed: the seed of the run, kept with it (nothing is seeded).
-      config: dict, dataclass, argparse namespace, pydantic model or anything like a mapping. Kept in run.json,
-        total_config.py and formatted_total_config.py; what has no Python or JSON form is kept as its repr.
-      group, job_type, tags, notes: free words to find the run by.
+      name: name of the run; need not be unique. Default: the name of the program.
+      seed: the seed of the run, stored with it (rollbook seeds nothing).
+      config: dict, dataclass, argparse namespace, pydantic model or any mapping. Stored in run.json, total_config.py
+        and formatted_total_config.py. Values without a Python or JSON form are stored as their repr.
+      group, job_type, tags, notes: free text to find the run by.
       parent: the run (or its id) that started this one, such as a sweep.
-      forked_from: a checkpoint (or its id) of another run that this one begins with.
-      total: how far the run will go, {"env_step": 100_000}; progress and time left are told from it.
-      clocks: further clocks, which log() then takes as keywords. The standard ones are env_step, gradient_step, epoch,
-        episode, policy_version and step.
-      dir: root of all runs. Default: $ROLLBOOK_DIR, or "runs".
-      sinks: where rows go besides the book: names ("terminal", "text", "csv", "jsonl", "tensorboard", "wandb", …),
-        dicts {"name": …, "options": {…}, "filters": [[name, options], …], "every_seconds": …}, or live objects.
-      resume: "never" makes a new run; "allow" continues the run of that id (or the newest of that name) if there
-        is one; "must" refuses to begin anew; "takeover" continues it even while another process writes it.
-      run_id: id of the run to make or to continue.
-      keeper: who seals, forwards and watches: a "process" next door, a "thread" here, or "inline" at finish().
-      strict: raise at once where rollbook would count and warn; for tests.
-      private: nobody but this user may look into the run's folder (mode 0700). Default: $ROLLBOOK_PRIVATE, else
-        what the umask says.
-      rules: the health rules that the keeper asks while the run trains: names ("non_finite", "silent", …) and dicts
+      forked_from: a checkpoint (or its id) of another run from which this one starts.
+      total: planned length of the run, {"env_step": 100_000}; progress and remaining time are computed from it.
+      clocks: additional clocks, which log() then takes as keywords. The standard ones are env_step, gradient_step,
+        epoch, episode, policy_version and step.
+      dir: root folder of all runs. Default: $ROLLBOOK_DIR, or "runs".
+      sinks: where rows go in addition to the book: names ("terminal", "text", "csv", "jsonl", "tensorboard", "wandb",
+        …), dicts {"name": …, "options": {…}, "filters": [[name, options], …], "every_seconds": …}, or live objects.
+      resume: "never" creates a new run; "allow" continues the run with that id (or the newest with that name) if it
+        exists; "must" raises if there is none; "takeover" continues it even while another process writes it.
+      run_id: id of the run to create or to continue.
+      keeper: what seals, forwards and watches: a separate "process", a "thread" of this process, or "inline" at
+        finish().
+      strict: raise at once instead of counting and warning; for tests.
+      private: only this user may read the run's folder (mode 0700). Default: $ROLLBOOK_PRIVATE, else the umask.
+      rules: the health rules that the keeper checks during training: names ("non_finite", "silent", …) and dicts
         {"name": …, option: value}; () for none. Default: those of `rollbook.health.DEFAULT`.
-      alerts: who is told what the rules say: a web address, a command as a list of words, or a function, as
-        `Run.on_alert` takes them; {"to": …, "level": "fail"} for those of another level alone. Default:
-        $ROLLBOOK_ALERTS (an address, or a command as a shell splits it), or nobody.
-      remote: the place that the run is shipped to while it goes on, such as "s3://bucket/prefix" (also gs://, az:// and
-        folders). Default: $ROLLBOOK_REMOTE, or where a run that is continued was shipped; False: nowhere. Credentials
-        come from the environment, as for every tool of that cloud. A place that gives no answer keeps nothing from
-        going on: what waits is counted, and shipped later.
+      alerts: receiver of the alerts: a web address, a command as a list of words, or a function, as for `Run.on_alert`;
+        {"to": …, "level": "fail"} selects another level. Default: $ROLLBOOK_ALERTS (an address, or a command in shell
+        syntax), or none.
+      remote: where the run is shipped while it is written, such as "s3://bucket/prefix" (also gs://, az:// and
+        folders). False: nowhere. Default: $ROLLBOOK_REMOTE, or for a continued run its former remote. Credentials come
+        from the environment, as for other tools of that cloud. If the remote does not answer, training continues; the
+        waiting data is counted and shipped later.
 
-    What looks like a secret in `config`, by its name (api_key, token, password …) or by its form, is kept as "***".
+    Values in `config` that look like secrets, by name (api_key, token, password …) or by form, are stored as "***".
 
-    A process that inherits ROLLBOOK_RUN_ID from a run of the same project and name, or that is a rank above 0 of a
-    distributed job, becomes a further writer of that run instead.
+    A process becomes a further writer of an existing run instead if it inherits ROLLBOOK_RUN_ID from a run of the same
+    project and name, or if it is a rank above 0 of a distributed job.
 
     Raises:
       BadInput (InvalidName, InvalidClock, UnknownOption): an argument that cannot be used.
       MissingExtra: the package that a sink needs is not installed.
-      RunIsLive: the run to continue is being written. RunExists: there is a run of that id already.
+      RunIsLive: another process writes the run to continue. RunExists: a run with that id exists already.
       NothingToResume: resume="must" and there is no such run.
-      RunError: the folder cannot be made or written.
-      PlaceError: `remote` cannot be used: no such bucket, no permission, another region, something else lies there.
+      RunError: the folder cannot be created or written.
+      PlaceError: `remote` cannot be used: no such bucket, no permission, wrong region, or the prefix holds other files.
     """
     check_option("resume", resume, _RESUMES)
     check_option("keeper", keeper, _KEEPERS)
@@ -127,7 +127,7 @@ def init(
         raise BadInput(f"strict={strict!r}: pass True or False")
     all_clocks = check_clock_names(check_clock_list(clocks))
     own_seed, own_tags = check_seed(seed), check_tags(tags)
-    if resume == "never":  # a run that is continued may have declared more clocks
+    if resume == "never":  # a continued run may have declared more clocks
         check_total(total, all_clocks)
     plan = plan_of(sinks, rules)
     told = _asked_receiver(alerts)
@@ -192,7 +192,7 @@ def _asked_receiver(alerts: object) -> tuple[Any, str] | None:
 
 
 def _say_what_differs(about: RunJson, phrases: list[str]) -> None:
-    """One warning, also under strict=True, where nothing is wrong: both are kept."""
+    """Warn once, also with strict=True: nothing is wrong, both versions are stored."""
     if not phrases:
         return
     attempt = about["attempts"][-1]["n"]
@@ -207,7 +207,7 @@ _MOST_NAMED = 8
 
 
 def _say_what_is_hidden(config: Mapping[str, object]) -> None:
-    """What was hidden is reported once for each run, and is no failure under strict=True either."""
+    """Report hidden secrets once per run. This is not a failure, also with strict=True."""
     from rollbook.run.origin.config import hidden_places
 
     places = hidden_places(config)

@@ -1,4 +1,4 @@
-"""Several runs that one program trains side by side, as vmapped seeds do: arrays in, one slice for each run.
+"""Several runs that one program trains in parallel, such as vmapped seeds: arrays in, one slice per run.
 
     with rollbook.siblings(8, seeds=range(8), project="cartpole", name="ppo", config=cfg) as seeds:
         for _ in range(updates):
@@ -6,7 +6,7 @@
             seeds.scope("update").log(metrics, env_step=step)  # one row in each of the eight runs
         seeds.log_many(history, env_step=steps)                # {"train/return": [8, T]}, steps: [T] or [8, T]
 
-Under `jax.vmap` nothing can be logged from inside; let the function return its metrics with the seed axis in front.
+Logging does not work inside `jax.vmap`. Let the function return its metrics, with the seed axis first.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ def siblings(
     """Open n runs that differ in their seed.
 
     Args:
-      n: how many.
+      n: number of runs.
       seeds: n seeds; a number s for s, s + 1, …; None for 0, 1, ….
       open_run: `rollbook.init`.
-      open_others: what opens the runs behind the first, which alone shows itself; the same where it is None.
-      init_arguments: for each run, see `rollbook.init`. With `run_id`, each run's id ends in its seed.
+      open_others: opens all runs but the first, which alone is shown in the terminal. None: `open_run`.
+      init_arguments: arguments for each run, see `rollbook.init`. With `run_id`, each run's id ends with its seed.
     Raises:
-      BadInput: n and seeds do not fit. Otherwise what `open_run` raises; runs that were open by then are ended.
+      BadInput: n and seeds do not fit.
+      Any exception of `open_run`; runs opened before it are ended.
     """
     if not isinstance(n, int) or isinstance(n, bool) or n < 1:
         raise BadInput(f"siblings({n!r}): the number of runs to open must be an integer of 1 or more")
@@ -67,12 +68,11 @@ def siblings(
 class Siblings:
     """n runs, or one scope of each, that take arrays with a leading seed axis.
 
-    What has no seed axis (a number, a text, a 0-d array) goes to all of them as it is. An array or list whose first
-    axis is not n is counted as `sibling_axis` and left out. Device arrays are taken apart on their device, without
-    waiting for them.
+    A value without a seed axis (a number, a text, a 0-d array) goes to all runs as it is. An array or list whose first
+    axis is not n is counted as `sibling_axis` and left out. Device arrays are split on their device, without waiting.
 
     Attributes:
-      runs: the runs or scopes, in the order of `seeds`. Each can be used by itself.
+      runs: the runs or scopes, in the order of `seeds`. Each can be used separately.
       seeds: their seeds.
     """
 
@@ -115,12 +115,12 @@ class Siblings:
             run.clock(**at)
 
     def note(self, text: str, **clocks: object) -> None:
-        """Keep a remark in each run."""
+        """Store a note in each run."""
         for run, at in zip(self.runs, self._shares(clocks, 1), strict=True):
             run.note(text, **at)
 
     def timer(self, name: str) -> _Timers:
-        """Measure a stage that all runs go through together; each gets the row. A context manager."""
+        """Measure a stage that all runs share; each run gets the row. A context manager."""
         return _Timers([run.timer(name) for run in self.runs])
 
     def scope(self, name: str, at: Sequence[object] | None = None) -> Siblings:

@@ -1,4 +1,4 @@
-"""What begins and ends with a run in this process: its keeper, its own thread, its sinks, its last words."""
+"""What starts and ends with a run in this process: its keeper, its thread, its sinks, its final summary."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["end", "start", "undo"]
 
 FINISH_SECONDS = 10.0
-"""How long finish() waits for the keeper to seal and to drain the sinks."""
+"""Seconds that finish() waits for the keeper to seal and to drain the sinks."""
 
 
 def start(
@@ -42,7 +42,7 @@ def start(
     native_config: object = None,
     must: bool = False,
 ) -> Run:
-    """The run of a writer that is open: starts its keeper (main writers with a plan also sinks) and its own thread."""
+    """Make the run of an open writer: start its keeper (for main writers with a plan also sinks) and its thread."""
     from pathlib import Path
 
     from rollbook.run.run import Run
@@ -89,11 +89,11 @@ def start(
 
 
 def undo(writer: Writer, made: bool, status: str) -> None:
-    """Close what `init` or `attach` opened and does not return: the run can be continued, by this process, too.
+    """Close what a failed `init` or `attach` has opened. The run can then be continued, also by this process.
 
     Args:
-      made: whether the run is a new one; without a row, and before anything ran beside the program, its folder goes.
-      status: what the run ended as.
+      made: whether the run is new. If it has no rows and nothing ran in parallel yet, its folder is removed.
+      status: the final status of the run.
     """
     run = next((run for run in opened if run._writer is writer), None)
     if run is not None:
@@ -111,12 +111,12 @@ def undo(writer: Writer, made: bool, status: str) -> None:
 
 
 def end(run: Run, status: str) -> None:
-    """What `Run.finish` does; counted, never raised. Can be called again if an exception of others came in between."""
+    """The work of `Run.finish`. Failures are counted, never raised. Can be repeated after an outside exception."""
     if os.getpid() != run._writer.pid:  # a forked child must not end its parent's run
         return
     if run in opened:
         opened.remove(run)
-    # Of a forked child's parent neither thread nor sinks are here, only locks that their threads may have held.
+    # A forked child has neither the threads nor the sinks of its parent, only locks that those threads may hold.
     ticker = run._parts.ticker if run._parts.pid == os.getpid() else None
     if ticker is not None:
         ticker.stop()
@@ -124,7 +124,7 @@ def end(run: Run, status: str) -> None:
     if failure and not run._writer.main and not run._writer.closed:
         with tolerating(Exception):
             report_in_alerts(run, f"writer {run._writer.id} ended", failure["failure"])
-    ended = max(time.time(), (now() + run._writer.time_offset) / 1e9)  # the host's clock may have been set back
+    ended = max(time.time(), (now() + run._writer.time_offset) / 1e9)  # the host's clock may have gone back
     if run._writer.main:
         _fold_provenance(run)
         run._writer.frame_once(run._parts.final, {"mark": "final", "status": status, **failure})
@@ -146,14 +146,14 @@ def end(run: Run, status: str) -> None:
         run._parts.alert_calls.end()
     run._hear_of_sinks()
     _say_what_waits(run)
-    bill = run._writer.bill  # what a sink's own thread has just counted is told as well
+    bill = run._writer.bill  # includes what a sink's own thread has just counted
     if run._page_due or (run._about.get("drops"), run._about.get("remarks", {})) != (bill.counts, bill.remarks):
         run._write_about()
     ending.forget(run)
 
 
 def _say_what_waits(run: Run) -> None:
-    """Of a run that is shipped: what is not in its place yet. Its keeper goes on, and `rollbook push` does the rest."""
+    """Report what is not yet in the remote. The keeper continues to ship, and `rollbook push` does the rest."""
     if not run._writer.main or not run._about.get("remote"):
         return
     state = backlog(run.folder, since=float(run._attempt_entry().get("started") or 0.0))
@@ -171,26 +171,26 @@ def _say_what_waits(run: Run) -> None:
 
 def _let_keeper_finish(run: Run) -> None:
     mode = run._parts.keeper
-    if not is_folder(run.folder):  # the run was removed: nothing must bring its folder back
+    if not is_folder(run.folder):  # the run was removed: do not create its folder again
         return
     if mode == "thread" and run._parts.keeper_thread is not None:
         if run._parts.pid == os.getpid():
             run._parts.keeper_thread.finish(FINISH_SECONDS)
     elif mode == "inline":
-        if run._writer.main and not is_loose():  # a cache is read from its journals: sealing starts a process a run
+        if run._writer.main and not is_loose():  # a cache needs no sealing, which starts a process per run
             _keep_here(run)
     elif mode == "process":
         from rollbook.keeper.launch import is_kept, launch, wait_done
 
         if not run._writer.main:
-            if not is_kept(run.folder):  # that of the run's own process has ended with it: nobody else would seal this
+            if not is_kept(run.folder):  # the run's own keeper has ended: nothing else would seal this
                 launch(run.folder)
         elif not wait_done(run.folder, FINISH_SECONDS) and launch(run.folder):
-            wait_done(run.folder, FINISH_SECONDS)  # the keeper had died; another carries on
+            wait_done(run.folder, FINISH_SECONDS)  # the keeper had died; wait for its replacement
 
 
 def _keep_here(run: Run) -> None:
-    """What a keeper does when all has been written, in this process; a process that attached may have brought one."""
+    """Do the final work of a keeper in this process. An attached process may have its own keeper."""
     from rollbook.keeper.launch import launch, wait_done
     from rollbook.keeper.main import Keeper
 
@@ -203,7 +203,7 @@ def _keep_here(run: Run) -> None:
                 message=f"{undone} and was ended; the journal has every row, and readers find them there. Finish with: "
                 f"rollbook repair {run.folder}",
             )
-        if keeper.phase == "running":  # others still write, and nobody looks after them
+        if keeper.phase == "running":  # other processes still write, and have no keeper
             launch(run.folder)
         if keeper.phase != "taken":
             return
@@ -215,7 +215,7 @@ def _keep_here(run: Run) -> None:
 
 
 def _report_keeper(run: Run, cause: str, words: str, is_lasting: bool) -> None:
-    """A keeper that was replaced costs nothing; none at all does, until `finish`."""
+    """Report the keeper: a replaced one costs nothing; without any, work waits for `finish`."""
     if is_lasting:
         run.count(cause, message=words)
     else:
@@ -223,7 +223,7 @@ def _report_keeper(run: Run, cause: str, words: str, is_lasting: bool) -> None:
 
 
 def _look_from_child(run: Run, watch: KeeperWatch, opener: Mapping[str, object]) -> None:
-    """A forked child has no thread of ours: it looks after the keeper where a row takes the long way."""
+    """Check the keeper from a forked child, which has no thread of ours: on the slow path of a row."""
     with handled_by(run._writer.failed, "start a keeper"):
         watch.look(opener)
 
@@ -240,9 +240,9 @@ def _local_sinks(run: Run, sinks: list[object]) -> object:
         return None
     from rollbook.keeper.local_sinks import LocalSinks
 
-    def say(cause: str, words: str) -> None:  # a sink's own thread must not end by what a strict run raises
+    def say(cause: str, words: str) -> None:  # an exception of a strict run must not end a sink's thread
         bill, cause = run._writer.bill, cause.replace(":", "_")
-        if cause.startswith("refused_"):  # the sink has said what it takes
+        if cause.startswith("refused_"):  # the sink has declared what it accepts
             bill.remark(cause, words)
         else:
             bill.whole(lambda: run.count(cause, message=words))
@@ -258,7 +258,7 @@ def _provenance(run: Run) -> None:
 
     run._parts.provenance = collect(run._about.get("cwd", "."))
     _fold_provenance(run)
-    run._page_due = True  # a life that is killed has told what code it ran
+    run._page_due = True  # so that a killed attempt has recorded its code
 
 
 def _fold_provenance(run: Run) -> None:

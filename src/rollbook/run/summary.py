@@ -1,4 +1,4 @@
-"""What this process and others say of a run's summary: safe at once as marks, in run.json within a second or so."""
+"""A run's summary, changed by this process and others: safe at once as marks, in run.json after about a second."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ __all__ = ["SummaryWords"]
 
 
 class SummaryWords:
-    """The words of a run's summary, each with its moment; of two about one key the newer counts."""
+    """The entries of a run's summary, each with its time. The newer entry for a key wins."""
 
     def __init__(self, run: OpenRun) -> None:
         self._run = run
         self._said: dict[str, object] = dict(run.summary)
-        self._words: dict[str, list[object]] = {}  # key -> [unix ns, value] or [unix ns] of what this life said
+        self._words: dict[str, list[object]] = {}  # key -> [unix ns, value] or [unix ns], set by this attempt
         self._begun, self._others_stamp = time.time_ns(), 0
 
     def unsaid(self, summary: Mapping[str, object]) -> list[str]:
-        """The keys of which no mark says what stands there now: something deep inside of them was changed."""
+        """The keys whose current value no mark has: a nested value was changed."""
         return [key for key in summary if key not in self._said or repr(self._said[key]) != repr(summary[key])]
 
     def say(self, keys: list[str]) -> None:
-        """Write a mark about these keys of the summary, and what other processes read."""
+        """Write a mark about these keys of the summary, and the file that other processes read."""
         from rollbook.run.origin.config import plain
 
         run = self._run
@@ -47,7 +47,7 @@ class SummaryWords:
             manifest.say_summary(run.folder, run._writer.id, self._words)
 
     def hear(self) -> bool:
-        """Take into the summary what other processes of the run said since; whether there was any."""
+        """Merge changes of other processes into the summary; returns whether there were any."""
         folder, summary = self._run.folder, self._run.summary
         stamp = self._others_stamp
         with tolerating(OSError):

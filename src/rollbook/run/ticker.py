@@ -1,4 +1,4 @@
-"""The run's own thread: once a second it does what must not happen inside `log`, and shows the live sinks."""
+"""The run's own thread: once a second it does the work that must not happen in `log`, and feeds live sinks."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 __all__ = ["Ticker"]
 
 FIRST_COST_SECONDS, COST_SECONDS = 1.0, 10.0
-"""How soon a run first writes down what rollbook costs it, and how often from then on."""
+"""Seconds until a run first logs rollbook's own cost, and between later logs."""
 
 _MOST_LOOKS, _LOOK_SECONDS = 10, 0.03
-"""How often a round looks whether a sync that is late has come, and how long it waits in between."""
+"""How often a round checks for a late sync, and the seconds between checks."""
 
 
 class Ticker(threading.Thread):
-    """Fetches device values, makes segments ahead of need, writes the configuration, feeds sinks that live here.
+    """Fetches device values, prepares segments in advance, writes the configuration, feeds sinks of this process.
 
     Args:
-      run: whose.
-      sinks: an object with step() and close(), or None; sinks that must live in this process (the terminal, objects).
+      run: its run.
+      sinks: an object with step() and close(), or None; the sinks that must live in this process (terminal, objects).
       late: functions called once, in this thread, soon after the start (provenance).
     """
 
@@ -38,15 +38,15 @@ class Ticker(threading.Thread):
         self._run, self._sinks, self._late, self._seconds = run, sinks, list(late), seconds
         self._stop_event = threading.Event()
         self._cost_due = time.monotonic() + FIRST_COST_SECONDS
-        self._told_rows = 0  # that had been written when the last such row was
-        self._sync_before = 0.0  # when the sync before the one that the next round follows was; 0.0: it follows none
+        self._told_rows = 0  # number of rows when the last such row was written
+        self._sync_before = 0.0  # time of the sync before the one that the next round follows; 0.0: none
         self._synced = os.path.join(run.folder, "data", "keeper", "durable.json")
         self._log = run._writer.make_log(
             run._writer.channel(prefix="rollbook/", scope="rollbook", current=run._channel.current)
         )
 
     def run(self) -> None:
-        """The thread's body. The first rounds come soon: the first segments are small and full before a second is."""
+        """The thread's body. The first rounds come early: the first, small segments fill in less than a second."""
         self.tick()
         pause = self._seconds / 8
         while not self._stop_event.wait(pause):
@@ -55,8 +55,8 @@ class Ticker(threading.Thread):
             pause = 2 * pause if 2 * pause < self._seconds else self._until_synced()
 
     def _until_synced(self) -> float:
-        """Seconds until shortly after the keeper's next sync, which makes every page clean: the pages that the coming
-        rows go to are then faulted in here and not inside `log`.
+        """Seconds until shortly after the keeper's next sync. A sync makes every page clean; this thread then faults in
+        the pages of the coming rows, so that `log` does not have to.
         """
         synced_at = self._synced_at()
         since = time.time() - synced_at
@@ -67,20 +67,20 @@ class Ticker(threading.Thread):
         return pause if pause >= self._seconds / 2 else pause + self._seconds
 
     def _await_sync(self) -> None:
-        """Wait a little longer for the sync that this round is to follow: a keeper that is at work is late."""
+        """Wait a little longer for the sync that this round follows: a busy keeper is late."""
         before, self._sync_before = self._sync_before, 0.0
         for _ in range(_MOST_LOOKS if before else 0):
             if self._synced_at() != before or self._stop_event.wait(_LOOK_SECONDS):
                 return
 
     def _synced_at(self) -> float:
-        """When the keeper last synced, in unix seconds; 0.0 where it has not."""
+        """Time of the keeper's last sync in unix seconds; 0.0 if there was none."""
         with tolerating(OSError):
             return os.stat(self._synced).st_mtime
         return 0.0
 
     def tick(self, final: bool = False) -> None:
-        """One round. What goes wrong is counted; it never ends the thread. A strict run hears of it from `finish`."""
+        """One round. Failures are counted and never end the thread. A strict run raises them in `finish`."""
         self._run._writer.bill.whole(self._round, final)
 
     def _round(self, final: bool) -> None:
@@ -96,7 +96,7 @@ class Ticker(threading.Thread):
                 self._sinks.close()
 
     def stop(self) -> None:
-        """End the thread (waits for the round it is in, at most five seconds) and do a last round here."""
+        """End the thread (wait at most five seconds for its current round) and do a last round here."""
         self._stop_event.set()
         if self.is_alive() and threading.current_thread() is not self:
             self.join(5.0)
@@ -115,7 +115,7 @@ class Ticker(threading.Thread):
             run._config_is_new = False
             from rollbook.run.origin.config import write_config_files
 
-            # As it was given, it keeps sets, tuples and keys that JSON has not; what was changed later is plain data.
+            # The given configuration keeps sets, tuples and keys that JSON lacks; later changes are plain data.
             native, run._parts.native_config = run._parts.native_config, None
             config, formatted = dict(run.config) if native is None else native, run._parts.formatted_config
             write_config_files(run.folder, config, attempt=run.attempt, formatted_text=formatted)
@@ -125,19 +125,19 @@ class Ticker(threading.Thread):
             run._write_about()
 
     def _see_keeper(self) -> None:
-        """A keeper that ended or hangs while this process writes is replaced."""
+        """Replace a keeper that ended or hangs while this process writes."""
         watch = self._run._parts.keeper_watch
         if watch is not None and not self._run._writer.closed:
             watch.look()
 
     def _own_cost(self) -> None:
-        """What rollbook itself costs becomes part of the run, every ten seconds in which something was logged."""
+        """Log rollbook's own cost to the run, every ten seconds in which rows were logged."""
         moment = time.monotonic()
         if moment < self._cost_due:
             return
         self._cost_due = moment + COST_SECONDS
         writer = self._run._writer
-        # The last round comes after the end; and before anything was logged there is nothing to tell.
+        # The last round comes after the end; before the first row there is nothing to report.
         if self._run._has_training_rows() and writer.rows_written() > self._told_rows and not writer.closed:
             cost = {
                 "seconds": writer.seconds_spent(),

@@ -1,4 +1,4 @@
-"""What the keeper says of sinks that get nothing: into the run's bill, and reported once for each."""
+"""Counts failing sinks, as the keeper reports them, in the run's bill; reports each once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rollbook.run.process_state import Parts
 
     class CountingRun(OpenRun, Protocol):
-        """What is asked of the run beside that."""
+        """What else is needed of the run."""
 
         def count(self, cause: str, n: int = 1, message: str = "", name: str = "") -> None: ...
 
@@ -25,19 +25,19 @@ __all__ = ["Troubles", "keeper_bill"]
 
 
 _CAUSES = {"remote": "remote", "seal": "seal_failures"}
-"""What the keeper does besides feeding sinks -> the cause under which its failures are counted."""
+"""Other work of the keeper -> the cause under which its failures are counted."""
 
 
 class Troubles:
-    """data/keeper/troubles.json of a run that is being written, as far as it was looked at."""
+    """Reads data/keeper/troubles.json of a run that is being written, and remembers what was read."""
 
     def __init__(self, run: CountingRun) -> None:
         self._run = run
-        self._stamp = self._written()  # what an earlier life said is in its own bill
+        self._stamp = self._written()  # troubles of an earlier attempt are in its own bill
         self._told: dict[str, int] = {}
 
     def hear(self) -> bool:
-        """Count what is new; whether there was any."""
+        """Count new troubles; returns whether there were any."""
         stamp = self._written()
         if stamp in (0, self._stamp):
             return False
@@ -64,7 +64,7 @@ class Troubles:
 
 
 def keeper_bill(folder: Path, parts: Parts) -> dict[str, object]:
-    """What `Run.bill` has of the keeper; {} for a writer that brings none."""
+    """The keeper's part of `Run.bill`; {} for a writer without a keeper."""
     if not parts.keeper:
         return {}
     from rollbook.keeper.own_files import Lock, troubles_path

@@ -1,4 +1,4 @@
-"""A dict that tells when it was changed: a run's configuration and its summary."""
+"""A dict that reports changes: for a run's configuration and its summary."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Watched"]
 
 
 class Watched(dict):  # type: ignore[type-arg]
-    """A dict that tells when it was changed."""
+    """A dict that reports changes."""
 
     def __init__(self, values: Mapping[str, object], changed: Callable[[str], None]) -> None:
         super().__init__(values)
@@ -26,30 +26,30 @@ class Watched(dict):  # type: ignore[type-arg]
         self._changed(key)
 
     def update(self, *args: object, **kwargs: object) -> None:
-        """As a dict's; each key tells."""
+        """As `dict.update`; reports each key."""
         for key, value in dict(*args, **kwargs).items():
             self[key] = value
 
     def setdefault(self, key: str, default: object = None) -> Any:
-        """As a dict's; tells if the key is new."""
+        """As `dict.setdefault`; reports a new key."""
         if key not in self:
             self[key] = default
         return self[key]
 
     def pop(self, key: str, *default: object) -> Any:
-        """As a dict's."""
+        """As `dict.pop`."""
         value = super().pop(key, *default)
         self._changed(key)
         return value
 
     def popitem(self) -> tuple[str, Any]:
-        """As a dict's."""
+        """As `dict.popitem`."""
         key, value = super().popitem()
         self._changed(key)
         return key, value
 
     def clear(self) -> None:
-        """As a dict's; each key tells."""
+        """As `dict.clear`; reports each key."""
         for key in list(self):
             del self[key]
 

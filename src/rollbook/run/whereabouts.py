@@ -1,4 +1,4 @@
-"""Where in a cluster this process runs, as far as it is told: kept with each writer, so that people find it."""
+"""Where in a cluster this process runs, as far as known. Stored with each writer, so that people find it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _VARIABLES = {
 
 
 def whereabouts() -> dict[str, object]:
-    """{"ray": {node, actor, name, restarted, task}, "slurm": {…}, "torchrun": {…}}: those that there are, plain data.
+    """{"ray": {node, actor, name, restarted, task}, "slurm": {…}, "torchrun": {…}}: those that apply, as plain data.
 
-    Asks Ray only where this process has it loaded and is part of a cluster. Never raises.
+    Ray is only asked if this process has loaded it and is part of a cluster. Never raises.
     """
     places: dict[str, object] = {}
     for system, names in _VARIABLES.items():
@@ -32,7 +32,7 @@ def whereabouts() -> dict[str, object]:
             places[system] = {_short(name): value for name, value in said.items()}
     ray = sys.modules.get("ray")
     if ray is not None:
-        with tolerating(Exception):  # a Ray that is being shut down, or another release
+        with tolerating(Exception):  # Ray is shutting down, or is another release
             if ray.is_initialized():
                 places["ray"] = _in_ray(ray, ray.get_runtime_context())
     return places
@@ -42,10 +42,10 @@ def _in_ray(ray: object, context: Any) -> dict[str, object]:
     place = {"node": context.get_node_id(), "job": context.get_job_id()}
     mode = getattr(getattr(context, "worker", None), "mode", None)
     if mode is not None and mode != getattr(ray, "WORKER_MODE", mode):
-        return place  # the driver: asked for its actor, Ray would print a warning
+        return place  # the driver: a question for its actor would make Ray print a warning
     actor = context.get_actor_id()
     if actor:
-        with warnings.catch_warnings():  # Ray's own property asks one that Ray calls deprecated, and prints that
+        with warnings.catch_warnings():  # Ray's own property uses a deprecated one, and warns
             warnings.simplefilter("ignore")
             restarted = bool(context.was_current_actor_reconstructed)
         place |= {"actor": actor, "name": context.get_actor_name(), "restarted": restarted}

@@ -1,12 +1,12 @@
-"""A configuration of any make as plain data, and as the two Python files of a run's folder.
+"""Any configuration as plain data, and as the two Python files of a run's folder.
 
     data, problems = plain(Namespace(lr=3e-4, net=NetConfig(sizes=(64, 64))))
     write_config_files(folder, config)      # total_config.py, formatted_total_config.py
 
-Understood, nested in any way: dicts and other mappings (OmegaConf, EasyDict, ConfigDict, gin), dataclasses, attrs and
+Supported, nested in any way: dicts and other mappings (OmegaConf, EasyDict, ConfigDict, gin), dataclasses, attrs and
 msgspec classes, pydantic models, argparse and simple namespaces, named tuples, numpy scalars and arrays, paths, enums.
-Functions and classes become their qualified names. Whatever else there is becomes its repr and is named in `problems`.
-Nothing is imported to recognise these, and nothing of the configuration is called but its own accessors.
+Functions and classes become their qualified names. Anything else becomes its repr and is named in `problems`. No
+package is imported to recognise these types. Only the accessors of the configuration are called.
 """
 
 from __future__ import annotations
@@ -42,49 +42,49 @@ _MOST_BITS = 14_000  # more digits than Python converts
 
 
 def plain(config: object) -> tuple[dict[str, Any], list[str]]:
-    """A configuration as data that JSON can hold, and what could not be kept as it was.
+    """A configuration as data for JSON, and a report of what could not be stored as given.
 
-    Tuples stay tuples and int, float, bool and None stay keys: JSON writes them as lists and text by itself. Sets
-    become sorted lists, bytes and complex numbers their repr, other keys their repr. NaN and infinities stay floats.
+    Tuples stay tuples, and int, float, bool and None stay keys; JSON converts them to lists and text. Sets become
+    sorted lists; bytes, complex numbers and other keys become their repr. NaN and infinities stay floats.
 
     Returns:
-      The data, and at most one sentence that names every place where only a repr could be kept. What looks like a
-      secret is "***" in the data; see `hidden_places`.
+      The data, and at most one sentence that names every place where only a repr could be stored. Values that look like
+      secrets are "***" in the data; see `hidden_places`.
     Raises:
-      BadInput: the configuration as a whole is no set of named values.
+      BadInput: the configuration as a whole is not a set of named values.
     """
     return _walked(config, _Configured(json=True))
 
 
 def literal(config: object) -> tuple[dict[Any, object], list[str]]:
-    """The same as data that Python source can hold: tuples, sets, bytes, complex numbers and keys stay as they are."""
+    """The same for Python source: tuples, sets, bytes, complex numbers and keys stay as they are."""
     return _walked(config, _Configured(json=False))
 
 
 def source(config: object, *, formatted: bool = False) -> str:
-    """Python source that assigns the configuration to `exp_config`; executed, it gives `literal(config)` back."""
+    """Python source that assigns the configuration to `exp_config`. Running it gives `literal(config)` again."""
     data, _ = literal(config)
     text = _pretty(data, 0, len("exp_config = ")) if formatted else _inline(data)
     return f"{_HEAD}\nexp_config = {text}\n"
 
 
 def pretty(data: object, *, used: int = 0) -> str:
-    """What `literal` returned as Python source over as many lines as it needs; `used` characters stand before it."""
+    """The result of `literal` as Python source, on as many lines as needed; `used` characters precede it."""
     return _pretty(data, 0, used)
 
 
 def write_config_files(
     folder: str | os.PathLike[str], config: object, *, attempt: int = 1, formatted_text: str | None = None
 ) -> None:
-    """Write both configuration files of a run, each as a whole or not at all.
+    """Write both configuration files of a run, each completely or not at all.
 
-    Where a life of the run changes what the one before it had written, that is kept as `total_config.attempt_1.py` and
-    so on, by the number of the life that it belongs to.
+    If an attempt changes what the former one wrote, the old file is kept as `total_config.attempt_1.py` and so on, by
+    the number of its attempt.
 
     Args:
-      attempt: which life writes.
-      formatted_text: what the formatted one holds instead; a framework's own form. A file of such a form stays as it
-        is where a later life of the run has none: a program that continues without the adapter.
+      attempt: number of the writing attempt.
+      formatted_text: the text of the formatted file instead; a framework's own form. If a later attempt has no such
+        text (a program that continues without the adapter), the existing file stays as it is.
     Raises:
       OSError: the folder cannot be written. BadInput: see `plain`.
     """
@@ -110,7 +110,7 @@ def _is_of_a_framework(path: str) -> bool:
 
 
 def _set_aside(path: str, former: str, text: str) -> None:
-    """Keep the file of an earlier life under a name of its own, if it says something else."""
+    """Keep the file of an earlier attempt under a separate name, if its content differs."""
     try:
         with open(path, encoding="utf-8") as file:
             differs = file.read() != text
@@ -137,10 +137,10 @@ def _walked(config: object, walk: _Configured) -> tuple[dict[Any, object], list[
 
 
 class _Configured(Walk):
-    """One pass over a configuration, to what JSON can hold or to what Python source can.
+    """One pass over a configuration, to the form for JSON or for Python source.
 
     Attributes:
-      refused_places: the places where only a repr could be kept, each with the type that stood there.
+      refused_places: the places where only a repr could be stored, each with its type.
     """
 
     deepest = _DEEPEST
@@ -261,14 +261,14 @@ class _Configured(Walk):
 
 
 def _without_secret(key: object, value: object, around: list[object]) -> object:
-    """A value under its name, as it may be kept; lists and sets as their items."""
+    """A named value without its secrets; lists and sets item by item."""
     if isinstance(value, (list, tuple, set, frozenset)):
         return type(value)(_without_secret(key, item, around) for item in value)
     return hidden(key, value, around)
 
 
 def _names(place: tuple[Any, ...]) -> list[object]:
-    """The names on the way to a place, outermost first, without the numbers of items."""
+    """The names in a path, outermost first, without item numbers."""
     names: list[object] = []
     while place:
         place, name = place
@@ -297,7 +297,7 @@ def _named(places: list[str]) -> str:
 
 
 def _attributes(config: object) -> list[tuple[object, object]] | None:
-    """The public values of a class that holds a configuration as attributes, of an instance of one, or of a module."""
+    """The public values of a class with a configuration in its attributes, of its instance, or of a module."""
     if isinstance(config, (str, bytes, int, float, complex, Sequence, Set)) or hasattr(config, "dtype"):
         return None
     kind = config if isinstance(config, type) else type(config)
@@ -318,7 +318,7 @@ def _is_enum(value: object) -> bool:
 
 
 def _json_name(key: object) -> str:
-    """The text that JSON makes of a key."""
+    """A key as JSON writes it."""
     if isinstance(key, str):
         return key
     return {None: "null", True: "true", False: "false"}[key] if key is None or type(key) is bool else repr(key)
@@ -351,7 +351,7 @@ def _atom(value: object) -> str:
 
 
 def _parts(value: object) -> tuple[str, list[tuple[str, object]], str] | None:
-    """Opening, (text before the value, value) per item, closing; None for what has no items."""
+    """Opening, (text before the value, value) per item, closing; None for a value without items."""
     if isinstance(value, dict):
         return "{", [(f"{_inline(key)}: ", inner) for key, inner in value.items()], "}"
     if isinstance(value, list):
@@ -376,7 +376,7 @@ def _inline(value: object) -> str:
 
 
 def _pretty(value: object, level: int, used: int) -> str:
-    """`value` over as many lines as it needs; `used` characters stand before it on its line."""
+    """`value` on as many lines as needed; `used` characters precede it on its line."""
     parts = _parts(value)
     line = _inline(value)
     if parts is None or not parts[1] or (level > 0 and used + len(line) <= 100):
@@ -397,10 +397,10 @@ def where(place: tuple[Any, ...]) -> str:
 
 
 def named_parts(value: Any) -> list[tuple[object, object]] | None:
-    """The names and values of whatever is made of named values, or None.
+    """The names and values of anything with named values, or None.
 
-    Mappings, named tuples, dataclasses, the structures of msgspec and attrs, models of pydantic, namespaces, flags of
-    absl. A value that raises when it is read (a missing one of OmegaConf) is the name of what it raised.
+    Mappings, named tuples, dataclasses, msgspec and attrs classes, pydantic models, namespaces, absl flags. If reading
+    a value raises (a missing one of OmegaConf), the value is the name of the exception.
     """
     kind = type(value)
     if isinstance(value, dict):
@@ -432,5 +432,5 @@ def named_parts(value: Any) -> list[tuple[object, object]] | None:
 def _item(value: Any, name: object) -> object:
     try:
         return value[name]
-    except ours(Exception) as err:  # OmegaConf raises for "???" and for interpolations that lead nowhere
+    except ours(Exception) as err:  # OmegaConf raises for "???" and for unresolved interpolations
         return f"<{type(err).__name__}>"

@@ -1,8 +1,8 @@
 """Where a run came from: command line, code, packages, machine. Never secrets.
 
-`collect` starts `git` and reads folders; it takes some 20 ms and belongs in a thread or in the keeper, not on the way
-to the first step. It never raises and never changes anything: git runs without locks, hooks, pagers, prompts or
-file-system monitors, and only for as long as it is given.
+`collect` starts `git` and reads folders. It takes about 20 ms, so it runs in a thread or in the keeper, not before the
+first step. It never raises and never changes anything: git runs without locks, hooks, pagers, prompts or file-system
+monitors, and with a time limit.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ENVIRONMENT = (
     "TORCH_COMPILE_DISABLE", "VIRTUAL_ENV", "WORLD_SIZE", "XLA_FLAGS", "XLA_PYTHON_CLIENT_MEM_FRACTION",
     "XLA_PYTHON_CLIENT_PREALLOCATE",
 )  # fmt: skip
-"""The environment variables that are kept: those that change what a training does. No others are looked at."""
+"""The environment variables that are stored: those that affect training. No others are read."""
 
 _MOST_CHANGED = 200
 
@@ -43,17 +43,17 @@ def collect(
     seeds: Mapping[str, object] | None = None,
     git_seconds: float = 5.0,
 ) -> dict[str, object]:
-    """Everything at once, as plain JSON data.
+    """Collect everything, as plain JSON data.
 
     Args:
-      cwd: the folder the training was started in.
-      command, environ: of the training process, if that is not this one.
-      seeds: name -> seed, kept as given.
-      git_seconds: how long each call of git may take.
+      cwd: the folder in which the training was started.
+      command, environ: those of the training process, if that is another process.
+      seeds: name -> seed, stored as given.
+      git_seconds: time limit for each call of git.
     Returns:
       host, platform, python, executable, command, cwd, environment, packages {name: version}, cpu {name, cores,
       cores_allowed, memory_bytes}, gpus [{name, …}], git {commit, branch, dirty, changed, files_changed, insertions,
-      deletions, remote} or None, seeds. What could not be had is None, and `problems` says why.
+      deletions, remote} or None, seeds. Missing values are None, and `problems` gives the reasons.
     """
     environ = os.environ if environ is None else environ
     command = [sys.executable, *getattr(sys, "argv", ())] if command is None else command
@@ -76,7 +76,7 @@ def collect(
     for name, part in parts.items():
         try:
             origin[name] = part()
-        except ours(Exception) as err:  # each part is worth having without the others
+        except ours(Exception) as err:  # each part is useful without the others
             origin[name] = None
             problems[name] = f"{type(err).__name__}: {err}"[:200]
     if problems:
@@ -85,7 +85,7 @@ def collect(
 
 
 def command_line(command: Sequence[str]) -> list[str]:
-    """A command line with the values of options like `--api-key`, and whatever looks like a credential, hidden."""
+    """A command line without the values of options such as `--api-key`, and without anything like a credential."""
     shown: list[str] = []
     option = ""
     for word in map(str, command):
@@ -123,7 +123,7 @@ def packages() -> dict[str, str]:
 
 
 def gpus() -> list[dict[str, object]]:
-    """The graphics processors of this host: name and what else is known without asking a driver that may hang."""
+    """The GPUs of this host: the name, and what is known without calling a driver that may hang."""
     devices: list[dict[str, object]] = []
     root = "/proc/driver/nvidia/gpus"
     if is_folder(root):
@@ -184,7 +184,7 @@ def _cpu() -> dict[str, object]:
 
 
 def _git(cwd: str, seconds: float) -> dict[str, object] | None:
-    # The repository's own configuration may name programs (monitors, diff drivers, hooks): none of them is to run.
+    # The repository's configuration may name programs (monitors, diff drivers, hooks): none of them may run.
     git = ["git", "-C", cwd, "-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}", "--no-pager"]
     own = "--ignore-submodules"
     status = _run([*git, "status", "--porcelain=v2", "--branch", "--untracked-files=no", own], seconds)
@@ -215,11 +215,11 @@ def _git(cwd: str, seconds: float) -> dict[str, object] | None:
 
 
 def _run(command: list[str], seconds: float) -> str | None:
-    """What a program prints, or None if it is not there, fails, or takes too long."""
+    """The output of a program, or None if it is missing, fails, or takes too long."""
     import subprocess
 
     quiet = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_PAGER": "cat", "LC_ALL": "C"}
-    # What a caller's own git may have set (in a hook, say) would point to another repository.
+    # Variables set by an outer git (for example in a hook) would point to another repository.
     elsewhere = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE")
     environ = {name: value for name, value in os.environ.items() if name not in elsewhere}
     try:

@@ -1,9 +1,9 @@
-"""What is a secret in a configuration, a command line or a URL, and hiding it: one rule for all of them.
+"""What counts as a secret in a configuration, a command line or a URL, and how it is hidden: one rule for all of them.
 
-A name such as `wandb_api_key`, `password` or `hf_token` hides its value, also where it is spread over levels
-(`{"api": {"key": …}}`); so does a value that has the form of a credential (`sk-…`, `ghp_…`, `Bearer …`, a private key,
-a login in a URL), whatever its name. Forty hexadecimal digits are a key of W&B or the hash of a commit: they are hidden
-unless a name around them says hash, commit, revision, id or the like. ROLLBOOK_SECRETS=keep turns it off.
+A name such as `wandb_api_key`, `password` or `hf_token` hides its value, also if the name is spread over levels
+(`{"api": {"key": …}}`). A value with the form of a credential (`sk-…`, `ghp_…`, `Bearer …`, a private key, a login in a
+URL) is hidden under any name. Forty hexadecimal digits are a W&B key or a commit hash: they are hidden unless a name
+around them contains hash, commit, revision, id or similar. ROLLBOOK_SECRETS=keep turns hiding off.
 Standard library only; never raises; takes time proportional to the length of a text.
 """
 
@@ -36,8 +36,8 @@ _HASHES = frozenset({
     "ref", "rev", "revision", "sha", "sha1", "sha256", "snapshot", "tag", "tree", "uuid", "version",
 })  # fmt: skip
 
-# Forms that credentials are handed out in, each with a prefix that says what it is. A pattern takes what it has begun
-# with to its end, so that no text is gone through twice.
+# Known forms of credentials, each with an identifying prefix. A pattern consumes what it has begun
+# to its end, so that no text is scanned twice.
 _CREDENTIAL = re.compile(
     r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:(?!-----)[\s\S])*(?:-----END [A-Z ]{0,40}-----)?"
     r"|(?<![A-Za-z0-9])("
@@ -46,7 +46,7 @@ _CREDENTIAL = re.compile(
     r"|(?:hf|api_org)_[A-Za-z0-9]{20,}|xox[abprs]-[A-Za-z0-9-]{10,}|(?:AKIA|ASIA)[A-Z0-9]{16}|AIza[A-Za-z0-9_-]{30,}"
     r"|pypi-[A-Za-z0-9_-]{16,}|wandb_v1_[A-Za-z0-9_-]{16,}|nvapi-[A-Za-z0-9_-]{16,}|gsk_[A-Za-z0-9]{20,}"
     r"|[rs]k_(?:live|test)_[A-Za-z0-9]{16,}|r8_[A-Za-z0-9]{30,}|ya29\.[A-Za-z0-9_-]{16,}|npm_[A-Za-z0-9]{30,}"
-    # JSON in base64: web tokens, and those of Neptune.
+    # JSON in base64: web tokens, also those of Neptune.
     r"|eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4,}|eyJ[A-Za-z0-9+/_-]{30,}={0,2}"
     r")"
 )
@@ -61,7 +61,7 @@ _DIGIT_INSIDE = re.compile(r"[0-9][A-Za-z]")
 
 
 def is_secret_name(name: object) -> bool:
-    """Whether a name says that its value is a secret: `hf_token`, `--api-key`, `wandb.password`; not `pad_token`."""
+    """Whether a name marks its value as a secret: `hf_token`, `--api-key`, `wandb.password`; not `pad_token`."""
     parts = _parts(name)
     text = "_".join(parts)
     return any(word in text for word in _SECRET) or _ends_as_secret(parts)
@@ -80,7 +80,7 @@ def _ends_as_secret(parts: list[str]) -> bool:
 
 
 def _is_below_a_secret(name: object, above: Sequence[object]) -> bool:
-    """Whether a name is that of a secret together with the names around it."""
+    """Whether a name marks a secret together with the names around it."""
     outer = [_parts(each) for each in above]
     if any(parts[-1].removesuffix("s") in _HOLDERS for parts in outer):
         return True
@@ -88,7 +88,7 @@ def _is_below_a_secret(name: object, above: Sequence[object]) -> bool:
 
 
 def _is_key_by_form(name: object, above: Sequence[object], value: str) -> bool:
-    """Whether a whole value has the form of a key that carries no prefix: W&B's older ones, and AWS's."""
+    """Whether a whole value has the form of a key without a prefix: older W&B keys, and AWS keys."""
     is_hex = bool(_HEX_KEY.fullmatch(value)) and len(set(value)) > 8
     if not is_hex and not (_BASE64_KEY.fullmatch(value) and _is_random(value)):
         return False
@@ -97,7 +97,7 @@ def _is_key_by_form(name: object, above: Sequence[object], value: str) -> bool:
 
 
 def _is_random(value: str) -> bool:
-    """Whether letters and digits come as in base64 of noise: neither a path nor words that were put together."""
+    """Whether a text looks like base64 of random bytes: neither a path nor joined words."""
     kinds = ["a" if c.islower() else "A" if c.isupper() else "0" if c.isdigit() else "/" for c in value]
     changes = sum(a != b for a, b in itertools.pairwise(kinds))
     is_mixed = {"a", "A", "0"} <= set(kinds) and kinds.count("/") <= 3 and changes >= 15
@@ -105,7 +105,7 @@ def _is_random(value: str) -> bool:
 
 
 def without_secrets(text: str) -> str:
-    """A text with logins and secret parameters of URLs, and everything that has the form of a credential, hidden."""
+    """A text in which logins and secret parameters of URLs, and everything that looks like a credential, are hidden."""
     if len(text) < 8 or _kept():
         return text
     text = _LOGIN.sub(rf"\1{HIDDEN}@" if "://" in text else r"\1", text) if "@" in text else text
@@ -118,12 +118,12 @@ def without_secrets(text: str) -> str:
 
 
 def hidden(name: object, value: object, above: Sequence[object] = ()) -> object:
-    """What may be kept of a named value: the value, or "***"; texts without what looks like a credential in them.
+    """A named value as it may be stored: the value or "***"; texts without the parts that look like credentials.
 
-    Numbers, booleans and None are no secrets whatever their name: `max_token = 512`.
+    Numbers, booleans and None are never secrets: `max_token = 512`.
 
     Args:
-      above: the names of what holds the value, outermost first.
+      above: the names of the containers of the value, outermost first.
     """
     if not isinstance(value, (str, bytes)) or _kept():
         return value
