@@ -1,1 +1,1 @@
-"""The process next door: it seals, forwards, samples the host and finishes the book (see `keeper.main`)."""
+"""The sidecar process: it seals, forwards, samples the host and finishes the run's files (see `keeper.main`)."""

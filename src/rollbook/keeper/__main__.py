@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-if __package__ in (None, ""):  # started as a file: the package lies two folders up
+if __package__ in (None, ""):  # started as a file: the package is two folders up
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 from rollbook.keeper.process import main

@@ -1,4 +1,4 @@
-"""A file of 4 MiB that is given up when the disk is full: sealing needs space before it frees any."""
+"""A file of 4 MiB that is deleted when the disk is full: sealing needs space before it frees any."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Ballast:
         self.path = os.path.join(self._folder, "ballast")
 
     def free_bytes(self) -> int | None:
-        """Free space on the run's disk; None where it cannot be told."""
+        """Free space on the run's disk; None if unknown."""
         try:
             stat = os.statvfs(self._folder)
         except ours(OSError, AttributeError):
@@ -32,12 +32,12 @@ class Ballast:
         return stat.f_bavail * stat.f_frsize
 
     def tight(self) -> bool:
-        """Whether there is less room than the ballast itself takes."""
+        """Whether there is less free space than the ballast takes."""
         free = self.free_bytes()
         return free is not None and free < _BYTES
 
     def hold(self) -> None:
-        """Make the file, if it is not there and there is ample room. Never the last bytes of a disk."""
+        """Make the file, if it is missing and there is ample space. Never takes the last bytes of a disk."""
         free = self.free_bytes()
         if free is None or free < 16 * _BYTES or not hasattr(os, "posix_fallocate"):
             return
@@ -54,7 +54,7 @@ class Ballast:
             os.close(fd)
 
     def give_up_if_tight(self) -> bool:
-        """Remove the file if the disk is nearly full. True if that was so."""
+        """Remove the file if the disk is nearly full. Returns whether it was."""
         if self.tight():
             self.give_up()
             return True

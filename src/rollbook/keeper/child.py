@@ -1,4 +1,4 @@
-"""A process that the keeper starts for work that needs large packages: one at a time, tried again where it failed."""
+"""A child process of the keeper for work that needs large packages: one at a time, tried again after a failure."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ __all__ = ["Child", "command_of"]
 _FIRST_PAUSE = 0.5
 _LAST_WORDS = 4096
 _STOP_SECONDS = 2.0
-"""How long a child that is asked to end has for it; then it is killed, and then left behind."""
+"""How long a child may take to end when asked. Then it is killed, and if that fails, abandoned."""
 
 _TICK_SECONDS = 1.0
 _UNSEEN_SECONDS = 1800.0
-"""How long a child may take where the system does not say whether it works."""
+"""How long a child may take where the system does not report its processor time."""
 
 
 def command_of(module: str) -> list[str]:
-    """What runs a module of ours in another process, also where only the trainer's sys.path finds its packages."""
+    """The command that runs a module of ours in another process, even if only the trainer's sys.path finds its
+    packages."""
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     program = (
         f"import sys; sys.path.append({package!r}); import os, runpy; "
@@ -42,14 +43,14 @@ def command_of(module: str) -> list[str]:
 
 
 def start_child(command: Sequence[str], words: Sequence[str], log: BinaryIO) -> subprocess.Popen[bytes]:
-    """A process in a group of its own, for Ctrl-C is none of its business; what it says goes into the keeper's log."""
+    """Start a process in a separate group, so that Ctrl-C does not reach it. Its stderr goes into the keeper's log."""
     group: dict[str, Any] = {"process_group": 0} if os.name == "posix" else {}
     null = subprocess.DEVNULL
     return subprocess.Popen([*command, *words], stdin=null, stdout=null, stderr=log, cwd=_folder_to_start_in(), **group)
 
 
 def _folder_to_start_in() -> str | None:
-    """Where a working folder was removed, another one: CPython 3.13.0 imports nothing without."""
+    """Another working folder, if the current one was removed: CPython 3.13.0 cannot import anything without one."""
     try:
         os.getcwd()
     except ours(OSError):
@@ -58,33 +59,34 @@ def _folder_to_start_in() -> str | None:
 
 
 class Child(ABC):
-    """Runs `python -m MODULE RUN [--final]`; a subclass says when (`step`) and what an end means (`_ended`).
+    """Runs `python -m MODULE RUN [--final]`. A subclass decides when (`step`) and what an exit status means (`_ended`).
 
     Args:
-      run_folder: the run's folder; what the child says on stderr goes to its data/keeper/log.
+      run_folder: the run's folder; the child's stderr goes to its data/keeper/log.
       clock: seconds, monotonic.
       say: (cause, words) writes a line into that log, once a cause.
       command: what to run instead of the module, for a keeper inside the training process and for tests.
     Attributes:
-      patience: a child that has had no processor time for so many seconds (stopped, or before a place that gives no
+      patience: a child without processor time for this many seconds (stopped, or waiting for a remote that does not
         answer) is killed and counts as failed.
       gave_up: a child was killed for that.
       failures: how many children in a row have failed.
       was_final: whether the last child was asked for everything.
       started_at: when the last child was started.
-      reason: why the last child failed, in words; "" where it did not.
+      reason: why the last child failed, in words; "" if it did not.
     """
 
     module: ClassVar[str]
     cause: ClassVar[str]
     work: ClassVar[str]
-    """What the child does, as its errors call it: "sealing"."""
+    """What the child does, for error messages: "sealing"."""
     longest_pause: ClassVar[float]
-    """Seconds between two tries when many have failed; the first pause is half a second."""
+    """Seconds between two tries after many failures; the first pause is half a second."""
     most_at_once: ClassVar[float] = float("inf")
-    """How many children of this kind the process may have, over all its runs; a keeper of many allows itself fewer."""
+    """How many children of this kind the process may have over all its runs; a keeper of many runs allows itself
+    fewer."""
     options: tuple[str, ...] = ()
-    """What every child is told beside its run."""
+    """Further options for every child."""
     at_work: ClassVar[int] = 0
 
     def __init__(
@@ -109,27 +111,27 @@ class Child(ABC):
 
     @property
     def busy(self) -> bool:
-        """A child is at work."""
+        """Whether a child is at work."""
         return self._process is not None
 
     def fileno(self) -> int:
-        """A descriptor that becomes readable when the child ends; -1 where there is none."""
+        """A descriptor that becomes readable when the child ends; -1 if there is none."""
         return self._fd
 
     def may_start(self) -> bool:
-        """No child is at work, the last one did not fail a moment ago, and other runs leave room for one."""
+        """Whether a child may start: none is at work, the last one has not just failed, and other runs leave room."""
         return self._process is None and self._clock() >= self._not_before and self.at_work < self.most_at_once
 
     def begin(self, *, final: bool) -> bool:
-        """Start a child now, whatever waits; False if one is at work or has ended since the last `poll`, which alone
-        tells of its end, or if none may be started (`may_start`)."""
+        """Start a child now. False if one is at work, if one has ended since the last `poll` (only `poll` reports its
+        end), or if none may start (`may_start`)."""
         if self._process is not None or not self.may_start():
             return False
         self._start(final=final)
         return self._process is not None
 
     def poll(self) -> bool | None:
-        """None: no child has ended since the last call; else whether it succeeded."""
+        """None: no child has ended since the last call; otherwise whether it succeeded."""
         if self._process is None:
             return None
         status = self._process.poll()
@@ -145,11 +147,11 @@ class Child(ABC):
         return True
 
     def trouble(self) -> dict[str, object] | None:
-        """Why the work is not done, and how many tries in a row failed; None if it is."""
+        """Why the work is not done, and how many tries in a row failed; None if it is done."""
         return {"words": self.reason, "failures": self.failures} if self.failures else None
 
     def stop(self) -> None:
-        """End the child; what it has done stays, and the next one goes on from there."""
+        """End the child. Its finished work stays, and the next child goes on from there."""
         if self._process is None:
             return
         self._process.terminate()
@@ -160,18 +162,19 @@ class Child(ABC):
         self._let_go()
 
     def _killed(self) -> int:
-        """Kill the child and what it started; its exit status, or what stands for one where even that is not heard."""
+        """Kill the child and the processes it started. Returns its exit status, or a substitute if it does not end even
+        then."""
         process: Any = self._process
         with tolerating(OSError, AttributeError):
             os.killpg(process.pid, signal.SIGKILL)
         process.kill()
         try:
             return int(process.wait(_STOP_SECONDS))
-        except ours(subprocess.TimeoutExpired):  # it hangs in the system itself, which ends it some day
+        except ours(subprocess.TimeoutExpired):  # it hangs in the kernel, which will end it later
             return -int(signal.SIGKILL) if os.name == "posix" else 1
 
     def _is_stuck(self) -> bool:
-        """Whether neither the child nor what it started has had processor time for as long as we have patience."""
+        """Whether the child and its processes had no processor time for `patience` seconds."""
         now = self._clock()
         if now - self._seen_at < _TICK_SECONDS:
             return False
@@ -185,7 +188,7 @@ class Child(ABC):
 
     @abstractmethod
     def _ended(self, status: int) -> bool:
-        """Whether a child with this exit status succeeded; where not, `_failed` was told why."""
+        """Whether a child with this exit status succeeded. After a failure, `_failed` has the reason."""
 
     def _start(self, *, final: bool) -> None:
         words = [self._run_folder, *self.options, *(["--final"] if final else [])]
@@ -196,24 +199,24 @@ class Child(ABC):
         except ours(OSError) as err:
             self._failed(f"the {self.work} process cannot be started: {err}")
             return
-        with tolerating(OSError, AttributeError):  # an old kernel or another system: then one has to look
+        with tolerating(OSError, AttributeError):  # an old kernel or another system: then polling is needed
             self._fd = os.dup(process.fileno()) if isinstance(process, WarmChild) else os.pidfd_open(process.pid)
         type(self).at_work += 1
         self.was_final, self.started_at = final, self._clock()
         self._effort, self._worked_at, self._seen_at = -1.0, self.started_at, self.started_at
-        if not final:  # somebody may be waiting for the last one
+        if not final:  # another process may be waiting for the last one
             _lower_priority(self._process.pid)
 
     def _begun(self, words: Sequence[str], log: BinaryIO, final: bool) -> subprocess.Popen[bytes] | WarmChild:
-        """The process that does what `words` ask.
+        """Start a process with these arguments.
 
         Raises:
-          OSError: there is none to be had.
+          OSError: it cannot be started.
         """
         return start_child(self._command, words, log)
 
     def _why(self, status: int) -> str:
-        """Why a child ended with this status: the signal that ended it, or the last line of what it wrote."""
+        """Why a child ended with this status: the signal that ended it, or the last line it wrote."""
         if status < 0:
             by = _signal_name(-status)
             return f"it was ended by {by}" + (", perhaps because memory ran out" if by == "SIGKILL" else "")
@@ -247,7 +250,7 @@ def _signal_name(number: int) -> str:
 
 
 def _effort_of(group: int) -> float | None:
-    """Ticks of processor time that a group of processes has had; None where the system does not say."""
+    """Processor time of a group of processes, in ticks; None if the system does not report it."""
     ticks = 0.0
     try:
         names = os.listdir("/proc")
@@ -266,7 +269,7 @@ def _effort_of(group: int) -> float | None:
 
 
 def _read(path: str) -> bytes:
-    """What a file of /proc says."""
+    """The content of a file in /proc."""
     with open(path, "rb", buffering=0) as file:
         return file.read()
 

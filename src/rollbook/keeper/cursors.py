@@ -1,7 +1,7 @@
-"""Where a sink is: cursor, output position and memory in one file, replaced as a whole.
+"""The saved progress of a sink: cursor, output position and memory in one file, replaced as a whole.
 
-Because the three are saved together, and the output is cut back to the position at start, a keeper that is killed
-between a write and its save neither loses nor repeats rows in a file sink.
+The three are saved together, and at start the output is cut back to the position. So a keeper that is killed between a
+write and its save neither loses nor repeats rows in a file sink.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ def cursor_path(run_folder: str, name: str) -> str:
 
 
 class SavedCursor:
-    """What is known about one sink across restarts.
+    """The saved state of one sink.
 
     Attributes:
       cursor: {writer: {lane: last sequence number delivered}}.
-      position: output file -> length, None for sinks that cannot say.
+      position: output file -> length, None for sinks without one.
       state: the memory of sink and filters, None if they have none.
-      rows, refused: how many rows were delivered, and values not sent because the sink does not take their kind.
-      is_old: there was something to go on from.
+      rows, refused: rows delivered, and values left out because the sink does not accept their kind.
+      is_old: it was loaded from a file.
     """
 
     def __init__(self, path: str | None) -> None:
@@ -66,13 +66,13 @@ class SavedCursor:
             write_json(self.path, data)
         except ours(FileNotFoundError):
             if not is_folder(os.path.dirname(os.path.dirname(self.path))):
-                raise  # the run has gone: do not make a new one
+                raise  # the run's folder is gone: do not make a new one
             make_folders(os.path.dirname(self.path))
             write_json(self.path, data)
 
 
 def as_cursor(saved: object) -> dict[str, dict[int, int]]:
-    """{writer: {lane: last seq}} of what was read from a file; what is not of that kind is left out."""
+    """{writer: {lane: last seq}} from the content of a file; malformed entries are left out."""
     if not isinstance(saved, dict):
         return {}
     return {

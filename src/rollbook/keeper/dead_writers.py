@@ -1,4 +1,4 @@
-"""What is left to write when the process that opened a run is gone: its status, which it can no longer write itself."""
+"""Writes the status of a run whose main process has gone and can no longer write it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["mark_crashed", "tell_of_the_dead"]
 
 
 def mark_crashed(run_folder: str, writer: str) -> bool:
-    """Write `crashed` into run.json, if `writer` is still the main writer of the newest attempt and said nothing.
+    """Write `crashed` into run.json, if `writer` is still the main writer of the newest attempt and wrote no status.
 
     Returns:
       True if it was written.
@@ -20,7 +20,7 @@ def mark_crashed(run_folder: str, writer: str) -> bool:
     with manifest.ManifestLock(run_folder):
         fields = manifest.look(run_folder)
         newest = manifest.newest(fields)
-        if int(fields.get("format") or 0) > manifest.FORMAT:  # a later rollbook's: its fields are not ours to clean
+        if int(fields.get("format") or 0) > manifest.FORMAT:  # of a later rollbook: do not clean its fields
             return False
         if fields.get("status") != "running" or newest.get("writer") != writer:
             return False
@@ -32,7 +32,7 @@ def mark_crashed(run_folder: str, writer: str) -> bool:
 
 
 def tell_of_the_dead(run_folder: str, host: str, n: int) -> None:
-    """Keep in run.json that `n` side writers of this host ended without closing: `ls` and `show` say so.
+    """Note in run.json that `n` side writers of this host ended without closing, for `ls` and `show`.
 
     Raises:
       OSError: run.json cannot be replaced.

@@ -1,8 +1,8 @@
-"""Each second: make what was logged survive a power loss, say up to where, and show that rows arrive.
+"""Once a second: sync what was logged, so that it survives a power loss, record how far, and signal that rows arrive.
 
-Stores into a mapped file reach the disk when the kernel likes, in any order, and raise no event that others could wait
-for. So the keeper syncs the changed files, writes the durable mark (rows beyond it count only while the machine has not
-been rebooted), and replaces data/keeper/heartbeat, the one file that tails, catalogs and dashboards watch.
+Writes to a mapped file reach the disk at any time and in any order, and raise no event that others could wait for. So
+the keeper syncs the changed files, writes the durable mark (after a reboot, only rows up to it count), and replaces
+data/keeper/heartbeat, the one file that tails, catalogs and dashboards watch.
 """
 
 from __future__ import annotations
@@ -29,20 +29,21 @@ __all__ = ["Durable"]
 _HEARTBEAT_SECONDS = 15.0
 """How often the heartbeat is renewed while a writer lives but logs nothing; readers call a run stale after 60 s."""
 _TOLD_SECONDS = 60.0
-"""How often it also says how far the writers are where no keeper of another place looks: that is for people alone."""
+"""How often the heartbeat includes the writers' positions when no keeper on another host reads them: they are then only
+for people."""
 
 
 class Durable:
-    """The positions of all writers of this place, synced and published.
+    """Syncs and publishes the positions of all writers on this host (and in this pid namespace).
 
     Args:
       run_folder: the run's folder.
       clock: seconds, monotonic.
     Attributes:
-      lanes: {writer: {lane: last sequence number}} as of the last step, of this place's writers.
-      marks: the same, as far as it is safe on the disk.
-      held_back: durable.json still holds the marks that this machine made before it was booted anew, and rows in the
-        journal that are judged by them: it must not be replaced before those are sealed.
+      lanes: {writer: {lane: last sequence number}} at the last step, of this host's writers.
+      marks: the same, of what is safe on the disk.
+      held_back: durable.json still has marks from before this machine's last reboot, and rows in the journal are judged
+        by them. It must not be replaced before those rows are sealed.
     """
 
     def __init__(self, run_folder: str, clock: Callable[[], float]) -> None:
@@ -54,7 +55,7 @@ class Durable:
         self._positions: dict[str, Positions] = {}
         self._beat_at = self._own_at = -1e9
         self._published: dict[str, dict[str, int]] = {}
-        self._told_at, self._told = -1e9, frozenset[str]()  # when the heartbeat was replaced, and whom it names
+        self._told_at, self._told = -1e9, frozenset[str]()  # when the heartbeat was replaced, with which writers
         self.lanes: dict[str, dict[str, int]] = {}
         self.marks: dict[str, dict[str, int]] = {}
         self.held_back = self._is_of_former_boot()
@@ -65,12 +66,12 @@ class Durable:
         """Sync and publish what is new.
 
         Args:
-          writers: the writers of this place.
+          writers: the writers on this host.
           alive: one of them may still write; then the heartbeat goes on without rows.
-          alone: there are no writers in other places, whose entries in the two files would have to be kept.
-          sync: bring what is new to the disk; without, only see and say that rows arrive.
-          own: the keeper's own writer. While others live its rows are looked at and synced as rarely as a heartbeat of
-            silent writers comes.
+          alone: no writers on other hosts have entries in the two files that must be kept.
+          sync: write new data to the disk; otherwise only signal that rows arrive.
+          own: the keeper's own writer. While others live, its rows are synced only as often as the heartbeat of silent
+            writers.
         Returns:
           The writers with new rows, without `own`.
         Raises:
@@ -94,7 +95,8 @@ class Durable:
             if any(seq > before.get(lane, 0) for lane, seq in lanes.items()):
                 if writer.id != own:
                     changed.append(writer.id)
-                # A sealed file takes its numbers with it; the lane's do not go back.
+                # The sequence numbers of a sealed file are gone from the folder; the lane's last number must not go
+                # back.
                 self.lanes[writer.id] = {**before, **{k: max(v, before.get(k, 0)) for k, v in lanes.items()}}
             if sync and self._sync(positions) and writer.id in self.lanes:
                 self.marks[writer.id] = dict(self.lanes[writer.id])
@@ -110,18 +112,18 @@ class Durable:
         return changed
 
     def quiet(self, own: str) -> bool:
-        """Whether no writer of this place but the keeper's own wrote anything, or closed, since the last step.
-        Costs microseconds."""
+        """Whether no writer on this host except the keeper's wrote anything, or closed, since the last step. Takes
+        microseconds."""
         return all(positions.quiet() for id, positions in self._positions.items() if id != own)
 
     def let_go(self) -> None:
-        """Close the files that are kept open to see at once that nothing has come."""
+        """Close the files that are kept open to check quickly for new rows."""
         for positions in self._positions.values():
             positions.let_go()
 
     def waiting(self, writers: Iterable[KnownWriter], own: str = "") -> list[tuple[str, int]]:
-        """(path, bytes) of the journal files that can be sealed: their writers have left them, or have gone. `own`, the
-        keeper's own writer, has not."""
+        """(path, bytes) of the journal files that can be sealed: their writers have left them or have gone. `own`, the
+        keeper's writer, has not."""
         waiting: list[tuple[str, int]] = []
         for writer in writers:
             positions = self._positions.get(writer.id)
@@ -132,7 +134,7 @@ class Durable:
         return waiting
 
     def unsealed_bytes(self) -> int:
-        """The size of all journal files of this place."""
+        """The size of all journal files of this host."""
         return sum(file.size for positions in self._positions.values() for file in positions.files.values())
 
     def _is_of_former_boot(self) -> bool:
@@ -147,14 +149,14 @@ class Durable:
         return False
 
     def _sync(self, positions: Positions) -> bool:
-        """Bring what changed to the disk. False if a file could not be: then nothing new is called durable."""
+        """Sync the changed files. If one cannot be synced, returns False: then nothing new counts as durable."""
         for file in positions.files.values():
             if not file.changed:
                 continue
             file.changed = False
             try:
                 _sync_file(file.path)
-            except ours(FileNotFoundError):  # sealed in between, which is better still
+            except ours(FileNotFoundError):  # sealed in between, which is even safer
                 continue
             except ours(OSError):
                 file.changed = True
@@ -169,8 +171,8 @@ class Durable:
         return True
 
     def _beat(self, alone: bool) -> None:
-        """Say that rows arrive. Who waits for that looks at the file's time: touching it costs a tenth of replacing it.
-        Up to where they came stands in it for keepers of other places."""
+        """Signal that rows arrive. Watchers look at the file's time: touching it costs a tenth of replacing it. The
+        file holds the positions for keepers on other hosts."""
         self._beat_at = now = self._clock()
         if alone and now - self._told_at < _TOLD_SECONDS and self.lanes.keys() == self._told:
             with tolerating(OSError):
@@ -181,7 +183,8 @@ class Durable:
 
     def _publish(self, path: str, data: dict[str, Any], inside: str, alone: bool) -> None:
         if not alone:
-            # Other places' keepers write here too: keep their entries. Two at one moment may lose one for a second.
+            # Keepers on other hosts write here too: keep their entries. Two writes at one moment may lose one for a
+            # second.
             noted = read_json(path)
             theirs = noted.get(inside) if inside else noted
             mine = data[inside] if inside else data

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 __all__ = ["Feeding"]
 
 _FEED_SECONDS = 60.0
-"""How long the keeper's own rows of an idle run wait for sinks where many runs are kept."""
+"""In a keeper of many runs: how long the keeper's own rows of an idle run wait for sinks."""
 
 
 class Feeding:
-    """The sinks of one run. They are made once there is something for them: an idle keeper loads none of their code.
+    """The sinks of one run. They are made when there is something for them: an idle keeper loads none of their code.
 
     Args:
       run_folder: the run's folder.
@@ -39,7 +39,7 @@ class Feeding:
         self.changed_at = -1e9
 
     def use(self, specs: Sequence[object], x: str) -> None:
-        """From now on these sinks, objects or entries of the plan; those made so far are closed."""
+        """Use these sinks, objects or entries of the plan, from now on; close those made so far."""
         self.close(ended=False)
         self._specs, self._x = specs, x
 
@@ -63,38 +63,38 @@ class Feeding:
 
     def close(self, *, ended: bool, seconds: float | None = None) -> None:
         """Close the sinks, if there are any; see `Sinks.close`."""
-        sinks, self._sinks = self._sinks, None  # of two threads that close, one does
+        sinks, self._sinks = self._sinks, None  # if two threads close, only one does it
         if sinks is not None:
             sinks.close(ended=ended, seconds=seconds)
             self._last_troubles = sinks.troubles()
 
     def ask_all_for(self, finished: frozenset[str]) -> None:
-        """When one of these writers is new: from now on nothing is drained before threads have all of its rows."""
+        """If one of these writers is new, nothing counts as drained before the threads have all of its rows."""
         if self._sinks is not None and finished - self._flushing:
             self._flushing = finished
             self._sinks.ask_all()
 
     def step(self, *, flush: bool) -> bool:
-        """Deliver rows; with `flush` all there are, whatever thinning says. True when nothing is left."""
+        """Deliver rows; with `flush` all of them, without thinning. True when nothing is left."""
         return self._sinks is None or self._sinks.step(flush=flush)
 
     def is_due(self, now: float, every_seconds: float) -> bool:
-        """Whether to offer sinks what there is, where rows wait for up to `every_seconds`."""
+        """Whether to offer rows to sinks now, where rows wait for up to `every_seconds`."""
         fed = now - self._fed_at
         if self.changed_at < self._fed_at and not self.needs_time():
             return fed >= _FEED_SECONDS  # rows of the keeper's own
         return fed >= every_seconds
 
     def was_fed(self, now: float, drained: bool) -> None:
-        """Sinks were offered all there was; `drained`: they have it."""
+        """Sinks were offered all rows; `drained`: they have accepted them."""
         self._fed_at = now if drained else -1e9
 
     def has_news(self) -> bool:
-        """Whether rows of a trainer came since sinks had all."""
+        """Whether rows of a trainer came since the sinks had all."""
         return self.changed_at >= self._fed_at
 
     def needs_time(self) -> bool:
-        """Whether a sink is to be asked again though nothing came: it failed, or gets the newest rows now and then."""
+        """Whether a sink needs a step without new rows: it failed, or gets only the newest rows at intervals."""
         if self._sinks is None:
             return False
         slowest = max((f.every_seconds or 0.0 for f in self._sinks), default=0.0)
@@ -105,7 +105,7 @@ class Feeding:
         return self._sinks is not None and bool(self._sinks.failing())
 
     def troubles(self) -> dict[str, dict[str, object]]:
-        """See `Sinks.troubles`; after `close` what they were at the end."""
+        """See `Sinks.troubles`; after `close`, the troubles at the end."""
         return self._sinks.troubles() if self._sinks is not None else self._last_troubles
 
     def lag(self, now: float) -> Mapping[str, float]:

@@ -1,12 +1,12 @@
-"""Rows to sinks, each sink with a cursor of its own that survives the keeper.
+"""Delivers rows to sinks. Each sink has a cursor that survives the keeper.
 
     forwarder = Forwarder(run_folder, Jsonl(), name="jsonl")
     forwarder.step()            # deliver what is new; never raises
     forwarder.close()
 
-A file sink gets every row exactly once, over any number of kills. A sink that cannot say where it is (a web service)
-gets every row at least once, with (writer, lane, seq) as the key to tell repetitions by. A sink that fails is
-offered the same rows again after growing pauses. Rows of abandoned attempts are forwarded as they came.
+A file sink gets every row exactly once, over any number of kills. A sink without a position (a web service) gets every
+row at least once; (writer, lane, seq) identifies repetitions. A failing sink is offered the same rows again after
+growing pauses. Rows of abandoned attempts are forwarded too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["Forwarder", "replay", "run_info"]
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
 _STEP_SECONDS = 1.0
-"""How long one step goes on with a backlog before others get their turn."""
+"""How long one step works on a backlog before others get their turn."""
 
 
 class Forwarder:
@@ -39,20 +39,22 @@ class Forwarder:
 
     Args:
       run_folder: the run's folder.
-      sink: the sink, with its filters in front; or a function that makes a fresh one, which is then used to start over
-        after a failure of a file sink that may have left half of its rows behind.
-      name: its name, unique within the run: names the file the cursor is saved in. "" saves nothing.
-      every_seconds: deliver at most so often, and then only the newest row of each stream. None: every row.
-      info: what the sink learns about its run; by default read from run.json at start.
-      this_attempt: for a screen: leave out the rows of earlier attempts, and where only the newest rows are delivered,
-        give timings as what each stage took since the last delivery, so that shares of time can be told.
+      sink: the sink, with its filters in front; or a function that makes a new one. The function is called again after
+        a
+        failure of a file sink that may have written half of its rows.
+      name: unique within the run; part of the cursor's file name. "" saves no cursor.
+      every_seconds: deliver at most this often, and then only the newest row of each stream. None: every row.
+      info: the run information for the sink; by default read from run.json at start.
+      this_attempt: for a screen: leave out rows of earlier attempts. If only the newest rows are delivered, timings say
+        what each stage took since the last delivery, so that shares of time can be shown.
       clock: seconds, monotonic.
-      say: takes (cause, words) for the log; asked to say each cause once.
+      say: takes (cause, words) for the log; called once for each cause.
     Attributes:
-      rows, refused, failures: rows delivered; values left out because the sink does not take their kind; failed tries.
-      failed_in_a_row, trouble: failed tries since the last that went well, and what was wrong with the last.
+      rows, refused, failures: rows delivered; values left out because the sink does not accept their kind; failed
+        tries.
+      failed_in_a_row, trouble: failed tries since the last success, and what went wrong at the last.
       is_cut_short: closing the sink failed.
-      caught_up: nothing was left behind the cursor at the last step.
+      caught_up: no row was left at the last step.
       newest: unix time of the newest row delivered, 0.0 for none.
     """
 
@@ -93,12 +95,12 @@ class Forwarder:
 
     @property
     def rows(self) -> int:
-        """Rows delivered, over all lives of the run's keepers."""
+        """Rows delivered, over all keepers of the run."""
         return self._saved.rows
 
     @property
     def refused(self) -> int:
-        """Values not sent because the sink does not take their kind."""
+        """Values left out because the sink does not accept their kind."""
         return self._saved.refused
 
     @property
@@ -107,16 +109,16 @@ class Forwarder:
         return self._pause > 0.0
 
     def is_file(self) -> bool:
-        """Whether the sink writes files it can cut back: quick enough to be fed between other things."""
+        """Whether the sink writes files it can cut back: then it is quick enough to be fed in the keeper's thread."""
         return _can_go_back(self._ready_sink())
 
     def step(self, *, flush: bool = False) -> bool:
         """Deliver what is new, if it is time.
 
         Args:
-          flush: now, whatever `every_seconds` says; a failing sink still has its pause.
+          flush: now, regardless of `every_seconds`; a failing sink still has its pause.
         Returns:
-          True when nothing is left to deliver, as far as this step could see.
+          True when nothing is left to deliver, so far as this step could see.
         """
         now = self._clock()
         if self._closed or now < self._not_before or (now < self._due and not flush):
@@ -132,21 +134,22 @@ class Forwarder:
         return self.caught_up
 
     def end(self) -> None:
-        """Tell the sink that nothing follows: a final mark, for a run that could not say so itself. Not saved."""
+        """Tell the sink that nothing follows: a final mark for a run that could not write one. The cursor is not
+        saved."""
         if not self._started or self._closed or self.failing:
             return
         with handled_by(self.fail):
             self._ready_sink().write([_final_mark("crashed")])
 
     def close(self) -> None:
-        """Close the sink. The cursor stays as it was: what a filter still held back is written again by a successor."""
+        """Close the sink. The cursor stays unchanged: the next forwarder writes again what a filter still held back."""
         if self._closed:
             return
         self._closed = True
         self._reader.close()
         if self._started and self._sink is not None:
             if _can_go_back(self._sink) and not is_folder(self._folder):
-                return  # the run was removed: what a filter holds back must not bring its folder back
+                return  # the run was removed: filters must not write their rest and make its folder again
             try:
                 self._sink.close()
             except ours(Exception) as err:
@@ -157,7 +160,7 @@ class Forwarder:
                     "there, the book has it"
                 )
 
-    # -- below: the parts of a step, which may raise
+    # -- below: the parts of a step; they may raise
 
     def _ready_sink(self) -> Sink:
         if self._sink is None:
@@ -176,7 +179,7 @@ class Forwarder:
         if self._saved.state is not None and _has_memory(sink):
             try:
                 sink.set_state(self._saved.state)
-            except ours(Exception) as err:  # its options changed with a resume: it begins afresh
+            except ours(Exception) as err:  # its options changed with a resume: start without it
                 self._say(f"state:{self.name}", f"sink {self.name} could not take up its memory: {err!r}")
         self._started = True
 
@@ -187,7 +190,7 @@ class Forwarder:
         for rows, cursor in self._batches:
             self._write(rows, cursor)
             if self._clock() >= until:
-                return False  # the next step goes on with the same batches: finding one's place in Parquet is dear
+                return False  # the next step continues with these batches: a new search in Parquet is slow
         self._batches = None
         return True
 
@@ -206,7 +209,7 @@ class Forwarder:
             self.newest = max(self.newest, sendable[-1].time)
         elif cursor == saved.cursor:
             return
-        if refused and not saved.refused and self._path is not None:  # a screen shows what it can
+        if refused and not saved.refused and self._path is not None:  # a screen has no cursor
             kinds = sorted({type(v).__name__ for row in rows for v in row.values.values()} - _names(sink.accepts))
             words = f"sink {self.name} does not take values of kind {', '.join(kinds)}; they are left out there"
             self._say(f"refused:{self.name}", f"{words}, and are in the book")
@@ -218,12 +221,12 @@ class Forwarder:
         try:
             saved.save()
         except ours(OSError) as err:
-            # Delivered but not noted. Going on is right: only a kill before the next save could repeat these rows
-            # in a sink without a position.
+            # Delivered, but the cursor is not saved. Going on is right: only a kill before the next save could repeat
+            # these rows in a sink without a position.
             self._say("cursor", f"the cursor of sink {self.name} cannot be saved: {err}")
 
     def fail(self, err: BaseException) -> None:
-        """What a try raised: the rows are offered again, ever more rarely."""
+        """Note what a try raised. The rows are offered again, after growing pauses."""
         self.failures += 1
         self.failed_in_a_row += 1
         self.trouble = f"sink {self.name} fails ({type(err).__name__}: {err}); its rows are kept and offered again"
@@ -236,7 +239,7 @@ class Forwarder:
             f"sink {self.name} failed ({type(err).__name__}: {err}); the rows are kept and offered again",
         )
         if self._make is not None and self._started and _can_go_back(self._ready_sink()):
-            # A file sink may have half of the rows in its files: begin again, cut back to where it was.
+            # A file sink may have written half of the rows: make it again, cut back to its last position.
             try:
                 self._ready_sink().close()
             except ours(Exception) as again:
@@ -245,7 +248,7 @@ class Forwarder:
 
 
 def replay(run_folder: str | os.PathLike[str], sink: Sink, *, most_rows: int = 4096) -> int:
-    """Forward a whole run into a sink, from its first row on; file sinks are written anew. The sink is closed.
+    """Forward a whole run into a sink, from its first row; file sinks overwrite their files. The sink is closed.
 
     Returns:
       How many rows were delivered.
@@ -275,7 +278,7 @@ def replay(run_folder: str | os.PathLike[str], sink: Sink, *, most_rows: int = 4
 
 
 def run_info(run_folder: str | os.PathLike[str], x: str = "") -> RunInfo:
-    """What a sink learns about a run, from its run.json.
+    """The information for a sink about a run, from its run.json.
 
     Raises:
       NotARun: there is no run.json that can be read.
@@ -317,7 +320,7 @@ def _with_resumed(info: RunInfo, resumed: bool) -> RunInfo:
 
 
 def _can_go_back(sink: object) -> TypeGuard[Truncatable]:
-    from rollbook.protocols import Truncatable  # not above: who starts a keeper loads this module, and stays light
+    from rollbook.protocols import Truncatable  # not at the top: launching a keeper loads this module
 
     return isinstance(sink, Truncatable)
 

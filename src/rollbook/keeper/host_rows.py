@@ -1,4 +1,4 @@
-"""The machine and the keeper itself as rows of the run, written by a journal writer of the keeper's own."""
+"""The machine and the keeper as rows of the run, written by the keeper's own journal writer."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _SEGMENT_BYTES = 16 * 1024
 
 
 class HostRows:
-    """Writes one row of `host/...` and `rollbook/...` every so many seconds. Its rows know no clock but time.
+    """Writes one row of `host/...` and `rollbook/...` at an interval. Its rows have only time as their clock.
 
     Args:
       run_folder: the run's folder.
-      seconds: how often; None or 0 for never.
+      seconds: the interval; None or 0 for never.
       pids: the processes whose trees are added up.
       clock: seconds, monotonic.
     """
@@ -43,7 +43,7 @@ class HostRows:
 
     @property
     def writer_id(self) -> str:
-        """The id of its writer, "" as long as it has none."""
+        """The id of its writer; "" before it has one."""
         return self._writer.id if self._writer is not None else ""
 
     def due(self) -> bool:
@@ -51,7 +51,7 @@ class HostRows:
         return bool(self._seconds) and self._clock() >= self._due
 
     def prepare(self) -> None:
-        """Take the first look, which rates are counted from. Costs nothing if there are to be no rows."""
+        """Measure once as the base of the rates. Costs nothing if no rows are wanted."""
         if self._seconds and self._probe is None:
             from rollbook.keeper.host.probes import Host
 
@@ -59,7 +59,7 @@ class HostRows:
             self._probe()
 
     def write(self, attempt: int, clocks: tuple[str, ...], own: Mapping[str, float]) -> None:
-        """Write one row of what the probes say and of `own`.
+        """Write one row of the probes' values and of `own`.
 
         Raises:
           OSError: the writer's folder cannot be made.
@@ -74,7 +74,7 @@ class HostRows:
         self._writer.tick()
 
     def close(self) -> None:
-        """Close like any writer. Calling it twice is fine."""
+        """Close the writer. Calling it twice is fine."""
         if self._writer is not None:
             self._writer.close()
             self._writer = self._log = None
@@ -84,10 +84,10 @@ class HostRows:
         from rollbook.journal import Writer
 
         writer = Writer(self._run_folder, attempt=attempt, clocks=clocks or STANDARD, main=False)
-        # A stream from the first row on: one key set is all there will be, and frames would load msgspec.
+        # A stream from the first row on: there is only one key set, and frames would load msgspec.
         writer.rows_before_stream, writer.first_segment_bytes = 1, _SEGMENT_BYTES
         writer.open()
         path = os.path.join(writer.folder, "writer.json")
-        write_json(path, {**read_json(path), "keeper": True})  # nobody waits for it, and it keeps no run alive
+        write_json(path, {**read_json(path), "keeper": True})  # others do not wait for it, and it keeps no run alive
         self._writer, self._attempt = writer, attempt
         self._log = writer.make_log(writer.channel())

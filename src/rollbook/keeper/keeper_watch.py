@@ -1,9 +1,9 @@
-"""Seen from a training process: is the keeper of the run at work? One that died or hangs is replaced.
+"""Checks from the training process whether the run's keeper is at work. A keeper that died or hangs is replaced.
 
     watch = KeeperWatch(run.folder, report)
-    watch.look()                         # every second or so, from the run's own thread; looks every two seconds
+    watch.look()                         # call every second or so from the run's thread; it checks every two seconds
 
-A look tries a lock and reads one small file of /proc: no thread is woken, and nothing of it is in the way of `log`.
+A check tries a lock and reads one small file of /proc: it wakes no thread and does not delay `log`.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ __all__ = ["KeeperWatch"]
 
 _LOOK_SECONDS = 2.0
 _HUNG_LOOKS = 30
-"""A keeper that never ran between so many looks (a minute) hangs: it wakes up at least every second. Looks are
-counted, not seconds: while the whole machine is suspended nobody looks."""
+"""A keeper that never ran between this many checks (a minute) hangs: a healthy one wakes up at least every second.
+Checks are counted, not seconds: while the whole machine is suspended nothing is checked."""
 _MOST_STARTS = 8
 _LONGEST_PAUSE = 300.0
 
 
 class KeeperWatch:
-    """Looks after the keeper of one run.
+    """Watches the keeper of one run.
 
     Args:
       run_folder: the run's folder.
-      report: takes (cause, words, is_lasting): what was found; lasting where nothing more is tried.
+      report: takes (cause, words, is_lasting): what was found; lasting if nothing more is tried.
       clock: seconds, monotonic.
     Attributes:
       starts: how many keepers were started because one had died or hung.
@@ -55,14 +55,14 @@ class KeeperWatch:
         self._in_a_row = 0  # starts without a keeper that stayed for a minute
         self._looks_at_work = 0
         self._seen: object = None  # which keeper, and how often it had run
-        self._still = 0  # looks since it ran
+        self._still = 0  # checks since it ran
         self.starts = 0
 
     def look(self, opener: Mapping[str, object] | None = None) -> None:
-        """Look whether a keeper is at work, if it is time; start one if there is none.
+        """Check whether a keeper is at work, if it is time; start one if there is none.
 
         Args:
-          opener: in a forked child, who looks while it lives: the identity of the process that opened the run.
+          opener: in a forked child: the process that opened the run. While it lives, it does the checks.
         Raises:
           OSError: a keeper cannot be started.
         """
@@ -72,7 +72,7 @@ class KeeperWatch:
         self._due = now + _LOOK_SECONDS
         if opener is not None and is_alive(opener) is not False:
             return
-        if not is_folder(self._folder):  # removed: nothing must bring it back
+        if not is_folder(self._folder):  # removed: do not make it again
             return
         if is_kept(self._folder) and not self._ended_as_hung():
             self._looks_at_work += 1
@@ -105,7 +105,7 @@ class KeeperWatch:
             )
 
     def _ended_as_hung(self) -> bool:
-        """Whether the keeper has not run for a minute, and was ended for that."""
+        """Whether the keeper has not run for a minute, and was killed for that."""
         holder = read_json(Lock(self._folder).path)
         runs = _times_run(holder.get("pid"))
         seen = (holder.get("pid"), holder.get("start_time"), runs)
@@ -128,7 +128,7 @@ class KeeperWatch:
 
 
 def _times_run(pid: object) -> int | None:
-    """How often a process (its main thread) was given a processor; None where the system does not say."""
+    """How often a process (its main thread) was scheduled; None if the system does not report it."""
     if type(pid) is not int:
         return None
     try:
@@ -140,8 +140,8 @@ def _times_run(pid: object) -> int | None:
 
 
 def _end(holder: dict[str, Any]) -> bool:
-    """Kill exactly this process; whether it is gone. One that the system does not let go (a file system that hangs)
-    stays, and so does its lock."""
+    """Kill exactly this process. Returns whether it is gone. If the system cannot end it (a file system that hangs), it
+    stays and keeps its lock."""
     with Watch(holder) as watch, tolerating(OSError):
         if watch.dead():
             return True

@@ -1,6 +1,6 @@
-"""Starting the keeper from the training process, and waiting for it: a few milliseconds, never a fork of the trainer.
+"""Starts the keeper from the training process, and waits for it: a few milliseconds, never a fork of the trainer.
 
-launch(run.folder)                  # returns at once; the keeper is nobody's child
+launch(run.folder)                  # returns at once; the keeper has no parent among our processes
 ...
 wait_done(run.folder, timeout=10)    # after closed.json was written
 """
@@ -24,29 +24,30 @@ if TYPE_CHECKING:
 __all__ = ["PATH_VARIABLE", "closed_writers", "is_kept", "launch", "may_share", "wait_done"]
 
 PATH_VARIABLE = "ROLLBOOK_KEEPER_PATH"
-"""Hands the trainer's module path to the keeper, which starts without `site`."""
+"""Passes the trainer's module path to the keeper, which starts without `site`."""
 
 _START_SECONDS = 5.0
-"""How long `wait_done` gives a keeper that was started by this process to take its lock."""
+"""How long `wait_done` gives a keeper started by this process to take its lock."""
 
-_started: dict[str, float] = {}  # run folder -> until when its keeper may still be on its way (monotonic seconds)
+_started: dict[str, float] = {}  # run folder -> until when its keeper may still be starting (monotonic seconds)
 
-# The shell starts the keeper in the background and ends; so the keeper is re-parented before anybody could wait for it.
+# The shell starts the keeper in the background and ends. The system gives the keeper another parent before we could
+# wait for it.
 _SCRIPT = "trap '' HUP INT; \"$@\" &"
 
 
 def launch(run_folder: str | os.PathLike[str], python: str = sys.executable) -> bool:
-    """Start the keeper of a run, unless one is at work here already.
+    """Start the keeper of a run, unless one is already at work here.
 
-    It lives in a session of its own, with no descriptor of ours, and writes to data/keeper/log.
+    It has a separate session, none of our descriptors, and writes to data/keeper/log.
 
     Args:
-      run_folder: the run's folder; its writer.json should exist, for a keeper without living writers ends by itself.
+      run_folder: the run's folder; its writer.json should exist, because a keeper without living writers ends.
       python: the interpreter to start.
     Returns:
       True if a keeper was started, False if one is at work.
     Raises:
-      OSError: it cannot be started: no interpreter to start (a frozen program), no permission, no processes left.
+      OSError: it cannot be started: no interpreter (a frozen program), no permission, no processes left.
     """
     folder = keeper_folder(os.fspath(run_folder))
     make_folders(folder)
@@ -66,13 +67,13 @@ def launch(run_folder: str | os.PathLike[str], python: str = sys.executable) -> 
 
 
 def is_kept(run_folder: str | os.PathLike[str]) -> bool:
-    """Whether a keeper of this place is at work in a run, or was started a moment ago."""
+    """Whether a keeper on this host is at work in a run, or has just been started."""
     folder = os.path.abspath(run_folder)
     return time.monotonic() < _started.get(folder, 0.0) or Lock(folder).taken()
 
 
 def _leaves_for_one_of_its_own(run_folder: str | os.PathLike[str]) -> bool:
-    """Whether a keeper of many has let go of a run that must have one of its own from now on: it got other sinks."""
+    """Whether the shared keeper has let go of a run that got other sinks and now needs a separate keeper."""
     door = read_json(state_path(os.fspath(run_folder))).get("door")
     if not isinstance(door, str):
         return False
@@ -101,7 +102,7 @@ def _program() -> list[str]:
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     program = os.path.join(package, "keeper", "__main__.py")
     if is_file(program):
-        return [program]  # so that `ps` shows what it is
+        return [program]  # so that `ps` shows a telling name
     place = os.path.dirname(package)
     return ["-c", f"import sys; sys.path.append({place!r}); from rollbook.keeper.process import main; main()"]
 
@@ -119,19 +120,19 @@ def _start(command: list[str], environment: dict[str, str], log: str) -> None:
             (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_RDWR, 0),
             (os.POSIX_SPAWN_OPEN, 2, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666),
         ],
-        # Nothing the trainer did to its signals may reach the keeper.
+        # The trainer's signal settings must not reach the keeper.
         "setsigmask": (),
         "setsigdef": (signal.SIGCHLD, signal.SIGTERM, signal.SIGUSR1, signal.SIGALRM),
         "setsid": True,
     }
     through_shell = ["/bin/sh", "-c", _SCRIPT, "rollbook-keeper", *command]
-    # Without a shell the new process forks once more by itself: the same, but Python has to start first.
+    # Without a shell the new process forks once more: the same effect, but Python has to start first.
     for argv in (through_shell, [*command, "--detach"]):
         for _ in range(2):
             try:
                 pid = spawn(argv[0], argv, environment, **options)
                 break
-            except ours(NotImplementedError):  # no setsid here: the keeper calls it itself
+            except ours(NotImplementedError):  # no setsid here: the keeper calls it
                 options.pop("setsid", None)
             except ours(FileNotFoundError):
                 if argv is not through_shell:
@@ -144,7 +145,7 @@ def _start(command: list[str], environment: dict[str, str], log: str) -> None:
 
 
 def _await(pid: int) -> None:
-    """Wait for the shell, which ends at once; one that was stopped is left behind."""
+    """Wait for the shell, which ends at once; one that is stopped is abandoned."""
     until, pause = time.monotonic() + _START_SECONDS, 0.0005
     with tolerating(ChildProcessError):  # the trainer ignores SIGCHLD, or another thread waits for all children
         while os.waitpid(pid, os.WNOHANG)[0] == 0 and time.monotonic() < until:
@@ -180,14 +181,14 @@ def _start_with_subprocess(command: list[str], environment: dict[str, str], log:
                 if n + 1 == len(attempts):
                     raise
     if sys.platform == "win32":
-        process.returncode = 0  # it is meant to outlive us: no ResourceWarning
+        process.returncode = 0  # it is meant to outlive this process: no ResourceWarning
     else:
         with tolerating(subprocess.TimeoutExpired):
             process.wait(_START_SECONDS)
 
 
 def wait_done(run_folder: str | os.PathLike[str], timeout: float) -> bool:
-    """Wait until the keeper of this place has brought the rows of every closed writer to sinks and Parquet.
+    """Wait until the keeper on this host has delivered the rows of every closed writer to sinks and Parquet.
 
     Call it after closed.json was written. Blocks up to `timeout` seconds and changes nothing in the run folder.
 
@@ -197,11 +198,11 @@ def wait_done(run_folder: str | os.PathLike[str], timeout: float) -> bool:
     folder = os.fspath(run_folder)
     lock, path, wanted = Lock(folder), state_path(folder), closed_writers(folder)
     began = time.monotonic()
-    # A keeper that was started a moment ago has no lock yet.
+    # A keeper that has just been started has no lock yet.
     starting_until = _started.get(os.path.abspath(folder), began - 1.0)
     rung: object = None
     while True:
-        at_work = lock.taken()  # before the state: a keeper says "done" first and then lets go
+        at_work = lock.taken()  # before the state: a keeper first reports "done", then releases the lock
         state = read_json(path)
         if wanted.issubset(_names(state.get("complete"))):
             return True
@@ -214,7 +215,7 @@ def wait_done(run_folder: str | os.PathLike[str], timeout: float) -> bool:
 
 
 def closed_writers(run_folder: str) -> set[str]:
-    """The writers of this place that have closed."""
+    """The writers on this host that have closed."""
     journal = os.path.join(run_folder, "data", "journal")
     try:
         names = os.listdir(journal)
@@ -233,14 +234,14 @@ def _names(value: object) -> set[object]:
 
 
 def _ring(state: dict[str, Any]) -> bool:
-    """Wake a keeper process that would otherwise look again within a second."""
+    """Wake a keeper, which otherwise looks again within a second."""
     if state.get("bell") != "USR1" or state.get("pid") == os.getpid() or is_alive(state) is not True:
         return False
     import signal
 
     try:
         if isinstance(state.get("door"), str) and exists(state["door"]):
-            os.utime(state["door"])  # of many runs this one is meant
+            os.utime(state["door"])  # of many runs, look at this one
         os.kill(state["pid"], signal.SIGUSR1)
     except ours(OSError, AttributeError):
         return False

@@ -1,4 +1,4 @@
-"""Sinks that live in the training process: the terminal, and sink objects the user made."""
+"""Sinks in the training process: the terminal, and sink objects made by the user."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 __all__ = ["LocalSinks"]
 
 DRAIN_SECONDS = 10.0
-"""How long the end of a run waits for sink objects to take the rest."""
+"""How long the end of a run waits for sink objects to accept the remaining rows."""
 
 
 class LocalSinks:
-    """Feeds sinks from the journal's files: the terminal and files in the thread that calls `step`, other objects in a
-    thread each, since one that hangs must hold up neither the training nor its end. Nothing here raises.
+    """Feeds sinks from the journal's files. The terminal and files are fed in the thread that calls `step`. Each other
+    object has a separate thread: one that hangs must not delay the training or its end. Nothing here raises.
 
     Importing and making it costs nothing; what it needs is loaded at the first step.
 

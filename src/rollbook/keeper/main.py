@@ -1,10 +1,10 @@
-"""The keeper of one run: the ways to step it until its work is done.
+"""The keeper of one run: three ways to step it until its work is done.
 
-    Keeper(run.folder).run()                    # in a process of its own, see `keeper.process`
+    Keeper(run.folder).run()                    # in a separate process, see `keeper.process`
     Keeper(run.folder).start_thread()           # in the training process
     Keeper(run.folder).run_to_end()             # once, when everything has been written
 
-What a step does stands in `keeper.one_run`. A keeper never outlives its work.
+`keeper.one_run` has the steps. A keeper never outlives its work.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ __all__ = ["Keeper", "wait"]
 _AFTER_FAULT_SECONDS = 1.0
 _MOST_FAULTS = 100
 _DRAIN_SECONDS_HERE = 10.0
-"""How long `run_to_end` offers rows to a sink that fails. Its cursor stays for a later keeper."""
+"""How long `run_to_end` offers rows to a failing sink. Its cursor stays for a later keeper."""
 
 
 class Keeper(OneRun):
-    """Looks after one run until nothing is left to do. It takes what `OneRun` takes."""
+    """Looks after one run until nothing is left to do. Has the arguments of `OneRun`."""
 
     _thread: threading.Thread | None = None
     _wake: threading.Event | None = None
@@ -44,8 +44,8 @@ class Keeper(OneRun):
         """Step until the work is done. Returns the phase it ended in.
 
         Args:
-          wait_for: waits up to so many seconds, less when one of these descriptors becomes readable.
-          survives: after what a step may raise the next one is tried.
+          wait_for: waits up to this many seconds, less when one of these descriptors becomes readable.
+          survives: catch what a step raises and try the next one.
         """
         faults = 0
         while True:
@@ -65,20 +65,20 @@ class Keeper(OneRun):
                 (wait_for or wait)(pause, self.filenos())
 
     def run_to_end(self, seconds: float | None = None) -> bool:
-        """Do all that can be done for writers that have gone, and stop: at once if another keeper is at work.
+        """Do all that can be done for writers that have gone, then stop; at once if another keeper is at work.
 
-        A sink that fails is offered its rows for ten seconds; its cursor stays for a later keeper.
+        A failing sink is offered its rows for ten seconds; its cursor stays for a later keeper.
 
         Args:
-          seconds: stop after so long, whatever is left; None: when it is done.
+          seconds: stop after this time, even if something is left; None: when all is done.
         Returns:
           True if every closed writer's rows have reached sinks and Parquet; False if `seconds` ran out, or another
-          keeper is at work.
+            keeper is at work.
         """
         try:
             return self._run_to_end(seconds)
-        except BaseException:  # raised by somebody else in the training process: a later call finds nothing locked
-            with tolerating(Exception):  # what fails here must not take its place
+        except BaseException:  # another part of the training process raised: a later call must find nothing locked
+            with tolerating(Exception):  # a failure here must not replace that exception
                 self.leave()
             raise
 
@@ -96,7 +96,7 @@ class Keeper(OneRun):
             if self.is_idle or is_late:
                 was_beside_others = self.others_live
                 self.leave()
-                # Whoever ended while we held the lock has seen it taken, and started no keeper.
+                # A writer that ended while we held the lock has seen it taken, and started no keeper.
                 if is_late or not was_beside_others or self.others_live_now():
                     return self.is_idle
             wait(min(pause, 0.05 if self._pace.awaited is None else WOKEN_SECONDS), self.filenos())
@@ -110,14 +110,15 @@ class Keeper(OneRun):
             wake.wait(pause)
             wake.clear()
 
-        # No signal comes up in this thread: a SystemExit in it is a sink's, and nobody would start the thread again.
+        # This thread receives no signals: a SystemExit in it comes from a sink, and nothing would start the thread
+        # again.
         arguments = (wait_for, BaseException)
         self._thread = threading.Thread(target=self.run, args=arguments, name="rollbook-keeper", daemon=True)
         self._thread.start()
         return self
 
     def finish(self, seconds: float) -> bool:
-        """Wait up to `seconds` for a keeper thread to bring all closed writers' rows home. True when it has."""
+        """Wait up to `seconds` for a keeper thread to deliver all closed writers' rows. True when it has."""
         until = time.monotonic() + seconds
         wanted = closed_writers(self.folder)
         while self._thread is not None and self._thread.is_alive() and time.monotonic() < until:

@@ -1,8 +1,8 @@
-"""One process that looks after all runs of a user and host: each run has its `OneRun`, stepped when it is due.
+"""One process that looks after all runs of a user and host. Each run has its `OneRun`, stepped when it is due.
 
-One thread steps, the others wait. A step that takes longer than a moment (a file system that hangs, a sink with much to
-catch up with) is left to its thread, and another one goes on with the other runs: no run waits for another for more
-than two seconds. What a run needs that other packages provide (services) is not looked after here.
+One thread steps, the others wait. When a step takes longer than a moment (a file system that hangs, a sink with a
+backlog), its thread stays in it and another thread goes on with the other runs. So no run waits for another for more
+than two seconds. Runs with services from other packages are not handled here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["ManyRuns"]
 
 _PATIENCE_SECONDS = 1.0
-"""How long a step may take before another thread takes over the rest."""
+"""How long a step may take before another thread takes over the other runs."""
 _WATCH_SECONDS = 0.5
 _DOORS_SECONDS = 5.0
 _LINGER_SECONDS = 3.0
@@ -39,19 +39,19 @@ _LINGER_SECONDS = 3.0
 _FAULT_SECONDS = 1.0
 _MOST_FAULTS = 100
 _SHARE, _LONGEST_STRETCH = 0.04, 5.0
-"""Of one core, beyond which runs are looked at more rarely than each second, and how much more rarely at most."""
+"""The share of one core beyond which runs are checked less often than each second, and the largest factor."""
 _GRID_SECONDS = 0.1
-"""Runs that are due within such a time are stepped one after the other: waking up costs more than a look."""
+"""Runs that are due within this time are stepped together: waking up costs more than a check."""
 _FEED_STRETCHES = 4
-"""Where runs are looked at more rarely, sinks get rows at every fourth look."""
+"""Where runs are checked less often, sinks get rows at every fourth check."""
 _LEAST_SHIPPING = 8
-"""So many runs may be shipped at once, or two a core: a hundred processes at once bring a machine to a stand."""
+"""This many runs may ship at once, or two a core: a hundred processes at once would overload the machine."""
 _SAMPLE_SECONDS = 0.5
-"""What was read of the machine is good so long for all runs."""
+"""How long measurements of the machine are shared between runs."""
 
 
 class _KeptRun:
-    """One run and what is known of it."""
+    """One run and its state."""
 
     __slots__ = ("busy", "door", "due", "faults", "keeper", "rung", "stamp", "watched")
 
@@ -62,13 +62,13 @@ class _KeptRun:
 
 
 class ManyRuns:
-    """The loop of the one keeper.
+    """The loop of the shared keeper.
 
     Args:
       household: where it learns of runs.
     Attributes:
-      steps, peeks: how often a run was stepped, and how often a look showed that it need not be.
-      listens: take SIGTERM and SIGUSR1; not in a process of somebody else's.
+      steps, peeks: how often a run was stepped, and how often a quick check showed that no step was needed.
+      listens: take SIGTERM and SIGUSR1; not in a process that belongs to others.
       promotions: how often another thread took over from one that hung in a step.
     """
 
@@ -88,11 +88,11 @@ class ManyRuns:
         self._poll: Any = None
         self._owners: dict[int, _KeptRun] = {}
         self._stretch, self._spent, self._spent_since = 1.0, 0.0, time.monotonic()
-        self.listens = True  # to signals: not where it runs in a process of somebody else's
+        self.listens = True  # to signals: not where it runs in another program's process
         self.steps = self.peeks = self.promotions = 0
 
     def run(self) -> bool:
-        """Look after runs until there are none. False if another keeper does already."""
+        """Look after runs until there are none. False if another keeper already does."""
         if not self._household.acquire():
             return False
         self._listen()
@@ -119,13 +119,13 @@ class ManyRuns:
             return
         for name in ("SIGINT", "SIGHUP"):
             signal.signal(getattr(signal, name), signal.SIG_IGN)
-        # The numbers of signals arrive in the pipe whichever thread is where: a main thread that hangs loses none.
+        # Signal numbers arrive in the pipe whichever thread runs: a main thread that hangs loses none.
         for number in (signal.SIGTERM, signal.SIGUSR1):
             signal.signal(number, _noted)
         signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
 
     def _promote(self) -> None:
-        """Let a fresh thread lead; a former one ends when its step does."""
+        """Let a new thread lead; the former one ends when its step does."""
         self._leader += 1
         threading.Thread(target=self._lead, args=(self._leader,), name="rollbook-keeper", daemon=True).start()
 
@@ -138,7 +138,7 @@ class ManyRuns:
                 if not self._round(number):
                     return
                 faults = 0
-            except Exception as err:  # a fault of ours: nobody else looks after these runs
+            except Exception as err:  # a bug of ours: no other process looks after these runs
                 faults += 1
                 sys.stderr.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} the keeper fails: {err!r}; it goes on\n")
                 if faults >= _MOST_FAULTS:
@@ -147,7 +147,7 @@ class ManyRuns:
                 time.sleep(_FAULT_SECONDS)
 
     def _round(self, number: int) -> bool:
-        """Look after the run that is due, or wait for one. False if this thread has nothing more to do."""
+        """Step the run that is due, or wait for one. False if this thread has nothing more to do."""
         now = time.monotonic()
         if now - self._looked_at_doors >= _DOORS_SECONDS:
             self._look_at_doors(now)
@@ -178,7 +178,7 @@ class ManyRuns:
         keeper, now = kept_run.keeper, time.monotonic()
         if not kept_run.rung and keeper.rests():
             self.peeks += 1
-            self._plan(kept_run, -(-(now + 0.5) // 1.0))  # all such looks are taken in one go, each full second
+            self._plan(kept_run, -(-(now + 0.5) // 1.0))  # all such checks run together, each full second
             return True
         kept_run.rung, kept_run.busy = False, True
         self.steps += 1
@@ -208,11 +208,11 @@ class ManyRuns:
                 self._plan(kept_run, time.monotonic() + (pause if pause < 1.0 else pause * self._how_rarely()))
             self._watch(kept_run, () if pause is None else keeper.filenos())
         if not leads:
-            self._wake()  # the leader may be asleep, and does not know when this run is due
+            self._wake()  # the leader may sleep, and does not know when this run is due
         return leads
 
     def _watch(self, kept_run: _KeptRun, descriptors: Iterable[int]) -> None:
-        """Wake up when one of these becomes readable, and no longer for those that were watched before."""
+        """Wake up when one of these descriptors becomes readable; stop watching the run's former ones."""
         import select
 
         new = frozenset(descriptors)
@@ -220,13 +220,13 @@ class ManyRuns:
             if self._owners.get(fd) is kept_run:
                 del self._owners[fd]
                 self._poll.unregister(fd)
-        for fd in new:  # also a known number: it may have been closed, and be another process's now
+        for fd in new:  # also a known number: it may have been closed and reused by another process
             self._poll.register(fd, select.POLLIN)
             self._owners[fd] = kept_run
         kept_run.watched = new
 
     def _how_rarely(self) -> float:
-        """1.0: each second, as a keeper of one run looks; more where there are so many that it would cost too much."""
+        """1.0: each second, as a keeper of one run; more if there are so many runs that this would cost too much."""
         passed = time.monotonic() - self._spent_since
         if passed >= 1.0:
             share, self._spent, self._spent_since = self._spent / passed, 0.0, time.monotonic()
@@ -237,7 +237,8 @@ class ManyRuns:
         return self._stretch
 
     def _let_go(self, kept_run: _KeptRun) -> None:
-        """A run is done, or somebody else's. If somebody knocked meanwhile, it is looked after anew."""
+        """A run is done, or belongs to another keeper. If a process has knocked in between, it is looked after
+        again."""
         self._runs.pop(kept_run.door, None)
         try:
             about = os.stat(kept_run.door)
@@ -269,10 +270,10 @@ class ManyRuns:
             kept_run = self._runs.pop(door)
             with self._lock:
                 self._watch(kept_run, ())
-            kept_run.keeper.leave()  # somebody wants a keeper of its own for it
+            kept_run.keeper.leave()  # a trainer wants a separate keeper for it
 
     def _has_left(self, now: float) -> bool:
-        """Leave, if there was nothing to do for a while and nobody knocks at the last moment."""
+        """Leave if there was nothing to do for a while and nobody knocks at the last moment."""
         if self._alone_since is None:
             self._alone_since = now
         if now - self._alone_since < _LINGER_SECONDS:
@@ -298,9 +299,9 @@ class ManyRuns:
                 continue
             with self._lock:
                 kept_run = self._owners.pop(fd, None)
-                if kept_run is None:  # a thread that hung in a step has come back meanwhile, and watches no more
+                if kept_run is None:  # a thread that hung in a step has come back and watches no more
                     continue
-                self._poll.unregister(fd)  # heard; the step that follows says what is to be watched from then on
+                self._poll.unregister(fd)  # heard; the next step says what to watch from then on
             if event & (select.POLLIN | select.POLLHUP):  # a writer has ended
                 kept_run.watched -= {fd}
                 kept_run.rung = True
@@ -325,11 +326,11 @@ class ManyRuns:
 
 
 def _noted(_number: int, _frame: FrameType | None) -> None:
-    """The number of the signal is in the pipe."""
+    """The signal's number is in the pipe; nothing else is needed."""
 
 
 def main(folder: str) -> None:
-    """Be the keeper of a household; ends at once if there is one."""
+    """Be the shared keeper of a household; ends at once if there is one."""
     Sealing.most_at_once, Sealing.options = 2, ("--at-once=2",)
     Sealing.warm = WarmChildren(command_of(Sealing.module))
     Shipping.most_at_once = max(_LEAST_SHIPPING, 2 * (os.cpu_count() or 1))

@@ -1,7 +1,7 @@
-"""One step for a run: watch, sync, forward, sample, seal; and when the last writer here has gone, finish the book.
+"""One step for a run: watch, sync, forward, sample, seal. When the last writer on this host has gone, finish the files.
 
-`keeper.main` runs it until its work is done, `keeper.many_runs` steps many side by side. Nothing depends on it: what
-it left undone, the next keeper of this place, or `rollbook repair`, does.
+`keeper.main` runs it until its work is done; `keeper.many_runs` steps many of them. Nothing depends on it: the next
+keeper on this host, or `rollbook repair`, does what it left undone.
 """
 
 from __future__ import annotations
@@ -41,35 +41,35 @@ __all__ = ["OneRun"]
 _STEP_SECONDS = 1.0
 _BUSY_SECONDS = 0.05
 _SYNC_SECONDS = 0.9
-"""Never sync more often while a writer lives: a sync makes clean the very pages that the next rows go to, and the first
-store into a clean page costs the training ten microseconds."""
+"""Sync no more often than this while a writer lives: a sync cleans the pages that the next rows go to, and the first
+write into a clean page costs the training ten microseconds."""
 _QUICK_SECONDS = 0.02
 _REST_SECONDS = 9.9
-"""How long a keeper of many leaves a run alone in which nothing happens; the host is sampled every ten seconds."""
+"""How long a keeper of many runs leaves an idle run alone; the host is sampled every ten seconds."""
 _GRACE_SECONDS = 2.0
 """How long a keeper that finds no writer waits for one: it may have been started a moment too early."""
 _FAILING_SECONDS = 0.25
 _RULES_SECONDS = 0.5
-"""How long the end of a run waits for its health rules. What they find later is forwarded and sealed then."""
+"""How long the end of a run waits for its health rules. Later findings are forwarded and sealed when they come."""
 _BALLAST_EVERY = 30.0
 _MOST_SEAL_FAILURES = 3
 _PATIENCE_HERE_SECONDS = 8.0
-"""How long `run_to_end` waits for a child that has no processor time."""
+"""How long `run_to_end` waits for a child without processor time."""
 
 
 class OneRun:
-    """What is done for one run on this host and in this pid namespace, a step at a time.
+    """The work for one run on this host and in this pid namespace, one step at a time.
 
     Args:
       run_folder: the run's folder.
-      sinks: sink objects (or entries as in plan.json) beside those of data/keeper/plan.json.
+      sinks: sink objects (or entries as in plan.json) in addition to those of data/keeper/plan.json.
       clock: seconds, monotonic.
-      seal_command: run instead of the sealing module, with the run's folder and perhaps --final behind it.
-      sinks_in_turn: feed services in the keeper's own thread as well, one after the other.
+      seal_command: run instead of the sealing module; gets the run's folder and perhaps --final as arguments.
+      sinks_in_turn: feed services in the keeper's thread as well, one after the other.
     Attributes:
       phase: "running", "waiting" (its own writers are done; others elsewhere still write), "done", "taken" (another
         keeper is at work) or "gone" (the run's folder was moved or removed).
-      feed_seconds: of many runs, how long rows wait for sinks at most, so that each gets many at once.
+      feed_seconds: in a keeper of many runs, how long rows wait for sinks at most, so that each sink gets many at once.
       complete: ids of writers whose rows have all reached sinks, and Parquet if the phase is "done".
     """
 
@@ -105,17 +105,17 @@ class OneRun:
         self._ballast_at = self._synced_at = -1e9
         self._pace = Pace(clock)
         self._ending = Ending()
-        self._closed: set[str] = set()  # writers of this place that have closed, also when their folder has gone
-        self._idle = False  # nothing is left to do for those
+        self._closed: set[str] = set()  # writers on this host that have closed, also when their folder has gone
+        self._idle = False  # nothing is left to do for them
         self._hurry_until: float | None = None
-        self._dead = 0  # side writers of this place that ended without closing, as run.json says
+        self._dead = 0  # side writers on this host that ended without closing, as in run.json
 
     def hurry(self, seconds: float = 30.0) -> None:
-        """The system wants us gone (SIGTERM): go on while writers live, for at most so long. The second time: now."""
+        """SIGTERM: go on while writers live, for at most this long. At the second call: stop now."""
         self._hurry_until = -1e9 if self._hurry_until is not None else self._clock() + seconds
 
     def leave(self) -> None:
-        """Stop without finishing the book; the next keeper goes on from what is on the disk."""
+        """Stop without finishing the files; the next keeper continues from the disk."""
         try:
             self._host.close()
             self._rules.close()
@@ -125,23 +125,23 @@ class OneRun:
             self._ballast.give_up()
             self._writers.let_go()
             self._durable.let_go()
-        finally:  # whatever one of them raises: no keeper after this one finds the run locked
+        finally:  # even if one of them raises, the run must not stay locked for the next keeper
             self._lock.release()
             self._locked = False
 
     def failed(self, err: BaseException) -> None:
-        """A step raised: it is noted in data/keeper/log, once for each kind, and the next one is tried."""
+        """A step raised: note it in data/keeper/log, once for each kind, and try the next one."""
         self._say("step", f"the keeper itself failed ({type(err).__name__}: {err}); it goes on")
 
     def filenos(self) -> list[int]:
-        """Descriptors that become readable when a watched writer ends, or the child that is waited for."""
+        """Descriptors that become readable when a watched writer or the awaited child ends."""
         return [*self._writers.filenos(), *([] if self._pace.awaited is None else [self._pace.awaited.fileno()])]
 
     def wait_for_nobody(self, drain_seconds: float) -> None:
-        """What is to be done has been written: step without waiting for a first writer.
+        """Everything has been written: step without waiting for a first writer.
 
         Args:
-          drain_seconds: how long rows are offered to a sink that fails, and the run to a place that gives no answer.
+          drain_seconds: how long rows are offered to a failing sink, and the run to a remote that does not answer.
         """
         self._ending.hasten(drain_seconds)
         self._sealing.patience = self._shipping.patience = min(drain_seconds, _PATIENCE_HERE_SECONDS)
@@ -154,23 +154,23 @@ class OneRun:
 
     @property
     def is_idle(self) -> bool:
-        """Whether the last step left nothing to do for the writers of this place that have closed."""
+        """Whether the last step left nothing to do for the writers on this host that have closed."""
         return self._idle
 
     @property
     def others_live(self) -> bool:
-        """Whether a writer of this place lived at the last step."""
+        """Whether a writer on this host lived at the last step."""
         return not self._ending.has_begun
 
     def others_live_now(self) -> bool:
-        """Whether a writer of this place lives."""
+        """Whether a writer on this host lives."""
         self._writers.look()
         return bool(self._writers.living())
 
     def rests(self) -> bool:
         """Whether a step now would find nothing to do: no writer wrote, came or went since the last one.
 
-        For who steps many keepers; costs microseconds. False every ten seconds, for what goes by time.
+        For a keeper of many runs; takes microseconds. False every ten seconds, for work that depends on time.
         """
         if not self._pace.rests() or not self._writers.same():
             return False
@@ -181,7 +181,8 @@ class OneRun:
     # -- one step
 
     def step(self) -> float | None:
-        """Do once what is due. Returns how long the next step can wait, in seconds; None when there is nothing left."""
+        """Do what is due, once. Returns how long the next step can wait, in seconds; None when there is nothing
+        left."""
         started = self._pace.begin()
         if not self._take_lock():
             return None
@@ -191,8 +192,8 @@ class OneRun:
             return None
         self._writers.look()
         here, elsewhere = self._writers.here(), self._writers.elsewhere()
-        # Who has closed is asked before rows are looked for: then none of theirs can come afterwards. And before
-        # who lives: if that is the one who says it now, it is not beside others that live, and all is to be sealed.
+        # Check who has closed before looking for rows: then none of theirs can come afterwards. Also before checking
+        # who lives: a writer that closes now does not count as one of several living writers, and everything is sealed.
         closed = {writer.id for writer in here if writer.closed}
         living = self._writers.living()
         self._closed |= closed if living else {writer.id for writer in here if writer.closed}
@@ -207,7 +208,7 @@ class OneRun:
             return None
         if self._durable.held_back:
             self._seal_former()
-        if not living and not self._writers.are_known:  # nothing ends while there may be writers that were not seen
+        if not living and not self._writers.are_known:  # nothing ends while writers may exist that were not seen
             return self._pace.next(_FAILING_SECONDS)
         pause = self._keep(here) if living else self._finish_book(here, bool(elsewhere))
         if pause is None:
@@ -217,7 +218,7 @@ class OneRun:
     def _take_lock(self) -> bool:
         if self._locked:
             return True
-        if not is_folder(self.folder):  # removed before we came: do not bring it back
+        if not is_folder(self.folder):  # removed before we came: do not make it again
             self.phase = "gone"
             return False
         try:
@@ -247,14 +248,14 @@ class OneRun:
                     self._writers.hear(writer.id, beats.get(writer.id))
 
     def _seal_former(self) -> None:
-        """After a reboot: seal first what was logged before it, while durable.json still says how far that counts."""
+        """After a reboot: first seal what was logged before it, while durable.json still has the marks for it."""
         if self._sealing.successes or self._sealing.failures >= _MOST_SEAL_FAILURES:
             self._durable.held_back = False
         else:
             self._sealing.begin(final=False)
 
     def _keep(self, here: list[KnownWriter]) -> float:
-        """What is done while a writer lives."""
+        """The work while a writer lives."""
         self._ending.take_back()
         self._rules.again()
         if self.phase != "running":
@@ -284,10 +285,10 @@ class OneRun:
         if fresh:
             return _BUSY_SECONDS
         if self._sealing.due_since is not None:
-            return _QUICK_SECONDS  # the rules are just looking
+            return _QUICK_SECONDS  # the rules are at work
         if self._sealing.busy:
             return self._pace.beside(self._sealing, _BUSY_SECONDS)
-        self._pace.watch(self._shipping)  # other runs may wait for its room
+        self._pace.watch(self._shipping)  # other runs may wait for its slot
         fed = due or not self._feeding.has_news()
         ships = self._shipping.busy or self._shipping.failures > 0
         if drained and fed and not self._feeding.needs_time() and not ships:
@@ -295,11 +296,11 @@ class OneRun:
         return _STEP_SECONDS
 
     def _feed_is_due(self, now: float) -> bool:
-        """Whether to offer sinks what there is; where many runs are kept not at each look."""
+        """Whether to offer rows to sinks; in a keeper of many runs not at every check."""
         return not self.reports.door or self._feeding.failing() or self._feeding.is_due(now, self.feed_seconds)
 
     def _finish_book(self, here: list[KnownWriter], others: bool) -> float | None:
-        """What is left to do when no writer of this place lives; None when it is done."""
+        """The work that remains when no writer on this host lives; None when it is done."""
         now = self._clock()
         if self._ending.begin(now):
             self._guard("host", self._host.close)
@@ -309,7 +310,7 @@ class OneRun:
             if not others:
                 self._guard("status", lambda: mark_crashed(self.folder, main.id))
         self._guard("media", lambda: self._encode_media(None))
-        if not self._rules.finish():  # what they find is still to be forwarded and sealed
+        if not self._rules.finish():  # their findings still have to be forwarded and sealed
             if self._ending.is_sealed or self._ending.seconds(now) < _RULES_SECONDS:
                 return _QUICK_SECONDS
         elif self._ending.sealed_alerts != self._rules.alerts:
@@ -340,7 +341,7 @@ class OneRun:
         if not self._is_shipped(now):
             return self._pace.beside(self._shipping, _QUICK_SECONDS if self._shipping.busy else _FAILING_SECONDS)
         self.complete |= self._closed
-        if not self._rules.finish():  # nobody waits for a rule that takes its time
+        if not self._rules.finish():  # do not wait for a slow rule
             if not self._ending.is_hurried:
                 self._tell("running")
                 return _QUICK_SECONDS
@@ -348,8 +349,7 @@ class OneRun:
         return None
 
     def _is_shipped(self, now: float) -> bool:
-        """Whether everything is in the run's place, or no more is to be hoped for. Nobody waits for a place that
-        fails."""
+        """Whether everything is in the run's remote, or shipping is given up. A failing remote delays nothing."""
         shipping = self._shipping
         shipping.poll()
         if shipping.is_home():
@@ -368,7 +368,7 @@ class OneRun:
         return False
 
     def _done(self) -> bool:
-        """Put everything away; False if a writer came in that very moment."""
+        """Close everything; False if a writer came at that moment."""
         self._rules.close()
         if self._close_sinks(ended=self._ending.vanished):
             self._plan.forget()
@@ -391,7 +391,7 @@ class OneRun:
     # -- its parts
 
     def _close_sinks(self, *, ended: bool) -> bool:
-        """Say for the last time what they lack, and close them. False if there are none."""
+        """Report for the last time what the sinks lack, and close them. False if there are none."""
         self._guard("troubles", self._tell_troubles)
         if not self._feeding.is_open:
             return False
@@ -406,7 +406,7 @@ class OneRun:
             self._dead = dead
 
     def _read_plan(self) -> None:
-        """Follow plan.json and run.json: sinks, rules and the host's rows begin anew when either asks for others."""
+        """Follow plan.json and run.json: sinks, rules and host rows start again when either changes what is asked."""
         plan = self._plan
         if not plan.follow(self._owns_sinks()):
             return
@@ -419,20 +419,20 @@ class OneRun:
         )
 
     def _main(self) -> KnownWriter | None:
-        """The writer that opened the newest attempt, as far as its folder is still there."""
+        """The writer that opened the newest attempt, if its folder still exists."""
         return self._writers.get(self._plan.main_writer) or self._writers.main()
 
     def _owns_sinks(self) -> bool:
-        """Of several hosts' keepers the one beside the main writer forwards."""
+        """Of the keepers on several hosts, the one on the main writer's host forwards."""
         main = self._main()
         if main is not None and main.id == (self._plan.main_writer or main.id):
             return main.here
-        # When all is sealed, the pages of writers that have closed move into one file.
+        # When all is sealed, the writer.json files of closed writers move into one file.
         about = read_json(os.path.join(self.folder, "data", "writers.json")).get(self._plan.main_writer)
         return same_place(about) if isinstance(about, dict) else main is not None and main.here
 
     def _feed(self, finished: frozenset[str]) -> bool:
-        """Deliver rows; with `finished` writers, all of theirs, whatever thinning says. True when nothing is left."""
+        """Deliver rows; for `finished` writers all of them, without thinning. True when nothing is left."""
         feeding = self._feeding
         if not feeding.is_open:
             if feeding.is_asked and self._has_rows():
@@ -443,12 +443,12 @@ class OneRun:
         self._guard("troubles", self._tell_troubles)
         try:
             return feeding.step(flush=bool(finished))
-        except ours(Exception) as err:  # a fault of ours must not keep the rest from being done
+        except ours(Exception) as err:  # a bug of ours must not stop the remaining work
             self._say("forward", f"forwarding failed: {type(err).__name__}: {err}")
             return True
 
     def _tell_troubles(self) -> None:
-        """Say in troubles.json which sinks get nothing: the training process and `rollbook show` look there."""
+        """Write troubles.json: which sinks get nothing. The training process and `rollbook show` read it."""
         troubles = self._feeding.troubles()
         for what, child in (("remote", self._shipping), ("seal", self._sealing)):
             if trouble := child.trouble():
@@ -456,13 +456,13 @@ class OneRun:
         self.reports.troubles(troubles)
 
     def _has_rows(self) -> bool:
-        """Whether anything was logged yet; if it is only that something was sealed."""
+        """Whether anything was logged yet; sealed rows count as well."""
         data = os.path.join(self.folder, "data")
         sealed = (is_folder(os.path.join(data, table)) for table in FORWARDED)
         return bool(self._durable.lanes or self._writers.elsewhere()) or any(sealed)
 
     def _encode_media(self, most: int | None) -> None:
-        """Make files of the pictures and films that training left raw, before their rows go to sinks."""
+        """Encode pictures and films that the training left raw, before their rows go to sinks."""
         if is_folder(os.path.join(self.folder, "media", ".spool")):
             from rollbook.ground.spool.encode import encode_spooled
 
@@ -487,7 +487,7 @@ class OneRun:
         return sorted({writer.pid for writer in self._writers.living()})
 
     def _guard(self, cause: str, work: Callable[[], object]) -> None:
-        """One part that fails must not keep the others from their work."""
+        """Call one part; if it fails, the others still work."""
         try:
             work()
         except ours(Exception) as err:
@@ -496,6 +496,6 @@ class OneRun:
             self._say(cause, f"{cause} failed ({type(err).__name__}: {err}); tried again at each step")
 
     def _tell(self, phase: str) -> None:
-        """Say in state.json how far we are: `finish()` of the training process looks there."""
+        """Write the progress to state.json: `finish()` in the training process reads it."""
         self.phase = phase
         self._guard("state", lambda: self.reports.state(phase, self.complete))

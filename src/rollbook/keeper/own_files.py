@@ -1,6 +1,6 @@
-"""The keeper's own files inside a run, and its lock.
+"""The keeper's files inside a run, and its lock.
 
-Light on purpose: `launch` imports it in the training process.
+Kept light: `launch` imports it in the training process.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ def keeper_folder(run_folder: str) -> str:
 
 
 def place_name() -> str:
-    """Names what one keeper looks after: this host, and on it this pid namespace (a keeper sees no other processes).
+    """A name for what one keeper looks after: this host and pid namespace (a keeper sees no processes of others).
 
-    Two hosts of one name are told apart by their machine ids.
+    Machine ids tell two hosts of one name apart.
     """
     host = "".join(c if c.isalnum() or c in "-_." else "-" for c in host_name()) or "host"
     return ".".join(part for part in (host, pid_namespace(), machine()) if part)
 
 
 def state_path(run_folder: str) -> str:
-    """Where the keeper of this place says who it is and how far it got."""
+    """state.json of this host's keeper: who it is and how far it got."""
     return os.path.join(keeper_folder(run_folder), f"state-{place_name()}.json")
 
 
 def troubles_path(run_folder: str) -> str:
-    """Where a keeper says which sinks get nothing: {name: {"words": …, "failures": n}}."""
+    """Where a keeper reports which sinks get nothing: {name: {"words": …, "failures": n}}."""
     return os.path.join(keeper_folder(run_folder), "troubles.json")
 
 
 def sweep(folder: str) -> None:
-    """Remove what a keeper that was killed while replacing a file left behind."""
+    """Remove temporary files of a keeper that was killed while it replaced a file."""
     for name in os.listdir(folder):
         path = os.path.join(folder, name)
         with tolerating(OSError):
@@ -53,8 +53,8 @@ def sweep(folder: str) -> None:
 class Lock:
     """At most one keeper per run, host and pid namespace: a lock on data/keeper/lock-<place>, held while it works.
 
-    The file says who holds it. A lock whose holder is known to be dead is taken over: a child that a keeper thread's
-    process forked past Python's hooks may keep the old descriptor open for as long as it lives.
+    The file names the holder. A lock whose holder is known to be dead is taken over: the process of a keeper thread may
+    have forked a child without Python's hooks, and that child keeps the old descriptor open while it lives.
     """
 
     def __init__(self, run_folder: str) -> None:
@@ -62,7 +62,7 @@ class Lock:
         self._fd = -1
 
     def acquire(self) -> bool:
-        """Take the lock if nobody alive holds it. Does not wait.
+        """Take the lock if no living process holds it. Does not wait.
 
         Raises:
           OSError: the file cannot be made.
@@ -71,7 +71,7 @@ class Lock:
             fd = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
             try:
                 taken = try_lock(fd)
-                if taken is None:  # a file system without locks: the name in the file has to do
+                if taken is None:  # a file system without locks: rely on the name in the file
                     taken = not _held_by_other(self.path)
                 if not taken:
                     if not _known_dead(self.path):
@@ -93,11 +93,11 @@ class Lock:
         return False
 
     def held(self) -> bool:
-        """Whether the lock is still ours: nobody removed or replaced the file."""
+        """Whether the lock is still ours: it was not removed or replaced."""
         return self._fd >= 0 and _is_file(self._fd, self.path)
 
     def release(self) -> None:
-        """Remove the file and let go. Calling it twice is fine."""
+        """Remove the file and release the lock. Calling it twice is fine."""
         if self._fd < 0:
             return
         with tolerating(OSError):
@@ -113,7 +113,7 @@ class Lock:
             os.close(fd)
 
     def taken(self) -> bool:
-        """Whether somebody alive holds it now. Changes nothing."""
+        """Whether a living process holds it now. Changes nothing."""
         try:
             fd = os.open(self.path, os.O_RDWR)
         except ours(OSError):

@@ -1,4 +1,4 @@
-"""When a run is looked at next: how late the last look was, what a look waits for, and whether one is needed at all."""
+"""When a run is checked next: how late the last check was, what it waits for, and whether one is needed at all."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 __all__ = ["WOKEN_SECONDS", "Pace"]
 
 WOKEN_SECONDS = 0.25
-"""How often to look around while a child is at work whose end wakes us: a look costs 0.3 ms a writer."""
+"""How often to check while a child is at work whose end wakes us: a check costs 0.3 ms a writer."""
 
 
 class Pace:
@@ -45,26 +45,26 @@ class Pace:
         return pause
 
     def beside(self, child: Child, otherwise: float) -> float:
-        """How long the next step can wait while `child` is at work; `otherwise` where its end does not wake us."""
+        """How long the next step can wait while `child` is at work; `otherwise` if its end does not wake us."""
         if child.fileno() < 0 or not self.hears_children:
             return otherwise
         self.awaited = child
         return WOKEN_SECONDS
 
     def watch(self, child: Child) -> None:
-        """Be woken by the end of a child if one is at work; nothing waits for it."""
+        """Wake up when a child at work ends; nothing else waits for it."""
         if child.fileno() >= 0 and self.hears_children:
             self.awaited = child
 
     def rest(self, until: float) -> None:
-        """The step left nothing to be done before a writer writes, or this time comes."""
+        """The step left nothing to do until a writer writes, or this time comes."""
         self._rests_until = until
 
     def rests(self) -> bool:
-        """Whether that is so still, by the clock alone."""
+        """Whether that still holds, by the clock alone."""
         return self._rests_until is not None and self._clock() < self._rests_until
 
     def take_late(self) -> float:
-        """By how many seconds the latest step was late since this was asked last."""
+        """How many seconds late the latest step was, since the last call of this method."""
         late, self._late = self._late, 0.0
         return late

@@ -1,4 +1,4 @@
-"""What the keeper of a run is asked to do: data/keeper/plan.json and run.json, followed as they change."""
+"""The keeper's orders for a run: data/keeper/plan.json and run.json, followed as they change."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Plan"]
 
 
 class Plan:
-    """Both files as they were read last.
+    """Both files as they were last read.
 
     Args:
       run_folder: the run's folder.
@@ -40,7 +40,7 @@ class Plan:
         self.x = ""
 
     def follow(self, forwards: bool) -> bool:
-        """Read the files if they have changed. True when something else is asked than before.
+        """Read the files if they have changed. True when the orders differ from before.
 
         Args:
           forwards: this keeper is the one that feeds sinks and asks rules.
@@ -63,7 +63,7 @@ class Plan:
         return True
 
     def forget(self) -> None:
-        """What was made of it has been closed: the next `follow` is True."""
+        """What was made from the plan has been closed: the next `follow` returns True."""
         self._stamp = self._asked = None
 
     @property
@@ -73,7 +73,7 @@ class Plan:
 
     @property
     def main_writer(self) -> str:
-        """The id of the writer that opened it, "" if run.json does not say."""
+        """The id of the writer that opened it; "" if run.json does not name it."""
         return str(manifest.newest(self.info).get("writer") or "")
 
 

@@ -1,4 +1,5 @@
-"""The keeper as a process of its own: nobody's child, deaf to Ctrl-C, with no descriptor of the trainer's."""
+"""The keeper as a separate process: not a child of the trainer, unaffected by Ctrl-C, without the trainer's
+descriptors."""
 
 from __future__ import annotations
 
@@ -65,19 +66,19 @@ def _extend_path() -> None:
 def _let_go_of_trainer(fork: bool) -> None:
     if os.name != "posix":
         return
-    # Descriptors that the trainer itself inherited (a pipe of `| tee`, of a test) would be held open by us.
+    # Otherwise descriptors that the trainer inherited (a pipe of `| tee`, of a test) stay open here.
     _close_all_but_standard()
     if fork and os.fork():
         os._exit(0)
     try:
         os.setsid()
-    except OSError:  # it is a session's leader already
+    except OSError:  # it is already a session leader
         pass
 
 
 def _close_all_but_standard() -> None:
     try:
-        # Listing is quicker than trying a million numbers where the system has no call for it.
+        # Listing is quicker than trying a million numbers if the system has no call for it.
         numbers = [int(name) for name in os.listdir("/proc/self/fd")]
     except OSError:
         numbers = list(range(3, 4096))
@@ -90,7 +91,7 @@ def _close_all_but_standard() -> None:
 
 
 def _allow_many_files() -> None:
-    """Readers keep segments open: as many descriptors as we may have."""
+    """Readers keep segments open: allow as many descriptors as the system permits."""
     try:
         import resource
 
@@ -129,7 +130,7 @@ class _Waker:
         from rollbook.keeper.main import wait
 
         if self._read < 0:
-            wait(min(seconds, 0.25), descriptors)  # nobody can wake us here
+            wait(min(seconds, 0.25), descriptors)  # no event can wake us here
             return
         wait(seconds, [*descriptors, self._read])
         try:

@@ -1,4 +1,4 @@
-"""What the keeper of a run reports in files: how far it is, what gets nothing, and lines in its log."""
+"""The keeper's reports in files: how far it is, which sinks get nothing, and lines in its log."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ __all__ = ["Reports"]
 
 
 class Reports:
-    """state.json, troubles.json and the log of one run's keeper; a file is replaced only when its content changes.
+    """state.json, troubles.json and the log of one run's keeper. A file is replaced only when its content changes.
 
     Args:
       run_folder: the run's folder.
     Attributes:
       bell: the signal that wakes the keeper, "" if none does.
-      door: the file by which a keeper of many runs knows this one, "" in a keeper of its own.
+      door: the file by which a keeper of many runs knows this one, "" in a keeper of one run.
     """
 
     def __init__(self, run_folder: str) -> None:
         self._folder = run_folder
         self.bell = self.door = ""
         self._state: dict[str, object] = {}
-        self._troubles = read_json(troubles_path(run_folder))  # those of an earlier life are over
+        self._troubles = read_json(troubles_path(run_folder))  # troubles of an earlier keeper are over
 
     def state(self, phase: str, complete: Iterable[str]) -> None:
-        """How far the keeper is: `finish()` of the training process looks there.
+        """Report how far the keeper is: `finish()` in the training process reads it.
 
         Raises:
           OSError: the file cannot be written; the next call tries again.
@@ -48,11 +48,11 @@ class Reports:
 
     @property
     def has_troubles(self) -> bool:
-        """Whether anything was in trouble at the last report."""
+        """Whether the last report had any trouble."""
         return bool(self._troubles)
 
     def troubles(self, troubles: Mapping[str, object]) -> None:
-        """Which sinks get nothing, and what else is not done: the training process and `rollbook show` look there.
+        """Report which sinks get nothing, and what else is not done: the training process and `rollbook show` read it.
 
         Raises:
           OSError: the file cannot be written; the next call tries again.
@@ -62,7 +62,7 @@ class Reports:
             self._troubles = dict(troubles)
 
     def note(self, _cause: str, words: str) -> None:
-        """A line in data/keeper/log."""
+        """Write a line to data/keeper/log."""
         line = f"{time.strftime('%Y-%m-%d %H:%M:%S')} {words}\n"
         path = os.path.join(keeper_folder(self._folder), "log")
         with tolerating(OSError), open(path, "a", encoding="utf-8", errors="backslashreplace") as file:

@@ -1,9 +1,9 @@
-"""Filters with memory after a rewind: they go on as if the abandoned rows had never been.
+"""After a rewind, filters with memory continue as if the abandoned rows never existed.
 
-A sink gets all rows as they came, those that a rewind abandons included. But an average that is smoothed over them, or
-a pile of values that waits for a dump, must not carry them into the new attempt. So when a rewind comes by, the
-filters in front of the sink forget everything and are given the rows that still count once more, with nothing behind
-them: what they remember then is what they would remember had nothing happened.
+A sink gets all rows, including those that a rewind abandons. But a running average, or values collected for a dump,
+must not carry them into the new attempt. So at a rewind the filters in front of the sink forget everything and get the
+effective rows once more, with no sink behind them. They then remember what they would remember without the abandoned
+rows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["acceptable", "deliver"]
 
 
 def deliver(run_folder: str, sink: Sink, rows: Sequence[Row]) -> None:
-    """Write rows to a sink; filters in front of it go back with each rewind among them.
+    """Write rows to a sink; at each rewind among them, reset the filters in front of it.
 
     Raises:
       Whatever the sink raises.
@@ -43,7 +43,7 @@ def deliver(run_folder: str, sink: Sink, rows: Sequence[Row]) -> None:
 def go_back(run_folder: str, sink: Sink, mark: Row) -> None:
     """Give the filters in front of a sink the memory of the effective history before the attempt that begins at `mark`.
 
-    The mark itself comes last again: rows that a filter holds back were handed on when it came first.
+    The mark comes last once more: rows that a filter held back were passed on when it came first.
     """
     filters = _filters_of(sink)
     if not any(_has_memory(stage) for stage in filters):
@@ -61,7 +61,7 @@ def go_back(run_folder: str, sink: Sink, mark: Row) -> None:
 
 
 def acceptable(rows: Sequence[Row], accepts: frozenset[type]) -> tuple[list[Row], int]:
-    """The rows with only those values that a sink takes, and how many values were left out."""
+    """The rows with only the values that a sink accepts, and how many values were left out."""
     from dataclasses import replace
 
     accepted: list[Row] = []
@@ -79,7 +79,7 @@ def acceptable(rows: Sequence[Row], accepts: frozenset[type]) -> tuple[list[Row]
 
 
 def _effective(run_folder: str, attempt: int) -> Iterator[list[Row]]:
-    """The rows that an attempt goes on from, in order. Ends of earlier attempts are left out: the run did not end."""
+    """The rows that an attempt continues from, in order. Ends of earlier attempts are left out: the run did not end."""
     with forks_wait():
         from rollbook.book import Book
     from rollbook.journal import JournalReader
@@ -115,7 +115,7 @@ def _filters_of(sink: object) -> list[Filter]:
     """The filters in front of a sink, outermost first."""
     import sys
 
-    base = sys.modules.get("rollbook.sinks.filters._base")  # a filter that nobody imported is in front of nothing
+    base = sys.modules.get("rollbook.sinks.filters._base")  # a filter module that is not imported cannot be in use
     filters: list[Filter] = []
     while base is not None and isinstance(sink, base.Filter):
         filters.append(sink)
@@ -130,7 +130,7 @@ def _has_memory(stage: Filter) -> bool:
 
 
 class _Nowhere:
-    """A sink that takes everything and keeps nothing."""
+    """A sink that accepts everything and keeps nothing."""
 
     def __init__(self, accepts: frozenset[type]) -> None:
         self.accepts = accepts
@@ -139,7 +139,7 @@ class _Nowhere:
         """Nothing to do."""
 
     def write(self, rows: Sequence[Row]) -> None:
-        """Gone."""
+        """Discard the rows."""
 
     def close(self) -> None:
         """Nothing to do."""

@@ -1,10 +1,10 @@
 """The keeper's step for health rules: shows new rows to the rules of a run, as columns, and writes what they find.
 
-Rules are asked in a thread of their own, so that one that fails, sleeps or never returns keeps neither sealing nor
-forwarding from their work: it is reported, counted, and asked no more. The thread sleeps until rows have come or some
-seconds have passed, takes at most a tenth of one core, and where more is logged than it can look at in that time it
-looks at the newest rows and counts the others. Rules see rows of the journal alone: while the run goes on nothing is
-sealed that lies behind the cursor in rules.json, and what was sealed all the same is counted as passed over.
+Rules run in a separate thread. A rule that raises, sleeps or never returns does not stop sealing or forwarding: it is
+reported, counted, and not asked again. The thread sleeps until rows have come or some seconds have passed, and takes at
+most a tenth of one core. If more is logged than it can read in that time, it reads the newest rows and counts the
+others. Rules see only rows of the journal: while the run goes on, no row behind the cursor in rules.json is sealed;
+rows that were sealed anyway count as skipped.
 """
 
 from __future__ import annotations
@@ -29,51 +29,52 @@ if TYPE_CHECKING:
 __all__ = ["Rules", "alerts_path", "rules_path"]
 
 DEADLINE_SECONDS = 10.0
-"""A rule that takes longer for one look is asked no more."""
+"""A rule that takes longer for one call is not asked again."""
 
 _PAUSE_SECONDS = 5.0
 """How often rules are asked when no row has come."""
 
 _LOOK_SECONDS, _LAST_LOOK_SECONDS = 0.25, 3.0
-"""How much of its time one look takes before it passes to the newest rows; the last, when the run is over."""
+"""How long one look works on a backlog before it skips to the newest rows; the second value is for the last look, when
+the run is over."""
 
 _STRETCH_BYTES = 1024 * 1024
-"""So much of the rows of a lane is looked at together."""
+"""How many bytes of a lane's rows are read together."""
 
 _MOST_OF_FRAME = 1024
-"""Of a larger chunk (`log_many`) so many rows are looked at, evenly spaced."""
+"""Of a larger chunk (`log_many`), this many rows are read, evenly spaced."""
 
 _REST = 9
-"""Rests so many times as long as it has worked: a tenth of a core."""
+"""Rests this many times as long as it has worked: a tenth of a core."""
 
 _SAVE_SECONDS = 10.0
 _MOST_FAILURES = 3
 
 
 def rules_path(run_folder: str) -> str:
-    """data/keeper/rules.json: how far the rules have looked, and what they remember."""
+    """data/keeper/rules.json: how far the rules have read, and their memory."""
     return os.path.join(run_folder, "data", "keeper", "rules.json")
 
 
 def alerts_path(run_folder: str) -> str:
-    """data/keeper/alerts.jsonl: what the rules said, a line each, for the training process (`run.on_alert`)."""
+    """data/keeper/alerts.jsonl: the alerts of the rules, one a line, for the training process (`run.on_alert`)."""
     return os.path.join(run_folder, "data", "keeper", "alerts.jsonl")
 
 
 class Rules:
-    """The rules of one run. `step`, `finish` and `close` are called by the keeper's own thread; none of them raises.
+    """The rules of one run. The keeper's thread calls `step`, `finish` and `close`; none of them raises.
 
     Args:
       run_folder: the run's folder.
       specs: what plan.json lists: {"name": …, option: value}.
-      disregard: told the id of the writer that alerts are written by.
+      disregard: called with the id of the writer that writes the alerts.
       clock: seconds, monotonic.
       say: takes (cause, words) for the log.
     Attributes:
-      rows, skipped: rows looked at, and passed over because there were too many.
+      rows, skipped: rows read, and rows skipped because there were too many.
       failures: looks at which a rule raised, and rules that took too long.
       alerts: alerts raised.
-      seconds: of the thread's time, spent on looking.
+      seconds: time that the thread spent on looking.
     """
 
     def __init__(
@@ -96,10 +97,10 @@ class Rules:
         self._finished = False
 
     def step(self, marks: Mapping[str, Mapping[str, int]]) -> None:
-        """Wake the rules if rows have come or it is time; costs nothing else.
+        """Wake the rules if rows have come or it is time; otherwise cheap.
 
         Args:
-          marks: {writer: {lane: last sequence number}}; something new has come when this has changed.
+          marks: {writer: {lane: last sequence number}}; a change means new rows.
         """
         if not self._specs:
             return
@@ -122,7 +123,7 @@ class Rules:
         return bool(self._specs)
 
     def has_looked_since(self, moment: float) -> bool:
-        """Whether a look that began after `moment` is over and saved; sealing waits for it. Begins one where it can."""
+        """Whether a look that began after `moment` is over and saved; sealing waits for it. Begins one if possible."""
         if not self._specs:
             return True
         looker = self._looker
@@ -137,7 +138,7 @@ class Rules:
         return False
 
     def finish(self) -> bool:
-        """The writers have gone: look at what is left. True when that is done, or cannot be."""
+        """The writers have gone: read what is left. True when that is done, or is impossible."""
         if not self._specs or self._finished:
             return True
         looker = self._looker
@@ -152,7 +153,7 @@ class Rules:
         return False
 
     def give_up(self) -> None:
-        """The training process itself waits: leave a rule behind that is still at work, and do not look again."""
+        """The training process waits: abandon a rule that is still at work, and do not look again."""
         looker, self._looker = self._looker, None
         if looker is not None:
             self.failures += 1
@@ -166,7 +167,7 @@ class Rules:
         self._finished = False
 
     def numbers(self) -> dict[str, float]:
-        """What the rules did, as metrics of the run; {} before they did anything."""
+        """The rules' counts as metrics of the run; {} before they did anything."""
         if not self.rows and not self.failures:
             return {}
         return {
@@ -178,7 +179,7 @@ class Rules:
         }
 
     def close(self) -> None:
-        """Let go of everything. Calling it twice is fine; a rule that hangs is left behind."""
+        """Close everything. Calling it twice is fine; a rule that hangs is abandoned."""
         looker, self._looker = self._looker, None
         if looker is not None:
             looker.stop()
@@ -200,7 +201,7 @@ class Rules:
         self._looker.ask(last, save)
 
     def _judge(self, looker: _Looker) -> None:
-        """Leave a rule behind that takes too long, and go on without it; without any where rows cannot be read."""
+        """Abandon a rule that takes too long, and go on without it; without all rules if rows cannot be read."""
         name, since = looker.at_work
         if time.monotonic() - since > DEADLINE_SECONDS:
             self.failures += 1
@@ -216,13 +217,13 @@ class Rules:
             self._seen, self._saved_at = None, -1e9
 
     def worked(self, seconds: float) -> None:
-        """The thread has looked for so long, and may rest now."""
+        """The thread has worked this long, and may rest now."""
         self.seconds += seconds
         self._rest_until = self._clock() + _REST * seconds
 
 
 class _Looker(threading.Thread):
-    """Reads rows and asks the rules. One life: `ask` wakes it, `stop` ends it."""
+    """Reads rows and asks the rules. Used once: `ask` wakes it, `stop` ends it."""
 
     def __init__(self, owner: Rules) -> None:
         super().__init__(name="rollbook-rules", daemon=True)
@@ -234,22 +235,22 @@ class _Looker(threading.Thread):
         self._book: _RuleBook | None = None
 
     def ask(self, last: bool, save: bool) -> None:
-        """Look once; `last`: and at everything that is left; `save`: and save how far that is."""
+        """Look once. `last`: also at everything that is left. `save`: also save the progress."""
         self.at_work = ("", time.monotonic())
         self._asked_last, self._asked_to_save, self.busy = last, save, True
         self._wake.set()
 
     def stop(self) -> None:
-        """End the thread, after the look it is at."""
+        """End the thread after its current look."""
         self._stopping = True
         self._wake.set()
         self.join(DEADLINE_SECONDS if not self.at_work[0] else 1.0)
 
     def abandon(self) -> None:
-        """A rule hangs in it: whatever it still does is of no account."""
+        """A rule hangs in it: ignore whatever it still does."""
         self.abandoned = self._stopping = True
         self._wake.set()
-        if self._book is not None and self.at_work[0]:  # the thread is not in there: it is in the rule
+        if self._book is not None and self.at_work[0]:  # the thread is not in our code: it is in the rule
             self._book.let_go()
 
     def run(self) -> None:
@@ -265,7 +266,7 @@ class _Looker(threading.Thread):
         self.close()
 
     def look_once(self) -> None:
-        """What `ask` asked for; in the calling thread."""
+        """Do what `ask` requested, in the calling thread."""
         began, last = time.thread_time(), self._asked_last
         try:
             if self._book is None:
@@ -280,18 +281,18 @@ class _Looker(threading.Thread):
             self.busy = False
 
     def close(self) -> None:
-        """Save what the rules remember, after the last look."""
+        """Save the rules' memory after the last look."""
         if self._book is not None and not self.abandoned:
             self._book.close()
 
     def between(self, name: str) -> bool:
-        """A rule of that name is at work from now on ("": none is). False if this thread was given up."""
+        """From now on a rule of this name is at work ("": none). False if this thread was abandoned."""
         self.at_work = (name, time.monotonic())
         return not self.abandoned
 
 
 class _RuleBook:
-    """The rules themselves, the reader that feeds them, and the writer of their alerts; used by the thread alone."""
+    """The rules, the reader that feeds them, and the writer of their alerts. Only the thread uses it."""
 
     def __init__(self, owner: Rules, looker: _Looker) -> None:
         from rollbook.capture import Alerts
@@ -322,7 +323,7 @@ class _RuleBook:
             if isinstance(memory, dict) and hasattr(rule, "set_state"):
                 try:
                     rule.set_state(memory)
-                except Exception as err:  # it is of another version, say
+                except Exception as err:  # for example, it is of another version
                     owner._say(f"memory:{name}", f"rule {name} begins anew ({type(err).__name__}: {err})")
                     self._open(name, rule)
         wanted: frozenset[str] = frozenset().union(*self._tables.values()) if self._tables else frozenset()
@@ -337,7 +338,7 @@ class _RuleBook:
         self._moved = False
 
     def look(self, last: bool, save: bool = False) -> None:
-        """Give the rules what is new; nothing new is also something to look at."""
+        """Show new rows to the rules; they are also called when there are none."""
         until = time.thread_time() + (_LAST_LOOK_SECONDS if last else _LOOK_SECONDS)
         from rollbook.ground.columns import Columns
 
@@ -360,7 +361,7 @@ class _RuleBook:
             self._save()
 
     def close(self) -> None:
-        """Save what is remembered and let go of all files."""
+        """Save the memory and close all files."""
         if self._moved:
             self._save()
         self.let_go()
@@ -374,7 +375,7 @@ class _RuleBook:
         return self._wall + time.monotonic() - self._began
 
     def _give(self, read: ColumnsRead) -> bool:
-        """Show what was read to the rules. Whether there was anything for them."""
+        """Show the rows to the rules. Returns whether there were any."""
         from rollbook.ground.columns import Columns, columns_of
 
         heard = self._show(Columns(read.pieces))
@@ -396,7 +397,7 @@ class _RuleBook:
         return True
 
     def _open_again(self) -> None:
-        """The run went back: what rules remember is of rows that count no more."""
+        """The run was rewound: the rules' memory is of rows that no longer count."""
         from rollbook.keeper.forward import run_info
 
         self._info = run_info(self._folder)
@@ -487,7 +488,7 @@ class _RuleBook:
 
 
 class _AlertWriter:
-    """A journal writer of the keeper's own for the table `alerts`; it has a folder from the first alert on."""
+    """A journal writer of the keeper for the table `alerts`. It has a folder from the first alert on."""
 
     def __init__(self, run_folder: str, disregard: Callable[[str], object]) -> None:
         self._folder, self._disregard = run_folder, disregard
@@ -507,7 +508,7 @@ class _AlertWriter:
         writer = Writer(self._folder, attempt=attempt, clocks=tuple(info.clocks) or STANDARD, main=False)
         writer.open()
         path = os.path.join(writer.folder, "writer.json")
-        write_json(path, {**read_json(path), "keeper": True})  # nobody waits for it, and it keeps no run alive
+        write_json(path, {**read_json(path), "keeper": True})  # others do not wait for it, and it keeps no run alive
         self._disregard(writer.id)
         self._writer, self._attempt = writer, attempt
 
@@ -521,10 +522,10 @@ class _AlertWriter:
         return int(writer.frame({**payload, "columns": {name: [cell] for name, cell in columns.items()}}))
 
     def count(self, cause: str, n: int = 1, message: str = "") -> None:
-        """The run hears of alerts by its sinks and its book; there is nobody here to warn."""
+        """Ignored: the run learns of alerts from its sinks and its book."""
 
     def close(self) -> None:
-        """Close like any writer."""
+        """Close the writer."""
         if self._writer is not None:
             self._writer.close()
             self._writer = None

@@ -1,7 +1,7 @@
-"""The Parquet side of a run for a forwarder, without loading pyarrow until rows are really read from there.
+"""The Parquet side of a run for a forwarder. It loads pyarrow only when rows are read from Parquet.
 
-A sink that keeps up never needs it. One that was down, or a keeper that comes after another, finds part of its rows
-sealed; only then is the store asked. What is in a part is told by its name and by the description in its last bytes.
+A sink that keeps up never needs it. For a sink that was down, or a keeper that follows another, part of the rows is
+already sealed; only then is the store read. A part's name and the description in its last bytes tell what it holds.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class LazySealed:
         most: int = 0,
         newest: bool = False,
     ) -> Iterator[Row]:
-        """The rows of a lane with after < seq <= up_to, by seq. Asks the store only if a part may hold some."""
+        """The rows of a lane with after < seq <= up_to, by seq. Reads the store only if a part may hold some."""
         self._look()
         asked = (
             cover for table in (*tables, "marks") for part in self._covers.get(table, {}).values() for cover in part
@@ -91,7 +91,7 @@ class LazySealed:
             if self._stamps.get(table) == stamps:
                 continue
             self._stamps[table] = stamps
-            # A part that grew by merging keeps its name, so all are read again: a few kilobytes each.
+            # A part that grew by merging keeps its name, so all descriptions are read again: a few kilobytes each.
             self._covers[table] = {path: _covers_of(path) for path in paths}
 
 

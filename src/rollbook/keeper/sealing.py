@@ -1,4 +1,4 @@
-"""The child that seals: started when enough waits, so that the keeper itself never loads pyarrow."""
+"""The child that seals. It starts when enough is waiting, so that the keeper never loads pyarrow."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ __all__ = ["Sealing"]
 SEAL_BYTES = 4 * 1024 * 1024
 SEAL_SECONDS = 60.0
 _MOST_DELAY_SECONDS = 30.0
-"""How long sealing waits for the health rules, which look at the journal alone; then it seals unseen rows, too."""
+"""How long sealing waits for the health rules, which only read the journal; then it also seals rows they have not
+seen."""
 
 
 class Sealing(Child):
@@ -30,9 +31,9 @@ class Sealing(Child):
       ballast: given up when the disk is full, so that sealing can free the rest.
       run_folder, clock, say, command: see `Child`.
     Attributes:
-      successes: how many children have ended well.
-      warm: where given, the last sealing of a run is done by one of these.
-      due_since: since when a child would be at work, had the health rules looked; None while none is due.
+      successes: how many children have succeeded.
+      warm: if given, one of these does the last sealing of a run.
+      due_since: since when sealing waits for the health rules; None while it does not.
     """
 
     module, cause, work = "rollbook.keeper.sealing_child", "seal", "sealing"
@@ -61,12 +62,12 @@ class Sealing(Child):
         found_at: float = 0.0,
         rules: Rules | None = None,
     ) -> None:
-        """Take the child back if it has ended; start one if 4 MiB wait, or something has waited for 60 s.
+        """Collect the child if it has ended; start one if 4 MiB wait, or something has waited for 60 s.
 
         Args:
           waiting: (path, bytes) of the journal files that can be sealed.
           found_at: when they were found.
-          rules: what the health rules have not looked at stays in the journal.
+          rules: rows that the health rules have not seen stay in the journal.
         """
         self.poll()
         now = self._clock()
@@ -93,7 +94,7 @@ class Sealing(Child):
         self.options = type(self).options
 
     def _begun(self, words: Sequence[str], log: BinaryIO, final: bool) -> subprocess.Popen[bytes] | WarmChild:
-        # While a run goes on, what seals it has a low priority, and no way back from there.
+        # A child that seals during a run has a low priority and cannot raise it again.
         if self.warm is None or not final or self._has_own_command:
             return super()._begun(words, log, final)
         return self.warm.take(words, self._log_path)

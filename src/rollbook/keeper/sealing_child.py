@@ -1,7 +1,7 @@
-"""What the child that seals does: `python -m rollbook.keeper.sealing_child RUN [--final]`; `--serve`: run after run.
+"""The child that seals: `python -m rollbook.keeper.sealing_child RUN [--final]`; `--serve`: run after run.
 
-It seals; with --final it also writes into run.json what the run came to (book.results). It has pyarrow loaded anyway,
-which the keeper never does.
+With --final it also writes the run's results into run.json (book.results). It has pyarrow loaded anyway, which the
+keeper never does.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["main"]
 
 
 def main(arguments: list[str]) -> int:
-    """Seal a run; 0 if that was done. What the run came to can be worked out later, so failing there is only said."""
+    """Seal a run; 0 if that was done. The results can be computed later, so a failure there is only reported."""
     code = seal(arguments)
     if code == 0 and "--final" in arguments:
         folder = next(word for word in arguments if not word.startswith("--"))
@@ -31,7 +31,7 @@ def main(arguments: list[str]) -> int:
 
 
 def serve() -> None:
-    """Seal what each line of stdin asks for, {"words": […], "log": path}, and answer with the status."""
+    """Seal what each line of stdin requests, {"words": […], "log": path}, and answer with the status."""
     answers = os.dup(1)
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 1)

@@ -1,13 +1,13 @@
-"""Where the one keeper of a user and host is found, and which runs it is to look after: files, no socket.
+"""Where the shared keeper of a user and host is found, and which runs it looks after: files, no socket.
 
-    <runtime folder>/<key>/keeper.lock     held (flock) by the keeper while it works; says who that is
-    <runtime folder>/<key>/starting        touched by who starts one, so that a hundred trainers do not start a hundred
+    <runtime folder>/<key>/keeper.lock     held (flock) by the keeper while it works; names the keeper
+    <runtime folder>/<key>/starting        touched when a trainer starts the keeper: a hundred trainers start one
     <runtime folder>/<key>/runs/<hash>     a door: names the folder of one run; replaced or touched to ring
 
-The runtime folder is $ROLLBOOK_RUNTIME_DIR, else $XDG_RUNTIME_DIR/rollbook, else rollbook-<uid> among temporary files;
-it is the user's alone. The key stands for all that a keeper has of its trainer: who may do what, which interpreter and
-packages, which credentials. Trainers that differ in any of it have different keepers. Light: `launch` imports it in the
-training process.
+The runtime folder is $ROLLBOOK_RUNTIME_DIR, else $XDG_RUNTIME_DIR/rollbook, else rollbook-<uid> in the folder for
+temporary files; only the user can access it. The key covers everything that a keeper shares with its trainer:
+permissions, interpreter and packages, credentials. Trainers that differ in any of these have different keepers. Kept
+light: `launch` imports it in the training process.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MODE_VARIABLE = "ROLLBOOK_KEEPER"
 
 _MATTERS = (
     "AWS_", "AZURE_", "GOOGLE_", "GCE_", "GCS_", "CLOUDSDK_", "SSL_", "ROLLBOOK_", "LD_",
-    "CUDA_", "NVIDIA_", "HIP_", "ROCR_",  # which devices the host's rows are about
+    "CUDA_", "NVIDIA_", "HIP_", "ROCR_",  # which devices the host rows describe
 )  # fmt: skip
 _DOES_NOT = frozenset({
     "ROLLBOOK_DIR", "ROLLBOOK_RUN_ID", "ROLLBOOK_RUN_PID", "ROLLBOOK_PROJECT", "ROLLBOOK_KEEPER_PATH", MODE_VARIABLE,
@@ -43,9 +43,9 @@ _STARTING_SECONDS = 3.0
 
 
 def may_share(run_folder: str) -> bool:
-    """Whether a run may be looked after beside others: all its sinks are files of ours, its rules are ours.
+    """Whether a run may share a keeper: all its sinks are our file sinks, and its rules are ours.
 
-    Services keep state a process, and code of others may do anything: those runs have a keeper of their own.
+    Services keep state in the process, and foreign code may do anything: those runs have a separate keeper.
     """
     if os.name != "posix" or os.environ.get(MODE_VARIABLE) == "run":
         return False
@@ -58,7 +58,7 @@ def may_share(run_folder: str) -> bool:
 
 
 def household() -> Household | None:
-    """That of this process; None where there can be none: no folder that is this user's alone."""
+    """The shared keeper of this process; None if none is possible because no folder belongs to this user alone."""
     root = os.environ.get("ROLLBOOK_RUNTIME_DIR", "")
     if not root:
         own = os.environ.get("XDG_RUNTIME_DIR", "")
@@ -70,7 +70,7 @@ def household() -> Household | None:
         make_folders(root, mode=0o700)
         about = os.lstat(root)
         if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid() or about.st_mode & 0o022:
-            return None  # somebody else could ring, or put runs there
+            return None  # others could ring, or put runs there
         return Household(os.path.join(root, _key()))
     except OSError:
         return None
@@ -89,7 +89,7 @@ def _key() -> str:
         sys.executable, sys.version, package, _age(package), sys.path, variables,
     ]  # fmt: skip
     text = json.dumps(parts, default=repr).encode("utf-8", "backslashreplace")
-    # No secret can be told from it, and nobody but this user sees it.
+    # It reveals no secret, and only this user can read it.
     return f"{zlib.crc32(text):08x}{zlib.adler32(text[::-1]):08x}"
 
 
@@ -109,7 +109,7 @@ def _namespace(kind: str) -> str:
 
 
 def _groups_of_processes() -> str:
-    """The control groups of this process (a batch job, a container): they are limited and ended as one."""
+    """The control groups of this process (a batch job, a container): each is limited and ended as a whole."""
     try:
         with open("/proc/self/cgroup", encoding="utf-8", errors="replace") as file:
             return file.read()
@@ -118,7 +118,7 @@ def _groups_of_processes() -> str:
 
 
 def _processors() -> list[int]:
-    """Those that this process may run on: a keeper runs where its trainer does."""
+    """The processors that this process may use: a keeper runs where its trainer does."""
     try:
         return sorted(os.sched_getaffinity(0))
     except (OSError, AttributeError):
@@ -126,7 +126,7 @@ def _processors() -> list[int]:
 
 
 def _age(package: str) -> int:
-    """Changes when the package is installed anew under the same path."""
+    """Changes when the package is installed again under the same path."""
     try:
         return os.stat(os.path.join(package, "_version.py")).st_mtime_ns
     except OSError:
@@ -182,7 +182,7 @@ class Household:
         return True
 
     def keeper(self) -> dict[str, Any] | None:
-        """Who holds the lock, if anybody alive does."""
+        """Who holds the lock, if a living process does."""
         try:
             fd = os.open(self._lock_path, os.O_RDWR)
         except OSError:
@@ -196,7 +196,7 @@ class Household:
         return holder if holder and is_alive(holder) is not False else None
 
     def may_start(self) -> bool:
-        """Whether it is for this process to start the keeper: nobody did a moment ago. Notes that it does."""
+        """Whether this process is to start the keeper: no other has just done so. Notes that it does."""
         path = os.path.join(self.folder, "starting")
         try:
             if 0 <= time.time() - os.stat(path).st_mtime < _STARTING_SECONDS:
@@ -227,20 +227,21 @@ class Household:
         os.pwrite(fd, json.dumps(identity()).encode(), 0)
         self._fd = fd
         try:
-            os.unlink(os.path.join(self.folder, "starting"))  # should we die, the next one may come at once
+            os.unlink(os.path.join(self.folder, "starting"))  # if we die, the next one may start at once
         except FileNotFoundError:
             pass
         return True
 
     def release(self) -> None:
-        """Let go of the lock. The file stays: who opened it meanwhile would hold a lock that nobody sees."""
+        """Release the lock. The file stays: otherwise a process that has just opened it would hold a lock that others
+        cannot see."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.ftruncate(fd, 0)
             os.close(fd)
 
     def doors(self) -> Iterator[tuple[str, tuple[int, int], str]]:
-        """(path, stamp, run folder) of every door; the stamp changes when somebody knocks or rings there."""
+        """(path, stamp, run folder) of every door; the stamp changes when a trainer knocks or rings there."""
         try:
             with os.scandir(self._doors) as entries:
                 paths = [entry.path for entry in entries if not entry.name.endswith(".tmp")]

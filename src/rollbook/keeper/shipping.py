@@ -1,5 +1,5 @@
-"""The child that ships: started when there may be something new, so that the keeper itself never loads what speaks to
-stores. Nothing waits for it, and what it could not ship stays where it is."""
+"""The child that ships. It starts when there may be something new, so that the keeper never loads the store clients.
+Nothing waits for it, and what it could not ship stays in the folder."""
 
 from __future__ import annotations
 
@@ -17,21 +17,20 @@ if TYPE_CHECKING:
 __all__ = ["SHIP_SECONDS", "Shipping"]
 
 SHIP_SECONDS = 20.0
-"""How often a live run is shipped: what a host that vanishes takes with it is at most so old (and what was not
-away)."""
+"""How often a live run is shipped. If the host vanishes, this much is lost (plus what was in transit)."""
 
 IDLE_SECONDS, LONGEST_IDLE_SECONDS = 40.0, 320.0
-"""How often where no row came since, and where none has come for long, by doubling: a hundred idle runs of one
-host start a child every three seconds. Each manifest says by when the next one is due; a reader calls a run stale whose
-next one is a minute late."""
+"""The interval when no row has come since, and its limit when none comes for long; it doubles in between. A hundred
+idle runs of one host then start a child every three seconds. Each manifest states when the next one is due; readers
+call a run stale when it is a minute overdue."""
 
 _LOOK_SECONDS = 5.0
 _SLOW_SECONDS = 600.0
-"""A child that takes longer hangs: it is ended, and another one is started later."""
+"""A child that takes longer hangs: it is killed, and another one is started later."""
 
 
 class Shipping(Child):
-    """Runs `python -m rollbook.remote.push RUN [--final]` when it is due, for a run that has a place.
+    """Runs `python -m rollbook.remote.push RUN [--final]` when it is due, for a run that has a remote.
 
     Args:
       run_folder, clock, say, command: see `Child`.
@@ -57,24 +56,24 @@ class Shipping(Child):
 
     @property
     def wanted(self) -> bool:
-        """The run has a place. Looked at now and then: a run may get one later."""
+        """Whether the run has a remote. Checked now and then: a run may get one later."""
         if not self._wanted and self._clock() - self._looked_at >= _LOOK_SECONDS:
             self._looked_at = self._clock()
             self._wanted = origin_of(self._run_folder) is not None
         return self._wanted
 
     def due_at(self, changed_at: float) -> float:
-        """When `step` starts the next child, if none fails; `changed_at` is when a row came last."""
+        """When `step` starts the next child, if none fails; `changed_at` is when the last row came."""
         if not self.wanted:
             return float("inf")
         return self._shipped_at + (SHIP_SECONDS if changed_at >= self.started_at else self._idle_seconds)
 
     def is_home(self) -> bool:
-        """The last child was asked for everything, and everything is in the place."""
+        """The last child was asked for everything, and everything is in the remote."""
         return self._is_home or not self.wanted
 
     def trouble(self) -> dict[str, object] | None:
-        """Why nothing gets there, and how many tries in a row; None if it does."""
+        """Why nothing arrives there, and how many tries in a row failed; None if all is well."""
         if not self.failures:
             return None
         shipped = read_json(os.path.join(keeper_folder(self._run_folder), "shipped.json"))
@@ -88,10 +87,10 @@ class Shipping(Child):
         }
 
     def step(self, changed_at: float = float("inf")) -> None:
-        """While a writer of this place lives: take the child back if it has ended; start one if it is time.
+        """While a writer on this host lives: collect the child if it has ended; start one if it is time.
 
         Args:
-          changed_at: when a row came last, by the clock.
+          changed_at: when the last row came, by the clock.
         """
         self.poll()
         self._is_home = False
@@ -101,18 +100,18 @@ class Shipping(Child):
         elif self._due_since is None:
             self._due_since = self._clock()
         if is_time and self.may_start():
-            # It waited for room that other runs took; the next one may have to wait as long.
+            # It waited for a slot that other runs took; the next one may have to wait as long.
             self._waited = self._clock() - (self._due_since or self._clock()) if not self.failures else 0.0
             is_idle = changed_at < self.started_at and not self.failures
             self._idle_seconds = min(LONGEST_IDLE_SECONDS, 2 * self._idle_seconds) if is_idle else IDLE_SECONDS
             self._start(final=False)
 
     def begin(self, *, final: bool) -> bool:
-        """Start a child now; False if it may not be started (`may_start`), or the run has no place."""
+        """Start a child now; False if it may not start (`may_start`), or the run has no remote."""
         return self.wanted and super().begin(final=final)
 
     def poll(self) -> bool | None:
-        """None: no child has ended since the last call; else whether it succeeded. One that hangs is ended."""
+        """None: no child has ended since the last call; otherwise whether it succeeded. One that hangs is killed."""
         if self._process is not None and self._clock() - self.started_at > _SLOW_SECONDS:
             self._process.kill()
         return super().poll()

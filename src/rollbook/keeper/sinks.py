@@ -1,4 +1,4 @@
-"""The sinks of one run as a keeper, or the training process itself, feeds them: files in turn, services in threads."""
+"""The sinks of one run, fed by a keeper or the training process: files in turn, services in threads."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 __all__ = ["Sinks", "build", "import_for"]
 
 _MOST_TRIES = 2
-"""A sink that fails so often in a row is told of; once may be a service that restarts."""
+"""A sink that fails this often in a row is reported; one failure may be a service that restarts."""
 
 _CLOSE_SECONDS = 5.0
 _COMMON = ("name", "options", "every_seconds", "filters", "all")
 
 
 class Sinks:
-    """Forwarders by name. File sinks are fed by `step`, all others by a thread each, so that nobody waits for them.
+    """Forwarders by name. File sinks are fed by `step`, all others by a thread each, so that nothing waits for them.
 
     Args:
       run_folder: the run's folder.
       specs: what plan.json lists, and sink objects.
       x: the clock for sinks with one step axis.
       say: takes (cause, words) for the log.
-      inline: fed beside a training; all by `step`.
-      objects_apart: even so, sink objects that users made have a thread each: nobody knows how long they take.
+      inline: fed during a training; all by `step`.
+      objects_apart: nevertheless give sink objects made by users a thread each: how long they take is unknown.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Sinks:
             if is_apart and not forwarder.is_file():
                 try:
                     self._threads[unique] = _Thread(forwarder)
-                except RuntimeError:  # see rules.Rules: none can be started any more, so `step` feeds it
+                except RuntimeError:  # see rules.Rules: no thread can be started any more, so `step` feeds it
                     pass
 
     def __iter__(self) -> Iterator[Forwarder]:
@@ -104,12 +104,12 @@ class Sinks:
         return done
 
     def ask_all(self) -> None:
-        """From now on `step` is True only once the threads have delivered all that is there at this moment."""
+        """From now on `step` is True only once the threads have delivered everything present at this moment."""
         for thread in self._threads.values():
             thread.ask()
 
     def drain(self, seconds: float) -> list[str]:
-        """Deliver all that is there now, in one try each.
+        """Deliver everything present now, in one try each.
 
         Returns:
           The sinks that were not through after `seconds`.
@@ -145,9 +145,9 @@ class Sinks:
         return behind
 
     def close(self, *, ended: bool, seconds: float | None = None) -> None:
-        """Close all sinks. `ended`: the run is over, and sinks hear a final mark if the run could not say so itself.
+        """Close all sinks. `ended`: the run is over, and sinks get a final mark if the run could not write one.
 
-        A thread whose service hangs is left behind after `seconds`, five if None.
+        A thread whose service hangs is abandoned after `seconds`, five if None.
         """
         until = time.monotonic() + (_CLOSE_SECONDS if seconds is None else seconds)
         for thread in self._threads.values():
@@ -163,7 +163,7 @@ class Sinks:
 
 
 class _Thread(threading.Thread):
-    """Feeds one sink that may take its time."""
+    """Feeds one slow sink."""
 
     def __init__(self, forwarder: Forwarder) -> None:
         super().__init__(name=f"rollbook-{forwarder.name}", daemon=True)
@@ -176,14 +176,14 @@ class _Thread(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        """Step every half second, at once when asked."""
+        """Step every half second, and at once when asked."""
         forwarder = self._forwarder
         while not self._stop_asked:
             with self._lock:
                 asked = self._asked
             try:
                 done = forwarder.step(flush=asked > self._answered)
-            except BaseException as err:  # no signal is heard in this thread: a SystemExit is the sink's own
+            except BaseException as err:  # no signal arrives in this thread: a SystemExit comes from the sink
                 forwarder.fail(err)
                 done = False
             with self._lock:
@@ -197,7 +197,7 @@ class _Thread(threading.Thread):
         forwarder.close()
 
     def ask(self) -> None:
-        """Deliver what is there now, without regard to thinning."""
+        """Deliver everything present now, without thinning."""
         with self._lock:
             self._asked += 1
         self._wake.set()
@@ -213,7 +213,7 @@ class _Thread(threading.Thread):
         return False
 
     def is_through(self, seconds: float) -> bool:
-        """Whether all that was asked for is delivered, or has failed; waits so long for it."""
+        """Whether everything asked for is delivered, or has failed; waits up to this long for it."""
         with self._lock:
             asked = self._asked
             return self._lock.wait_for(
@@ -227,7 +227,8 @@ class _Thread(threading.Thread):
 
 
 def _build_with_site(spec: object, inline: bool) -> tuple[Sink | Callable[[], Sink], float | None]:
-    """Build; a keeper process, which starts without `site`, tries again with it: editable installs need their hooks."""
+    """Build. A keeper process starts without `site`; after a failure it tries again with it, because editable installs
+    need its hooks."""
     try:
         return build(spec, inline=inline)
     except ours(Exception):
@@ -242,7 +243,7 @@ def _build_with_site(spec: object, inline: bool) -> tuple[Sink | Callable[[], Si
 
 
 def import_for(spec: Mapping[str, Any]) -> None:
-    """Import what making and feeding the sink of an entry of the plan needs. A service's own package is left out."""
+    """Import what is needed to make and feed the sink of a plan entry, except a service's own package."""
     from rollbook.sinks._registry import fact
 
     if not fact(spec["name"], "is_service", False):  # which loads its class
@@ -250,11 +251,11 @@ def import_for(spec: Mapping[str, Any]) -> None:
 
 
 def build(spec: Any, *, inline: bool = False) -> tuple[Sink | Callable[[], Sink], float | None]:
-    """(the sink or what makes it, seconds between deliveries of newest rows or None) of one entry of the plan.
+    """(the sink or a function that makes it, seconds between deliveries of newest rows or None) of one plan entry.
 
     An entry is a sink object, or {"name": …, "every_seconds": …, "filters": […], "all": …} with the sink's own options
-    beside them or under "options". Rows are thinned by their own time, so that a file is the same however it came
-    about; only for a sink that is a glance for people, beside a training that runs, less is read instead.
+    next to these or under "options". Rows are thinned by their own time, so that a file does not depend on when it was
+    written. Only for a live view during the training are fewer rows read instead.
 
     Raises:
       UnknownOption, BadInput, MissingExtra: what `rollbook.sinks.make` raises.

@@ -1,6 +1,6 @@
-"""Sealing children that are used again: what one loads (numpy, pyarrow) costs seven times what a small run does.
+"""Sealing children that are used again: loading numpy and pyarrow costs seven times what sealing a small run does.
 
-A keeper of many runs has up to as many as it may seal runs at once. They end with it, or when nothing came for a while.
+A keeper of many runs has up to as many as it may seal runs at once. They end with it, or when no work came for a while.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ __all__ = ["WarmChild", "WarmChildren"]
 _IDLE_SECONDS = 5.0
 """How long one waits for the next run: it holds some 80 MiB."""
 _MOST_RUNS = 50
-"""After so many runs another takes its place, whatever the packages it loaded have kept."""
+"""After this many runs another takes its place: this limits the memory that its packages have kept."""
 _END_SECONDS = 2.0
 
 
 class WarmChildren:
-    """Those of one keeper.
+    """The warm children of one keeper.
 
     Args:
-      command: what starts one; it is told `--serve`.
+      command: what starts one; `--serve` is appended.
     """
 
     def __init__(self, command: Sequence[str]) -> None:
         self._command = [*command, "--serve"]
-        self._idle: list[tuple[float, int, subprocess.Popen[bytes]]] = []  # since when, how many runs it has had
+        self._idle: list[tuple[float, int, subprocess.Popen[bytes]]] = []  # idle since, how many runs it has had
 
     def take(self, words: Sequence[str], log: str) -> WarmChild:
         """Give one its next run.
 
         Args:
-          words: what a child of its own would have as `sys.argv[1:]`.
-          log: the file that its stderr goes to meanwhile.
+          words: the arguments, as `sys.argv[1:]` of a separate child.
+          log: the file for its stderr during this run.
         Raises:
           OSError: none can be started.
         """
@@ -62,14 +62,14 @@ class WarmChildren:
             return WarmChild(self, process, runs + 1)
 
     def give_back(self, process: subprocess.Popen[bytes], runs: int) -> None:
-        """It has answered."""
+        """It has answered: keep it for the next run."""
         if runs >= _MOST_RUNS:
             self._end(process)
         else:
             self._idle.append((time.monotonic(), runs, process))
 
     def trim(self, idle_seconds: float = _IDLE_SECONDS) -> None:
-        """End those that have waited for so long."""
+        """End those that have been idle too long."""
         before = time.monotonic() - idle_seconds
         for entry in [entry for entry in self._idle if entry[0] <= before]:
             with tolerating(ValueError):  # another thread was faster
@@ -84,7 +84,7 @@ class WarmChildren:
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
                 with tolerating(OSError):
-                    pipe.close()  # its stdin ends, and with that it ends
+                    pipe.close()  # its stdin closes, which ends it
         with tolerating(subprocess.TimeoutExpired):
             process.wait(_END_SECONDS)
             return
@@ -92,7 +92,7 @@ class WarmChildren:
 
 
 class WarmChild:
-    """One run's turn: as much of a `subprocess.Popen` as `Child` needs.
+    """One run's turn, with the part of `subprocess.Popen` that `Child` needs.
 
     Attributes:
       pid: of the process, and of its group.

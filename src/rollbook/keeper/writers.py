@@ -1,4 +1,4 @@
-"""The writers of a run as its keeper sees them: which are here, which still live, which have closed."""
+"""The writers of a run as its keeper sees them: which are on this host, which still live, which have closed."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 __all__ = ["GRAIN_NS", "KnownWriter", "Writers"]
 
 GRAIN_NS = 100_000_000
-"""A folder that changed so lately may change again without telling."""
+"""A folder that changed this recently may change again without a new modification time."""
 
 _SILENT_SECONDS = 60.0
-"""A writer that cannot be judged and showed no sign for so long is taken for gone (and for back, when it shows one)."""
+"""A writer whose process cannot be checked counts as gone after this long without a sign, and as back at its next
+sign."""
 
 
 class KnownWriter:
@@ -28,7 +29,7 @@ class KnownWriter:
     Attributes:
       id, folder: its name, and the path of its folder.
       about: its writer.json.
-      here: it belongs to this boot and pid namespace, so that its life can be judged and its files touched.
+      here: it belongs to this boot and pid namespace, so its process can be watched and its files changed.
       main: it opened the run; its attempt is `attempt`.
     """
 
@@ -78,17 +79,17 @@ class KnownWriter:
 
     @property
     def judged(self) -> bool:
-        """Whether its end would be noticed; else only its rows tell that it lives."""
+        """Whether its end would be noticed; otherwise only its rows show that it lives."""
         return self.here and not (self._watch is not None and self._watch.how == "unknown")
 
     @property
     def pid(self) -> int:
-        """Its process id; only to be used where `here` holds."""
+        """Its process id; only valid if `here` holds."""
         pid = self.about.get("pid")
         return pid if type(pid) is int else 0
 
     def fileno(self) -> int:
-        """A descriptor that becomes readable when it ends; -1 where there is none."""
+        """A descriptor that becomes readable when it ends; -1 if there is none."""
         return -1 if self._watch is None or self._closed else self._watch.fileno()
 
     def let_go(self) -> None:
@@ -105,7 +106,7 @@ class Writers:
       run_folder: the run's folder.
       clock: seconds, monotonic.
     Attributes:
-      are_known: the last look could be taken; where not, there may be more writers than were found before.
+      are_known: the last look succeeded; otherwise there may be more writers than those found before.
     """
 
     def __init__(self, run_folder: str, clock: Callable[[], float]) -> None:
@@ -117,23 +118,23 @@ class Writers:
         self._listed, self._is_settled = -1, False
 
     def same(self) -> bool:
-        """Whether the journal's folder did not change since the last look: no writer came, none went."""
+        """Whether the journal's folder is unchanged since the last look: no writer came or went."""
         try:
             return os.stat(self._journal).st_mtime_ns == self._listed
         except OSError:
             return False
 
     def look(self) -> None:
-        """Find new writers, forget those whose folder has gone, and see the signs of those elsewhere."""
+        """Find new writers, forget those whose folder has gone, and note signs of those elsewhere."""
         try:
-            changed = os.stat(self._journal).st_mtime_ns  # before: what comes meanwhile is seen next time
+            changed = os.stat(self._journal).st_mtime_ns  # read before: what comes in between is seen next time
             if changed == self._listed and self._is_settled:
                 return
             names = set(os.listdir(self._journal))
             self._listed = changed
         except ours(FileNotFoundError, NotADirectoryError):
             self._listed, changed, names = -1, 0, set()
-        except ours(OSError):  # no descriptor left, a disk that fails: says nothing about who writes
+        except ours(OSError):  # no descriptor left, a failing disk: this says nothing about who writes
             self._listed, self.are_known = -1, False
             return
         self.are_known = True
@@ -142,12 +143,13 @@ class Writers:
         for name in names - self._known.keys():
             folder = os.path.join(self._journal, name)
             about = read_json(os.path.join(folder, "writer.json"))
-            if about:  # else it is being made, or is no writer
+            if about:  # otherwise it is being made, or is no writer
                 self._known[name] = KnownWriter(name, folder, about, self._clock())
         self._is_settled = self._known.keys() == names and time.time_ns() - changed > GRAIN_NS
 
     def disregard(self, id: str) -> None:
-        """This writer is the keeper's own: it is sealed and forwarded like any other, but keeps nobody working."""
+        """This writer is the keeper's own: it is sealed and forwarded like others, but the keeper does not wait for
+        it."""
         self._own.add(id)
 
     def sign(self, id: str) -> None:
@@ -157,7 +159,7 @@ class Writers:
             known.last_sign = self._clock()
 
     def hear(self, id: str, beat: object) -> None:
-        """The heartbeat file says this of a writer elsewhere; a change is a sign."""
+        """The heartbeat file's entry of a writer elsewhere; a change is a sign of life."""
         known = self._known.get(id)
         if known is not None and beat != known.beat:
             known.beat = beat
@@ -171,16 +173,16 @@ class Writers:
         return self._known.get(id)
 
     def here(self) -> list[KnownWriter]:
-        """Writers of this place, the keeper's own included."""
+        """Writers on this host, including the keeper's own."""
         return [writer for writer in self if writer.here]
 
     def living(self) -> list[KnownWriter]:
-        """Writers of this place that may still write, without the keeper's own."""
+        """Writers on this host that may still write, without the keeper's own."""
         mine = (w for w in self if w.here and w.id not in self._own and not w.closed and not w.dead)
         return [w for w in mine if w.judged or self._signs(w)]
 
     def elsewhere(self) -> list[KnownWriter]:
-        """Writers of other places that have not closed and gave a sign of life lately."""
+        """Writers on other hosts that have not closed and gave a sign of life recently."""
         return [w for w in self if not w.here and not w.closed and self._signs(w)]
 
     def _signs(self, writer: KnownWriter) -> bool:

@@ -1,8 +1,8 @@
-"""GPU probes: NVIDIA through the driver's own library, else through nvidia-smi; AMD through the kernel's files.
+"""GPU probes: NVIDIA through the driver's library, else through nvidia-smi; AMD through the kernel's files.
 
-Nothing is installed, imported or started for them unless the machine has such a device. Reading NVML makes no CUDA
-context and takes no GPU memory. Keys are host/gpu/<index>/utilization_percent, memory_used_bytes, memory_total_bytes,
-temperature_celsius and power_watts; a device that does not say one of them lacks it.
+Nothing is installed, imported or started unless the machine has such a device. Reading NVML makes no CUDA context and
+takes no GPU memory. Keys are host/gpu/<index>/utilization_percent, memory_used_bytes, memory_total_bytes,
+temperature_celsius and power_watts. A value that the device does not report is missing.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class NvidiaGpus:
     """All GPUs that this process may see, by NVML.
 
     Args:
-      library: a loaded NVML; by default the one of the driver.
+      library: a loaded NVML; by default the driver's.
     Raises:
       OSError: there is no library, or it does not find its driver.
     """
@@ -65,7 +65,7 @@ class NvidiaGpus:
                 self._handles[index] = handle
 
     def __call__(self) -> Mapping[str, float]:
-        """What each device says now; takes well below a millisecond each."""
+        """The current values of each device; takes well below a millisecond each."""
         readings: dict[str, float] = {}
         for index, handle in self._handles.items():
             at = f"host/gpu/{index}"
@@ -102,9 +102,10 @@ class NvidiaGpus:
 
 
 class NvidiaSmi:
-    """The same by the `nvidia-smi` program: an answer is that of the program started at the call before.
+    """The same through the `nvidia-smi` program. Each call returns the output of the program started at the call
+    before.
 
-    It takes up to a second to speak, so nobody waits for it.
+    The program takes up to a second, so nothing waits for it.
     """
 
     def __init__(self, program: str) -> None:
@@ -112,7 +113,7 @@ class NvidiaSmi:
         self._running: Any = None
 
     def __call__(self) -> Mapping[str, float]:
-        """What the program said that was started last time; empty while it still runs and at the first call."""
+        """The output of the program that was started last; empty while it still runs and at the first call."""
         if self._running is not None:
             if self._running.poll() is None:
                 return {}
@@ -131,7 +132,7 @@ class NvidiaSmi:
 
 
 def parse_smi(text: str) -> dict[str, float]:
-    """The numbers in the answer of nvidia-smi; what it cannot say ("[N/A]") is left out."""
+    """The numbers in the output of nvidia-smi; "[N/A]" is left out."""
     rows: dict[int, list[str]] = {}
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.split(",")]
@@ -150,7 +151,7 @@ def parse_smi(text: str) -> dict[str, float]:
 
 
 class AmdGpus:
-    """AMD GPUs by the files of the kernel's driver."""
+    """AMD GPUs by the driver's files in the kernel's file system."""
 
     def __init__(self, drm: str = "/sys/class/drm") -> None:
         try:
@@ -166,7 +167,7 @@ class AmdGpus:
         return len(self._devices)
 
     def __call__(self) -> Mapping[str, float]:
-        """Busy percent, and memory in use and in all."""
+        """Busy percent, memory in use, and total memory."""
         names = ("gpu_busy_percent", "mem_info_vram_used", "mem_info_vram_total")
         readings: dict[str, float] = {}
         for index, device in enumerate(self._devices):

@@ -3,9 +3,9 @@
     probe = Host(folder="runs/cartpole/ppo-k3v9x2ab", pids=lambda: [trainer_pid])
     probe()     # {"host/cpu_percent": 31.0, "host/memory_percent": …, "host/process/rss_bytes": …, "host/gpu/0/…": …}
 
-A probe knows no run and keeps no book: it returns numbers, and whoever wants them asks it on a timer. What a machine
-does not have, or hides, is absent from the answer. On Linux nothing but files of /proc and /sys and the driver's own
-library is needed; elsewhere `psutil` is used if it is installed. Percentages of processes count one core as 100.
+A probe knows no run: it returns numbers, and callers ask it on a timer. Values that a machine lacks or hides are
+missing from the answer. On Linux only files of /proc and /sys and the driver's library are needed; elsewhere `psutil`
+is used if it is installed. Percentages of processes count one core as 100.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ __all__ = ["Cpu", "Disk", "Host", "Load", "Memory", "ProcessTree"]
 
 
 share_seconds = 0.0
-"""How long what was read of the machine as a whole is good for other runs too: set by who keeps many."""
+"""For how long values of the whole machine are reused for other runs. A keeper of many runs sets it."""
 
 _known: dict[str, tuple[float, object]] = {}
 
 
 def _shared(what: str, look: Callable[[], object]) -> Any:
-    """What a look gives, or gave a moment ago."""
+    """A recent result of the call, or a new one."""
     if not share_seconds:
         return look()
     now = time.monotonic()
@@ -45,12 +45,12 @@ def _shared(what: str, look: Callable[[], object]) -> Any:
 
 
 class Host:
-    """All probes that answer on this machine, as one.
+    """All probes that work on this machine, as one.
 
     Args:
-      folder: a folder on the disk whose space is of interest.
-      pids: says whose process trees to add up, each time anew.
-      extra: further probes. One that raises is left out of this answer, and after three times in a row for good.
+      folder: a folder on the disk whose space is reported.
+      pids: returns the processes whose trees are added up; called each time.
+      extra: further probes. One that raises is left out of this answer, and after three times in a row permanently.
       proc: where the kernel's process files are.
     """
 
@@ -72,7 +72,7 @@ class Host:
         self._failures: dict[int, int] = {}
 
     def __call__(self) -> Mapping[str, float]:
-        """Everything that can be read now. The first answer lacks rates, which need two looks."""
+        """Everything that can be read now. The first answer lacks rates, which need two measurements."""
         readings: dict[str, float] = {}
         for probe in list(self._probes):
             try:
@@ -86,14 +86,14 @@ class Host:
 
 
 class Cpu:
-    """How busy all cores together were since the last look, in percent."""
+    """How busy all cores together were since the last call, in percent."""
 
     def __init__(self, proc: str = "/proc") -> None:
         self._path = f"{proc}/stat"
         self._last = self._read()
 
     def __call__(self) -> Mapping[str, float]:
-        """{"host/cpu_percent": 0 to 100}; empty where it cannot be told."""
+        """{"host/cpu_percent": 0 to 100}; empty if unknown."""
         last, now = self._last, _shared(f"cpu:{self._path}", self._read)
         if last is None or now is None:
             self._last = now
@@ -119,13 +119,13 @@ class Cpu:
 
 
 class Memory:
-    """Main memory, and the container's share of it where one is set."""
+    """Main memory, and the container's limit if one is set."""
 
     def __init__(self, proc: str = "/proc", cgroup: str = "/sys/fs/cgroup") -> None:
         self._path, self._cgroup = f"{proc}/meminfo", cgroup
 
     def __call__(self) -> Mapping[str, float]:
-        """Bytes in use and available, percent in use; `host/container_memory_*` where a limit is set."""
+        """Bytes in use and available, percent in use; `host/container_memory_*` if a limit is set."""
         readings: dict[str, float] = _shared(f"memory:{self._path}:{self._cgroup}", self._look)
         return readings
 
@@ -155,7 +155,7 @@ class Memory:
 
 
 class Load:
-    """How many processes want a core, averaged over a minute."""
+    """How many processes want a core, as an average over one minute."""
 
     def __call__(self) -> Mapping[str, float]:
         """{"host/load": …}; empty on systems without it."""
@@ -166,7 +166,7 @@ class Load:
 
 
 class Disk:
-    """Space on the disk that holds `folder`, as an ordinary user sees it."""
+    """Space on the disk that holds `folder`, for an ordinary user."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -198,7 +198,7 @@ class ProcessTree:
         self._looked = 0.0
 
     def __call__(self) -> Mapping[str, float]:
-        """Resident bytes, percent of one core since the last look, number of processes; empty if all have gone."""
+        """Resident bytes, percent of one core since the last call, number of processes; empty if all have gone."""
         roots = list(self._pids())
         now, usage = time.monotonic(), self._read(roots)
         if not usage:
@@ -236,7 +236,8 @@ class ProcessTree:
         return usage
 
     def _children(self, roots: list[int]) -> Callable[[int], Iterable[int]]:
-        """Says the children of a process: from the kernel's list, or else from the parents of all processes."""
+        """Returns a function that lists the children of a process: from the kernel's list, or else from the parents of
+        all processes."""
         if any(exists(f"{self._proc}/{pid}/task/{pid}/children") for pid in roots):
             return self._listed_children
         by_parent: dict[int, list[int]] = {}
@@ -252,7 +253,7 @@ class ProcessTree:
             threads = os.listdir(f"{self._proc}/{pid}/task")
         except OSError:
             return
-        for thread in threads:  # a child belongs to the thread that made it
+        for thread in threads:  # a child belongs to the thread that started it
             yield from map(int, _read(f"{self._proc}/{pid}/task/{thread}/children").split())
 
 
