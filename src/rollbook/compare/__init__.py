@@ -1,7 +1,7 @@
-"""Numbers about groups of runs: curves with bands, scores with intervals, and verdicts. Their only home.
+"""All numbers about groups of runs: curves with bands, scores with intervals, and verdicts.
 
-Arrays and names in, numbers out: this knows `rollbook.stats` and nothing of files. `RunSet.curves` and `RunSet.compare`
-gather what it needs; tables, plots, reports and the page show what it says and compute nothing again.
+Takes arrays and names, returns numbers: this package uses `rollbook.stats` and reads no files. `RunSet.curves` and
+`RunSet.compare` collect its inputs; tables, plots, reports and the page show its results and compute nothing again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which difference between runs goes along with which result."""
+"""Which differences between runs are associated with which results."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ __all__ = ["Association", "association"]
 @brief
 @dataclass(frozen=True, slots=True)
 class Association:
-    """How results differ between the values of something.
+    """How results differ between the values of a setting.
 
     Attributes:
-      means: value -> mean result of the runs that have it, None where none has a result.
-      n: value -> runs with a result.
-      explained: the share of the variance of results that goes along with the value, from 0 to 1, corrected for the
-        number of values (epsilon squared); None where no value has two results. It says nothing of causes.
+      means: value -> mean result of its runs; None if none of them has a result.
+      n: value -> number of runs with a result.
+      explained: the share of the variance of results explained by the value, from 0 to 1, corrected for the number of
+        values (epsilon squared); None if no value has two results. It does not show causes.
     """
 
     means: Mapping[str, float | None]
@@ -33,7 +33,7 @@ def association(results: Mapping[str, Sequence[float | None]]) -> Association:
     """How results differ between values.
 
     Args:
-      results: value -> results of the runs that have it, None for runs without one.
+      results: value -> results of its runs, None for runs without one.
     """
     known = {value: np.array([r for r in each if r is not None], dtype=np.float64) for value, each in results.items()}
     filled = [each for each in known.values() if len(each)]

@@ -1,4 +1,4 @@
-"""Scores of runs made into a comparison of their groups."""
+"""From scores of runs to a comparison of their groups."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ def compare(
     seed: int = 0,
     notes: Sequence[str] = (),
 ) -> Comparison:
-    """Groups of runs compared by one score; see `RunSet.compare`.
+    """Compare groups of runs by one score; see `RunSet.compare`.
 
     Args:
-      entries: the runs, in the order in which they were begun.
+      entries: the runs, in the order in which they started.
       study: a plan and its looks so far; None with `planned` makes a plan now.
-      delta, floor: of a new plan; `floor` is what crashed runs are worth everywhere.
-      direction: "higher" or "lower" is better; None goes by the name of the metric (`aliases.lower_is_better`), and
-        after `normalise` higher is better.
-      notes: what a reader has to know beside what is found here.
+      delta, floor: of a new plan; `floor` is the score of crashed runs in all places.
+      direction: whether "higher" or "lower" is better. None: the name of the metric decides
+        (`aliases.lower_is_better`); after `normalise` higher is better.
+      notes: further remarks for the reader.
     Raises:
-      BadInput: no run has a score; groups, floor, delta, statistic or direction that differ from the plan's.
+      BadInput: no run has a score; groups, floor, delta, statistic or direction differ from the plan's.
     """
     if direction not in (None, "higher", "lower"):
         raise UnknownOption(f'direction={direction!r}: it has to be "higher" or "lower" (is better)')
@@ -70,7 +70,7 @@ def compare(
         )
     known = {entry.group for entry in entries if entry.crashed or entry.running or entry.score is not None}
     for label in labels:
-        if label not in known:  # of another metric: no group of this question
+        if label not in known:  # of another metric: not part of this comparison
             missing = [entry.name for entry in entries if entry.group == label]
             notes = [*notes, f"{label}: {_runs(missing)} without a finite value; not compared."]
     labels = tuple(label for label in labels if label in known)
@@ -97,7 +97,7 @@ def compare(
         notes.append(f"All runs have the same {by}: there is one group, and nothing to compare it with.")
     pooled = np.concatenate([group.scores_RT[~np.isnan(group.scores_RT)] for group in groups])
     thresholds = _thresholds(pooled)
-    better = -1.0 if lower else 1.0  # the share of scores that are better than a threshold
+    better = -1.0 if lower else 1.0  # profiles: the share of scores better than a threshold
     profiles = np.array(
         [
             stats.performance_profile(better * (group.seeds_R if len(tasks) == 1 else complete), better * thresholds)
@@ -115,7 +115,7 @@ def compare(
 def _same_question(
     plan: Plan, statistic: str | None, direction: str | None, delta: float | None, floor: float | None
 ) -> None:
-    """See to it that nothing is asked that the plan was not made for."""
+    """Raise if the request differs from the plan's question."""
     made_for = {
         "statistic": plan.centre, "direction": "lower" if plan.lower_is_better else "higher", "delta": plan.delta,
         "floor": plan.floor,
@@ -130,7 +130,7 @@ def _same_question(
 
 
 def _apart(entries: Sequence[Entry], labels: Sequence[str]) -> dict[tuple[str, str], str]:
-    """Pairs of groups that have no point of the axis in common, with a sentence each."""
+    """Pairs of groups without a common point of the axis, with a sentence each."""
     spans: dict[str, tuple[str, float, float]] = {}
     for entry in entries:
         if entry.span is not None:
@@ -146,7 +146,7 @@ def _apart(entries: Sequence[Entry], labels: Sequence[str]) -> dict[tuple[str, s
 
 
 def _thresholds(scores: Floats) -> Floats:
-    """From a little below the lowest score, above which all are, to a little above the highest."""
+    """Thresholds from just below the lowest score (all scores are above it) to just above the highest."""
     if not len(scores):
         return np.zeros(0)
     low, high = float(scores.min()), float(scores.max())
@@ -171,7 +171,7 @@ def _group(
         if entry.unit and first_of.setdefault(f"{entry.unit} {entry.task}", entry.name) != entry.name:
             again.append(entry.name)
     running = [entry.name for entry in entries if entry.running]
-    # A seed that was run again after it failed is the one that finished.
+    # If a seed was run again after a failure, the finished run counts.
     finished = {(e.unit, e.task) for e in entries if e.unit and not (e.crashed or e.running or e.score is None)}
     for n, entry in enumerate(entries):
         score = entry.score
@@ -189,7 +189,7 @@ def _group(
         if entry.task in scale:
             zero, one = scale[entry.task]
             score = (score - zero) / (one - zero)
-        # Over several tasks a seed is one unit; of one task, or without a seed, each run is, and each repeated one.
+        # Over several tasks a seed is one unit. With one task, or without a seed, each run (or set of repeats) is one.
         name = first_of.get(f"{entry.unit} {entry.task}", entry.name)
         unit: object = name
         if len(tasks) > 1 and entry.seed is not None:
@@ -215,7 +215,7 @@ def _with_interval(group: Group, statistic: str, seed: int) -> Group:
         return group
     rng = np.random.default_rng([seed, *group.label.encode("utf-8", "surrogatepass")])
     interval = stats.interval(complete, statistic, rng=rng, left_out=left_out)
-    rounding = 1e-12 * float(np.abs(complete).max())  # of sums over resamples; an end at 0 would read -8.9e-15
+    rounding = 1e-12 * float(np.abs(complete).max())  # of sums over resamples: an end at 0 would read -8.9e-15
     low, high = (0.0 if end is not None and abs(end) < rounding else end for end in (interval.low, interval.high))
     return replace(group, interval=replace(interval, low=low, high=high))
 

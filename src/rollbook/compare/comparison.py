@@ -1,4 +1,4 @@
-"""Groups of runs compared by one score: what a reader may ask of it, as tables and as pictures."""
+"""Groups of runs compared by one score, with tables and charts."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ class Comparison:
     """Groups of runs compared by one score.
 
     Attributes:
-      metric, by, how: the key, the field that made the groups, and how a run's metric became one number.
+      metric, by, how: the key, the field that forms the groups, and how a run's metric became one number.
       tasks: names of the tasks, ("",) for one.
       statistic: of the intervals.
       groups, pairs: in the order of the groups' first runs.
-      thresholds_H, profiles_GH: performance profiles: the share of scores above each threshold, a row a group.
-      study: the plan and its looks, None without a plan.
-      notes: what a reader has to know: who was left out and why, what is not on one scale.
-      preliminary: whether more draws of the resamples are on their way.
-      lower_is_better: whether the group of the lower scores is the better one.
-      normalised: whether scores were put between anchors, 0 and 1.
+      thresholds_H, profiles_GH: performance profiles: the share of scores above each threshold, one row per group.
+      study: the plan and its looks; None without a plan.
+      notes: remarks for the reader: which runs were left out and why, and what is not on one scale.
+      preliminary: whether a result with more resamples will follow.
+      lower_is_better: whether lower scores are better.
+      normalised: whether scores are normalised by anchors, to 0 and 1.
     """
 
     metric: str
@@ -64,7 +64,7 @@ class Comparison:
     normalised: bool = False
 
     def sentences(self) -> list[str]:
-        """Verdicts first, then the intervals, then the notes."""
+        """The verdicts, then the intervals, then the notes."""
         said = [pair.sentence() for pair in self.pairs]
         said += [
             f"{g.label}: {in_a_sentence(g.interval.sentence(self.metric))}"
@@ -78,7 +78,7 @@ class Comparison:
         return screenful([f"<Comparison of {self.metric} by {self.by}, {self.how}: {counts}>", *self.sentences()])
 
     def plan_data(self) -> dict[str, Any] | None:
-        """The plan with its looks and verdicts as plain data for JSON; None without a plan. See `plan_data`."""
+        """The plan with its looks and verdicts as plain data for JSON; None without a plan. See `plans.plan_data`."""
         return None if self.study is None else plan_data(self.study)
 
     def _repr_html_(self) -> str:
@@ -88,7 +88,7 @@ class Comparison:
         return card(f"{self.metric} by {self.by}", self.how, sentences(said), grid(self.table()))
 
     def table(self) -> list[dict[str, Any]]:
-        """One row a group: group, n, estimate, low, high, method, claim, crashed, running."""
+        """One row per group: group, n, estimate, low, high, method, claim, crashed, running."""
         return [
             {
                 "group": group.label,
@@ -105,15 +105,15 @@ class Comparison:
         ]
 
     def aggregates(self, resample: str = "seeds") -> dict[str, tuple[Aggregate, ...]]:
-        """Median, IQM, mean and, of normalised scores, optimality gap of each group, as rliable defines them.
+        """Median, IQM, mean and, for normalised scores, optimality gap of each group, as rliable defines them.
 
         Args:
-          resample: "seeds": whole seeds with all their tasks are drawn; "runs": each task's runs on their own
-            (stratified bootstrap, rliable's intervals), for scores whose runs share nothing over tasks.
+          resample: "seeds" draws whole seeds with all their tasks. "runs" draws the runs of each task separately
+            (stratified bootstrap, rliable's intervals), for scores whose runs are unrelated across tasks.
         Returns:
-          Label -> one `Aggregate` a statistic, over the seeds that have all tasks; groups without any are left out.
+          Label -> one `Aggregate` per statistic, over the seeds that have all tasks; groups without any are left out.
         Raises:
-          UnknownOption: another word for `resample`.
+          UnknownOption: another value of `resample`.
         """
         complete = {group.label: stats.complete_seeds(group.scores_RT)[0] for group in self.groups}
         return {
@@ -128,14 +128,14 @@ class Comparison:
         }
 
     def paired(self) -> list[PairedSeeds]:
-        """Each pair of groups, seed by seed: for studies in which equal seeds share something, such as their tasks."""
+        """Each pair of groups, seed by seed, for studies where equal seeds share something, such as their tasks."""
         return [paired_seeds(a, b, self.lower_is_better) for a, b in itertools.combinations(self.groups, 2)]
 
     def latex(self, resample: str | None = None) -> str:
         """The groups as a LaTeX table (booktabs) with seeds, estimate and interval.
 
         Args:
-          resample: "seeds" or "runs": a table of all `aggregates` instead.
+          resample: "seeds" or "runs" gives a table of all `aggregates` instead.
         """
 
         if resample is not None:
@@ -144,15 +144,15 @@ class Comparison:
         return latex_table(self.groups, self.metric, self.by, self.how, self.statistic)
 
     def plot(self, chart: str = "intervals", *, theme: str = "light", **options: Any) -> Picture:
-        """The comparison as a picture.
+        """The comparison as a chart.
 
         Args:
           chart: "intervals", "aggregates", "profiles" or "improvement".
           theme: "light" or "dark".
-          options: of the chart; of "aggregates" also `resample`, of "improvement" `against`: one group, for pairs with
-            it alone.
+          options: options of the chart. "aggregates" also takes `resample`; "improvement" takes `against`, one group,
+            to show only the pairs with it.
         Raises:
-          UnknownOption: a chart that is not of a comparison.
+          UnknownOption: there is no such chart of a comparison.
         """
         from rollbook.plots import draw
 
@@ -222,7 +222,7 @@ class Comparison:
         return panels
 
     def _verdicts_in_a_picture(self) -> list[str]:
-        """What is known of all pairs, in few words and without advice: a picture is shown without its program."""
+        """The verdicts of all pairs, short and without advice: a picture is shown without its program."""
         decided = [f"{p.better} is better than {p.b if p.better == p.a else p.a}" for p in self.pairs if p.better]
         open_pairs = [f"{p.a} and {p.b}" for p in self.pairs if not p.better and not p.reason]
         apart = [f"{p.a} and {p.b}" for p in self.pairs if p.reason]
@@ -292,7 +292,7 @@ class Comparison:
         return pl.DataFrame(self.table())
 
     def scores(self) -> dict[str, NDArray]:
-        """Every score in long form, as seaborn likes it: group, run, task, score."""
+        """Every score in long form, as seaborn expects it: group, run, task, score."""
         rows = [
             (group.label, name, task, score)
             for group in self.groups
@@ -306,7 +306,7 @@ class Comparison:
 
 
 def _how_drawn(resample: str, draws: int) -> str:
-    """How the intervals of aggregates were made, and what they do not promise."""
+    """How the intervals of aggregates were computed, and what they do not guarantee."""
     if resample == "seeds":
         return (
             f"Nominally 95 %: expanded percentiles of {draws:,} bootstrap samples of whole seeds with all their tasks."
@@ -318,7 +318,7 @@ def _how_drawn(resample: str, draws: int) -> str:
 
 
 def _how_sure(interval: Interval) -> str:
-    """The method of an interval and of how many seeds, or why there is none."""
+    """The method of an interval and its number of seeds, or why there is no interval."""
     if interval.is_honest:
         claim = "" if interval.claim is None else f", holds at least {100 * interval.claim:g} % in our tests"
         nominally = "nominally " if interval.claim is None else ""
@@ -334,9 +334,9 @@ _SPECIAL = {
 
 
 def latex_table(groups: tuple[Group, ...], metric: str, by: str, how: str, statistic: str) -> str:
-    """A `tabular` of group, seeds, estimate and 95 % interval; a comment above it says what the numbers are.
+    """A `tabular` of group, seeds, estimate and 95 % interval, with a comment above that explains the numbers.
 
-    As many digits are shown as two significant ones of half an interval need; without an interval four.
+    Digits: as many as two significant digits of half the interval need; four without an interval.
     """
     name = "IQM" if statistic == "iqm" else statistic
     lines = [
@@ -360,7 +360,7 @@ def latex_table(groups: tuple[Group, ...], metric: str, by: str, how: str, stati
 def aggregates_table(
     aggregates: Mapping[str, tuple[Aggregate, ...]], counts: Mapping[str, int], metric: str, by: str
 ) -> str:
-    """A `tabular` with a row a group and a column a statistic, each with its interval in brackets."""
+    """A `tabular` with one row per group and one column per statistic, each with its interval in brackets."""
     names = [each.name for each in next(iter(aggregates.values()), ())]
     lines = [
         f"% aggregates of {metric} by {by}, 95 % bootstrap intervals; needs \\usepackage{{booktabs}}",
@@ -382,7 +382,7 @@ def aggregates_table(
 
 
 def escaped(text: str) -> str:
-    """Text that LaTeX prints as it stands; what does not print is left out."""
+    """Text that LaTeX prints unchanged; unprintable characters are left out."""
     return "".join(_SPECIAL.get(letter, letter) for letter in text if letter.isprintable())
 
 

@@ -1,4 +1,4 @@
-"""A metric of groups of runs on one grid: what a reader may ask of it, as tables and as a picture."""
+"""A metric of groups of runs on a common grid, with tables and a chart."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 __all__ = ["Curves"]
 
 _LEAST_SEEDS, _MOST_AREAS = 5, 3
-"""Seeds from which on a band is missing only where all score alike; groups whose areas can be told apart."""
+"""From this many seeds a band is missing only where all scores are equal; the most groups with distinct areas."""
 
 
 @brief
 @dataclass(frozen=True, slots=True)
 class Curves:
-    """A metric of groups of runs on one grid.
+    """A metric of groups of runs on a common grid.
 
     Attributes:
-      key, axis, by: the metric, what it runs along, and the field that made the groups ("" for one group).
+      key, axis, by: the metric, its axis, and the field that forms the groups ("" for one group).
       x_P: [points], the grid.
       groups: in the order of their first runs.
-      notes: what a reader has to know beside what each group says.
-      preliminary: whether better bands, of more draws, are on their way.
+      notes: remarks for the reader, besides those of each group.
+      preliminary: whether better bands, from more resamples, will follow.
     """
 
     key: str
@@ -57,7 +57,7 @@ class Curves:
         raise BadInput(f"no group {label!r}; there are {', '.join(repr(group.label) for group in self.groups)}")
 
     def sentences(self) -> list[str]:
-        """What a reader of the curves has to know: where n changes, who crashed, who was left out."""
+        """Remarks for readers of the curves: where n changes, which runs crashed, which were left out."""
         many = len(self.groups) > 1
         of_groups = [
             f"{group.label}: {said}" if many else said for group in self.groups for said in group.aligned.sentences()
@@ -81,7 +81,7 @@ class Curves:
         return {name: np.concatenate(arrays) for name, arrays in parts.items()}
 
     def seeds(self) -> dict[str, NDArray]:
-        """Every run in long form, as seaborn likes it: group, run, x, value; points without a value are left out."""
+        """Every run in long form, as seaborn expects it: group, run, x, value; points without a value are left out."""
         groups, runs, xs, values = [], [], [], []
         for group in self.groups:
             for name, value_P, present_P in zip(
@@ -96,24 +96,24 @@ class Curves:
         return {name: np.concatenate(arrays) if arrays else np.zeros(0) for name, arrays in named.items()}
 
     def plot(self, *, seeds: str = "auto", extremes: bool = True, theme: str = "light", **options: Any) -> Picture:
-        """The curves as a picture.
+        """The curves as a chart.
 
         Args:
-          seeds: the runs themselves as thin lines: "auto" where no honest band exists, "always", or "never".
-          extremes: a faint area from the lowest to the highest row of any run; of up to three groups.
+          seeds: the single runs as thin lines: "auto" (where no valid band exists), "always", or "never".
+          extremes: a faint area from the lowest to the highest row of any run, for up to three groups.
           theme: "light" or "dark".
-          options: of the chart, such as limits=(0, 500) or log=True.
+          options: options of the chart, such as limits=(0, 500) or log=True.
         """
         from rollbook.plots import draw
 
         return draw("curves", self.panel(seeds=seeds, extremes=extremes), theme=theme, **options)
 
     def reached(self, level: float | None = None, direction: str | None = None) -> Reached:
-        """Which share of the runs has reached a score, along training: sample efficiency, honest from 3 seeds on.
+        """The share of runs that have reached a score, along training: sample efficiency, valid from 3 seeds.
 
         Args:
-          level: the score that counts; None takes the best one of two digits that the centre of every group comes to.
-          direction: "higher" or "lower" is better; by default the name of the key decides, as in `compare`.
+          level: the score to reach. None: the best score of two digits that the centre of every group reaches.
+          direction: whether "higher" or "lower" is better; default: by the name of the key, as in `compare`.
         Raises:
           BadInput: the curves are of several tasks, whose runs are not one population.
         """
@@ -121,11 +121,11 @@ class Curves:
         return reached(self.groups, self.x_P, key=self.key, axis=self.axis, level=level, lower=lower)
 
     def parted(self, level: float = 0.95) -> tuple[Parted, ...]:
-        """From where on two groups stay apart, for each pair of them.
+        """From which point two groups stay apart, for each pair of groups.
 
-        At each point Welch's interval of the difference of the means is worked out, with at least 5 units a group; the
-        groups have parted where it leaves out 0 from one point on to the last that both have. It is pointwise: where,
-        not whether. Whether one is better `compare` answers.
+        At each point with at least 5 units per group, Welch's interval of the difference of the means is computed. The
+        groups have parted if, from one point to the last common one, it excludes 0. The interval is pointwise: it shows
+        where groups differ, not whether. Use `compare` to decide which one is better.
         """
         return tuple(parted(a, b, self.x_P, self.axis, level) for a, b in itertools.combinations(self.groups, 2))
 
@@ -146,7 +146,7 @@ class Curves:
         return card(title, f"along {self.axis}", grid(rows, sparks={"": drawn}), sentences(self.sentences()))
 
     def panels(self, *, seeds: str = "auto", extremes: bool = True) -> list[Panel]:
-        """A panel a group, all over the same grid."""
+        """One panel per group, all on the same grid."""
         made: list[Panel] = []
         for group in self.groups:
             panel = replace(self, groups=(group,), notes=()).panel(seeds=seeds, extremes=extremes, title=group.label)
@@ -158,7 +158,7 @@ class Curves:
         return made
 
     def panel(self, *, seeds: str = "auto", extremes: bool = True, title: str = "") -> Panel:
-        """What the chart of these curves draws; see `plot`."""
+        """The data of the chart; see `plot`."""
         from rollbook.plots import Panel
 
         if seeds not in ("auto", "always", "never"):

@@ -1,4 +1,4 @@
-"""Runs brought onto one grid, with the centre, interval and extremes of each group."""
+"""Aligns runs on a common grid and computes centre, interval and extremes of each group."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ __all__ = ["curves", "refined_curves"]
 
 
 def curves(groups: Mapping[str, Mapping[str, Line]], *, draws: int = 1999, **options: Any) -> Curves:
-    """Groups of runs on one grid, each with its centre, interval and extremes.
+    """Groups of runs on a common grid, each with its centre, interval and extremes.
 
     Args:
       groups, options: see `refined_curves`.
-      draws: resamples of the intervals.
+      draws: number of resamples for the intervals.
     Raises:
-      BadInput: no run has a row, or options that clash.
+      BadInput: no run has a row, or options that conflict.
     """
     return next(refined_curves(groups, stages=(draws,), **options))
 
@@ -51,21 +51,21 @@ def refined_curves(
     whole_curve: bool = False,
     **alignment: Any,
 ) -> Iterator[Curves]:
-    """Groups of runs on one grid, at once from few draws, then again from more; all but the last are `preliminary`.
+    """Groups of runs on a common grid: at once from few resamples, then from more. All but the last are `preliminary`.
 
     Args:
-      groups: label -> name of the run -> its metric. Runs without rows stay in the denominator and are told of.
+      groups: label -> name of the run -> its metric. Runs without rows stay in the denominator and are reported.
       key, axis, by: see `Curves`.
       statistic: "iqm", "mean" or "median".
-      points: of an even grid; see `shared_grid`.
-      seed: of the resamples; each group has a stream of its own, so that a group's band does not depend on the others.
+      points: number of points of an even grid; see `shared_grid`.
+      seed: seed of the resampling. Each group has its own random stream, so its band does not depend on other groups.
       level: of the intervals.
-      stages: draws of each answer, increasing.
-      normalise: for several tasks: {task: (worth 0, worth 1)}, or the name of a published table.
-      whole_curve: a band for the whole curve of the mean instead of one for each point by itself.
+      stages: number of resamples of each answer, increasing.
+      normalise: for several tasks: {task: (score worth 0, score worth 1)}, or the name of a published table.
+      whole_curve: a simultaneous band for the whole curve of the mean, not one interval per point.
       alignment: see `stats.align`.
     Raises:
-      BadInput: no run has a row, or options that clash.
+      BadInput: no run has a row, or options that conflict.
     """
     lines = {label: dict(runs) for label, runs in groups.items()}
     with_rows = [line for runs in lines.values() for line in runs.values() if len(line.x)]
@@ -115,7 +115,7 @@ def refined_curves(
 
 
 def _about_rows(lines: Mapping[str, Mapping[str, Line]], key: str, axis: str) -> list[str]:
-    """What the rows of groups lack: no row at all, rows that are not finite, no point in common with another group."""
+    """Missing data of groups: no rows at all, rows that are not finite, no common point with another group."""
     said, ends = [], {}
     for label, runs in lines.items():
         begun = [line for line in runs.values() if len(line.x)]
@@ -147,7 +147,7 @@ def _scaled(line: Line, scale: Mapping[str, tuple[float, float]]) -> NDArray:
 
 
 def _units(aligned: Aligned, runs: Mapping[str, Line], tasks: tuple[str, ...]) -> tuple[tuple[str, ...], Floats]:
-    """What is resampled: its names, and [units, tasks, points]. Of one task each run; over several whole seeds."""
+    """The resampled units: names, and [units, tasks, points]. With one task each run, with several whole seeds."""
     values_RP = np.where(np.isfinite(aligned.values_RP), aligned.values_RP, np.nan)
     if len(tasks) == 1:
         return _repeated_once(aligned.names, runs, values_RP)
@@ -157,13 +157,13 @@ def _units(aligned: Aligned, runs: Mapping[str, Line], tasks: tuple[str, ...]) -
         unit = name if line.seed is None else f"seed {line.seed}"
         place = tasks.index(line.task)
         if unit in rows and not np.isnan(rows[unit][place]).all():
-            unit = name  # the same seed and task once more is a unit of its own
+            unit = name  # a repeat of the same seed and task is a separate unit
         rows.setdefault(unit, np.full((len(tasks), len(values_P)), np.nan))[place] = values_P
     return tuple(rows), np.array(list(rows.values()))
 
 
 def _repeated_once(names: Sequence[str], runs: Mapping[str, Line], values_RP: Floats) -> tuple[tuple[str, ...], Floats]:
-    """Runs of one configuration, seed and code as one unit, which is their mean at each point."""
+    """Merge runs with the same configuration, seed and code into one unit: their mean at each point."""
     places: dict[str, list[int]] = {}
     for place, name in enumerate(names):
         places.setdefault(runs[name].unit or name, []).append(place)
@@ -186,7 +186,7 @@ def _repeats(runs: Mapping[str, Line]) -> tuple[str, ...]:
 
 
 def _whole(pointwise: Band, curves_UTP: Floats, level: float) -> Band:
-    """The band of the whole mean curve over the points that all seeds have; none outside of them."""
+    """The band of the whole mean curve over the points that all seeds have; no band elsewhere."""
     there = ~np.isnan(curves_UTP).any(axis=(0, 1))
     nothing = np.full(curves_UTP.shape[2], np.nan)
     if not there.any():
@@ -202,7 +202,7 @@ def _whole(pointwise: Band, curves_UTP: Floats, level: float) -> Band:
 
 
 def _extremes(curves_UTP: Floats, aligned: Aligned) -> tuple[Floats, Floats]:
-    """(lowest, highest) at each point: of every row of one task, of the units' means over several."""
+    """(lowest, highest) at each point: with one task of every row, with several of the units' means."""
     values_RP = curves_UTP.mean(axis=1)
     low = np.where(np.isnan(values_RP), np.inf, values_RP).min(axis=0)
     high = np.where(np.isnan(values_RP), -np.inf, values_RP).max(axis=0)
@@ -212,7 +212,7 @@ def _extremes(curves_UTP: Floats, aligned: Aligned) -> tuple[Floats, Floats]:
         ends = np.searchsorted(x, aligned.x_P, side="right")
         starts = np.append(np.searchsorted(x, aligned.x_P[:1], side="left"), ends[:-1])
         here = np.flatnonzero(ends > starts)
-        if len(here):  # the rows between two points lie beside those between the next two: a run of `reduceat`
+        if len(here):  # rows between consecutive points are contiguous: use `reduceat`
             last = int(ends[here[-1]])
             low[here] = np.minimum(low[here], np.minimum.reduceat(y[:last], starts[here]))
             high[here] = np.maximum(high[here], np.maximum.reduceat(y[:last], starts[here]))

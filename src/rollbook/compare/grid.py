@@ -1,4 +1,4 @@
-"""The points of the axis at which runs are put beside each other."""
+"""The common points of the axis at which runs are compared."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ def shared_grid(
     start: float | None = None,
     stop: float | None = None,
 ) -> Floats:
-    """The x at which runs are put beside each other: where they themselves have rows, if those are few enough.
+    """The common x values: the runs' own steps, if those are few enough.
 
-    Runs that log every thousand steps meet at those steps, and nothing is carried on from one to the next. Runs whose
-    episodes end wherever they end have as many different x as rows; their grid is even. Each group's first and last row
-    are on the grid whatever the other groups log, and so is every step of a group that has few of them.
+    If runs log every thousand steps, the grid has these steps and nothing is carried forward. If runs log at the end
+    of episodes, almost every row has a different x, and the grid is even. The grid always includes the first and last
+    row of each group, and every step of a group that has few.
 
     Args:
-      groups: of each group the x of its runs, [rows] each, in the order of their rows.
-      points: at least 2; more different x than that make an even grid of so many, to which the steps of groups with few
-        are added.
+      groups: for each group the x of its runs, [rows] each, in the order of their rows.
+      points: at least 2. With more distinct x than this the grid is even with this many points, plus the steps of
+        groups with few steps.
       span, spacing: see `stats.common_grid`.
       start, stop: a part of the axis.
     Raises:
-      BadInput: no run has rows there, or none that all share with span="all".
+      BadInput: no run has rows there, or with span="all" the runs have no common range.
     """
     spans = [ends for runs in groups for x in runs if len(ends := span_of(x))]
     even = stats.common_grid(spans, points, span=span, spacing=spacing)
@@ -53,7 +53,7 @@ def shared_grid(
     steps = [_steps(runs, points) for runs in groups]
     if all(own is not None for own in steps):
         together = np.unique(np.concatenate([own for own in steps if own is not None]))
-        # From the last row before the part to the first behind it, so that lines run through its edges.
+        # From the last row before the part to the first after it, so that lines cross its edges.
         first, last = np.searchsorted(together, low, side="right") - 1, np.searchsorted(together, high, side="left")
         together = together[max(0, first) : last + 1]
         if len(together) <= points:
@@ -70,11 +70,11 @@ def shared_grid(
 
 
 _MOST_TIMES = 4
-"""Steps of groups with few rows are added to an even grid up to this many times its points."""
+"""Steps of groups with few rows are added to an even grid, up to this many times its points."""
 
 
 def _steps(runs: Sequence[NDArray], points: int) -> Floats | None:
-    """The different finite x of a group's runs, None where there are too many rows to look at."""
+    """The distinct finite x of a group's runs; None if there are too many rows to check."""
     if any(len(x) > 4 * points for x in runs) or sum(map(len, runs)) > 2_000 * points:
         return None
     own = np.unique(np.concatenate([np.asarray(x, dtype=np.float64) for x in runs] or [np.zeros(0)]))
@@ -83,6 +83,6 @@ def _steps(runs: Sequence[NDArray], points: int) -> Floats | None:
 
 
 def span_of(x: NDArray) -> Floats:
-    """[first, last] of the finite readings, [] where there is none."""
+    """[first, last] of the finite readings; [] if there are none."""
     finite = x if x.dtype.kind in "iub" else x[np.isfinite(x)]
     return np.array([finite.min(), finite.max()] if len(finite) else [], dtype=np.float64)

@@ -29,10 +29,10 @@ class Line:
     Attributes:
       x, y: [rows], as logged.
       crashed: whether the run ended without finishing.
-      path: where the run lies, "" if nowhere.
-      task: "" where there is only one.
-      seed: None if it has none; over several tasks the runs of a seed are one unit.
-      unit: the same for runs of one configuration, seed and code, which are one unit; "" for a run of its own.
+      path: the run's folder, "" if it has none.
+      task: "" if there is only one task.
+      seed: None if it has none; with several tasks the runs of a seed are one unit.
+      unit: equal for runs with equal configuration, seed and code, which are one unit; "" if the run is its own unit.
     """
 
     x: NDArray
@@ -50,17 +50,17 @@ class GroupCurve:
     """The curve of one group of runs.
 
     Attributes:
-      label: what the runs have in common.
-      aligned: the runs on the common grid, raw rows included.
+      label: the common value of the runs.
+      aligned: the runs on the common grid, with their raw rows.
       band: the centre line and its interval at each point.
-      min_P, max_P: [points], the extremes of what holds there and of every finite row since the point before, so that
-        a spike between two points is in them; NaN where no run has a value. Over several tasks those of the units.
-      paths: where the runs lie, by their names.
-      tasks: how many.
-      units: name of each unit (a seed over several tasks, else a run).
-      again: names of the runs that repeat an earlier one of the same configuration, seed and code.
-      units_UP: [units, points], what the band was made of: over several tasks each seed's mean over them, NaN where it
-        lacks one.
+      min_P, max_P: [points], the extremes of the value at the point and of every finite row since the previous point,
+        so that spikes between points are included; NaN where no run has a value. With several tasks: of the units.
+      paths: the runs' folders, by run name.
+      tasks: number of tasks.
+      units: name of each unit (with several tasks a seed, else a run).
+      again: names of the runs that repeat an earlier one with the same configuration, seed and code.
+      units_UP: [units, points], the values behind the band. With several tasks: each seed's mean over them, NaN if the
+        seed lacks a task.
     """
 
     label: str
@@ -76,15 +76,15 @@ class GroupCurve:
 
     @property
     def n_P(self) -> npt.NDArray[np.int64]:
-        """[points], runs that have a value there, repeated ones once; over several tasks seeds that have one in all."""
+        """[points], the number of runs with a value, repeats counted once; with several tasks: seeds with all tasks."""
         runs_are_units = self.tasks == 1 and not self.again
         return self.aligned.n_P if runs_are_units else np.asarray(self.band.n_P, dtype=np.int64)
 
     @property
     def vertices_P(self) -> Bools:
-        """[points], where the drawn line bends: where a run has a row since the point before, and on both sides of
-        where one begins, ends or falls to its floor. Between two of them nothing was measured; a line through every
-        point would be stairs that the runs never walked.
+        """[points], where the drawn line may bend: where a run has a row since the previous point, and on both sides of
+        a point where a run begins, ends or falls to its floor. Nothing was measured between two of them: a line through
+        every grid point would show steps that are not in the data.
         """
         x_P, aligned = self.aligned.x_P, self.aligned
         if aligned.interpolation != "previous":
@@ -100,7 +100,7 @@ class GroupCurve:
         return bends_P
 
     def legend(self) -> str:
-        """What the line and its band are, and of how many runs."""
+        """What the line and its band show, and the number of runs."""
         words = self.band.legend()
         if self.tasks > 1:  # "IQM of 5 seeds, 95 % …" -> "IQM of 5 seeds x 3 tasks, 95 % …"
             head, comma, rest = words.partition(",")
@@ -108,7 +108,7 @@ class GroupCurve:
         return f"{self.label}: {words}"
 
     def drawn(self, seeds: str, extremes: bool) -> plots.Line:
-        """What the chart draws: the band, and the runs themselves where none can be claimed, or on request.
+        """The data of the chart: the band, and single runs where no valid band exists, or on request.
 
         Args:
           seeds, extremes: see `Curves.plot`.

@@ -1,4 +1,4 @@
-"""Two groups seed by seed: what differs within a seed, where equal seeds share something."""
+"""Compares two groups within each seed, for studies where equal seeds share something."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ __all__ = ["PairedSeeds", "paired_seeds"]
 @brief
 @dataclass(frozen=True, slots=True, eq=False)
 class PairedSeeds:
-    """The differences of two groups within each seed that both have.
+    """The differences of two groups within each common seed.
 
     Attributes:
       a, b: their labels.
-      seeds: those that both have, in order; several runs of one seed count as their mean.
+      seeds: the common seeds, in order; several runs of one seed count as their mean.
       differences_N: [seeds], a minus b, of the means over tasks.
       interval: of the mean difference; None without a common seed.
-      better_in: in how many seeds a is the better one.
-      alone: how many runs have no partner.
+      better_in: number of seeds in which a is better.
+      alone: number of runs without a partner.
     """
 
     a: str
@@ -38,7 +38,7 @@ class PairedSeeds:
     alone: int
 
     def sentence(self) -> str:
-        """How much a scores above b within a seed, how sure that is, and in how many seeds it is better."""
+        """How far a is above b within a seed, how certain that is, and in how many seeds a is better."""
         if self.interval is None:
             return f"{self.a} and {self.b}: not paired; they have no seed in common."
         n = len(self.seeds)
@@ -56,7 +56,7 @@ class PairedSeeds:
 
 
 def paired_seeds(a: Group, b: Group, lower_is_better: bool) -> PairedSeeds:
-    """The seeds of two groups put beside each other. Right where equal seeds share something; else no gain, no harm."""
+    """Pair the seeds of two groups. Gains precision if equal seeds share something; otherwise it is harmless."""
     of_a, of_b = _by_seed(a), _by_seed(b)
     seeds = tuple(sorted(of_a.keys() & of_b.keys()))
     differences = np.array([np.mean(of_a[seed]) - np.mean(of_b[seed]) for seed in seeds], dtype=np.float64)

@@ -1,4 +1,4 @@
-"""From where on the curves of two groups stay apart."""
+"""From which point the curves of two groups stay apart."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from rollbook.ground.brief import brief
 __all__ = ["Parted", "parted"]
 
 _LEAST_APART = 5
-"""Seeds a group below which no interval at a point is honest."""
+"""Seeds per group below which no interval at a point is valid."""
 
 
 @brief
 @dataclass(frozen=True, slots=True)
 class Parted:
-    """From where on two groups stay apart.
+    """From which point two groups stay apart.
 
     Attributes:
       a, b: their labels.
-      ahead: which of them is higher from there on; None where they have not parted.
-      x: the first point of the grid from which on they stay apart; None where they have not.
-      last: the last point that both have with 5 units or more; None if there is none.
+      ahead: the group that is higher from there on; None if they have not parted.
+      x: the first grid point from which they stay apart; None if they have not parted.
+      last: the last point where both have 5 units or more; None if there is none.
       level: of the interval at each point.
-      axis: what x counts.
+      axis: the unit of x.
     """
 
     a: str
@@ -39,7 +39,7 @@ class Parted:
     axis: str
 
     def sentence(self) -> str:
-        """What a reader has to know, that it is pointwise among it."""
+        """The result in words, with the remark that it is pointwise."""
         if self.last is None:
             return f"{self.a} and {self.b}: no point of {self.axis} has 5 seeds of each."
         if self.x is None or self.ahead is None:

@@ -1,4 +1,4 @@
-"""A plan of looks as plain data."""
+"""A sequential test plan as plain data."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["plan_data"]
 
 
 def plan_data(study: Study) -> dict[str, Any]:
-    """A plan, the looks that were taken, and what may be said now, as plain data for JSON.
+    """A plan, its interim looks, and the current verdicts, as plain data for JSON.
 
     Returns:
-      arms, n_min, n_max, alpha, delta, floor, note; looks: of each look and pair what `stats.Look` holds, oldest first;
-      verdicts: of each pair `a`, `b`, outcome, better, n, look, difference, low, high, chance, more, sentence. Numbers
-      that are not finite are None.
+      arms, n_min, n_max, alpha, delta, floor, note; looks: the fields of `stats.Look` for each look and pair, oldest
+      first; verdicts: for each pair `a`, `b`, outcome, better, n, look, difference, low, high, chance, more, sentence.
+      Numbers that are not finite are None.
     """
     plan = study.plan
     verdicts = []

@@ -1,4 +1,4 @@
-"""Scores as papers publish them, a list of runs for each task, made into a comparison."""
+"""Compares published scores: a list of runs for each task."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ Scores = Mapping[str, Mapping[str, Sequence[float]]]
 def published(
     scores: Scores | Iterable[str | os.PathLike[str]], *, normalise: object = None, direction: str = "higher"
 ) -> Comparison:
-    """Published raw scores as a comparison: aggregates, profiles and probabilities of improvement of a paper.
+    """Compare published raw scores: aggregates, profiles and probabilities of improvement, as in papers.
 
     Args:
       scores: {algorithm: {task: [score of each run]}}; or JSON files, each {task: [scores]} (the file's name is the
         algorithm, as with the scores of rliable) or {algorithm: {task: [scores]}}.
-      normalise: "atari" or "d4rl" for published anchors, {task: (worth 0, worth 1)}, or None where it is done.
-      direction: "higher" or "lower" is better.
+      normalise: "atari" or "d4rl" for published anchors, {task: (worth 0, worth 1)}, or None if already normalised.
+      direction: whether "higher" or "lower" is better.
     Returns:
-      See `rollbook.compare.Comparison`. Runs are no seeds over tasks: ask for `resample="runs"`. A group has as many
-      runs as its task with the fewest.
+      See `rollbook.compare.Comparison`. Runs are not matched across tasks: use `resample="runs"`. The number of runs
+      of a group is that of its task with the fewest runs.
     Raises:
-      BadInput: a file that is no such JSON, no scores, a score that is not a finite number, different tasks.
+      BadInput: a file that is not such JSON, no scores, a score that is not a finite number, different tasks.
     """
     if not isinstance(scores, Mapping):
         scores = _read([Path(each) for each in scores])

@@ -1,4 +1,4 @@
-"""Which share of the runs has reached a score, along training."""
+"""The share of runs that have reached a score, along training."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Reached:
     """The share of runs that have reached a score, along training.
 
     Attributes:
-      key, axis, level: the metric, what it runs along, the score.
+      key, axis, level: the metric, its axis, the score.
       x_P: [points].
-      labels, n: of the groups; runs that were begun, whether or not they have rows.
-      lower_is_better: whether a score counts as reached from above.
+      labels, n: of the groups; n counts all started runs, also those without rows.
+      lower_is_better: whether a run reaches the score from above.
       share_GP, low_GP, high_GP: [groups, points], the share and its Clopper-Pearson interval; NaN below 3 runs.
     """
 
@@ -46,10 +46,10 @@ class Reached:
     lower_is_better: bool = False
 
     def plot(self, *, theme: str = "light", **options: Any) -> Picture:
-        """The shares as a picture."""
+        """The shares as a chart."""
         from rollbook.plots import Line, Panel, draw
 
-        crowded = len(self.labels) > 2  # more bands than two hide each other: what they end in is said instead
+        crowded = len(self.labels) > 2  # more than two bands hide each other: report the final values in text
 
         def words(place: int) -> str:
             label, n, share = self.labels[place], self.n[place], self.share_GP[place]
@@ -95,7 +95,7 @@ def reached(
             for raw, name in zip(group.aligned.raw, group.aligned.names, strict=True)
             if name not in group.again
         ]
-        first += [math.inf] * len(group.aligned.left_out)  # a run without a row has reached nothing
+        first += [math.inf] * len(group.aligned.left_out)  # a run without rows has reached nothing
         n = len(first)
         hits_P = (np.asarray(first)[:, None] <= x_P).sum(axis=0)
         low, high = stats.clopper_pearson(hits_P, n) if n >= 3 else (np.full(len(x_P), np.nan),) * 2
@@ -110,7 +110,7 @@ def reached(
 
 
 def _rounded_down(level: float) -> float:
-    """To two significant digits: 24.4375 -> 24, -0.118 -> -0.12."""
+    """Round down to two significant digits: 24.4375 -> 24, -0.118 -> -0.12."""
     if not math.isfinite(level) or level == 0:
         return level
     places = 1 - math.floor(math.log10(abs(level)))

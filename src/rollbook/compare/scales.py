@@ -1,4 +1,4 @@
-"""Scores of several tasks on one scale, and groups that have no point of the axis in common."""
+"""Scores of several tasks on one scale, and groups without a common point of the axis."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["no_common_point", "scale_of"]
 
 
 def scale_of(tasks: tuple[str, ...], normalise: Any) -> tuple[dict[str, tuple[float, float]], list[str]]:
-    """{task: (worth 0, worth 1)}, {} to leave scores as they are."""
+    """{task: (score worth 0, score worth 1)}; {} to leave scores unchanged."""
     if normalise is None:
         several = len(tasks) > 1
         return {}, [
@@ -20,7 +20,7 @@ def scale_of(tasks: tuple[str, ...], normalise: Any) -> tuple[dict[str, tuple[fl
 
 
 def no_common_point(a: str, of_a: tuple[float, float], b: str, of_b: tuple[float, float], axis: str) -> str:
-    """The sentence about two groups, each with its first and last point."""
+    """The message about two groups without a common point, with the first and last point of each."""
     return (
         f"{a} was measured from {of_a[0]:.6g} to {of_a[1]:.6g} {axis}, {b} from {of_b[0]:.6g} to {of_b[1]:.6g}: no "
         "common point, nothing is compared."

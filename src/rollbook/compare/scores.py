@@ -1,4 +1,4 @@
-"""The scores of runs, of their groups, and of two groups beside each other."""
+"""The scores of runs, of groups, and of pairs of groups."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Entry:
     """One run of a comparison.
 
     Attributes:
-      group, name: its group and what it is called.
+      group, name: its group and its name.
       seed: its seed; None if it has none.
-      task: "" where there is only one.
-      score: None where the run has no value of the metric.
-      crashed, running: how it stands.
-      span: (axis, first, last) of its finite values; None where that is not known.
-      unit: the same for runs of one configuration, seed and code, which count as one; "" for a run of its own.
-      ends_in_nan: whether its last row is NaN or infinite, so that an earlier one is its score.
+      task: "" if there is only one task.
+      score: None if the run has no value of the metric.
+      crashed, running: its status.
+      span: (axis, first, last) of its finite values; None if unknown.
+      unit: equal for runs with equal configuration, seed and code, which count as one; "" if the run is its own unit.
+      ends_in_nan: whether its last row is NaN or infinite; its score is then from an earlier row.
     """
 
     group: str
@@ -49,14 +49,14 @@ class Group:
     """The scores of one group.
 
     Attributes:
-      label: what the runs have in common.
-      scores_RT: [seeds, tasks]; NaN where a seed has no score of a task.
-      names: [seeds]; the runs (of several tasks: the seeds) in the order in which they were begun.
+      label: the common value of the runs.
+      scores_RT: [seeds, tasks]; NaN where a seed has no score for a task.
+      names: [seeds]; the runs (with several tasks: the seeds) in the order in which they started.
       interval: of the statistic.
-      crashed, running, without_score: names of the runs that did not finish, go on, or have no value of the metric.
-      again: names of the runs that repeat an earlier one of the same configuration, seed and code.
+      crashed, running, without_score: names of the runs that did not finish, still run, or have no value of the metric.
+      again: names of the runs that repeat an earlier one with the same configuration, seed and code.
       ends_in_nan: names of the runs whose last row is not finite.
-      seeds: [seeds], the seed of each row of scores; None where it has none.
+      seeds: [seeds], the seed of each row of scores; None if it has none.
     """
 
     label: str
@@ -72,7 +72,7 @@ class Group:
 
     @property
     def seeds_R(self) -> Floats:
-        """[seeds], the mean over tasks of each seed that has all of them."""
+        """[seeds], the mean over tasks of each seed that has all tasks."""
         complete: Floats = self.scores_RT[~np.isnan(self.scores_RT).any(axis=1)].mean(axis=1)
         return complete
 
@@ -80,20 +80,20 @@ class Group:
 @brief
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two groups beside each other.
+    """Two groups compared.
 
     Attributes:
       a, b: their labels.
-      difference: of the statistic of the comparison, a minus b; NaN where one has none.
-      improvement: probability that a seed of a scores better than a seed of b (averaged over tasks), ties count half.
-      evidence: e-value against "a seed of a scores better than one of b as often as worse", without a plan; may be
-        looked at any time. None: no pairs.
-      verdict: by the plan of looks; None without one.
-      reason: why they are not compared at all, "" if they are.
-      statistic: of the difference.
+      difference: of the comparison's statistic, a minus b; NaN if one group has none.
+      improvement: probability that a seed of a scores better than a seed of b (averaged over tasks); ties count half.
+      evidence: e-value against "a seed of a scores better than one of b as often as worse", used without a plan. It may
+        be checked at any time. None: no pairs.
+      verdict: of the sequential test plan; None without a plan.
+      reason: why they are not compared; "" if they are.
+      statistic: the statistic of `difference`.
       lower_is_better: whether lower scores are better.
-      decides: the evidence that decides, which grows with the number of pairs that are compared together.
-      leads: the group whose seeds scored better in most pairs of seeds, in their order; "" where neither did.
+      decides: the evidence needed for a decision; it grows with the number of pairs compared together.
+      leads: the group whose seeds scored better in most pairs of seeds, paired in order; "" if neither did.
     """
 
     a: str
@@ -110,7 +110,7 @@ class Pair:
 
     @property
     def better(self) -> str | None:
-        """The label of the better group: by the plan, or by the evidence where there is none; None: not decided."""
+        """The label of the better group, by the plan, or by the evidence without a plan; None: not decided."""
         if self.reason:
             return None
         if self.verdict is not None:
@@ -118,7 +118,7 @@ class Pair:
         return self.leads if self.leads and self.evidence is not None and self.evidence >= self.decides else None
 
     def sentence(self) -> str:
-        """The answer first, then how sure it is."""
+        """The answer, then how certain it is."""
         if self.reason:
             return f"{self.a} and {self.b}: not compared; they were {self.reason}."
         if self.verdict is not None:
@@ -145,7 +145,7 @@ class Pair:
         return "lower" if self.lower_is_better else "higher"
 
     def _ahead(self) -> str:
-        """Which of them has the better statistic, and by how much."""
+        """Which group has the better statistic, and by how much."""
         name = "IQM" if self.statistic == "iqm" else self.statistic
         if self.difference == 0:
             return f"Their {name}s are equal."
@@ -154,5 +154,5 @@ class Pair:
 
 
 def in_a_sentence(sentence: str) -> str:
-    """A sentence as it goes on behind a colon: "Mean 434" -> "mean 434", but "IQM 434"."""
+    """A sentence as it continues after a colon: "Mean 434" -> "mean 434", but "IQM 434"."""
     return sentence if sentence[:2].isupper() else sentence[:1].lower() + sentence[1:]

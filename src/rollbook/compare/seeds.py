@@ -1,4 +1,4 @@
-"""How many seeds would decide between two groups, and what a number of seeds can find."""
+"""How many seeds would decide between two groups, and which difference a number of seeds can detect."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from rollbook.stats import SeedRange
 __all__ = ["FEWEST", "SeedPlan", "as_planned", "as_seen", "detectable", "seeds_to_decide"]
 
 FEWEST = 10
-"""Seeds a group: of fewer the range says next to nothing (`stats.seeds_needed`)."""
+"""Seeds per group below which the range is too wide to be useful (`stats.seeds_needed`)."""
 
 
 @dataclass(frozen=True)
 class SeedPlan:
-    """What a number of seeds can find.
+    """Which difference a number of seeds can detect.
 
     Attributes:
-      std: of the scores between seeds; pooled over the groups, where there are runs.
-      power: wanted of one two-sided t test at 5 %.
-      difference: to be found, in units of the score; None where none was named.
-      needed: seeds a group for it; None where none was named, or more than 10,000 are needed.
-      detectable: seeds a group -> the smallest difference that is found with that power.
-      pairs: of runs: the groups, their seeds and difference, and the range of seeds that would decide between them.
+      std: standard deviation of the scores between seeds; pooled over the groups, if there are runs.
+      power: wanted power of one two-sided t test at 5 %.
+      difference: the difference to detect, in units of the score; None if not given.
+      needed: seeds per group for it; None if no difference is given, or if more than 10,000 are needed.
+      detectable: seeds per group -> the smallest difference detected with that power.
+      pairs: for runs: the groups, their seeds and difference, and the range of seeds that would decide between them.
     """
 
     std: float
@@ -49,7 +49,7 @@ class SeedPlan:
         }  # fmt: skip
 
     def sentences(self) -> list[str]:
-        """The answer first."""
+        """The result in words, the answer first."""
         told = []
         if self.difference is not None:
             seeds = "More than 10,000" if self.needed is None else f"{self.needed:,}"
@@ -68,7 +68,7 @@ class SeedPlan:
 
 
 def as_planned(std: float, difference: float | None, power: float, counts: Sequence[int]) -> SeedPlan:
-    """What is needed for scores of this standard deviation between seeds; `counts` are the seeds to answer for."""
+    """A plan for scores with this standard deviation between seeds; `counts` are the seed counts to report."""
     needed = stats.seeds_for(power, difference / std) if difference is not None else None
     return SeedPlan(std, power, difference, needed, {n: std * detectable(n, power) for n in counts})
 
@@ -76,7 +76,7 @@ def as_planned(std: float, difference: float | None, power: float, counts: Seque
 def as_seen(
     groups: Sequence[Group], pairs: Sequence[Pair], difference: float | None, power: float, counts: Sequence[int]
 ) -> SeedPlan:
-    """The same with the standard deviation that the groups' seeds have shown, pooled.
+    """A plan from the observed standard deviation between seeds, pooled over the groups.
 
     Raises:
       BadInput: no group has two seeds, or all scores of each group are equal.
@@ -103,7 +103,7 @@ def as_seen(
 
 
 def detectable(seeds: int, power: float = 0.8) -> float:
-    """The smallest difference of means, in standard deviations, that so many seeds a group find with this power."""
+    """The smallest difference of means, in standard deviations, that this many seeds per group detect."""
     low, high = 0.0, 1.0
     while stats.power(seeds, high) < power:
         low, high = high, 2 * high
@@ -114,10 +114,10 @@ def detectable(seeds: int, power: float = 0.8) -> float:
 
 
 def seeds_to_decide(a: Group, b: Group, power: float = 0.8) -> SeedRange | None:
-    """Seeds a group with which one two-sided test at 5 % would find the present difference of means with this power.
+    """Seeds per group with which one two-sided test at 5 % detects the present difference of means with this power.
 
     Returns:
-      At the quartiles of the plausible differences, from 1 to 100 or None beyond; None where a group has fewer than
+      At the quartiles of the plausible differences, from 1 to 100, or None beyond. None if a group has fewer than
       `FEWEST` seeds, or all scores are equal.
     """
     seeds_a, seeds_b = a.seeds_R, b.seeds_R

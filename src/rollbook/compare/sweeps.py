@@ -1,4 +1,4 @@
-"""What a sweep says: which setting goes along with the score, which configuration may be the best, what to run next."""
+"""Analysis of a sweep: which settings affect the score, which configuration may be the best, what to run next."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Importance", "Sweep", "Tried", "sweep"]
 
 _LEVEL = 0.95
 _FEWEST = 6
-"""Configurations of several settings: of fewer no setting can be told from another."""
+"""Configurations of several settings below which settings cannot be told apart."""
 _MOST_LEVELS = 4
 _SHOWN = 3
 
@@ -31,11 +31,11 @@ class Tried:
 
     Attributes:
       group: its name among the entries.
-      settings: name -> value of those that differ in the sweep; None where it is not set.
+      settings: name -> value of the settings that differ in the sweep; None if not set.
       names, scores_R: the runs that count and their scores.
       crashed, running, without_score: names of the runs that do not count.
-      mean, std: of the scores; NaN where there are too few (std: with n - 1).
-      may_be_best: whether the seeds leave it open that this is the best one.
+      mean, std: of the scores (std with n - 1); NaN if there are too few.
+      may_be_best: whether this configuration may be the best one, given its seeds.
     """
 
     group: str
@@ -53,14 +53,14 @@ class Tried:
 @brief
 @dataclass(frozen=True, slots=True)
 class Importance:
-    """How much of the spread of the scores goes along with a setting. It says nothing of causes.
+    """How much of the variance of the scores a setting explains. It does not show causes.
 
     Attributes:
-      name: the setting; together: others that always change with it, so that they cannot be told apart.
-      share: of the variance of the scores, from 0 to 1, less what other settings and seeds give to any setting; NaN
-        where nothing can be said, and `why` says why.
-      low, high: what other seeds of the same configurations would give, 90 %; NaN where no configuration has two.
-      levels: values, or ranges of values, that it was cut into.
+      name: the setting; together: other settings that always change with it and cannot be told apart from it.
+      share: of the variance of the scores, from 0 to 1, minus what other settings and seeds give to any setting; NaN
+        if unknown; `why` has the reason.
+      low, high: 90 % interval over other seeds of the same configurations; NaN if no configuration has two seeds.
+      levels: its values, or the ranges of values that it was cut into.
     """
 
     name: str
@@ -75,14 +75,14 @@ class Importance:
 @brief
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """What a sweep says.
+    """The analysis of a sweep.
 
     Attributes:
-      tried: configurations, the best first; those without a score at the end.
+      tried: configurations, the best first; those without a score last.
       settings: the most important first.
-      seeds: the share of the variance that seeds of one configuration have among themselves; NaN where none has two.
-      chance: the share that the first of so many settings reaches in 5 % of sweeps in which none matters.
-      sentence: the answer; todo: what to run next; notes: what a reader has to know of the numbers.
+      seeds: the share of the variance between seeds of one configuration; NaN if none has two.
+      chance: the share that the first of this many settings reaches in 5 % of sweeps where no setting matters.
+      sentence: the answer; todo: what to run next; notes: remarks about the numbers.
     """
 
     tried: tuple[Tried, ...]
@@ -102,13 +102,13 @@ def sweep(
     higher_is_better: bool = True,
     seed: int = 0,
 ) -> Sweep:
-    """Judge the configurations of a sweep and their settings by the scores of their runs.
+    """Rate the configurations of a sweep and their settings by the scores of their runs.
 
     Args:
-      entries: runs; `group` is the configuration that a run has.
-      settings: configuration -> name -> value. Settings that do not differ are left out; seeds are no setting.
-      metric: what the scores are of, for sentences.
-      seed: of the shuffles that say what chance does.
+      entries: runs; `group` is the configuration of a run.
+      settings: configuration -> name -> value. Settings that do not differ are left out; the seed is not a setting.
+      metric: the name of the score, for sentences.
+      seed: seed of the permutations that estimate chance.
     """
     names = [n for n in dict.fromkeys(n for each in settings.values() for n in each) if _differs(n, settings)]
     tried, again = _tried(entries, settings, names, higher_is_better)
@@ -128,7 +128,7 @@ def sweep(
 def _tried(
     entries: Sequence[Entry], settings: Mapping[str, Mapping[str, object]], names: Sequence[str], higher: bool
 ) -> tuple[list[Tried], int]:
-    """The configurations, best first, and how many runs repeat another one of the same configuration, seed and code."""
+    """The configurations, best first, and how many runs repeat another with the same configuration, seed and code."""
     of_group: dict[str, list[Entry]] = {group: [] for group in settings}
     for entry in entries:
         of_group[entry.group].append(entry)
@@ -163,10 +163,10 @@ def _tried(
 
 
 def _with_best(tried: list[Tried], sign: float) -> list[Tried]:
-    """Which may be the best: all that none of the others beats by a one-sided Welch test at 5 % divided among them.
+    """Mark those that may be the best: no other beats them in a one-sided Welch test, at 5 % divided by the others.
 
-    For normal scores the best one is left out in about 5 % of sweeps at most: it is only where one of the
-    others beats it by luck (Bonferroni). A single seed beats none and is beaten by none.
+    For normal scores this excludes the truly best configuration in at most about 5 % of sweeps (Bonferroni). A
+    configuration with a single seed beats none and is beaten by none.
     """
     scored = [each for each in tried if len(each.scores_R)]
     level = (1 - _LEVEL) / max(1, len(scored) - 1)
@@ -195,7 +195,7 @@ def _word(value: object) -> str:
 def _importances(
     tried: Sequence[Tried], names: Sequence[str], rng: np.random.Generator
 ) -> tuple[list[Importance], float, float, str]:
-    """Settings, the share of seeds, what chance does, and why nothing can be said of any setting, if so."""
+    """Settings, the share of seeds, the share reached by chance, and why no setting can be rated, if so."""
     scores = [each.scores_R for each in tried]
     many = len(scores)
     parted: dict[tuple[int, ...], list[str]] = {}
@@ -227,7 +227,7 @@ def _importances(
 
 
 def _levels(values: Sequence[object], alone: bool) -> tuple[int, ...]:
-    """The level of each configuration: its value; of many numbers one of a few ranges that hold equally many."""
+    """The level of each configuration: its value, or for many numbers one of a few equally filled ranges."""
     distinct = {_word(value): value for value in values}
     numbers = [v for v in values if isinstance(v, (int, float)) and not isinstance(v, bool) and math.isfinite(v)]
     ranges = min(_MOST_LEVELS, len(values) // 3)
