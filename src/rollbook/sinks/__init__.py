@@ -1,4 +1,4 @@
-"""Sinks: places rows go. One file each; `make("csv")` builds one from its name and plain options."""
+"""Sinks: destinations for rows, one file each. `make("csv")` builds one from its name and plain options."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What all sinks that append to files have in common: whole writes, positions, and cutting back.
+"""Shared by all sinks that append to files: complete writes, positions, and cutting back.
 
-A sink says which bytes belong at the end of which file; this says when they are there. Files are opened for each
-`write` and closed after it, so nothing is held while a run is idle, and a folder that somebody moved away is made anew.
+A sink decides which bytes go to the end of which file; this module decides when. Files are opened for each `write` and
+closed after it, so nothing is held while a run is idle. If a folder was moved away, it is made again.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _BINARY = getattr(os, "O_BINARY", 0)  # Windows would change line ends
 
 
 class FileSink:
-    """A sink whose output is one or more files below the run's folder that only ever grow at their end.
+    """A sink whose output is one or more files below the run's folder that only grow at their end.
 
-    `write` is all or nothing: if one file cannot take its bytes (a full disk), all are cut back to where they were, the
-    format's memory too, and the error is raised, so that the same rows can be offered again.
+    `write` is all or nothing. If one file cannot take its bytes (a full disk), all files and the format's memory go
+    back to their former state. The error is raised, so that the same rows can be offered again.
 
-    Subclasses answer `_owned`, `_render`, and where they have memory `_remember`, `_recall` and `_reread`.
+    Subclasses define `_owned`, `_render`, and if they have memory `_remember`, `_recall` and `_reread`.
     """
 
     accepts: frozenset[type] = frozenset()
@@ -46,7 +46,7 @@ class FileSink:
         self._opened(run)
 
     def write(self, rows: Sequence[Row]) -> None:
-        """Append these rows; when this returns, the system has their bytes."""
+        """Append these rows. When this returns, the operating system has their bytes."""
         self._get_ready()
         before = self._remember()
         parts: dict[str, list[bytes]] = {}
@@ -59,17 +59,17 @@ class FileSink:
             raise
 
     def close(self) -> None:
-        """Nothing is held open between writes."""
+        """Nothing to do: no file is open between writes."""
 
     def position(self) -> dict[str, int]:
         """File (relative to the run's folder) -> its length."""
         return dict(self._lengths)
 
     def truncate(self, position: Mapping[str, int]) -> None:
-        """Cut this sink's files back to `position`; those it does not name are emptied.
+        """Cut this sink's files back to `position`; files that it does not name are emptied.
 
-        A file that is shorter than its position stays as it is. Names in `position` that are not this sink's own
-        files are not touched.
+        A file that is shorter than its position stays unchanged. Names in `position` that are not this sink's files are
+        ignored.
         """
         for path, length in list(self._lengths.items()):
             target = max(0, min(length, int(position.get(path, 0))))
@@ -90,11 +90,11 @@ class FileSink:
         raise TypeError(f"{type(self).__name__} does not say which files are its own")
 
     def _render(self, rows: Sequence[Row]) -> Iterator[tuple[str, bytes]]:
-        """What `rows` add to which files. Must depend on the rows alone, not on how many came in one call."""
+        """What `rows` add to which files. Must depend only on the rows, not on how many came in one call."""
         raise TypeError(f"{type(self).__name__} does not say what it writes")
 
     def _whole(self, path: Path, size: int) -> int:
-        """How much of a file, found without a position, is whole. Here: up to its last line end."""
+        """How many bytes of a file without a position are complete. Here: up to its last line end."""
         with path.open("rb") as file:
             end = size
             while end:
@@ -114,12 +114,12 @@ class FileSink:
         """Go back to `token`."""
 
     def _reread(self) -> None:
-        """Take up the format's memory from the files as they stand now."""
+        """Restore the format's memory from the files in their present state."""
 
     def _get_ready(self) -> None:
         if self._ready:
             return
-        for path, length in list(self._lengths.items()):  # not cut back by anybody: a torn end would spoil the next row
+        for path, length in list(self._lengths.items()):  # not cut back before: a torn end would spoil the next row
             whole = self._whole(self._folder / path, length)
             if whole < length:
                 os.truncate(self._folder / path, whole)

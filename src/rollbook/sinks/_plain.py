@@ -1,6 +1,6 @@
-"""Text from a run made fit for a terminal, a line of a file or a file name.
+"""Makes text from a run safe for a terminal, a line of a file or a file name.
 
-Keys, names and texts are untrusted: an escape sequence in one could rewrite the screen of whoever reads it.
+Keys, names and texts are untrusted: an escape sequence in one could rewrite the reader's screen.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def wide(text: str) -> int:
 
 
 def cut(text: str, columns: int, mark: str = "..") -> str:
-    """The text in at most so many columns; `mark` stands where something was cut off."""
+    """The text in at most this many columns; `mark` shows where something was cut off."""
     if wide(text) <= columns:
         return text
     out, used = "", 0
@@ -60,9 +60,9 @@ def cut(text: str, columns: int, mark: str = "..") -> str:
 
 
 def file_name(text: str) -> str:
-    """A name for a file or folder: letters, digits, `_` and `-` only, at most 60 long, on every system.
+    """A name for a file or folder: letters, digits, `_` and `-` only, at most 60 characters, valid on every system.
 
-    Names that had to be changed end in a checksum, so that two different ones do not meet in one file.
+    A name that had to be changed ends in a checksum, so that two different names do not share a file.
     """
     name = _UNSAFE.sub("_", text)[:LONGEST_NAME]
     if name == text and name and name.lower() not in _RESERVED:
@@ -94,7 +94,7 @@ def whole_number(value: int) -> str:
 
 
 def as_number(value: float) -> str:
-    """A number for people: integers whole, floats with six significant digits."""
+    """A number for readers: integers in full, floats with six significant digits."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):

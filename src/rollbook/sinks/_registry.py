@@ -1,14 +1,14 @@
-"""Sinks by name: where each lives, how it is made, and what stands in front of it by default.
+"""Sinks by name: where each is defined, how it is made, and its default filters.
 
-A new sink is one file and one line here; a package of its own offers one as an entry point in the group
-`rollbook.sinks`, named like the sink and pointing at its class. Nothing is imported before it is asked for.
+A new sink is one file and one line here. Another package offers one as an entry point in the group `rollbook.sinks`,
+named like the sink and pointing at its class. Nothing is imported before it is used.
 
-What a sink is, its class says, in attributes that it may leave out:
-    needs        (package, extra of rollbook that brings it): missing, it is an error of `init`
+A sink class describes itself in these optional attributes:
+    needs        (package, extra of rollbook that brings it): if it is missing, `init` raises an error
     is_service   it talks to something beyond this machine
-    is_live      it draws while training runs, in the training process
-    thinned      (seconds, what has stretches of its own): how its rows are thinned unless the caller says otherwise
-    is_glance    thinned or not, it is for a look by people: a keeper may hand it the newest rows without reading all
+    is_live      it draws during training, in the training process
+    thinned      (seconds, "key" or "keyset"): how its rows are thinned unless the caller sets it
+    is_glance    a live view for people: a keeper may give it the newest rows without reading all
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ _SINKS = {
 }
 
 LIVE: tuple[str, ...] = ("terminal",)
-"""Those that draw in the training process, said here so that telling them apart costs no import."""
+"""Sinks that draw in the training process; listed here so that no import is needed to know them."""
 
 QUIET: tuple[str, ...] = ("text",)
-"""The sinks of a run that has no screen of its own and names none: of an adapter, of a sibling."""
+"""The sinks of a run without a screen (of an adapter or a sibling) that names none."""
 
 DEFAULT: tuple[str, ...] = (*LIVE, *QUIET)
 """The sinks of a run that names none: a live table in the terminal, and text tables under log/."""
@@ -67,43 +67,43 @@ _COMMON = ("all", "every_seconds", "filters")
 
 
 def names() -> list[str]:
-    """All sinks there are, those of installed packages included."""
+    """All sinks, including those of installed packages."""
     return _REGISTRY.names()
 
 
 def needs_no_service() -> list[str]:
-    """The sinks of rollbook itself that work with nothing but this machine."""
+    """rollbook's sinks that need nothing outside this machine."""
     return [name for name in sorted(_SINKS) if not fact(name, "is_service", False)]
 
 
 def are_files(specs: Sequence[Any]) -> bool:
-    """Whether these entries of a plan are all files of ours, that any process may write."""
+    """Whether these entries of a plan are all file sinks of rollbook, which any process may write."""
     known = [isinstance(spec, dict) and spec.get("name") in _SINKS for spec in specs]
     return all(known) and all(hasattr(_REGISTRY.load(spec["name"]), "position") for spec in specs)
 
 
 def without_live(sinks: Sequence[object] | None) -> list[object]:
-    """Of sinks as `init` takes them those that do not draw; `QUIET` for None."""
+    """The sinks, as `init` takes them, without those that draw; `QUIET` for None."""
     asked = QUIET if sinks is None else sinks
     return [sink for sink in asked if (sink.get("name") if isinstance(sink, dict) else sink) not in LIVE]
 
 
 def fact(name: str, attribute: str, default: object) -> object:
-    """What the class of a sink says of itself; see the top of this file."""
+    """An attribute of a sink's class; see the top of this file."""
     return getattr(_REGISTRY.load(name), attribute, default)
 
 
 def make(name: str, **options: object) -> Sink:
-    """The sink of that name, with the filters that belong in front of it. Any process can do this from JSON data.
+    """The sink of that name, with its default filters in front. Any process can do this from JSON data.
 
     Args:
       name: see `names()`.
-      every_seconds: thin rows to one in so many seconds of their own time; by default 1 for text (each kind of row)
+      every_seconds: thin rows to one in this many seconds of their own time. Default: 1 for text (each kind of row)
         and for services (each key), none for files that programs read. The terminal draws at most that often.
-      all: True keeps every row, whatever `every_seconds` would be by default.
+      all: True keeps every row, whatever the default of `every_seconds`.
       filters: names or [name, options] of `sinks.filters.make`, in the order in which rows pass through them.
         They see all rows; thinning comes after them.
-      options: those of the sink itself.
+      options: those of the sink.
     Raises:
       UnknownOption: no sink has that name, or it has no such option.
     """
@@ -128,14 +128,14 @@ def make(name: str, **options: object) -> Sink:
 
 
 def check(name: str, options: Mapping[str, object] | None = None) -> None:
-    """Raise what `make` would raise, without touching a service.
+    """Raise what `make` would raise, without contacting a service.
 
-    Loads the sink's module only if there are options to look at.
+    Loads the sink's module only if there are options to check.
 
     Raises:
       MissingExtra: its package is not installed.
-      UnknownOption, BadInput: as `make`; of a sink that needs a service or comes from another package, what can be
-        told from the names of its options and from the filters.
+      UnknownOption, BadInput: as `make`. For a sink that needs a service or comes from another package, only the names
+        of its options and the filters are checked.
     """
     if name not in _REGISTRY:
         raise _REGISTRY.unknown(name)

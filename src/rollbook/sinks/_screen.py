@@ -1,9 +1,9 @@
-"""A block of lines at the bottom of a terminal, redrawn in place, that other output of the process scrolls past.
+"""A block of lines at the bottom of a terminal, redrawn in place while other output of the process scrolls past.
 
-The block is ordinary text: the cursor stands below it, nothing is hidden, so a process that is killed leaves a terminal
-in order. While a screen is in use, `sys.stdout` and `sys.stderr` are wrapped where they lead to the same terminal:
-the block is taken away before anything else is printed, and comes back after it. Output that does not pass through
-them (of C libraries, or of handlers that kept the stream) is not noticed, and leaves a copy of the block above it.
+The block is ordinary text: the cursor is below it and stays visible, so a killed process leaves the terminal in order.
+While a screen is in use, `sys.stdout` and `sys.stderr` are wrapped if they lead to the same terminal: the block is
+removed before other output is printed, and drawn again after it. Output that bypasses them (of C libraries, or of
+handlers that kept the stream) is not noticed, and leaves a copy of the block above it.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 __all__ = ["Screen", "is_terminal"]
 
 _WAIT_SECONDS = 0.2
-_REST_SECONDS = 0.1  # a program that prints a lot has the block back at most so often
+_REST_SECONDS = 0.1  # after frequent prints, the block is redrawn at most this often
 
 
 def is_terminal(stream: Any) -> bool:
-    """Whether in-place drawing works there."""
+    """Whether the stream is a terminal that can redraw lines in place."""
     with tolerating(AttributeError, ValueError, OSError):
         return bool(stream.isatty()) and os.environ.get("TERM", "") != "dumb"
     return False
 
 
 class Screen:
-    """The bottom of one terminal. All runs of the process that draw there share it, each with lines of its own.
+    """The bottom of one terminal. All runs of the process that draw there share it; each has its own lines.
 
-    Threads: any may draw or print. Printing waits at most 0.2 s for a drawing that is under way.
+    Threads: any may draw or print. Printing waits at most 0.2 s for a drawing in progress.
     """
 
     _all: ClassVar[list[Screen]] = []
@@ -48,8 +48,8 @@ class Screen:
         self._stream = stream
         self._lock = threading.RLock()
         self._blocks: dict[object, Sequence[tuple[str, int]]] = {}
-        self._drawn: list[int] = []  # columns of each line that stands on the terminal now
-        self._column = 0  # where other output stopped in its line
+        self._drawn: list[int] = []  # columns of each line on the terminal now
+        self._column = 0  # the column where other output stopped
         self._shown = 0.0
         self._process = os.getpid()
         self._wrapped: list[tuple[str, _Passing]] = []
@@ -64,7 +64,7 @@ class Screen:
             if screen._stream is stream:
                 return screen
         if os.name == "nt":
-            os.system("")  # switches the console to understanding escape sequences
+            os.system("")  # makes the console understand escape sequences
         cls._all.append(cls(stream))
         return cls._all[-1]
 
@@ -78,7 +78,7 @@ class Screen:
 
     @property
     def owners(self) -> int:
-        """How many share it."""
+        """How many runs share it."""
         return len(self._blocks)
 
     def join(self, owner: object) -> None:
@@ -97,7 +97,7 @@ class Screen:
             self._show(above)
 
     def leave(self, owner: object) -> None:
-        """Let go. The owner's lines stay on the terminal for good, above what the others draw."""
+        """Stop using the screen. The owner's lines stay on the terminal, above those of the others."""
         with self._lock:
             block = self._blocks.pop(owner, None)
             if block is None:
@@ -112,7 +112,7 @@ class Screen:
         block = [line for lines in self._blocks.values() for line in lines][-(rows - 1) :]
         out = [self._back_to_start()]
         if self._column and not self._drawn and (above or block):
-            out.append("\n")  # other output stopped in the middle of a line: begin below it
+            out.append("\n")  # other output stopped within a line: begin below it
         out += [f"{line}\x1b[K\n" for line in above]
         out += [f"{line}\x1b[K\n" for line, _ in block]
         out.append("\x1b[J")
@@ -136,7 +136,7 @@ class Screen:
         self._stream.flush()
 
     def pass_on(self, text: str, stream: TextIO) -> int:
-        """Print other output: take the block away, go where that output left off, print, bring the block back."""
+        """Print other output: remove the block, continue where that output stopped, print, redraw the block."""
         if os.getpid() != self._process or not self._lock.acquire(timeout=_WAIT_SECONDS):
             return stream.write(text)
         try:
@@ -151,7 +151,7 @@ class Screen:
             start = 0 if "\n" in text or "\r" in tail else self._column
             columns, _ = self.size
             self._column = (start + wide(_unpainted(tail.rpartition("\r")[2]))) % max(1, columns)
-            # A bar that returns to the start of its line is drawn above the block; a line that is not finished is not.
+            # A bar that returns to the start of its line is drawn above the block; an unfinished line is not.
             if (not self._column or "\r" in text) and time.monotonic() - self._shown > _REST_SECONDS:
                 stream.flush()
                 self._show(())
@@ -169,7 +169,7 @@ class Screen:
 
     def _unwrap(self) -> None:
         for name, passing in self._wrapped:
-            if getattr(sys, name, None) is passing:  # somebody who redirected it puts it back themselves
+            if getattr(sys, name, None) is passing:  # code that redirected it will restore it
                 setattr(sys, name, passing.stream)
             passing.screen = None
         self._wrapped = []
@@ -178,7 +178,7 @@ class Screen:
 
 
 class _Passing:
-    """A text stream that tells the screen before it prints, and is the stream itself in all else."""
+    """A text stream that notifies the screen before it prints; otherwise it behaves as the stream."""
 
     def __init__(self, stream: TextIO, screen: Screen | None) -> None:
         self.stream, self.screen = stream, screen
@@ -200,7 +200,7 @@ class _Passing:
 
 
 def _unpainted(text: str) -> str:
-    """The text without its escape sequences, to measure it."""
+    """The text without its escape sequences, for measuring its width."""
     if "\x1b" not in text:
         return text
     import re

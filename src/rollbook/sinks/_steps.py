@@ -12,10 +12,10 @@ __all__ = ["step_of"]
 
 
 def step_of(row: Row, x: str, clocks: Sequence[str]) -> tuple[int, bool]:
-    """Where a row stands on the axis `x`, and whether that is what it says itself.
+    """The position of a row on the axis `x`, and whether the row has that clock.
 
-    A row that does not know `x` stands at the first clock it knows, in the order of `clocks`, else at its row number.
-    With no `x`, a row that knows the first of `clocks` stands on the axis.
+    A row without `x` uses the first clock it knows, in the order of `clocks`, else its row number. With no `x`, a row
+    that knows the first of `clocks` counts as having the axis.
     """
     reading = row.clocks.get(x)
     if reading is not None:

@@ -1,4 +1,4 @@
-"""What the sinks of tracking services have in common: configurations as flat, plain values."""
+"""Shared by the sinks of tracking services: configurations as flat, plain values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["flat_config"]
 
 
 def flat_config(config: Mapping[str, object]) -> dict[str, object]:
-    """The leaves of a configuration by path: numbers, truth values and text as they are, everything else as text."""
+    """The leaves of a configuration by path: numbers, truth values and text unchanged, everything else as text."""
     flat: dict[str, object] = {}
     for key, value in flatten(config):
         plain = value if isinstance(value, (str, bool)) else scalar_of(value)

@@ -1,4 +1,4 @@
-"""The shape of a curve in a few points, for a line of small bars."""
+"""The shape of a curve in a few points, drawn as a line of small bars."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ASCII = "_.-:=+*#"
 
 
 class Trend:
-    """At most 64 means of equally many values each; when they are full, neighbours are joined."""
+    """At most 64 means of equally many values each; when they are full, neighbours are merged."""
 
     __slots__ = ("_count", "_each", "_sum", "_taken", "points")
 
@@ -25,7 +25,7 @@ class Trend:
         self.points: list[float] = []
         self._each = 1
         self._sum = 0.0
-        self._count = 0  # finite values in the point that is being made
+        self._count = 0  # finite values in the unfinished point
         self._taken = 0  # all values in it
 
     def take(self, value: float) -> None:
@@ -44,7 +44,7 @@ class Trend:
 
 
 def spark(points: Sequence[float], cells: int, *, unicode: bool = True) -> str:
-    """The curve as at most `cells` bars, oldest first; gaps where nothing finite was."""
+    """The curve as at most `cells` bars, oldest first; gaps where no value was finite."""
     if len(points) > cells:
         edges = [round(i * len(points) / cells) for i in range(cells + 1)]
         points = [_mean(points[a:b]) for a, b in pairwise(edges)]

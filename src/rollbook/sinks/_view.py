@@ -1,4 +1,4 @@
-"""How a board looks: a block of lines for a terminal, or one line for a log."""
+"""The layout of a board: a block of lines for a terminal, or one line for a log."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def lines(
     """The board as at most `height` lines of at most `width` columns: title, progress, keys by scope, time by stage.
 
     Args:
-      now: unix time to reckon elapsed time with; by default that of the last row.
-      unicode: draw bars and curves with block characters; ASCII otherwise.
-      colour: put in terminal colours. Nothing that came from a run can: keys and names are written out plainly.
+      now: unix time for the elapsed time; by default that of the last row.
+      unicode: draw bars and curves with block characters; otherwise ASCII.
+      colour: add terminal colours. Text from a run cannot add any: keys and names are escaped.
     """
     paint = _Paint(colour)
     width, height = max(width, 20), max(height, 4)
@@ -55,9 +55,9 @@ def lines(
 
 
 def compact(board: Board, *, width: int = 0, now: float | None = None) -> str:
-    """The board in one plain line: who, how far, how fast, the returns and losses, where the time goes.
+    """The board in one plain line: run, progress, speed, returns and losses, time by stage.
 
-    What the host and rollbook itself say is left to the larger view.
+    Metrics of the host and of rollbook are only in the larger view.
     """
     parts = [f"[{duration(_elapsed(board, now))}] {plain(board.title)}"]
     clock = board.main_clock
@@ -86,7 +86,7 @@ def compact(board: Board, *, width: int = 0, now: float | None = None) -> str:
 
 
 def short(value: float) -> str:
-    """A number in at most nine columns or so, readable before exact."""
+    """A number in about nine columns or less; easy to read rather than exact."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
@@ -120,7 +120,7 @@ def size(n_bytes: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Hours, minutes and seconds, 1:02:03, with days before them if there are any."""
+    """Hours, minutes and seconds, 1:02:03, preceded by days if there are any."""
     if not math.isfinite(seconds):
         return "-:--:--"
     whole = int(max(0.0, seconds))
@@ -130,7 +130,7 @@ def duration(seconds: float) -> str:
 
 
 class _Paint:
-    """Colours where they are wanted."""
+    """Adds colours if they are wanted."""
 
     def __init__(self, colour: bool) -> None:
         self.bold = _BOLD if colour else ""
@@ -220,7 +220,7 @@ def _stages(board: Board, width: int, unicode: bool, paint: _Paint) -> list[str]
 
 
 def _keys(board: Board, width: int, room: int, unicode: bool, paint: _Paint) -> list[str]:
-    """The keys by scope, in as many columns as fit; what does not fit into `room` lines is counted in the last."""
+    """The keys by scope, in as many columns as fit. The last line counts keys that do not fit into `room` lines."""
     ranked = sorted(board.keys, key=_rank)
     shown = len(ranked)
     while shown:
@@ -271,7 +271,7 @@ def _cell(name: str, key: Key, name_cells: int, curve: bool, unicode: bool, pain
 
 
 def _side_by_side(blocks: Sequence[Sequence[tuple[str, int]]], columns: int, cell: int) -> list[str]:
-    """Put blocks into columns of about equal height, in order, each block whole."""
+    """Put blocks into columns of about equal height, in order, without splitting a block."""
     whole = sum(map(len, blocks))
     best: list[list[tuple[str, int]]] = []
     for target in range(-(-whole // columns), whole + 1):
@@ -301,7 +301,7 @@ def _number(name: str, key: Key) -> str:
 
 
 def _rank(key: str) -> int:
-    """What to keep when not everything fits: returns, then losses, then the rest; the host and ourselves last."""
+    """What to keep when not everything fits: returns, then losses, then the rest; host and rollbook metrics last."""
     if key.startswith(("host/", "rollbook/")):
         return _LAST
     if _HEADLINE.search(key):

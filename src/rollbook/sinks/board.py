@@ -1,7 +1,7 @@
-"""What a live view of a run shows, and how it looks: `Board` takes rows, `lines` and `compact` turn it into text.
+"""The content and look of a run's live view: `Board` takes rows, `lines` and `compact` turn it into text.
 
-Nothing here knows a terminal: `lines` is a pure function of a board and a size. The terminal sink and
-`rollbook watch` draw what it returns.
+Nothing here depends on a terminal: `lines` is a pure function of a board and a size. The terminal sink and `rollbook
+watch` draw its result.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 __all__ = ["Board", "Key"]
 
 RATE_SECONDS = 30.0
-"""Steps per second are those of the last so many seconds."""
+"""Steps per second are those of this many last seconds."""
 
 SHORTEST_RATE_SECONDS = 0.5
 
 MEAN_SECONDS = 10
 MEAN_OF = 100
-"""A key that comes as often as the view is drawn is shown as the mean of the last so many seconds, at most so many
+"""A key that comes as often as the view is drawn is shown as the mean of this many last seconds, over at most this many
 values."""
 
 REWOUND_AFTER = 20
-"""So many rows one after another with lower readings of a clock mean that training went back."""
+"""After this many consecutive rows with lower readings of a clock, training counts as rewound."""
 
 MOST_KEYS = 2_000
-"""Keys beyond this many are not followed: nobody reads them, and memory stays bounded."""
+"""Further keys are not followed, so that memory stays bounded."""
 
 
 class Key:
-    """One key: its last value, the mean of its latest ones, and the shape of its curve so far.
+    """One key: its last value, the mean of its latest values, and the shape of its curve so far.
 
     Attributes:
       is_frequent: whether it comes at least as often as the view is drawn.
@@ -55,7 +55,7 @@ class Key:
         self._since_drawn = self._drawings = 0
 
     def take(self, value: float, time: float, is_count: bool = False) -> None:
-        """Take the next value; `is_count` says that it was logged as a whole number."""
+        """Take the next value; `is_count` means that it was logged as an integer."""
         self._grows = self._grows and is_count and not value < self.last
         self.last = value
         self._recent.append((time, value))
@@ -70,7 +70,8 @@ class Key:
 
     @property
     def is_mean(self) -> bool:
-        """Whether what is shown is a mean: so with a frequent key, unless integers that never fall count something."""
+        """Whether the shown number is a mean: true for a frequent key, unless its values are integers that never fall
+        (a count)."""
         return self.is_frequent and not self._grows
 
     @property
@@ -84,20 +85,20 @@ class Key:
 
 
 class Board:
-    """Everything a live view of one run needs, in bounded memory.
+    """The data for a live view of one run, in bounded memory.
 
     Args:
-      title: who it is, "project/name".
+      title: "project/name".
       total: clock -> where training is to end; the first one makes the progress bar.
       x: the clock to measure speed with, if `total` names none.
-      telemetry: follow what rollbook says of itself (`rollbook/…`), too.
+      telemetry: also follow rollbook's own metrics (`rollbook/…`).
 
     Attributes:
       clocks: latest reading of each clock.
       keys: full key -> `Key`, in order of first appearance.
       stages: stage -> seconds spent in it so far, outermost stages only.
       started, latest: unix times of the first and the last row, NaN before there is one.
-      status: "" while it runs, else what became of it.
+      status: "" while it runs, else its final status.
     """
 
     def __init__(
@@ -115,14 +116,14 @@ class Board:
         self.stages: dict[str, float] = {}
         self.started = self.latest = math.nan
         self._readings: dict[str, deque[tuple[float, int]]] = {}
-        self._behind: dict[str, int] = {}  # clock -> rows in a row that stood further back than the last reading
+        self._behind: dict[str, int] = {}  # clock -> consecutive rows below the last reading
 
     def aim_at(self, total: Mapping[str, int]) -> None:
-        """Training is to end where `total` says; numbers below 1 are ignored."""
+        """Set where training is to end; numbers below 1 are ignored."""
         self.total = {clock: int(end) for clock, end in total.items() if end and int(end) > 0}
 
     def take(self, row: Row) -> bool:
-        """Take a row or a mark. False if it told nothing that is shown."""
+        """Take a row or a mark. False if it changed nothing that is shown."""
         if row.values and not self._telemetry and all(key.startswith("rollbook/") for key in row.values):
             return False
         if row.attempt > self.attempt:
@@ -143,20 +144,20 @@ class Board:
         return True
 
     def drawn(self) -> None:
-        """The view has been drawn: what comes more often than this is shown as a mean from now on."""
+        """The view has been drawn: from now on, keys that come more often than this are shown as means."""
         for key in self.keys.values():
             key.drawn()
 
     @property
     def main_clock(self) -> str:
-        """The clock that progress and speed are measured with, "" if no row has known one."""
+        """The clock that measures progress and speed; "" if no row has had one."""
         for clock in (*self.total, self.x, "env_step"):
             if clock in self.clocks:
                 return clock
         return next(iter(self.clocks), "")
 
     def steps_per_second(self, clock: str = "") -> float:
-        """The speed of a clock over the last half minute; NaN while it cannot be told."""
+        """The speed of a clock over the last half minute; NaN while unknown."""
         readings = self._readings.get(clock or self.main_clock)
         if not readings or readings[-1][0] - readings[0][0] < SHORTEST_RATE_SECONDS:
             return math.nan
@@ -171,7 +172,7 @@ class Board:
         return min(1.0, max(0.0, self.clocks[clock] / self.total[clock]))
 
     def seconds_left(self) -> float:
-        """The time to the end of the total at the present speed; NaN while it cannot be told."""
+        """The time to the end of the total at the present speed; NaN while unknown."""
         clock = self.main_clock
         speed = self.steps_per_second(clock)
         if clock not in self.total or not speed > 0:
@@ -181,7 +182,7 @@ class Board:
     def stage_shares(self) -> dict[str, float]:
         """The share of time spent in each stage, largest first, and the rest as "other"; adds up to 1.
 
-        Of the time between the first and the last row, or of all stages together where they overlap.
+        Shares are of the time between the first and the last row, or of all stages together if they overlap.
         """
         spent = math.fsum(self.stages.values())
         if not spent > 0:
@@ -209,12 +210,12 @@ class Board:
             entry = self.keys[key] = Key()
         entry.take(number, time, isinstance(value, int))
         if isinstance(value, int) and abs(value) < 2**53:
-            entry.last = value  # shown as the whole number it is
+            entry.last = value  # shown as an integer
 
     def _read(self, clock: str, time: float, reading: int) -> None:
         readings = self._readings.setdefault(clock, deque())
         if reading < self.clocks.get(clock, reading):
-            # One row that stands further back is an evaluation of an older checkpoint; many are a rewind.
+            # One row with a lower reading is an evaluation of an older checkpoint; many are a rewind.
             self._behind[clock] = self._behind.get(clock, 0) + 1
             if self._behind[clock] < REWOUND_AFTER:
                 return
@@ -224,7 +225,7 @@ class Board:
         if readings and time < readings[-1][0]:
             return
         if len(readings) > 1 and time - readings[-2][0] < 0.1:
-            readings[-1] = (time, reading)  # many rows a second: a point each tenth will do
+            readings[-1] = (time, reading)  # many rows a second: one point per tenth is enough
         else:
             readings.append((time, reading))
         while len(readings) > 2 and time - readings[0][0] > RATE_SECONDS:

@@ -30,20 +30,20 @@ class Csv(FileSink):
     """Rows as comma-separated tables: log/csv/train.csv, log/csv/update.csv, … with `per_scope`, else metrics.csv.
 
     Columns are time (unix seconds), attempt, the clocks the row knows, then its keys by their full names. A file's
-    header never changes and no line is ever written twice. A row with a column that its file lacks begins the next
-    part, `train.2.csv`, with the columns of that row; later rows go to the newest part that has all their columns and
-    is not much wider than they are. So columns may appear at any time, at a cost that grows with the rows alone.
-    To read a scope whole, join its parts by name: `pandas.concat(map(pandas.read_csv, paths))`. After 32 parts, rows
-    that fit none go to `train.long.csv`, a line for each value.
+    header never changes and no line is written twice. A row with a column that its file lacks begins the next part,
+    `train.2.csv`, with the columns of that row. Later rows go to the newest part that has all their columns and is not
+    much wider than they are. So columns may appear at any time, and the cost grows only with the number of rows. To
+    read a whole scope, join its parts by name: `pandas.concat(map(pandas.read_csv, paths))`. After 32 parts, rows that
+    fit none go to `train.long.csv`, one line for each value.
 
-    Quoting is that of RFC 4180; lines end in LF; UTF-8. An empty cell is a missing value; NaN is `nan`, infinities are
+    Quoting follows RFC 4180; lines end in LF; UTF-8. An empty cell is a missing value; NaN is `nan`, infinities are
     `inf` and `-inf`; truth values are `True` and `False`; text is always quoted; floats have all their digits.
 
     Args:
-      per_scope: one table per scope (for rows logged outside of one: per first part of their keys, where they share
-        it); otherwise one table for all.
-      leave_out: a regular expression; keys in which it is found are not written. By default what the run did not log
-        itself: the host's metrics and rollbook's own. "" writes everything.
+      per_scope: one table per scope (for rows logged outside a scope: per first part of their keys, if they share it);
+        otherwise one table for all.
+      leave_out: a regular expression; matching keys are not written. By default it excludes what the run did not log:
+        the host's metrics and rollbook's own. "" writes everything.
     """
 
     accepts: frozenset[type] = frozenset({float, int, bool, str})
@@ -108,7 +108,7 @@ class Csv(FileSink):
                 yield place.path, place.lines(row).encode()
 
     def _find(self, row: Row) -> _Place | None:
-        """Where rows of this kind go from now on. The header is set if the file has to be begun."""
+        """Where rows of this kind go from now on. Sets the header if the file has to be begun."""
         keys = [key for key in row.values if self._left_out is None or not self._left_out.search(key)]
         if not keys:
             return None
@@ -152,7 +152,7 @@ class Csv(FileSink):
 
 
 class _Place:
-    """A file, and what of a row stands in which of its columns."""
+    """A file, and which part of a row goes into which of its columns."""
 
     __slots__ = ("header", "long_keys", "path", "sources")
 
@@ -191,7 +191,7 @@ def _cell(value: object) -> str:
         return float.__repr__(value)
     if isinstance(value, int):
         return whole_number(value)
-    # A kind of value that a table cannot hold is not offered; if it is, the table says what it was.
+    # A kind of value that a table cannot hold is normally not offered; if it is, the cell holds its description.
     return _quoted(_utf8(value if isinstance(value, str) else repr(value)))
 
 
@@ -204,5 +204,5 @@ def _quoted(text: str) -> str:
 
 
 def _utf8(text: str) -> str:
-    """The text with halves of surrogate pairs, which UTF-8 cannot hold, written out."""
+    """The text with unpaired surrogates, which UTF-8 cannot encode, escaped."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

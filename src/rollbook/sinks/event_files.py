@@ -1,10 +1,10 @@
-"""TensorBoard's events, built with the messages of the `tensorboard` package: one place for all who write event files.
+"""TensorBoard events, built with the messages of the `tensorboard` package. All code that writes event files uses this.
 
     messages = Messages("the TensorBoard sink")
     event = messages.event(time.time(), 7, [messages.scalar("loss", 0.5)])
     file.write(messages.framed(event))
 
-Neither torch nor TensorFlow is needed; numpy only for histograms that have to be binned.
+Neither torch nor TensorFlow is needed; numpy only for histograms that need binning.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["BINS", "Messages", "as_float32", "default_edges", "utf8", "whole_records"]
 
 BINS = 64
-"""How many bins of equal width a histogram gets where no bins are asked for and none of the default ones fits."""
+"""How many bins of equal width a histogram gets if no bins are requested and none of the default ones fits."""
 
 _LARGEST_FLOAT = 3.4028234663852886e38
 
@@ -39,7 +39,7 @@ class Messages:
     """Makes summaries (one tagged value each) and events (summaries at a step and a moment).
 
     Args:
-      why: who asks, as the subject of a sentence, for the error that a missing package gives.
+      why: what asks, as the subject of a sentence, for the error about a missing package.
     Raises (constructor):
       MissingExtra: the `tensorboard` package is not installed.
     Threads: any; nothing is kept between calls.
@@ -52,7 +52,7 @@ class Messages:
         self.tensors = need(base + "tensor_pb2", extra="tensorboard", why=why)
         self.shapes = need(base + "tensor_shape_pb2", extra="tensorboard", why=why)
         self.kinds = need(base + "types_pb2", extra="tensorboard", why=why)
-        # Only the checksum is needed; the package's record writer would frame the same bytes, but to a file it owns.
+        # Only the checksum is needed; the package's record writer would write the same bytes, but only to its own file.
         stub = need("tensorboard.compat.tensorflow_stub.pywrap_tensorflow", extra="tensorboard", why=why)
         self._checksum = stub.masked_crc32c
         self._make_value, self._make_summary = self.summaries.Summary.Value, self.summaries.Summary
@@ -61,7 +61,7 @@ class Messages:
     # -- events
 
     def event(self, time: float, step: int | None, values: Sequence[object]) -> Event:
-        """An event of these summary values; without a step it stands at 0, as TensorBoard has it."""
+        """An event of these summary values; without a step it is at 0, as in TensorBoard."""
         summary = self._make_summary(value=values)
         if step is None:
             return self._make_event(wall_time=time, summary=summary)
@@ -72,7 +72,7 @@ class Messages:
         return self._make_event(wall_time=time, file_version="brain.Event:2")
 
     def source(self, time: float, writer: str) -> Event:
-        """The event that says who writes the file."""
+        """The event that names the program that writes the file."""
         return self._make_event(wall_time=time, source_metadata=self.events.SourceMetadata(writer=writer))
 
     def session(self, time: float, step: int) -> Event:
@@ -97,7 +97,7 @@ class Messages:
         return self._make_value(tag=tag, simple_value=number)
 
     def described_scalar(self, tag: str, number: float, title: str, description: str) -> Summary.Value:
-        """One number under a title of its own, with a text that explains it."""
+        """One number under a separate title, with a text that explains it."""
         about = self.summaries.SummaryMetadata(display_name=title, summary_description=description)
         return self._make_value(tag=tag, simple_value=number, metadata=about)
 
@@ -110,7 +110,7 @@ class Messages:
         return self.plugin(tag, "scalars", tensor)
 
     def text(self, tag: str, text: str) -> Summary.Value:
-        """A text (Markdown). What UTF-8 cannot say stands with a backslash."""
+        """A text (Markdown). Characters that UTF-8 cannot encode are written with a backslash."""
         tensor = self.tensors.TensorProto(
             dtype=self.kinds.DT_STRING,
             string_val=[text.encode("utf-8", "backslashreplace")],
@@ -137,7 +137,7 @@ class Messages:
         return self._make_value(tag=tag, audio=sound)
 
     def histogram(self, tag: str, histogram: Histogram) -> Summary.Value:
-        """A distribution that has edges and counts."""
+        """A distribution with edges and counts."""
         return self.buckets(
             tag,
             histogram.low,
@@ -160,7 +160,7 @@ class Messages:
         limits: Sequence[float],
         counts: Sequence[float],
     ) -> Any:
-        """A distribution as TensorBoard keeps it: `limits` are the upper edges of the buckets that `counts` counts."""
+        """A distribution in TensorBoard's form: `limits` are the upper edges of the buckets that `counts` counts."""
         histo = self.summaries.HistogramProto(
             min=low,
             max=high,
@@ -181,7 +181,7 @@ class Messages:
           numbers: any shape.
           bins: edges, a number of bins or the name of a rule of `numpy.histogram`; "tensorflow": edges that grow by a
             tenth, on both sides of 0.
-          max_bins: more bins than these are joined, some neighbours to one.
+          max_bins: if there are more bins, neighbours are merged.
         Returns:
           None if no finite number is left.
         """
@@ -193,7 +193,7 @@ class Messages:
             return None
         asked = default_edges() if isinstance(bins, str) and bins == "tensorflow" else bins
         counts, edges = np.histogram(flat, bins=asked)
-        if not counts.any():  # all numbers lie outside of the edges
+        if not counts.any():  # all numbers are outside the edges
             counts, edges = np.histogram(flat, bins=BINS)
         if max_bins is not None and len(counts) > max_bins:
             together = len(counts) // max_bins
@@ -201,7 +201,7 @@ class Messages:
             counts, edges = np.add.reduceat(counts, starts), np.append(edges[starts], edges[-1])
         filled = np.flatnonzero(counts)
         first, last = int(filled[0]), int(filled[-1])
-        # A file keeps upper edges alone; an empty bucket in front tells where the first one begins.
+        # A file keeps only upper edges; an empty bucket in front shows where the first one begins.
         shown = counts[first - 1 : last + 1] if first else np.concatenate(([0], counts[: last + 1]))
         return self.buckets(
             tag,
@@ -219,7 +219,7 @@ class Messages:
 
         Args:
           name: of the plugin.
-          content: what the plugin wants to know of the tag.
+          content: the plugin's data about the tag.
         """
         about = self.summaries.SummaryMetadata.PluginData(plugin_name=name, content=content)
         return self._make_value(tag=tag, metadata=self.summaries.SummaryMetadata(plugin_data=about), tensor=tensor)
@@ -232,7 +232,7 @@ class Messages:
 
 @cache
 def default_edges() -> tuple[float, ...]:
-    """Edges of bins for numbers of any size: 0, and ±1e-12 and on by steps of a tenth, up to 1e20."""
+    """Edges of bins for numbers of any size: 0, and ±1e-12 growing by steps of a tenth up to 1e20."""
     upper = []
     edge = 1e-12
     while edge < 1e20:
@@ -242,7 +242,7 @@ def default_edges() -> tuple[float, ...]:
 
 
 def whole_records(path: str | os.PathLike[str], size: int) -> int:
-    """How many of the first `size` bytes of an event file are whole records, judged by their lengths."""
+    """How many of the first `size` bytes of an event file are complete records, judged by their lengths."""
     end = 0
     with open(path, "rb") as file:
         while end + 16 <= size:
@@ -267,5 +267,5 @@ def as_float32(value: float) -> float:
 
 
 def utf8(text: str) -> str:
-    """A tag that a message can hold: what UTF-8 cannot say stands with a backslash."""
+    """A tag that a message can hold: characters that UTF-8 cannot encode are written with a backslash."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

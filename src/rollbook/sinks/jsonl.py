@@ -23,11 +23,10 @@ PATH = "log/jsonl/metrics.jsonl"
 class Jsonl(FileSink):
     """Rows as JSON lines: {"time": 1700000000.25, "attempt": 1, "scope": "train", "env_step": 64, "train/return": 9.5}.
 
-    Each line is valid JSON (RFC 8259) in ASCII. JSON has no NaN and no infinities: they are the strings "NaN",
-    "Infinity" and "-Infinity", which `float()` reads back in Python. Integers are written with all their digits.
-    Histograms, images, videos and other kinds of values are objects
-    with a "kind". A key with the name of a clock, or of one of the first
-    three fields, is written as "value/<key>". A scope of "" is left out.
+    Each line is valid JSON (RFC 8259) in ASCII. JSON has no NaN and no infinities: they are written as the strings
+    "NaN", "Infinity" and "-Infinity", which `float()` in Python reads. Integers keep all their digits. Histograms,
+    images, videos and other kinds of values are objects with a "kind". A key with the name of a clock, or of one of the
+    first three fields, is written as "value/<key>". A scope of "" is left out.
     """
 
     accepts: frozenset[type] = frozenset({float, int, bool, str, *(kind.type for kind in KINDS.values())})
@@ -77,4 +76,4 @@ def _as_json(value: object) -> object:
     if isinstance(value, (float, int)):
         return _number(value)
     data = KINDS.as_json(value, _as_json)
-    return data if data is not None else str(value)  # a kind of value that this version does not know
+    return data if data is not None else str(value)  # a kind of value unknown to this version

@@ -14,7 +14,7 @@ __all__ = ["Memory"]
 
 
 class Memory:
-    """Keeps every row, marks included, in `rows`. It lives as long as this process; it is no file.
+    """Keeps every row, marks included, in `rows`. It exists only in this process and writes no file.
 
     Attributes:
       rows: what was written, in order.
@@ -30,7 +30,7 @@ class Memory:
         self.is_open = False
 
     def open(self, run: RunInfo) -> None:
-        """Take note of the run. Rows of an earlier attempt stay."""
+        """Store the run. Rows of an earlier attempt stay."""
         self.run, self.is_open = run, True
 
     def write(self, rows: Sequence[Row]) -> None:
@@ -42,5 +42,5 @@ class Memory:
         self.is_open = False
 
     def values(self, key: str) -> list[object]:
-        """All values of one key, in order; rows that lack it are left out."""
+        """All values of one key, in order; rows without it are left out."""
         return [row.values[key] for row in self.rows if key in row.values]

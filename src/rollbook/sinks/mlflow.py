@@ -32,12 +32,12 @@ _STRANGE = re.compile(r"[^\w\-./: ]")
 class Mlflow:
     """One MLflow run per rollbook run, found again by the tag `rollbook.id`.
 
-    Each value goes with its own time and step, so nothing has to increase. A row delivered twice is kept once by stores
-    that are databases; file stores show the same point twice. Characters MLflow refuses in names become "_".
-    In a file store, where "loss" is a file and cannot be a folder too, "loss/policy" beside it becomes "loss_/policy".
+    Each value has its own time and step, so nothing has to increase. Database stores keep a row that is delivered twice
+    once; file stores show the same point twice. Characters that MLflow refuses in names become "_". In a file store,
+    where "loss" is a file and cannot be a folder too, "loss/policy" becomes "loss_/policy".
 
     Args:
-      tracking_uri: the store; by default what MLflow's own settings say.
+      tracking_uri: the store; by default from MLflow's own settings.
       experiment: by default the run's project.
       x: the clock to use as the step; by default the run's own choice.
     """
@@ -61,7 +61,7 @@ class Mlflow:
         self._taken: set[str] = set()
 
     def open(self, run: RunInfo) -> None:
-        """Begin the run, or find the one with this id and go on."""
+        """Begin the run, or resume the one with this id."""
         tracking = need("mlflow.tracking", extra="mlflow", why="the MLflow sink")
         entities = need("mlflow.entities", extra="mlflow", why="the MLflow sink")
         self._metric = entities.Metric
@@ -108,7 +108,7 @@ class Mlflow:
             self._client.log_batch(self._id, metrics=metrics[start : start + MOST_METRICS])
 
     def close(self) -> None:
-        """Say that the run is over, if it is."""
+        """Mark the run as finished, if it is."""
         client, self._client = self._client, None
         if client is not None and self._is_final:
             client.set_terminated(self._id, "FINISHED")
@@ -142,6 +142,6 @@ class Mlflow:
 
 
 def _named(key: str) -> str:
-    """The key as MLflow allows it: no odd characters, and no parts that a file system would resolve."""
+    """The key as MLflow allows it: no odd characters, and no parts like ".." that a file system would resolve."""
     parts = (part for part in _STRANGE.sub("_", key).split("/") if part)
     return "/".join("_" if part in (".", "..") else part for part in parts)[:250] or "_"

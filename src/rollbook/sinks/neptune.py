@@ -1,7 +1,7 @@
 """Neptune: rows to Neptune's client, and the logger of the RL-logging article over its experiments and runs.
 
-Neptune's hosted service has ended. The client still writes its offline folder, and self-hosted servers still take it;
-for something new, see the sinks `wandb`, `mlflow` and `trackio`.
+Neptune's hosted service has ended. The client still writes its offline folder, and self-hosted servers still accept it.
+For a new project, see the sinks `wandb`, `mlflow` and `trackio`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class NeptuneLogger:
         self._index_name = index_name
 
     def write(self, values: Mapping[str, object]) -> None:
-        """Send these values. None is left out; what is no number goes as text. `values` stays as it is."""
+        """Send these values. None is left out; a value that is no number goes as text. `values` is not changed."""
         index = None if self._index_name is None else values.get(self._index_name)
         number = None if index is None else scalar_of(index)
         for key, value in values.items():
@@ -53,18 +53,19 @@ class NeptuneLogger:
                 send(self._experiment, f"{self._prefix}/{key}" if self._prefix else key, value, number)
 
     def close(self) -> None:
-        """The experiment belongs to whoever made it, and stays open."""
+        """Does nothing: the experiment stays open for its owner."""
 
 
 class Neptune:
     """One Neptune run per rollbook run, found again by its custom id.
 
-    Values go with their times. Neptune wants steps that increase within a key: a row that stands further back (an
-    evaluation of an older checkpoint) goes without a step. It keeps no NaN or infinities; they are left out.
+    Values are sent with their times. Neptune wants steps that increase within a key: a row with a lower step (an
+    evaluation of an older checkpoint) is sent without a step. NaN and infinities are left out: Neptune does not store
+    them.
 
     Args:
       experiment: an open experiment or run to use; by default one is made, and closed in the end.
-      project: "workspace/name"; by default what Neptune's own settings say.
+      project: "workspace/name"; by default from Neptune's own settings.
       mode: "async", "sync", "offline" or "debug"; by default "async".
       prefix: put before each key.
       x: the clock to use as the step; by default the run's own choice.
@@ -95,7 +96,7 @@ class Neptune:
         self._last: dict[str, int] = {}
 
     def open(self, run: RunInfo) -> None:
-        """Begin the run, or go on with the one of this id, and send the configuration."""
+        """Begin the run, or resume the one with this id, and send the configuration."""
         self._folder, self._clocks = Path(run.folder), run.clocks
         self._x = self._asked_x or run.x
         self._run = self._given if self._given is not None else self._made(run)
@@ -104,7 +105,7 @@ class Neptune:
                 _set(self._run, f"{self._prefix}config/{key}", value)
 
     def write(self, rows: Sequence[Row]) -> None:
-        """Hand these rows to the client."""
+        """Pass these rows to the client."""
         for row in rows:
             step, _ = step_of(row, self._x, self._clocks)
             for key, value in row.values.items():
@@ -120,7 +121,7 @@ class Neptune:
                 send(self._run, name, value, at, row.time)
 
     def close(self) -> None:
-        """Wait until the client has let go of everything; an experiment that was handed in stays open."""
+        """Wait until the client has sent everything; an experiment given by the caller stays open."""
         run, self._run = self._run, None
         if run is not None and self._given is None:
             run.stop()
@@ -152,7 +153,7 @@ class Neptune:
         types = need("neptune.types", extra="neptune", why="the Neptune sink")
         try:
             self._run[name].append(types.File(str(path)))
-        except Exception:  # the client looks into the file; what it takes for no picture would be refused for ever
+        except Exception:  # the client reads the file; one it does not accept as a picture would be refused every time
             return
 
 
@@ -179,7 +180,7 @@ def send(experiment: Any, name: str, value: object, index: float | None, time: f
 
 
 def _offers(experiment: object, method: str) -> bool:
-    """Whether an experiment has a method of the old client. Today's runs raise something of their own when asked."""
+    """Whether an experiment has a method of the old client. Today's runs raise their own error when asked."""
     try:
         return callable(getattr(experiment, method))
     except Exception:

@@ -1,4 +1,4 @@
-"""TensorBoard: one event file with all of a run, log/serial/events.out.tfevents.<timestamp>.<hostname>."""
+"""TensorBoard: one event file with a whole run, log/serial/events.out.tfevents.<timestamp>.<hostname>."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _WHY = "the TensorBoard sink"
 
 
 class TensorBoard(FileSink):
-    """Rows as TensorBoard events: scalars, histograms, text and images, under their keys as they were logged.
+    """Rows as TensorBoard events: scalars, histograms, text and images, under their logged keys.
 
-    One file per run, appended to by later attempts, which TensorBoard reads by itself. Scalars are 32-bit floats there
-    (the format's choice); the book has all digits. Event files know no attempts: when a later attempt begins, a
-    session mark at its first step makes TensorBoard hide what the file holds at that step and beyond, so a rewound
-    curve has no zigzag there either; the abandoned events stay in the file. A mark has one step for all keys: it stands
-    beyond the rows that know another clock alone, so that none of those is hidden, at the price of a zigzag before it.
+    One file per run; later attempts append to it, and TensorBoard follows it. Scalars are 32-bit floats there (the
+    format's choice); the book has all digits. Event files know no attempts: when a later attempt begins, a session mark
+    at its first step makes TensorBoard hide the file's events at that step and beyond. So a rewound curve shows no
+    zigzag; the abandoned events stay in the file. A mark has one step for all keys. It is placed beyond rows that only
+    know another clock, so that none of those is hidden; the price is a zigzag before it.
 
-    Images are read from the run's folder (PNG, JPEG, GIF) and copied into the file; one that has gone is left out.
+    Images are read from the run's folder (PNG, JPEG, GIF) and copied into the file; a missing one is left out.
 
     Args:
       x: the clock to use as the step; by default the run's own choice. Rows that do not know it use the first clock
@@ -57,7 +57,7 @@ class TensorBoard(FileSink):
         self._messages: Any = None
 
     def state(self) -> dict[str, Any]:
-        """The attempt that was written last, and the furthest step of a row that does not know the axis."""
+        """The attempt that was written last, and the furthest step of a row without the axis's clock."""
         return {"attempt": self._attempt, "beside": self._beside}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
@@ -97,7 +97,7 @@ class TensorBoard(FileSink):
             if not values:
                 continue
             if not self._path:
-                # Named after the first row, not after the moment, so that a restart comes to the same name.
+                # Named after the first row, not the present time, so that a restart uses the same name.
                 host = re.sub(r"[^A-Za-z0-9_-]", "_", socket.gethostname().partition(".")[0]) or "host"
                 self._path = f"{FOLDER}/events.out.tfevents.{int(row.time)}.{host}"
                 head = (messages.version(row.time), messages.source(row.time, WRITER))
@@ -128,7 +128,7 @@ class TensorBoard(FileSink):
     def _image(self, image: Image) -> bytes | None:
         folder = self._folder.resolve()
         path = (folder / image.path).resolve()
-        if not path.is_relative_to(folder):  # the path comes from the run's files: it must not lead out of them
+        if not path.is_relative_to(folder):  # the path comes from the run's files: it must stay inside them
             return None
         try:
             return path.read_bytes() if path.stat().st_size <= LARGEST_IMAGE else None
@@ -137,7 +137,7 @@ class TensorBoard(FileSink):
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether an event file begins as ours do; others in the folder belong to a framework and are left alone."""
+    """Whether an event file begins like ours; others in the folder belong to a framework and are left alone."""
     try:
         with path.open("rb") as file:
             start = file.read(256)

@@ -1,8 +1,8 @@
-"""Terminal: a live view of the run where it trains.
+"""Terminal: a live view of the run during training.
 
-On a terminal, a block of lines is redrawn in place below whatever else the program prints. Anywhere else (a file, a
-pipe, a job's log) it is one line per report: after 1, 2, 4 and 8 seconds, then every ten, then ever more rarely, down
-to one a minute after an hour; and at once when the run goes back to a checkpoint or ends.
+On a terminal, a block of lines is redrawn in place below the program's other output. Anywhere else (a file, a pipe, a
+job's log) it prints one line per report: after 1, 2, 4 and 8 seconds, then every ten, then less often, down to one a
+minute after an hour; and at once when the run is rewound or ends.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ SLOWEST_REPORT_SECONDS = 60.0
 class Terminal:
     """Shows progress against the total, speed, time left, the latest values by scope and the share of time per stage.
 
-    Numbers marked "~" are means of the last ten seconds, for keys that come as often as the view is drawn.
-    Notes of the run are printed above the view and stay. It runs in the training process, in a thread of rollbook.
+    Numbers marked "~" are means of the last ten seconds, for keys that come as often as the view is drawn. Notes of the
+    run are printed above the view and stay. It runs in the training process, in a thread of rollbook.
 
     Args:
-      every_seconds: draw at most once in so many seconds.
-      total: clock -> where training is to end, for the bar and the time left; by default what run.json says, also
-        where it says so only later.
-      telemetry: show what rollbook says of itself, too (`rollbook/…`: rows, seconds spent, lag of the sinks).
+      every_seconds: draw at most once in this many seconds.
+      total: clock -> where training is to end, for the bar and the time left; by default from run.json, even if it is
+        set later.
+      telemetry: also show rollbook's own metrics (`rollbook/…`: rows, seconds spent, lag of the sinks).
       stream: where to; by default standard error (in a notebook, standard output).
       clock: seconds, for tests.
     """
@@ -78,7 +78,7 @@ class Terminal:
         self.board = Board()
 
     def open(self, run: RunInfo) -> None:
-        """Find out what kind of place the output goes to. Nothing is printed before the first row."""
+        """Find out whether the output is a terminal. Nothing is printed before the first row."""
         title = f"{run.project}/{run.name}" if run.name else run.project
         self.board = Board(
             f"{title}  {run.id}" if run.id else title, total=self._total, x=run.x, telemetry=self._telemetry
@@ -105,7 +105,7 @@ class Terminal:
                     self._notes.append((key.rpartition("/")[2] if key.startswith("alert/") else "", value))
                     news = True
             if self._screen is None and (row.mark in ("rewind", "final") or self._notes):
-                self._due = min(self._due, self._spoken + self._every)  # not to be missed: soon, whatever the rhythm
+                self._due = min(self._due, self._spoken + self._every)  # important: report soon, whatever the interval
             self._changed = self._changed or news
         if self._changed and self._clock() >= self._due:
             self._report()
@@ -128,7 +128,7 @@ class Terminal:
         if self._screen is not None:
             self._due = now + self._every
             columns, rows = self._screen.size
-            if self._screen.owners > 1:  # several runs train in this process: a line for each
+            if self._screen.owners > 1:  # several runs train in this process: one line each
                 block = [compact(self.board, width=columns - 1, now=time.time())]
             else:
                 block = lines(
@@ -150,7 +150,7 @@ class Terminal:
         self.board.drawn()
 
     def _look_at_total(self) -> None:
-        """Take over where the run says it will end: at its start, or whenever it comes to know (`fill_in`)."""
+        """Use the run's total from run.json: at its start, or when it is set later (`fill_in`)."""
         if self._total:
             return
         try:
@@ -179,7 +179,7 @@ def _holds_unicode(stream: object) -> bool:
 
 
 def _default_stream() -> Any:
-    """Standard error, which results are not read from, unless only standard output is where somebody looks."""
+    """Standard error, so that results on standard output stay clean, unless only standard output is visible."""
     if type(sys.stderr).__module__.startswith("ipykernel"):  # a notebook shows standard error in red
         return sys.stdout
     return sys.stdout if is_terminal(sys.stdout) and not is_terminal(sys.stderr) else sys.stderr

@@ -1,4 +1,4 @@
-"""Text: tables for people, log/<component>/<component>_logger.txt."""
+"""Text: tables for readers, log/<component>/<component>_logger.txt."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class Text(FileSink):
         | loss/policy | -0.012346 |
         +-------------+-----------+
 
-    The component is the scope the row was logged through, else the first part of each key, else "run". Times are
-    local. Numbers have six significant digits (the book has all); text stands on lines of its own; whatever could
-    drive a terminal is written out. More than 64 components share log/other/.
+    The component is the scope the row was logged through, else the first part of each key, else "run". Times are local.
+    Numbers have six significant digits (the book has all). Texts are on separate lines; terminal control characters are
+    escaped. Components beyond 64 share log/other/.
 
     Args:
-      leave_out: a regular expression; keys in which it is found are not written. By default what would fill the logs
+      leave_out: a regular expression; matching keys are not written. By default it excludes what would fill the logs
         without being read there: the host, rollbook's own cost, and the duration of every timed stage.
-      layout: "table", one name a line, or "blocks", four names side by side as LightZero's learner writes them.
+      layout: "table", one name a line, or "blocks", four names in a row as LightZero's learner writes them.
     """
 
     thinned = (1.0, "keyset")
@@ -115,7 +115,7 @@ def table(values: Sequence[tuple[str, float]]) -> str:
 
 
 def blocks(values: Sequence[tuple[str, float]]) -> str:
-    """Names above values, four side by side, as DI-engine's loggers write them, ending in a line end."""
+    """Names above values, four in a row, as DI-engine's loggers write them, ending in a line end."""
     out = []
     for start in range(0, len(values), 4):
         some = [("Name", "Value"), *((name, _six_places(value)) for name, value in values[start : start + 4])]
@@ -131,7 +131,7 @@ def blocks(values: Sequence[tuple[str, float]]) -> str:
 def _six_places(value: float) -> str:
     try:
         return f"{value:.6f}"
-    except OverflowError:  # an integer beyond the floats
+    except OverflowError:  # an integer too large for a float
         return as_number(value)
 
 

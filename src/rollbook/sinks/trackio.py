@@ -20,9 +20,9 @@ __all__ = ["Trackio"]
 
 
 class Trackio:
-    """One Trackio run per rollbook run, named `<name>-<id>`, gone on with when the run is resumed.
+    """One Trackio run per rollbook run, named `<name>-<id>`; it goes on when the run is resumed.
 
-    The clocks go along as values. Delivery is at least once.
+    The clocks are sent as values. Delivery is at least once.
 
     Args:
       project: by default the run's own.
@@ -45,7 +45,7 @@ class Trackio:
         self._folder = Path()
 
     def open(self, run: RunInfo) -> None:
-        """Begin the run, or go on with the one of this name."""
+        """Begin the run, or resume the one with this name."""
         self._trackio = need("trackio", extra="trackio", why="the Trackio sink")
         self._folder, self._clocks = Path(run.folder), run.clocks
         self._x = self._asked_x or run.x
@@ -62,7 +62,7 @@ class Trackio:
         self._run = self._trackio.init(**asked)
 
     def write(self, rows: Sequence[Row]) -> None:
-        """Hand these rows to the client."""
+        """Pass these rows to the client."""
         for row in rows:
             if not row.values:
                 continue
@@ -80,7 +80,7 @@ class Trackio:
             self._run.log(values, step=step)
 
     def close(self) -> None:
-        """Wait until the client has let go of everything."""
+        """Wait until the client has sent everything."""
         run, self._run = self._run, None
         if run is not None:
             run.finish()

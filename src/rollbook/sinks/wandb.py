@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 __all__ = ["Wandb"]
 
 MOST_BINS = 512
-"""What the service takes; histograms with more bins are joined to at most so many."""
+"""The service's limit; histograms with more bins are merged to at most this many."""
 
 
 class Wandb:
     """One W&B run per rollbook run, with the same id, so that a resumed run goes on there.
 
-    Values keep their keys and times. The clocks go along as values of their own names, and the run's clock is declared
-    as the x-axis, so nothing has to increase. Delivery is at least once: after a crash in the middle of a hand-over the
+    Values keep their keys and times. The clocks are sent as values under their names, and the run's clock is declared
+    as the x-axis, so nothing has to increase. Delivery is at least once: after a crash in the middle of a delivery the
     service may hold a row twice.
 
     Args:
       project: by default the run's own.
       entity: user or team.
-      mode: "online", "offline" or "disabled"; by default what W&B's own settings say.
+      mode: "online", "offline" or "disabled"; by default from W&B's own settings.
       settings: further arguments of `wandb.init`.
     """
 
@@ -54,7 +54,7 @@ class Wandb:
         self._folder = Path()
 
     def open(self, run: RunInfo) -> None:
-        """Begin or go on with the run of this id."""
+        """Begin or resume the run with this id."""
         wandb = self._wandb = need("wandb", extra="wandb", why="the W&B sink")
         self._folder = Path(run.folder)
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -69,7 +69,7 @@ class Wandb:
             "tags": list(run.tags),
             "notes": run.notes or None,
             "dir": str(self._folder),
-            # rollbook samples the host itself, and the output is not the training program's
+            # rollbook samples the host, and the keeper's output is not the training program's
             "settings": wandb.Settings(console="off", silent=True, x_disable_stats=True, x_disable_meta=True),
         }
         asked.update({name: value for name, value in self._options.items() if value is not None})
@@ -81,7 +81,7 @@ class Wandb:
             self._run.define_metric("*", step_metric=clock, step_sync=False)
 
     def write(self, rows: Sequence[Row]) -> None:
-        """Hand these rows to the client."""
+        """Pass these rows to the client."""
         for row in rows:
             if not row.values:
                 continue

@@ -3,8 +3,8 @@
     Every(Csv(), seconds=1)                     one row a second of each kind
     Smooth(Every(Csv(), seconds=1), "return")   smooth first, thin afterwards: the outer one sees the rows first
 
-What a filter drops or reduces is still whole in the book. `make` builds one from its name and plain JSON options.
-Wherever a filter is named, a plain function `Row -> Row | None` may stand instead; see `Apply`.
+What a filter drops or reduces is still complete in the book. `make` builds one from its name and plain JSON options.
+Instead of a filter, a plain function `Row -> Row | None` can be given; see `Apply`.
 """
 
 from __future__ import annotations
@@ -84,9 +84,9 @@ def make(name: str, to: Sink, **options: object) -> Filter:
 
 
 def spec_of(asked: object) -> tuple[str, dict[str, object]]:
-    """A filter as it is asked for in the options of a sink: "drop_none", or ["smooth", {"keys": "loss"}].
+    """A filter as it is written in the options of a sink: "drop_none", or ["smooth", {"keys": "loss"}].
 
-    The name of the class ("DropNone") stands for its word; a function, or "package.module:function", for `Apply` of it.
+    The class name ("DropNone") is also accepted; a function, or "package.module:function", means `Apply` of it.
 
     Raises:
       BadInput: it is none of these.
@@ -111,10 +111,10 @@ def spec_of(asked: object) -> tuple[str, dict[str, object]]:
 
 
 def plain_specs(asked: object) -> object:
-    """The filters of a sink as plain data, so that another process can make them; what is plain stays as it is.
+    """The filters of a sink as plain data, so that another process can make them. Plain data stays unchanged.
 
     Raises:
-      BadInput: a function that lives in this process alone.
+      BadInput: a function that only this process can find.
     """
     if isinstance(asked, (str, bytes)) or not hasattr(asked, "__iter__"):
         return asked

@@ -1,9 +1,9 @@
-"""What all filters have in common: a sink that holds another one, and is never half done.
+"""Shared by all filters: a sink that holds another one, and that never stops half done.
 
-A filter's memory and what its `to` has taken must agree. `write` therefore hands on everything in one call, and puts
-its memory back if that call raises: the forwarder offers the same rows again, and they come out the same.
+A filter's memory and what its `to` has received must agree. So `write` passes everything on in one call, and restores
+its memory if that call raises: the forwarder offers the same rows again, and the result is the same.
 
-    class DropTexts(Filter):                          # a filter of three lines; with less, a function (`Apply`) does
+    class DropTexts(Filter):                          # a filter of three lines; for less, use a function (`Apply`)
         name = "drop_texts"
 
         def _row(self, row):
@@ -29,20 +29,21 @@ __all__ = ["Filter", "is_number", "with_keys", "with_values"]
 class Filter:
     """A sink that changes what reaches another sink, called `to`.
 
-    Subclasses answer `_row` and `_mark`. Those with memory also answer `_remember` and `_recall` (undo within one
+    Subclasses define `_row` and `_mark`. Those with memory also define `_remember` and `_recall` (undo within one
     `write`), `_save` and `_load` (across restarts, as plain JSON data) and `_rest` (what is held back at the end).
     """
 
     name: ClassVar[str]
-    """The word for it in specs: `rollbook.sinks.filters.make(name, to, **options)`."""
+    """Its name in specs: `rollbook.sinks.filters.make(name, to, **options)`."""
 
     def __init__(self, to: Sink, **options: object) -> None:
         self.to = to
         self.options: dict[str, Any] = {k: v for k, v in options.items() if v is not None}
-        """The options it was made with; JSON-able, so `make(name, to, **options)` builds the same filter elsewhere."""
+        """Its options; JSON data, so `make(name, to, **options)` builds the same filter elsewhere."""
         self.accepts: frozenset[type] = to.accepts
         if isinstance(to, Truncatable):
-            # Only a filter in front of a file sink may look like one: attributes, not methods of the class.
+            # Only a filter in front of a file sink may look like one, so these are attributes, not methods of the
+            # class.
             self.position = to.position
             self.truncate = to.truncate
 
@@ -51,7 +52,7 @@ class Filter:
         self.to.open(run)
 
     def write(self, rows: Sequence[Row]) -> None:
-        """Hand on what is left of `rows`, in one call; all or nothing."""
+        """Pass on what is left of `rows`, in one call; all or nothing."""
         before = self._remember()
         try:
             out: list[Row] = []
@@ -64,7 +65,7 @@ class Filter:
             raise
 
     def close(self) -> None:
-        """Hand on what is held back, then close `to`."""
+        """Pass on what is held back, then close `to`."""
         before = self._remember()
         try:
             rest = list(self._rest())
@@ -100,22 +101,22 @@ class Filter:
         return f"{type(self).__name__}({self.to!r}{inside})"
 
     def _row(self, row: Row) -> Iterable[Row]:
-        """What becomes of a row of values."""
+        """What a row of values turns into."""
         return (row,)
 
     def _mark(self, row: Row) -> Iterable[Row]:
-        """What becomes of a mark. Rows that are held back go before it, with "rewind" at the latest.
+        """What a mark turns into. Rows that are held back go before it, at the latest before "rewind".
 
-        Behind that mark a filter is given the rows that still count once more, so that its memory is theirs.
+        After that mark a filter gets the effective rows once more, so that its memory is of those.
         """
         return (row,)
 
     def _rest(self) -> Iterable[Row]:
-        """The rows that are still held back. Asked once, at the end; they are forgotten."""
+        """The rows that are still held back. Called once, at the end; the filter then forgets them."""
         return ()
 
     def _remember(self) -> object:
-        """A token that `_recall` can go back to. Cheap: it is taken at every `write`."""
+        """A token that `_recall` can go back to. Must be cheap: every `write` takes one."""
         return None
 
     def _recall(self, token: object) -> None:
@@ -126,11 +127,11 @@ class Filter:
         return {}
 
     def _load(self, saved: Mapping[str, object]) -> None:
-        """Go on from what `_save` gave; an empty mapping means a fresh start."""
+        """Go on from the result of `_save`; an empty mapping means a new start."""
 
 
 def is_number(value: object) -> bool:
-    """Whether it is a float or an integer. Truth values are not: their mean is no truth value."""
+    """Whether it is a float or an integer. Truth values do not count: their mean is no truth value."""
     return isinstance(value, (float, int)) and not isinstance(value, bool)
 
 

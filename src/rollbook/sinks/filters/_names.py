@@ -1,4 +1,4 @@
-"""Objects by where they are found, for filters that are given a function and have to be made in another process."""
+"""Objects by name, for filters that take a function and have to be made in another process."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["object_at"]
 
 
 def object_at(place: str, asked_by: str) -> Any:
-    """The object that "package.module:name" stands for.
+    """The object named "package.module:name".
 
     Args:
-      asked_by: the word of the filter, for the error.
+      asked_by: the name of the filter, for the error.
     Raises:
       BadInput: there is no such module or name.
     """

@@ -1,4 +1,4 @@
-"""Aggregate: hold values back and send their statistics when the run says dump."""
+"""Aggregate: hold values back and send their statistics when the run calls for a dump."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 __all__ = ["STATISTICS", "Aggregate"]
 
 STATISTICS = ("mean", "std", "median", "max", "min")
-"""What becomes of a matching key: `<key>_mean` and so on, in this order."""
+"""What a matching key turns into: `<key>_mean` and so on, in this order."""
 
 
 class Aggregate(Filter):
     """Collects rows and writes one row of statistics per dump mark.
 
-    Values are collected by name, so rows may have different keys. Keys in which `keys` is found give `<key>_mean`,
-    `_std` (population), `_median`, `_max` and `_min`; the others, and values that are no numbers, give their last
-    value. NaN spreads, as in numpy. A mark that names keys, or that was made in a scope, dumps those alone; a dump of
-    nothing writes nothing. What is left at the end of the run is dumped then. A row made of values of several tables
-    is one of `metrics`.
+    Values are collected by name, so rows may have different keys. Keys that match `keys` give `<key>_mean`, `_std`
+    (population), `_median`, `_max` and `_min`; other keys, and values that are no numbers, give their last value. NaN
+    spreads, as in numpy. A mark that names keys, or that was made in a scope, dumps only those. A dump without values
+    writes nothing. Values that remain at the end of the run are dumped then. A row made from values of several tables
+    belongs to `metrics`.
 
     Args:
       to: the sink behind.
@@ -81,7 +81,7 @@ class Aggregate(Filter):
         return (*self._dump(self._asked(row), row), row)
 
     def _asked(self, mark: Row) -> list[str]:
-        """The collected keys that a mark is about, in the order in which they were first seen."""
+        """The collected keys that a mark is about, in the order of their first appearance."""
         if mark.keys:
             named = set(mark.keys)
             return [key for key in self._piles if key in named]

@@ -26,13 +26,13 @@ __all__ = ["Apply", "place_of"]
 
 
 class Apply(Filter):
-    """Hands on what a function makes of each row. Marks always pass, and are not shown to it.
+    """Passes on what a function returns for each row. Marks always pass without a call.
 
     Args:
       to: the sink behind.
       function: takes a `Row` and returns it, another one, or None to drop it (`dataclasses.replace(row, values=…)`
-        makes another). Rows are shared: it must not change the one that it is given. What it raises, and an answer of
-        another kind, counts as a failure of the sink. Or where to find it, "package.module:name".
+        makes another). Rows are shared: the function must not change its argument. An exception or a result of another
+        type counts as a failure of the sink. The function can also be named: "package.module:name".
 
     A function has no memory that survives a restart of the keeper; a filter that needs one is a class.
     """
@@ -55,7 +55,7 @@ class Apply(Filter):
 
 
 def place_of(function: object) -> str | None:
-    """Where another process finds a function, "package.module:name"; None if it lives in this one alone."""
+    """The name by which another process finds a function, "package.module:name"; None if only this process has it."""
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
     if not isinstance(module, str) or not isinstance(name, str) or module == "__main__":
         return None

@@ -14,7 +14,7 @@ __all__ = ["Clocked"]
 
 
 class Clocked(Filter):
-    """Adds the clocks that a row knows to its values, after them. A key that is there already stays as it is.
+    """Adds the clocks that a row knows to its values, after them. A value with the same key stays unchanged.
 
     Args:
       to: the sink behind.

@@ -1,4 +1,4 @@
-"""DropNone and DropNonFinite: keep values out that a sink cannot use."""
+"""DropNone and DropNonFinite: remove values that a sink cannot use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["DropNonFinite", "DropNone"]
 
 
 class _Drop(Filter):
-    """Drops single values, and rows that are left without any."""
+    """Drops single values, and rows without any values left."""
 
     def __init__(self, to: Sink) -> None:
         super().__init__(to)
@@ -41,7 +41,7 @@ class DropNone(_Drop):
 
 
 class DropNonFinite(_Drop):
-    """Drops NaN and infinities, for sinks that refuse a whole row because of one."""
+    """Drops NaN and infinities, for sinks that would refuse the whole row."""
 
     name = "drop_non_finite"
 

@@ -1,4 +1,4 @@
-"""Every: let through one row of each stretch of time, steps or rows."""
+"""Every: let through one row per interval of time, steps or rows."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _PER = ("keyset", "key", "all")
 
 
 class Every(Filter):
-    """Lets the first row of each stretch pass; the last held-back one follows at the final mark or at `close`.
+    """Lets the first row of each interval pass. The last held-back one follows at the final mark or at `close`.
 
-    Time is the rows' own, so replaying a run thins it the same way. Rows that do not know the clock of `steps`, rows
+    Time is the rows' own, so replaying a run thins it in the same way. Rows that do not know the clock of `steps`, rows
     that hold text (a note is reported once) and marks always pass.
 
     Args:
       to: the sink behind.
-      seconds: a stretch lasts this long, from the row that began it.
-      steps: (clock, n): stretches begin at the multiples of n of that clock.
-      rows: a stretch is this many rows.
-      per: what has stretches of its own. "keyset": rows with the same keys, so that a rare row is not starved by a
-        frequent one. "key": each key, so that a row may pass in part. "all": everything together.
+      seconds: an interval lasts this long, from the row that began it.
+      steps: (clock, n): intervals begin at the multiples of n of that clock.
+      rows: an interval is this many rows.
+      per: what has separate intervals. "keyset": rows with the same keys, so that frequent rows do not suppress rare
+        ones. "key": each key, so that a part of a row may pass. "all": everything together.
     """
 
     name = "every"
@@ -67,7 +67,7 @@ class Every(Filter):
         self._kind = given[0]
         self._per_key = per == "key"
         self._together = per == "all"
-        self._begun: dict[Any, float] = {}  # what has stretches -> where the current one began
+        self._begun: dict[Any, float] = {}  # group with separate intervals -> where the current one began
         self._held: dict[Any, Row] = {}  # -> the last row (or the part of it) that did not pass
 
     def _row(self, row: Row) -> Iterable[Row]:
@@ -94,7 +94,7 @@ class Every(Filter):
         return (with_values(row, due),) if due else ()
 
     def _passes(self, group: object, row: Row) -> bool:
-        """Whether a row begins a new stretch of `group`; if so, the stretch is begun."""
+        """Whether a row begins a new interval of `group`; if so, it begins one."""
         last = self._begun.get(group)
         if self._kind == "rows":
             seen = 0 if last is None else int(last)
@@ -109,7 +109,7 @@ class Every(Filter):
                 return True
             at = reading - reading % self._length
             begins = last is None or at > last
-        # A step back by more than a stretch is no row out of order but a clock that was set back, or a rewind.
+        # A step back by more than an interval is not a row out of order: the clock was set back, or the run rewound.
         if begins or (last is not None and at < last - self._length):
             self._begun[group] = at
             return True
@@ -119,7 +119,7 @@ class Every(Filter):
         return (*self._rest(), row) if row.mark in ("final", "rewind") else (row,)
 
     def _rest(self) -> Iterable[Row]:
-        if self._per_key:  # the keys that are held back from one row leave together
+        if self._per_key:  # the held-back keys of one row leave together
             parts: dict[int, tuple[Row, dict[str, Any]]] = {}
             for key, row in self._held.items():
                 parts.setdefault(id(row), (row, {}))[1][key] = row.values[key]

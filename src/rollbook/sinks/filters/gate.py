@@ -1,4 +1,4 @@
-"""Gate: let through the rows for which a function says yes."""
+"""Gate: let through the rows for which a function returns true."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Gate(Filter):
 
     Args:
       to: the sink behind.
-      when: a function of a `Row`; or where to find it, "package.module:name", so that a keeper in another process can
-        use it too. What it raises counts as a failure of the sink.
+      when: a function of a `Row`; or its name, "package.module:name", so that a keeper in another process can use it
+        too. An exception in it counts as a failure of the sink.
     """
 
     name = "gate"

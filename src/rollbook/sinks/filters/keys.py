@@ -1,6 +1,6 @@
-"""Select, Rename and Prefix: which keys a sink gets, and what they are called there.
+"""Select, Rename and Prefix: which keys a sink gets, and under which names.
 
-The keys of a mark change along with those of the rows, so that an Aggregate behind still knows what it is asked for.
+The keys of a mark change together with those of the rows, so that an Aggregate behind still knows what a dump names.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["Prefix", "Rename", "Select", "pattern"]
 
 
 def pattern(asked: str, who: str) -> re.Pattern[str]:
-    """The compiled pattern; the error names who was given it."""
+    """The compiled pattern; the error names the filter."""
     try:
         return re.compile(asked)
     except (re.error, TypeError) as err:
@@ -31,7 +31,7 @@ def pattern(asked: str, who: str) -> re.Pattern[str]:
 
 
 class Select(Filter):
-    """Keeps the keys in which `keys` is found and `drop` is not. Rows that are left empty are dropped."""
+    """Keeps the keys that match `keys` and do not match `drop`. Rows without any keys left are dropped."""
 
     name = "select"
 
@@ -50,10 +50,10 @@ class Select(Filter):
         return (with_values(row, wanted),) if wanted else ()
 
     def _mark(self, row: Row) -> Iterable[Row]:
-        if row.mark != "dump" or not row.keys:  # what a final mark names is how the run ended
+        if row.mark != "dump" or not row.keys:  # the names in a final mark are the run's status
             return (row,)
         wanted = tuple(key for key in row.keys if self._wants(key))
-        # A dump of keys that are all kept out is no dump here: without keys it would mean all of them.
+        # A dump of keys that are all removed must not pass: without keys it would mean all of them.
         return (with_keys(row, wanted),) if wanted else ()
 
     def _wants(self, key: str) -> bool:
@@ -67,7 +67,7 @@ class Select(Filter):
 
 
 class _Renaming(Filter):
-    """Gives keys other names. A new name that the row holds already is not taken: the key keeps its old one."""
+    """Gives keys other names. If the row already has the new name, the key keeps its old one."""
 
     def _row(self, row: Row) -> Iterable[Row]:
         names = {key: self._new(key) for key in row.values}
@@ -128,7 +128,7 @@ class Rename(_Renaming):
 
 
 class Prefix(_Renaming):
-    """Puts `prefix` before each key, as it stands: Prefix(to, "seed3/")."""
+    """Puts `prefix` before each key, without a separator: Prefix(to, "seed3/")."""
 
     name = "prefix"
 
@@ -143,7 +143,7 @@ class Prefix(_Renaming):
 def _checked(asked: str, replace: str) -> re.Pattern[str]:
     compiled = pattern(asked, "Rename pattern=")
     try:
-        compiled.sub(replace, "")  # reads the replacement, whether or not anything matches
+        compiled.sub(replace, "")  # checks the replacement, whether or not anything matches
     except (re.error, IndexError) as err:
         raise BadInput(f"Rename was given replace={replace!r}, which does not fit pattern={asked!r}: {err}") from None
     return compiled

@@ -1,4 +1,4 @@
-"""Merge: one row for everything that was said at one reading of the clocks."""
+"""Merge: one row for everything logged at one reading of the clocks."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ __all__ = ["Merge"]
 
 
 class Merge(Filter):
-    """Joins rows that follow each other and stand at the same reading into one, for sinks that want wide rows.
+    """Joins consecutive rows with the same reading into one, for sinks that want wide rows.
 
-    A row is handed on when the next reading comes, at a mark and at the end. A key that comes a second time at one
-    reading begins a new row, so no value is lost. The joined row has the time, scope and identity of its last part,
-    and the clocks of all of them.
+    A row is passed on at the next reading, at a mark and at the end. A key that comes a second time at one reading
+    begins a new row, so no value is lost. The joined row has the time, scope and identity of its last part, and the
+    clocks of all of them.
 
     Args:
       to: the sink behind.

@@ -1,4 +1,4 @@
-"""Smooth: add a running average beside each matching value."""
+"""Smooth: add a running average next to each matching value."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _MODES = ("warm_up", "bias_corrected")
 
 
 class Smooth(Filter):
-    """Adds `<key>_smoothed_<coeff>` to rows, after their own values, which stay as they are.
+    """Adds `<key>_smoothed_<coeff>` to rows, after their own values, which stay unchanged.
 
-    Both ways give the first value itself at the start, and average = coeff * average + (1 - coeff) * value later:
+    Both modes start with the first value; later, average = coeff * average + (1 - coeff) * value:
 
-    - "warm_up": the coefficient begins at 0 and comes nearer to `coeff` by a tenth of the distance with each value.
+    - "warm_up": the coefficient begins at 0 and moves a tenth of the remaining distance to `coeff` with each value.
     - "bias_corrected": the exponential average from 0, divided by the weight it has seen, 1 - coeff ** n.
 
-    NaN and infinities are not averaged in: such a row gets no smoothed value, and the series goes on after it.
+    NaN and infinities are not averaged: such a row gets no smoothed value, and the series continues after it.
 
     Args:
       to: the sink behind.
-      keys: a regular expression; the keys in which it is found are smoothed. Smoothed keys of another Smooth too.
+      keys: a regular expression; matching keys are smoothed, including the results of another Smooth.
       coeff: from 0 (no smoothing) up to, but not including, 1.
       mode: one of the two above.
     """
@@ -75,7 +75,7 @@ class Smooth(Filter):
     def _next(self, key: str, given: Any) -> float | None:
         try:
             value = float(given)
-        except OverflowError:  # an integer beyond the floats
+        except OverflowError:  # an integer too large for a float
             return None
         if not math.isfinite(value):
             return None
