@@ -1,4 +1,4 @@
-"""The reading end of one run."""
+"""Reading one run."""
 
 from __future__ import annotations
 

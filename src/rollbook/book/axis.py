@@ -1,4 +1,4 @@
-"""Placing rows on an x-axis: any clock or key, with an as-of join for rows whose writer does not know the clock."""
+"""Places rows on an x-axis: any clock or key, with an as-of join for rows whose writer does not know the clock."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ __all__ = ["OtherHosts", "Placed", "chosen_rows", "in_order", "place", "timeline
 
 
 class OtherHosts:
-    """What placing by time has to know of hosts.
+    """What placing by time needs to know about hosts.
 
     Args:
       writers: the writer of each row.
-      hosts: where each writer was.
-      by_time: place rows of other hosts by time as well, by what was measured of their clocks; else leave them.
+      hosts: the host of each writer.
+      by_time: also place rows of other hosts by time, corrected by the measured clock difference; else leave them.
     """
 
     def __init__(self, writers: NDArray, hosts: Mapping[str, Host], *, by_time: bool) -> None:
         self._writers, self._hosts, self._by_time = writers, hosts, by_time
 
     def placeable(self, rows: NDArray, times: NDArray, owner: str) -> tuple[NDArray, NDArray]:
-        """Of these rows those that may be placed through `owner`, and their times (unix ns) as its clock had them."""
+        """Which of these rows may be placed through `owner`, and their times (unix ns) on its clock."""
         at_owner = self._hosts.get(owner)
         if at_owner is None:
             return rows, times
@@ -46,11 +46,11 @@ class OtherHosts:
 
 
 _MEASURABLE_NS = 10_000_000
-"""File systems stamp by a clock that moves on every few milliseconds: a smaller difference of two hosts is none."""
+"""File system timestamps advance every few milliseconds; a smaller difference between two hosts counts as none."""
 
 
 class Placed:
-    """Where rows stand on an axis.
+    """The positions of rows on an axis.
 
     Attributes:
       x: the reading of each row; arbitrary where `there` is False.
@@ -79,10 +79,10 @@ def place(
 ) -> Placed:
     """Place the rows of a wide table on the axis `x`, a clock or a key.
 
-    A row that lacks `x` gets the last reading before it, in time, of the writer that knows it best in the same
-    attempt: the main writer, else the one with most rows. With `exact` it is not placed. `others` says which rows are
-    of other hosts than that. Outside `span` (low, and high excluded) readings that are inferred may be others than the
-    true ones, outside of it as well. What was read of the axis is `remembered` for further keys of the same pieces.
+    A row without `x` gets the last earlier reading of the writer that owns `x` in the same attempt: the main writer,
+    else the writer with most rows. With `exact` such a row is not placed. `others` shows which rows are of other hosts.
+    Inferred readings outside `span` (low included, high excluded) may differ from the true ones, also outside of it.
+    `remembered` caches readings of the axis for further keys of the same pieces.
     """
     n = table.num_rows
     if x in table.column_names:
@@ -128,14 +128,14 @@ def timelines(
     main_writers: set[str],
     span: tuple[float, float] = (-np.inf, np.inf),
 ) -> dict[int, tuple[NDArray, NDArray, str]]:
-    """For each attempt the times (unix ns, increasing) and readings of `x`, as its owner logged them, and who that is.
+    """For each attempt: times (unix ns, increasing) and readings of `x` as its owner logged them, and the owner.
 
-    With a span those blocks of sealed parts are read that have readings in it, or lie in time where others have; each
-    of the rest gives one reading, which is outside as all of the block are, at its first time.
+    With a span, only those blocks of sealed parts are read that have readings in it, or that overlap in time with such
+    blocks. Each other block gives one reading at its first time; like the whole block it is outside the span.
     """
     by_writer: dict[tuple[int, str], list[tuple[NDArray, NDArray]]] = {}
     rows_of: dict[tuple[int, str], int] = {}
-    inside: dict[tuple[int, str], list[tuple[int, int]]] = {}  # times between which readings lie in the span
+    inside: dict[tuple[int, str], list[tuple[int, int]]] = {}  # (begin, end) times where readings are in the span
 
     def put(whose: tuple[int, str], times: NDArray, cells: NDArray) -> None:
         by_writer.setdefault(whose, []).append((times, cells))
@@ -153,7 +153,7 @@ def timelines(
             and None not in (meta.get("attempt"), meta.get("writer"))
             and history.chooses_all(attempts)
         ):
-            table = piece.read(["time", str(column)], blocks)  # whose rows these are stands in the description
+            table = piece.read(["time", str(column)], blocks)  # the metadata name the rows' writer
             if column in table.column_names:
                 times, (cells, valid) = to_numpy(table["time"])[0], to_numpy(table[column])
                 if cells.dtype.kind == "f":
@@ -227,7 +227,7 @@ def _counted(cells: NDArray) -> NDArray:
 
 
 def _column_of(piece: Piece, x: str, clocks: tuple[str, ...]) -> str | None:
-    """The column of a clock or a key, by its label, in a piece; None if the piece lacks it."""
+    """The column of a clock or a key in a piece, by its label; None if the piece lacks it."""
     if x in piece.meta["clocks"]:
         return x
     key = next((key for key in piece.meta["keys"] if value_name(key, clocks) == x), None)
@@ -235,7 +235,7 @@ def _column_of(piece: Piece, x: str, clocks: tuple[str, ...]) -> str | None:
 
 
 def _readings(piece: Piece, x: str, clocks: tuple[str, ...], blocks: list[int] | None) -> pa.Table | None:
-    """Time, identity and `x` of the rows of a piece; None if they lack it."""
+    """Time, identity and `x` of the rows of a piece; None if it lacks `x`."""
     if piece.is_long and x not in piece.meta["clocks"]:
         keys = [key for key in piece.meta["keys"] if value_name(key, clocks) == x]
         table = piece.read(["time", *IDENTITY, "key", "type", "value", "integer"])
@@ -252,7 +252,7 @@ def _readings(piece: Piece, x: str, clocks: tuple[str, ...], blocks: list[int] |
 def _blocks(
     piece: Piece, column: str, span: tuple[float, float], history: History, attempts: Attempts
 ) -> list[int] | None:
-    """The blocks of a piece that have to be read to know its readings in a span; None for all of it."""
+    """The blocks of a piece that must be read to know its readings in a span; None for all blocks."""
     part = piece.part
     if part is None or not piece.is_whole or piece.meta.get("writer") is None or piece.meta.get("attempt") is None:
         return None
@@ -264,7 +264,7 @@ def _blocks(
 def chosen_rows(
     piece: Piece, clocks: tuple[str, ...], history: History, attempts: Attempts, *, without_at: bool = False
 ) -> pa.Table:
-    """Time, clocks and identity of the chosen rows of a piece. Lines of one long row are all given."""
+    """Time, clocks and identity of the chosen rows of a piece. A long row gives all its lines."""
     table = identity(piece.read(["time", *clocks, *IDENTITY]), piece.meta)
     if without_at and piece.meta.get("at") != "":
         ats = to_numpy(table["at"])[0]

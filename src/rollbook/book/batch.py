@@ -1,4 +1,4 @@
-"""Several keys along an axis from one read of the rows, where they are few enough to be read as they are."""
+"""Several keys along an axis from one read of the rows, if there are few enough rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["batch"]
 
 
 _FEW_ROWS = 1 << 18
-"""Up to this many rows, all keys come from one table; longer series cost their points each, see `envelope`."""
+"""Up to this many rows, all keys come from one table; each longer series is reduced separately, see `envelope`."""
 
 
 def batch(
@@ -34,10 +34,10 @@ def batch(
     stop: float | None,
     raw: int = 0,
 ) -> dict[str, Series]:
-    """{key as it was asked for: what `Book.series` gives}, without those that the book does not hold.
+    """{requested key: `Book.series` of it}, without keys that the book does not have.
 
     Args:
-      raw: so many rows in sight are given as they are, be they more than `points`.
+      raw: if at most this many rows are in range, return all of them, even if they are more than `points`.
     """
     labels = all_keys(pieces, run.clocks)
     known = {asked: asked if asked in labels else _resolved(asked, labels, run) for asked in keys}
@@ -68,7 +68,7 @@ def _alone(
     stop: float | None,
     few: int,
 ) -> Series:
-    """One key by itself; how many rows are in sight is seen of points so fine that each of few rows has its own."""
+    """One key read separately. The rows in range are counted with points so fine that each of few rows has its own."""
     whole = start is None and stop is None
     fine = points if points is None or (whole and _rows_for_certain(pieces, run, key) > few) else max(points, few)
     series = envelope(pieces, run, key, x=x, points=fine, start=start, stop=stop)
@@ -86,7 +86,7 @@ def _alone(
 
 
 def _rows_for_certain(pieces: Pieces, run: Context, key: str) -> int:
-    """So many rows of a key are there at least, as footers say: nothing is read."""
+    """A lower bound for the number of rows of a key, from footers; reads no rows."""
     rows = 0
     for piece in pieces:
         if piece.part is not None and not piece.is_long and key in piece.meta["keys"] and counts(piece, run) is True:
@@ -116,7 +116,7 @@ def _of_the_same_rows(
     stop: float | None,
     few: int,
 ) -> dict[str, Series | None]:
-    """Those keys that stand in the same sealed rows as others, in order of a clock: the axis is looked at once."""
+    """Keys that share sealed rows, in order of a clock: the axis is read once."""
     groups: dict[tuple[int, ...], list[str]] = {}
     for key in keys:
         groups.setdefault(tuple(n for n, piece in enumerate(pieces) if key in piece.meta["keys"]), []).append(key)
@@ -148,7 +148,7 @@ def _together(
     stop: float | None,
     few: int,
 ) -> dict[str, Series | None]:
-    """Each key from one table in order of time; None where a row has to be placed on the axis first."""
+    """Each key from one table in time order; None if a row must be placed on the axis first."""
     table = select_metrics(pieces, run, keys)
     times = to_numpy(table["time"])[0]
     clocks = {name: to_numpy(table[name]) for name in run.clocks if name in table.column_names}

@@ -1,4 +1,4 @@
-"""Charts of one run: which arrays each of them shows; and how a book shows itself in a notebook."""
+"""Charts of one run: the data of each chart, and the card of a book in a notebook."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _curves(book: ChartTables, keys: list[str], x: str | None, points: int = _PO
 def _small_multiples(
     book: ChartTables, keys: list[str], x: str | None, points: int = _POINTS, marks: bool = True
 ) -> list[Panel]:
-    """A panel a key."""
+    """One panel per key."""
     return [replace(_curves(book, [key], x, points, marks), title=key) for key in keys]
 
 
@@ -68,7 +68,7 @@ def _series(book: ChartTables, keys: list[str], x: str | None, points: int) -> d
     series = book.batch(keys, x=x, points=points)
     for key in keys:
         if key not in series:
-            book.series(key, x=x, points=1)  # raises with the names that there are
+            book.series(key, x=x, points=1)  # raises and lists the available names
             raise UnknownKey(f"{book.path} has no key {key!r}.{did_you_mean(key, book.keys())}")
     return series
 
@@ -84,7 +84,7 @@ def _line(key: str, series: Series) -> Line:
 
 
 def _bad(series: Series) -> Trace | None:
-    """Where rows are not finite: what they are if that is known, else as NaN."""
+    """Rows that are not finite: their values if known, else NaN."""
     places = ~np.isfinite(series.mean) if series.bad is None else np.asarray(series.bad) > 0
     if not places.any():
         return None
@@ -101,7 +101,7 @@ def _rows(n: int) -> str:
 
 
 def _ghosts(book: ChartTables, keys: list[str], axis: str) -> tuple[Trace, ...]:
-    """What restarts abandoned: rows of each attempt that are not in the effective history."""
+    """Rows that restarts abandoned: rows of each attempt that are not in the effective history."""
     attempts = book.attempts
     if len(attempts) < 2:
         return ()
@@ -130,7 +130,7 @@ _MAKERS: dict[str, tuple[Callable[..., object], tuple[str, ...]]] = {
     "novelty": (novelty, ("points",)),
     "rewards": (rewards, ("points", "stage")),
 }
-"""Chart -> (what makes its data, the options that this takes)."""
+"""Chart -> (function that makes its data, the options of that function)."""
 
 
 _CANONICAL = ("test/return", "train/return", "train/length", "update/loss/policy", "update/loss/value")
@@ -138,7 +138,7 @@ _MOST_KEYS, _CARD_POINTS, _MOST_ALERTS = 10, 200, 5
 
 
 def book_card(book: ChartTables, status: str, seed: int | None) -> str:
-    """Identity, what health rules found, and the newest keys with their last value and a small curve."""
+    """Identity, alerts, and the newest keys with their last value and a sparkline."""
     canonical = book.canonical()
     keys = [key for key in _CANONICAL if key in canonical or key in book.keys()]  # noqa: SIM118 - a method, no dict
     known = {canonical.get(key, key) for key in keys}
@@ -160,7 +160,7 @@ def book_card(book: ChartTables, status: str, seed: int | None) -> str:
 
 
 def _said(book: ChartTables) -> list[str]:
-    """Each finding once, failures first, then the newest; notes are left to `alerts()`."""
+    """Each alert once, failures first, then the newest; notes are only in `alerts()`."""
     rows = [row for row in book.alerts().to_pylist() if row["level"] in ("warn", "fail")]
     each = {(row["level"], row["rule"], row["key"]): row for row in reversed(rows)}  # the first of each
     found = sorted(each.values(), key=lambda row: (row["level"] == "fail", row["time"]), reverse=True)

@@ -1,8 +1,7 @@
-"""The checkpoints of a run as its history stands now: which are still there, which is the best, which the last.
+"""The checkpoints of a run in its effective history: which ones are kept, the best, and the last.
 
-The table has one row when a checkpoint was saved, with what was known then, and one more (`kept` = false) when it was
-deleted, or when somebody wrote over its file. Which one is the best is judged here, when it is asked: a row cannot know
-what came after it.
+The table has one row when a checkpoint is saved, and another (`kept` = false) when it is deleted or its file is
+overwritten. The best one is determined on reading, because a row cannot know what comes after it.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ __all__ = ["CheckpointHistory", "SavedCheckpoint", "kept_checkpoints", "with_bes
 @brief
 @dataclass(frozen=True, slots=True)
 class SavedCheckpoint:
-    """One checkpoint that is still there.
+    """One checkpoint that is still kept.
 
     Attributes:
       id: unique in the run. path: its file or folder, absolute.
-      score: as it was given, None without one. is_best: whether no other that is still there has a better one.
-      clocks: the clocks as they stood. attempt: the life of the run that saved it. time: unix s.
+      score: as given, None without one. is_best: whether no other kept checkpoint has a better score.
+      clocks: the clocks when it was saved. attempt: the attempt that saved it. time: unix s.
       format: "ckpt", "torch", "custom" (a function of the user wrote it) or "external" (registered).
     """
 
@@ -47,12 +46,12 @@ class SavedCheckpoint:
 
 
 class CheckpointHistory:
-    """The checkpoints of a run as its history stands.
+    """The checkpoints of a run in its effective history.
 
     Args:
-      table: the table `checkpoints`. folder: that of the run.
+      table: the table `checkpoints`. folder: the run's folder.
     Attributes:
-      rows: of the table as dicts, oldest first, with `time_ns` (unix ns) in place of `time`.
+      rows: of the table as dicts, oldest first, with `time_ns` (unix ns) instead of `time`.
     """
 
     def __init__(self, table: pa.Table, folder: Path) -> None:
@@ -60,23 +59,23 @@ class CheckpointHistory:
         self._folder = folder
         if table.num_rows:
             times = to_numpy(table["time"].cast(pa.timestamp("ns", "UTC")))[0].astype(np.int64).tolist()
-            plain = table.drop_columns(["time"]).to_pylist()  # ns have no Python type
+            plain = table.drop_columns(["time"]).to_pylist()  # Python has no type for ns
             self.rows = [dict(row, time_ns=time_ns) for row, time_ns in zip(plain, times, strict=True)]
 
     @property
     def kept(self) -> dict[str, Mapping[str, Any]]:
-        """By id, those that nothing was said of since they were saved, oldest first."""
+        """Kept checkpoints by id, oldest first."""
         return kept_checkpoints(self.rows)
 
     def file_of(self, row: Mapping[str, object]) -> Path:
-        """The file or folder of a checkpoint: inside the run's folder, unless it was registered from elsewhere."""
+        """The file or folder of a checkpoint: in the run's folder, unless it was registered from elsewhere."""
         path = Path(str(row["path"]))
         return path if path.is_absolute() else self._folder / path
 
     def choose(self, which: str) -> Mapping[str, Any] | None:
-        """The row of the checkpoint that "last", "best" or an id means; None if there is none.
+        """The row of the checkpoint for "last", "best" or an id; None if there is none.
 
-        Those that were deleted, by `keep` or by hand, are passed over.
+        Skips checkpoints that were deleted, by `keep` or by hand.
         """
         present = {identity: row for identity, row in self.kept.items() if row.get("path") and self._is_there(row)}
         if which in present:
@@ -112,7 +111,7 @@ class CheckpointHistory:
 
 
 def with_best(table: pa.Table) -> pa.Table:
-    """The table with `is_best` true for one row at most: that of the best checkpoint that is still kept."""
+    """The table with `is_best` true for at most one row: the best checkpoint that is still kept."""
     names = ("checkpoint_id", "score", "kept", "higher_is_better")
     if not table.num_rows or any(name not in table.column_names for name in (*names[:2], "is_best")):
         return table
@@ -124,7 +123,7 @@ def with_best(table: pa.Table) -> pa.Table:
 
 
 def kept_checkpoints(rows: Iterable[Mapping[str, object]]) -> dict[str, Mapping[str, Any]]:
-    """By id, those that nothing was said of since they were saved, oldest first."""
+    """Kept checkpoints by id, oldest first: those without a later row."""
     present: dict[str, Mapping[str, object]] = {}
     for row in rows:
         identity = str(row["checkpoint_id"])
@@ -136,12 +135,12 @@ def kept_checkpoints(rows: Iterable[Mapping[str, object]]) -> dict[str, Mapping[
 
 
 def _name_of(row: Mapping[str, object]) -> str:
-    """Its name in a run's folder, as a remote spells it."""
+    """Its name in a run's folder, as used in a remote."""
     return str(row["path"]).replace(os.sep, "/")
 
 
 def _best(checkpoints: Mapping[str, Mapping[str, Any]]) -> str | None:
-    """The id with the best score, the earlier of two that are equal; which way is better, the newest says."""
+    """The id with the best score; of equal ones the earlier. The newest checkpoint defines whether higher is better."""
     scored = {identity: row for identity, row in checkpoints.items() if _is_score(row.get("score"))}
     if not scored:
         return None
@@ -150,4 +149,4 @@ def _best(checkpoints: Mapping[str, Mapping[str, Any]]) -> str | None:
 
 
 def _is_score(value: object) -> bool:
-    return isinstance(value, (int, float)) and value == value  # NaN is no score
+    return isinstance(value, (int, float)) and value == value  # NaN is not a score

@@ -1,7 +1,7 @@
-"""A key over an axis, reduced to as many points as a plot has pixels, in memory that does not grow with the rows.
+"""A key over an axis, reduced to as many points as a plot has pixels, with memory independent of the number of rows.
 
-Large parts are read through their pyramid, at the coarsest level that still has some buckets a point; everything else
-is read row group by row group and reduced at once.
+Large parts are read from their pyramid, at the coarsest level with several buckets per point. Everything else is read
+row group by row group and reduced at once.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ __all__ = ["as_they_lie", "envelope", "usual_axis"]
 
 _BUCKETS_A_POINT = 4
 _RAW_ROWS = 3 << 18
-"""Up to this many rows in sight are read as they are, where the pyramid has no bucket for a quarter of a point: of
-more a bucket is two thirds of a point at most."""
+"""Up to this many rows in range are read directly if the pyramid has no bucket as fine as a quarter of a point. With
+more rows a bucket is at most two thirds of a point."""
 
 _CHEAP_ROWS = 1 << 19
-"""Up to this many always."""
+"""Up to this many rows are always read directly."""
 
 _EXACT_ROWS = 1 << 18
-"""Up to this many rows of a piece are put into their stretch of the axis one by one."""
+"""Up to this many rows of a piece are assigned to their points one by one."""
 
 _TIME = "time"
 
@@ -77,7 +77,7 @@ def envelope(
         for bucket in _buckets(piece, run, key, labels[key], axis, points, low, high, in_sight, edges):
             if not isinstance(bucket, Buckets):
                 held += len(bucket[0])
-                if held > _RAW_ROWS:  # more than is to be held at once
+                if held > _RAW_ROWS:  # more than should be in memory at once
                     bucket = _coarse(Buckets.of_rows(*bucket), points)
             read.append(bucket)
     if not read:
@@ -93,13 +93,13 @@ def envelope(
 
 
 def usual_axis(pieces: Pieces, run: Context, key: str) -> str:
-    """The run's own axis if the rows of a key in these pieces know it, else the first clock that they do, else time."""
+    """The run's own axis if the rows of a key in these pieces know it, else the first clock they know, else time."""
     known = {clock for piece in pieces for clock in _known(piece, run, key)}
     return next((clock for clock in (run.x, *run.clocks) if clock in known), _TIME)
 
 
 def _known(piece: Piece, run: Context, key: str) -> list[str]:
-    """The clocks that rows with a key really know: a live segment and a long piece have to be looked at."""
+    """The clocks that rows with a key have values of; live segments and long pieces must be read to know."""
     if piece.part is not None and not piece.is_long:
         return list(piece.meta["clocks"])
     if piece.is_long:
@@ -131,7 +131,7 @@ def _knows(piece: Piece, axis: str, run: Context, key: str) -> bool:
 
 
 def _few_lines(piece: Piece, run: Context, key: str) -> Lines | None:
-    """The lines of a key in a small long part of which all rows count; None where the rows have to be made first."""
+    """The lines of a key in a small long part whose rows all count; None if the rows must be assembled first."""
     lines = piece.few_lines() if counts(piece, run) is True else None
     if lines is None:
         return None
@@ -142,13 +142,13 @@ def _few_lines(piece: Piece, run: Context, key: str) -> Lines | None:
 def as_they_lie(
     pieces: Pieces, run: Context, keys: Sequence[str], axis: str, start: float | None, stop: float | None
 ) -> tuple[NDArray, dict[str, NDArray]] | None:
-    """(x, {key: values}) of every row, where sealed parts hold them in order of a clock that all of them know, or None.
+    """(x, {key: values}) of every row if sealed parts hold them in order of a clock that all of them know, else None.
 
-    Each column is read once and nothing is placed or joined: a third of the time that `_raw` takes.
+    Each column is read once, without placing or joining: a third of the time of `_raw`.
 
     Args:
-      pieces: those that have the keys, all of them each.
-      keys: one or several; several have to stand in the same rows.
+      pieces: pieces that each have all of the keys.
+      keys: one key, or several that are in the same rows.
     """
     if not pieces or axis not in run.clocks:
         return None
@@ -166,7 +166,7 @@ def as_they_lie(
     parts = {key: [stretch[1][n] for stretch in lying] for n, key in enumerate(keys)}
     x = places[0] if len(places) == 1 else np.concatenate(places)
     if not bool(np.all(x[1:] > x[:-1])):
-        return None  # rows of the same x go by time
+        return None  # rows of the same x are ordered by time
     first = 0 if start is None else int(np.searchsorted(x, start))
     last = len(x) if stop is None else max(first, int(np.searchsorted(x, stop)))
     whole = {key: own[0] if len(own) == 1 else np.concatenate(own) for key, own in parts.items()}
@@ -247,10 +247,10 @@ def _buckets(
     in_sight: float,
     edges: NDArray | None,
 ) -> Iterator[Buckets | tuple[NDArray, NDArray]]:
-    """The rows of one piece: as buckets where there are many, else (x, values) as they are.
+    """The rows of one piece: as buckets if there are many, else (x, values).
 
-    With `edges`, between the stretches that become points, rows in order are reduced as they are read: the memory of a
-    row group serves the next one.
+    With `edges`, the borders between points, ordered rows are reduced as they are read: the memory of one row group is
+    reused for the next.
     """
     whole = counts(piece, run)
     if whole is False:
@@ -269,7 +269,7 @@ def _buckets(
             x, values = x[first:last], values[first:last]
             if edges is not None and len(x) > points:
                 stretches = _in_stretches(x, values, edges)
-                del x, values  # the next row group takes their memory
+                del x, values  # free their memory for the next row group
                 yield stretches
                 continue
         else:
@@ -284,7 +284,7 @@ def _in_order(x: NDArray) -> bool:
 
 
 def _reduced(read: list[Buckets | tuple[NDArray, NDArray]], points: int, low: float, high: float) -> list[Buckets]:
-    """Rows as buckets: of those in order one for each of the stretches that become points, so that nothing is lost."""
+    """Rows as buckets. Ordered rows become one bucket per point, so that no extreme is lost."""
     if low == -np.inf:
         low = min(float(np.min(each.low_x if isinstance(each, Buckets) else each[0])) for each in read)
     if high == np.inf:
@@ -324,8 +324,8 @@ def _pyramid(piece: Piece, run: Context) -> Pyramid | None:
 
 
 def _ranges(piece: Piece, axis: str, run: Context) -> tuple[NDArray, NDArray, NDArray] | None:
-    """What the pyramid of a part says of an axis: the footer of a part with thousands of row groups is slow to ask. Not
-    of a part in a store whose pyramid nobody has asked for yet: its footer is here."""
+    """The pyramid's ranges of an axis: the footer of a part with thousands of row groups is slow to read. None for a
+    part in a remote whose pyramid was not fetched yet; its footer is here."""
     if piece.part is not None and piece.part.pyramid is None and source.is_view(piece.part.path):
         return None
     pyramid = _pyramid(piece, run)
@@ -338,7 +338,7 @@ def _ranges(piece: Piece, axis: str, run: Context) -> tuple[NDArray, NDArray, ND
 
 
 def _rows_in_sight(piece: Piece, axis: str, run: Context, low: float, high: float) -> float:
-    """How many rows of a piece lie in a range of the axis, about."""
+    """The approximate number of rows of a piece in a range of the axis."""
     if piece.part is None:
         return piece.rows
     ranges = _ranges(piece, axis, run)
@@ -361,9 +361,9 @@ def _rows_in_sight(piece: Piece, axis: str, run: Context, low: float, high: floa
 def _from_pyramid(
     pyramid: Pyramid, column: str, axis: str, points: int, low: float, high: float, in_sight: float
 ) -> list[Buckets] | None:
-    """Buckets of a level, or None where reading the rows is as cheap, or the axis goes back and forth.
+    """Buckets of a level; None if reading the rows is as cheap, or if the axis is not monotonic.
 
-    `in_sight` is the number of rows of all pieces: a series may lie in many parts, each of which has few.
+    `in_sight` is the number of rows of all pieces: a series may consist of many parts with few rows each.
     """
     if in_sight <= _CHEAP_ROWS or in_sight <= min(_RAW_ROWS, _BUCKETS_A_POINT * points * bucket_rows(0)):
         return None
@@ -408,7 +408,7 @@ def _rows(
 
 
 def _groups_in_sight(piece: Piece, axis: str, run: Context, low: float, high: float) -> list[int]:
-    """The row groups in blocks of the pyramid that reach into a range of the axis; all of them without a pyramid."""
+    """The row groups whose pyramid blocks overlap a range of the axis; all of them without a pyramid."""
     assert piece.part is not None
     sizes = piece.part.row_groups
     ranges = _ranges(piece, axis, run)
@@ -433,7 +433,7 @@ def _pair(table: pa.Table, axis: str, column: str) -> tuple[NDArray, NDArray]:
 
 
 def _coarse(buckets: Buckets, points: int) -> Buckets:
-    """Neighbouring rows together, if there are far more of them than points."""
+    """Merge neighbouring rows if there are far more of them than points."""
     n = len(buckets)
     step = n // (_BUCKETS_A_POINT * points) if n > _EXACT_ROWS else 0
     if step < 2:
@@ -441,7 +441,7 @@ def _coarse(buckets: Buckets, points: int) -> Buckets:
     starts = np.arange(0, n, step)
     low, high = np.minimum.reduceat(buckets.low_x, starts), np.maximum.reduceat(buckets.high_x, starts)
     if float((high - low).astype(np.float64).sum()) > 3 * max(1.0, float(buckets.high_x.max() - buckets.low_x.min())):
-        return buckets  # the axis goes back and forth here
+        return buckets  # the axis is not monotonic here
     return Buckets(
         low,
         high,

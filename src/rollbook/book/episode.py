@@ -1,4 +1,4 @@
-"""One episode as a reader holds it: what its row says, and the steps, rewards, media and alerts that belong to it.
+"""One episode: its row, and the steps, rewards, media and alerts that belong to it.
 
 episode = book.episode("best")                 # or its id
 episode["return"], episode["length"]           # the row of `episodes`, as a mapping
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 __all__ = ["CHOICES", "Episode", "find_episode"]
 
 CHOICES = ("best", "worst", "first", "last")
-"""What may stand for an id; best and worst are by return, among the episodes that were played to their end."""
+"""Words accepted instead of an id. Best and worst are by return, among complete episodes."""
 
 
 class Episode(OneRow):
-    """One episode of a run. As a mapping it is its row of `episodes`: column -> value, None where the row lacks it.
+    """One episode of a run. As a mapping it is its row of `episodes`: column -> value, None if the row lacks it.
 
-    Nothing but the row is read before it is asked for, and then only what belongs to this episode.
+    Everything except the row is read on request, and only for this episode.
 
     Attributes:
       id: its id.
@@ -75,16 +75,16 @@ class Episode(OneRow):
         return take_table(table, rows_equal(table["agent"], agent))
 
     def rewards(self) -> pa.Table:
-        """Its rewards by agent, component and stage; no rows where there was only one reward to tell."""
+        """Its rewards by agent, component and stage; no rows if there was only one reward."""
         return self._book.table("rewards", "all", where=("episode_id", self.id))
 
     def media(self, kind: str | None = None) -> pa.Table:
-        """Its pictures and films; `path` is relative to the run's folder."""
+        """Its pictures and videos; `path` is relative to the run's folder."""
         table = self._book.table("media", "all", where=("episode_id", self.id))
         return table if kind is None else take_table(table, rows_equal(table["kind"], kind))
 
     def files(self) -> dict[str, Path]:
-        """The files of its media by key: those that are there, neither evicted nor still to be encoded."""
+        """The existing files of its media by key, without files that were evicted or are not encoded yet."""
         paths = {}
         for row in plain_rows(self.media()):
             path = media_file(self._book, str(row.get("path")))
@@ -94,7 +94,7 @@ class Episode(OneRow):
 
     @property
     def video(self) -> Path | None:
-        """The film of it: the rendered one, else any other; None if there is none."""
+        """Its video: the rendered one, else any other; None if there is none."""
         films = {}
         for row in plain_rows(self.media("video")):
             path = media_file(self._book, str(row.get("path")))
@@ -104,15 +104,15 @@ class Episode(OneRow):
         return next(iter([*rendered, *films.values()]), None)
 
     def alerts(self) -> pa.Table:
-        """What the auditor, the reward ledger and others found about it: alerts with its id in their evidence."""
+        """Alerts with its id in their evidence, from the auditor, the reward ledger and other rules."""
         table = self._book.alerts("all")
         rows = [i for i, text in enumerate(table["evidence"].to_pylist()) if _names(text, self.id)]
         return take_table(table, np.array(rows, dtype=np.int64))
 
     def checkpoint(self) -> dict[str, Any] | None:
-        """The newest checkpoint that was there when it ended, None if there was none.
+        """The newest checkpoint that existed when the episode ended; None if there was none.
 
-        What a rewind abandoned counts only for an episode that was abandoned with it.
+        Checkpoints that a rewind abandoned count only for episodes that it abandoned, too.
         """
         counts = self._book.table("episodes", where=("episode_id", self.id)).num_rows
         table = self._book.checkpoints("effective" if counts else "all")
@@ -121,17 +121,17 @@ class Episode(OneRow):
         return plain_rows(table.slice(before[-1], 1))[0] if before else None
 
     def around(self, rows: int = 5) -> dict[str, pa.Table]:
-        """What was going on in the run when it ended; see `Book.at`. Empty if its row knows no clock."""
+        """The state of the run when the episode ended; see `Book.at`. Empty if its row knows no clock."""
         order = [str(self._book.info.get("x") or ""), *self._book.clocks]
         clock = next((name for name in order if self.row.get(name) is not None), None)
         return {} if clock is None else self._book.at(rows, **{clock: int(self.row[clock])})
 
 
 def find_episode(book: EpisodeTables, which: str) -> Episode:
-    """The episode with an id, or the one that "best", "worst", "first" or "last" stands for.
+    """The episode with an id, or the one for "best", "worst", "first" or "last".
 
     Raises:
-      UnknownKey: there is none; says what there is.
+      UnknownKey: there is none; the message lists what there is.
     """
     if which in CHOICES:
         rows = book.episodes()

@@ -1,4 +1,4 @@
-"""Files of other formats: a table as CSV, JSON lines, Parquet or Arrow IPC; timings as a Chrome trace."""
+"""Other formats: a table as CSV, JSON lines, Parquet or Arrow IPC; timings as a Chrome trace."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ _FORMATS = ("csv", "jsonl", "parquet", "arrow")
 def export_table(table: pa.Table, target: str | os.PathLike[str] | IO[bytes], kind: str) -> None:
     """Write `table` to a file (replaced as a whole) or an open binary stream.
 
-    CSV: cells that hold lists or dicts are written as JSON; missing cells are empty; texts that a spreadsheet
-    would take for a formula begin with an apostrophe. JSON lines: missing cells are left
-    out; NaN and infinities are the texts "NaN", "Infinity" and "-Infinity", for JSON has no such numbers.
+    CSV: lists and dicts are written as JSON, missing cells are empty, and texts that a spreadsheet would read as a
+    formula begin with an apostrophe. JSON lines: missing cells are left out; NaN and infinities are the texts "NaN",
+    "Infinity" and "-Infinity", because JSON has no such numbers.
 
     Raises:
-      UnknownOption: a format other than csv, jsonl, parquet, arrow. BadInput: the folder of the file does not exist.
+      UnknownOption: a format other than csv, jsonl, parquet, arrow.
+      BadInput: the folder of the file does not exist.
     """
     if kind not in _FORMATS:
         raise UnknownOption(f"export to {kind!r}: no such format.{did_you_mean(kind, list(_FORMATS))}")
@@ -62,7 +63,7 @@ def _write(table: pa.Table, file: IO[bytes], kind: str) -> None:
 
 def _rows(table: pa.Table) -> Iterator[dict[str, object]]:
     for place, field in enumerate(table.schema):
-        if pa.types.is_timestamp(field.type) and field.type.unit == "ns":  # Python's own times have no nanoseconds
+        if pa.types.is_timestamp(field.type) and field.type.unit == "ns":  # Python times have no ns
             cells = table.column(place).cast(pa.timestamp("us", field.type.tz), safe=False)
             table = table.set_column(place, field.name, cells)
     for batch in table.to_batches(max_chunksize=10_000):
@@ -82,7 +83,7 @@ def _flat(table: pa.Table) -> pa.Table:
 
 
 def _harmless(table: pa.Table) -> pa.Table:
-    """Texts of a run as a spreadsheet may open them: none is a formula, none moves a terminal's cursor."""
+    """Texts of a run made safe for spreadsheets and terminals: no formulas, no control characters."""
     for place, field in enumerate(table.schema):
         if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
             cells = [None if cell is None else csv_cell(cell) for cell in table.column(place).to_pylist()]
@@ -113,7 +114,7 @@ def _events(book: ChartTables) -> Iterator[dict[str, object]]:
         yield {"ph": "M", "name": "process_name", "pid": number, "args": {"name": f"{book.name} {writer}".strip()}}
     lanes: dict[str, list[list[float]]] = {}
     good = np.isfinite(starts) & np.isfinite(seconds)
-    # Outer spans first where two begin together: then the spans of a lane nest, as the format wants them.
+    # If two spans begin together, the outer one comes first: then the spans of a lane nest, as the format requires.
     for n in np.lexsort((-seconds, starts)).tolist():
         if not good[n]:
             continue
@@ -132,8 +133,8 @@ def _events(book: ChartTables) -> Iterator[dict[str, object]]:
 
 
 def _lane(lanes: list[list[float]], begin: float, end: float) -> int:
-    """The first lane where a span lies beside or inside what is open: the rows do not tell threads apart."""
-    slack = 2e-6  # times are kept in microseconds
+    """The first lane where a span fits after or inside the open ones: the rows do not record threads."""
+    slack = 2e-6  # times have microsecond precision
     for n, open_until in enumerate(lanes):
         while open_until and open_until[-1] <= begin + slack:
             open_until.pop()

@@ -1,7 +1,7 @@
-"""Which host each writer of a run was on, and how far that host's clock was from that of the files' server.
+"""The host of each writer of a run, and the offset of that host's clock from the file server's.
 
-Clocks of hosts differ, by milliseconds or by minutes. So a row is not placed through a writer of another host by its
-time unless somebody asks for that.
+Clocks of hosts differ by milliseconds or by minutes. So rows are placed by time through a writer of another host only
+on request.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ __all__ = ["Host", "WriterHosts", "writers_of"]
 
 
 class Host(NamedTuple):
-    """Where a writer was.
+    """The host of a writer.
 
     Attributes:
-      clock: names the clock it read: the same for all writers of one boot of one machine; "" if nobody said.
-      ahead_ns: by how much that clock was ahead of the server's of the run's files when the writer began.
+      clock: identifies the clock: equal for all writers of one boot of one machine; "" if unknown.
+      ahead_ns: how far this clock was ahead of the file server's when the writer began.
     """
 
     clock: str
@@ -32,7 +32,7 @@ class Host(NamedTuple):
 
 
 class WriterHosts:
-    """The hosts of a run's writers, by id; what was read once is remembered.
+    """The hosts of a run's writers, by id; cached after the first read.
 
     Args:
       run_folder: the run's folder.
@@ -45,7 +45,7 @@ class WriterHosts:
         self._hosts: dict[str, Host] = {}
 
     def __call__(self) -> Mapping[str, Host]:
-        """Every writer that has a page, in the journal or, when its rows are sealed, in writers.json."""
+        """Every writer with an info file in the journal, or, after sealing, in writers.json."""
         stamp = (_changed(self._journal), _changed(self._merged))
         if stamp != self._stamp:
             for name, about in read_json(self._merged).items():
@@ -86,7 +86,7 @@ def writers_of(run_folder: str) -> list[dict[str, Any]]:
 
 
 def _judge_by_keepers(writers: list[dict[str, Any]], died: object) -> None:
-    """Call side writers of other hosts dead where the keeper of their host counted as many, as `rollbook ls` does."""
+    """Mark side writers of other hosts as dead if their host's keeper counted that many, as `rollbook ls` does."""
     for host, n in died.items() if isinstance(died, dict) else ():
         unknown = [w for w in writers if w["state"] == "unknown" and w["host"] == host and not w["main"]]
         if len(unknown) <= n:

@@ -1,6 +1,6 @@
-"""Views of rows together with what became known of them later: `rollouts_now`.
+"""Views of rows with facts that became known later: `rollouts_now`.
 
-A late fact is a row of its own, so that no row is ever rewritten; of several about one rollout the newest counts.
+A late fact is a separate row, so no row is ever rewritten. For each rollout its newest late fact counts.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from rollbook.storage import IDENTITY
 __all__ = ["VIEWS", "view"]
 
 VIEWS: dict[str, tuple[str, str, str]] = {"rollouts_now": ("rollouts", "fates", "rollout_id")}
-"""View -> (table of the rows, table of what is known late, the column that both have)."""
+"""View -> (table of the rows, table of the late facts, the column that joins them)."""
 
 
 _OF_THE_UPDATE = ("gradient_step", "epoch")
-"""Clocks that are those of the late fact, where it has them."""
+"""Clocks taken from the late fact, if it has them."""
 
 
 def view(name: str, columns: Mapping[str, Collection[str]], of: str = "") -> str:
-    """The query behind a view.
+    """The query of a view.
 
-    It has every column of the rows and of their newest late fact. Where both have a column, the late fact's value
-    counts if it is a fixed column of the late table or a clock of the update, else the row's. A staleness that was not
-    reported is the distance of the versions.
+    It has every column of the rows and of their newest late fact. If both have a column, the late fact's value is used
+    for fixed columns of the late table and clocks of the update, else the row's. A staleness that was not reported is
+    computed as the difference of the versions.
 
     Args:
       columns: of the two tables, as they are now.
-      of: a condition on the rows alone; the late facts of others are then not looked at.
+      of: a condition on the rows alone; late facts of other rows are not read.
     """
     table, late, key = VIEWS[name]
     known, more = columns[table], columns[late]
-    both = [key, *(["run"] if "run" in known and "run" in more else [])]  # rows of several runs
+    both = [key, *(["run"] if "run" in known and "run" in more else [])]  # for rows of several runs
     fixed = TABLES[late].columns
     own = [column for column in known if column not in _OF_THE_UPDATE]
     taken = {*own, *IDENTITY, "time", *_OF_THE_UPDATE}
@@ -58,6 +58,6 @@ def view(name: str, columns: Mapping[str, Collection[str]], of: str = "") -> str
 
 
 def _first(sources: list[tuple[str, Collection[str]]], column: str) -> str:
-    """A column from the first source that knows it, in a row; null where none has it."""
+    """A column from the first source with a value in the row; null if none has one."""
     there = [f"{source}.{quoted(column)}" for source, columns in sources if column in columns]
     return f"coalesce({', '.join(there)}) as {quoted(column)}" if there else f"null::bigint as {quoted(column)}"

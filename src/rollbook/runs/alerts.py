@@ -1,4 +1,4 @@
-"""What health rules found in many runs, as one list by time."""
+"""Alerts of many runs, as one list by time."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def alerts_of(runs: RunSet, since: float | None = None) -> list[dict[str, Any]]:
     """The alerts of these runs, oldest first.
 
     Args:
-      since: only those of this moment and later, in unix seconds.
+      since: only alerts at or after this time, in unix seconds.
     Returns:
-      One dict an alert: run (id), project, name, time (ISO 8601, UTC), seconds (unix), level ("note", "warn" or
+      One dict per alert: run (id), project, name, time (ISO 8601, UTC), seconds (unix), level ("note", "warn" or
       "fail"), rule, key, message, and the clocks that it knows.
     """
     rows: list[dict[str, Any]] = []

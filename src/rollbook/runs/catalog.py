@@ -1,7 +1,7 @@
-"""Which runs lie below a folder.
+"""Which runs are in a folder.
 
-A listing stats one file per run; what run.json says is kept in memory and, for large folders, in the user's cache
-folder (never in a run), by size and time of that file.
+A listing stats one file per run. The contents of run.json are cached by size and time of that file: in memory and, for
+large folders, in the user's cache folder (never in a run).
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from rollbook.runs.run_set import RunSet
 __all__ = ["found", "open", "stamped"]
 
 _DEEPEST = 3
-"""How many folders below the root a run may lie: <root>/<project>/<run>, and one to spare."""
+"""How many folders below the root a run may be: <root>/<project>/<run>, and one more."""
 _WORTH_A_CACHE = 200
 _Stamp = tuple[int, int, int]
 _known: dict[str, tuple[_Stamp, dict[str, Any]]] = {}
 
 
 def open(path: str | os.PathLike[str] = "runs") -> RunSet:
-    """All runs below a folder (or the one run that the folder is), as they are now.
+    """All current runs below a folder, or the one run that the folder is.
 
     Args:
-      path: a folder of projects, a project, or a run; or the address of one in a store, such as "s3://bucket/prefix",
-        or its path, where the store is a folder.
+      path: a folder of projects, a project, or a run; or the address of one in a remote, such as "s3://bucket/prefix",
+        or its path if the remote is a folder.
     Raises:
       RunNotFound: there is no such folder. A folder without runs gives an empty set.
-      NotARun, NewerFormat: the folder is one run, and its run.json cannot be read. Among many runs such a one is left
-        out and told of in `problems`.
+      NotARun, NewerFormat: the folder is one run, and its run.json cannot be read. Among many runs such a run is left
+        out and reported in `problems`.
     """
     if is_address(path):
         from rollbook.runs.remote import open_address
@@ -52,8 +52,8 @@ def open(path: str | os.PathLike[str] = "runs") -> RunSet:
         raise RunNotFound(f"open({os.fspath(path)!r}): there is no such folder. Runs lie in 'runs', or where dir= said")
     if os.path.lexists(manifest.path_of(root)):
         try:
-            manifest.read(root)  # somebody asked for this very run: if it cannot be read, that is the answer
-        except ForeignManifest:  # a folder like any other
+            manifest.read(root)  # the caller named this run: raise if it cannot be read
+        except ForeignManifest:  # treat it as a plain folder
             pass
     folders = sorted(_find(root, 0), key=itemgetter(0))
     problems: list[str] = []
@@ -62,14 +62,14 @@ def open(path: str | os.PathLike[str] = "runs") -> RunSet:
 
 
 def found(root: str, most: int) -> int:
-    """How many folders with a run.json lie below a folder, counted up to `most`; none of them is read."""
+    """The number of folders with a run.json below a folder, counted up to `most`, without reading any."""
     return sum(1 for _ in itertools.islice(_find(os.path.abspath(root), 0), most))
 
 
 def stamped(root: str) -> dict[str, tuple[_Stamp, dict[str, Any]]]:
-    """folder -> (the run.json's time, size and number as it was read, the run's row), of all runs below a folder.
+    """folder -> ((time, size, inode) of run.json as read, the run's row), for all runs below a folder.
 
-    What was read last time is taken from the user's cache, as in `open`; runs that cannot be read are left out.
+    Uses the user's cache, as `open` does; runs that cannot be read are left out.
     """
     folders = sorted(_find(root, 0), key=itemgetter(0))
     rows = _load(root, folders, [])
@@ -77,7 +77,7 @@ def stamped(root: str) -> dict[str, tuple[_Stamp, dict[str, Any]]]:
 
 
 def _find(folder: str, depth: int) -> Iterator[tuple[str, os.stat_result]]:
-    """The run folders at or below `folder`, each with what the file system says of its run.json: one look a run."""
+    """The run folders at or below `folder`, each with the stat result of its run.json: one stat per run."""
     page = _page(folder)
     if page is not None:
         yield folder, page
@@ -121,7 +121,7 @@ def _load(root: str, folders: list[tuple[str, os.stat_result]], problems: list[s
         folder, page = waiting.pop()
         try:
             rows.append(_row(folder, page, cache, problems))
-        except ForeignManifest as err:  # of a neighbour, below which runs may lie
+        except ForeignManifest as err:  # another tool's file; there may be runs below it
             problems.append(str(err))
             depth = os.path.relpath(folder, root).count(os.sep) + (folder != root)
             waiting += sorted(_below(folder, depth), key=itemgetter(0), reverse=True)
@@ -143,7 +143,7 @@ def _row(folder: str, page: os.stat_result, cache: _Cache | None, problems: list
             return None
     _known[folder] = known
     row = {"path": folder, **known[1]}
-    if row["status"] == "running":  # the only thing about a run that changes without run.json changing
+    if row["status"] == "running":  # the only field that can change without a change of run.json
         row["status"] = derived(folder, manifest.read(folder))
     return row
 
@@ -158,7 +158,7 @@ def _fields(folder: str) -> dict[str, Any]:
 
 
 class _Cache:
-    """What the run.json files below one root said last time, in the user's cache folder. Losing it costs only time."""
+    """The run.json contents below one root, in the user's cache folder. Losing the cache costs only time."""
 
     def __init__(self, root: str) -> None:
         name = hashlib.blake2b(root.encode("utf-8", "surrogateescape"), digest_size=12).hexdigest()
@@ -167,20 +167,20 @@ class _Cache:
 
     @property
     def was_read(self) -> bool:
-        """Whether anything had to be asked of it: something was not in memory."""
+        """Whether the cache file was read, because something was not in memory."""
         return self._known is not None
 
     def get(self, folder: str) -> tuple[_Stamp, dict[str, Any]] | None:
-        """What is known of a run."""
+        """The cached entry of a run."""
         if self._known is None:
             self._known = self._read()
         return self._known.get(folder)
 
     def save(self, known: dict[str, tuple[_Stamp, dict[str, object]]]) -> None:
-        """Keep what was read, if anything was."""
+        """Store what was read, if anything was."""
         if self._known is not None and self._known == known:
             return
-        if self._known is None:  # everything was in memory already
+        if self._known is None:  # everything was in memory
             return
         import msgspec
 

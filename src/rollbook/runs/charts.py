@@ -1,4 +1,4 @@
-"""Charts of several runs: which numbers each of them shows, and where these come from."""
+"""Charts of several runs: the data of each chart."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Row = Mapping[str, Any]
 
 
 class _Asked(NamedTuple):
-    """What a chart was asked for: the runs, and the options that are not the chart's own."""
+    """The request for a chart: the runs, and the options that are not the chart's own."""
 
     rows: Sequence[Row]
     root: str
@@ -73,7 +73,7 @@ def _curves(asked: _Asked, theme: str, options: dict[str, Any]) -> Picture:
 
 
 def _small_multiples(asked: _Asked, theme: str, options: dict[str, Any]) -> Picture:
-    """A panel a key where there are several keys, one a value of the field `panels`, else one a group."""
+    """One panel per key if there are several keys, else one per value of the field `panels`, else one per group."""
     shown = _take(asked.options, "seeds", "extremes")
     field = asked.options.pop("panels", None)
     panels: list[Panel]
@@ -88,7 +88,7 @@ def _small_multiples(asked: _Asked, theme: str, options: dict[str, Any]) -> Pict
 
 
 def _panels_by(asked: _Asked, field: str, shown: Mapping[str, Any]) -> list[Panel]:
-    """A panel for each value of a field; a group has one colour in all of them, and no line where it has no run."""
+    """One panel per value of a field. A group has the same colour in all panels, and no line where it has no run."""
     check_field(field, asked.rows, f"plot(panels={field!r})")
     rows = begun_first(asked.rows)
     labels = list(dict.fromkeys(label_of(row, asked.by) for row in rows))
@@ -120,14 +120,14 @@ def _compared(chart: str) -> Callable[[_Asked, str, dict[str, object]], Picture]
 
 
 def _parallel(asked: _Asked, theme: str, options: dict[str, Any]) -> Picture:
-    """The settings that differ, in the order of configuration; `by` is not needed."""
+    """The settings that differ, in the order of the configuration; `by` is not needed."""
     (key,) = asked.keys
     score = asked.options.get("score", "mean of the last 10%")
     results = scores_of(asked.rows, key, score, asked.x)
     settings = [dict(leaves(row.get("config"), "config")) for row in asked.rows]
     names = list(dict.fromkeys(name for each in settings for name in each))
     different = [name for name in names if len({repr(each.get(name)) for each in settings}) > 1]
-    alike: dict[tuple[int, ...], list[str]] = {}  # those that divide the runs in the same way are one column
+    alike: dict[tuple[int, ...], list[str]] = {}  # settings that divide the runs in the same way become one column
     for name in different:
         alike.setdefault(_division([repr(each.get(name)) for each in settings]), []).append(name)
     columns = [names[0] for names in alike.values()]
@@ -143,7 +143,7 @@ def _parallel(asked: _Asked, theme: str, options: dict[str, Any]) -> Picture:
 
 
 def _division(values: Sequence[str]) -> tuple[int, ...]:
-    """Which runs have the same value as each other: for each the place of the first that has its value."""
+    """Which runs have equal values: for each run, the index of the first run with its value."""
     first: dict[str, int] = {}
     return tuple(first.setdefault(value, place) for place, value in enumerate(values))
 
@@ -192,4 +192,4 @@ _MAKERS: dict[str, tuple[Callable[[_Asked, str, dict[str, object]], Picture], tu
     "improvement": (_compared("improvement"), (*_COMPARED, "against")),
     "parallel": (_parallel, ("score",)),
 }
-"""Chart -> (what makes the picture, the options that its numbers take)."""
+"""Chart -> (function that draws it, options of its data)."""

@@ -1,4 +1,4 @@
-"""Health rules over runs that are there already: finished, imported, or of another tool."""
+"""Health rules on existing runs: finished, imported, or written by another tool."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 __all__ = ["AFTERWARDS", "check", "told"]
 
 _ROWS = 100_000
-"""So many rows are shown to the rules together."""
+"""How many rows are passed to the rules at once."""
 
 AFTERWARDS = tuple(name for name in health.DEFAULT if name != "silent")
-"""The rules of a run that is over; `silent` speaks of rows that do not come."""
+"""The rules for a run that is over: all but `silent`, which reports missing rows."""
 
 
 def check(book: Book, rules: Sequence[object] | None = None) -> list[Alert]:
-    """What rules say of a recorded run; the run is not changed.
+    """Check a recorded run with health rules; the run is not changed.
 
     Args:
-      rules: as `init` takes them; None: all of `AFTERWARDS`.
+      rules: as in `init`; None: all of `AFTERWARDS`.
     Returns:
       Each alert once, in the order of the rows.
     Raises:
-      UnknownOption, BadInput: a rule that there is not, or with options that it cannot use.
+      UnknownOption, BadInput: an unknown rule, or invalid options of a rule.
     """
     specs = [spec for spec in health.check(AFTERWARDS if rules is None else rules) if spec["name"] != "silent"]
     made = [health.make(str(spec["name"]), **{k: v for k, v in spec.items() if k != "name"}) for spec in specs]
@@ -46,7 +46,7 @@ def check(book: Book, rules: Sequence[object] | None = None) -> list[Alert]:
 
 
 def told(rules: Sequence[Any], info: RunInfo, pieces: Sequence[Piece]) -> list[Alert]:
-    """What rules say of rows; each alert once (by rule, level and key)."""
+    """The alerts of rules for these rows; each alert once (by rule, level and key)."""
     for rule in rules:
         rule.open(info)
     found: dict[tuple[str, str, str], tuple[float, Alert]] = {}
@@ -62,7 +62,7 @@ def told(rules: Sequence[Any], info: RunInfo, pieces: Sequence[Piece]) -> list[A
 
 
 def _together(pieces: Sequence[Piece]) -> Iterator[Columns]:
-    """Pieces of several tables that overlap in time are shown together."""
+    """Pieces of several tables that overlap in time are passed together."""
     some: list[Piece] = []
     until = 0
     for piece in pieces:

@@ -1,4 +1,4 @@
-"""Conditions on runs, in SQL: `config.lr < 3e-4 and status = 'finished' and tags has 'paper'`. DuckDB decides."""
+"""Conditions on runs, in DuckDB's SQL: `config.lr < 3e-4 and status = 'finished' and tags has 'paper'`."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def holds(
     rows: Sequence[Mapping[str, object]],
     evaluate: Callable[[str, pa.Table], list[bool | None]] | None = None,
 ) -> list[bool]:
-    """For which of these runs a condition is true. Where a run has nothing to compare, it is not.
+    """For each run, whether a condition is true; false if the run lacks a compared value.
 
     Args:
-      evaluate: gives the column that a query finds, of a table called `fields`, or raises BadInput; by default DuckDB
-        in this process does.
+      evaluate: returns the result column of a query over a table called `fields`, or raises BadInput; default: DuckDB
+        in this process.
     Raises:
-      BadInput: it cannot be read; it names a field that no run has; or it compares things that have no order.
+      BadInput: the condition is invalid, names a field that no run has, or compares values that have no order.
     """
     asked = f"where={text!r:.200}"
     expression = condition(text)
@@ -64,7 +64,7 @@ def _evaluated(query: str, table: pa.Table) -> list[bool | None]:
 def _columns(
     names: Mapping[tuple[str, ...], str], rows: Sequence[Mapping[str, object]]
 ) -> tuple[pa.Table, str, list[str]]:
-    """The named fields as flat columns, SQL that gives them their dotted names again, and which became text."""
+    """The named fields as flat columns, SQL that restores their dotted names, and which columns became text."""
     import pyarrow as pa
 
     from rollbook.ground.arrow import strings

@@ -1,4 +1,4 @@
-"""What differs between runs: configuration (of every attempt), code, packages, machine; and what goes along with it."""
+"""What differs between runs: configuration (of every attempt), code, packages, machine; and how results differ."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _CODE = ("commit", "branch", "dirty", "diff", "remote")
 @brief
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that is not the same in all runs.
+    """One thing that differs between the runs.
 
     Attributes:
       kind: "config", "code", "packages" or "machine".
-      name: what, such as "config.lr" or "numpy".
-      values: value as text -> ids of the runs that have it, "(not set)" for those that lack it.
-      association: how the result differs between the values; None if no metric was named, or nothing can be said.
+      name: what differs, such as "config.lr" or "numpy".
+      values: value as text -> ids of the runs that have it, "(not set)" for runs without it.
+      association: how the result differs between the values; None without a metric, or if it cannot be computed.
     """
 
     kind: str
@@ -42,10 +42,10 @@ class Difference:
 
 
 class Diff(Sequence[Difference]):
-    """What differs, the differences that go along with the result first.
+    """The differences, those associated with the result first.
 
     Attributes:
-      metric: the key that results were taken from, "" if none.
+      metric: the key of the results, "" if none.
       runs: how many runs were compared.
     """
 
@@ -111,7 +111,7 @@ def _explained(association: Association | None, nothing: float) -> float:
 
 
 def _facts(row: Mapping[str, object]) -> Iterator[tuple[tuple[str, str], str]]:
-    """((kind, name), value as text) of everything that a run says of how it came about."""
+    """((kind, name), value as text) of everything that a run recorded about its origin."""
     try:
         about = manifest.read(str(row["path"]))
     except (RollbookError, OSError):

@@ -1,4 +1,4 @@
-"""SQL views of the tables of many runs, for a DuckDB that knows nothing of rollbook: see `view_sql`."""
+"""SQL views of the tables of many runs, for a DuckDB without rollbook: see `view_sql`."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _FORMS = (f"metrics/{WIDE}", f"metrics/{LONG}")
 
 
 def view_sql(root: str | os.PathLike[str]) -> str:
-    """Views `writers`, `abandoned`, `metrics` (a line a value: `key`, `value`) and one of each other table.
+    """SQL for the views `writers`, `abandoned`, `metrics` (one row per value: `key`, `value`) and one per other table.
 
-    Rows that rewinds abandoned are left out; `project`, `run`, `run_name` and `run_seed` stand beside each row.
+    Rows abandoned by rewinds are left out. Each row has the columns `project`, `run`, `run_name` and `run_seed`.
 
     Args:
-      root: a folder of runs, a project or a run in it, or the address of a place.
+      root: a folder of runs, a project or a run in it, or the address of a remote.
     Raises:
-      BadInput: nothing is sealed there, or DuckDB would take the path for a pattern.
+      BadInput: nothing is sealed there, or DuckDB would read the path as a pattern.
     """
     text = os.fspath(root)
     folders = [str(row["path"]) for row in open_runs(text).rows()]
@@ -53,12 +53,12 @@ def view_sql(root: str | os.PathLike[str]) -> str:
 
 
 class _Sealed(NamedTuple):
-    """What is sealed below a root.
+    """The sealed files below a root.
 
     Attributes:
-      files: table -> names or patterns of its files; of metrics by form.
-      clocks: that the files have as columns.
-      prelude: SQL that lets DuckDB reach them.
+      files: table -> names or patterns of its files; for metrics by form.
+      clocks: the clocks that are columns of the files.
+      prelude: SQL that gives DuckDB access to them.
     """
 
     files: dict[str, list[str]]
@@ -72,7 +72,7 @@ def _read(paths: Iterable[str]) -> str:
 
 
 def _beside(rows: str) -> str:
-    """Rows that count, with their run."""
+    """Rows that are not abandoned, with their run."""
     fields = ", ".join(f"w.{name}" for name in _FIELDS)
     return (
         f"  select {fields}, r.* from {rows} r\n"
@@ -86,7 +86,7 @@ def _table(table: str, paths: Iterable[str]) -> str:
 
 
 def _metrics(sealed: _Sealed) -> str:
-    """Both forms as one: a line a value."""
+    """Both forms of metrics as one: one row per value."""
     fixed = list(dict.fromkeys(["time", *sealed.clocks, *RESERVED]))
     names = ", ".join(map(quoted, fixed))
     wide, long = (_read(sealed.files[form]) for form in _FORMS)
@@ -100,7 +100,7 @@ def _metrics(sealed: _Sealed) -> str:
 
 
 def _of_folder(root: str, folders: list[str]) -> _Sealed:
-    """Patterns, which also name the files of runs that come later."""
+    """Patterns, which also match the files of later runs."""
     import pyarrow.parquet as pq
 
     if any(letter in root for letter in "*?["):
@@ -136,7 +136,7 @@ def _clocks(about: Mapping[str, object], columns: Iterable[str]) -> list[str]:
 
 
 def _of_place(folders: list[str]) -> _Sealed:
-    """The pieces, as the manifests name them."""
+    """The pieces that the manifests list."""
     import json
 
     import pyarrow as pa
@@ -167,7 +167,7 @@ def _of_place(folders: list[str]) -> _Sealed:
 
 
 def _table_of(path: str) -> str:
-    """The table that a file of a run holds rows of; "" for other files."""
+    """The table of a file of a run; "" for other files."""
     data, _, rest = path.partition("/")
     if data != "data" or not rest.endswith(".parquet"):
         return ""
@@ -179,7 +179,7 @@ _SECRET = "create or replace secret rollbook (type {}, provider credential_chain
 
 
 def _secret(scheme: str) -> str:
-    """How DuckDB reaches a place: its extension, and credentials from where every tool of that cloud looks."""
+    """DuckDB's access to a remote: its extension, and credentials from the usual sources of that cloud."""
     if scheme == "az":
         return "install azure; load azure;\n" + _SECRET.format("azure", "")
     if scheme == "gs":

@@ -1,4 +1,4 @@
-"""What is known of a run without opening it, by dotted names: `status`, `config.lr`, `summary.best`."""
+"""What is known about a run without opening it, by dotted names: `status`, `config.lr`, `summary.best`."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ FIELDS = (
     "ended", "host", "made_by", "config", "summary", "total", "attempts",
     "writers_died",
 )  # fmt: skip
-"""The fields of run.json that a listing knows; `path` beside them. Each run has all of them, None where unknown."""
+"""The fields of run.json in a listing, besides `path`. Each run has all of them, None if unknown."""
 
 _NESTED = ("config", "summary", "total")
 
 
 def value_at(row: Mapping[str, object], name: str) -> Any:
-    """The value at a dotted name; None where the way there ends. A key that contains dots itself is found too."""
+    """The value at a dotted name; None if there is none. Keys that contain dots are found, too."""
     if name in row:
         return row[name]
     first, _, rest = name.partition(".")
     inner = row.get(first)
-    if type(inner) is dict and rest in inner:  # the usual case, at a third of the price
+    if type(inner) is dict and rest in inner:  # the usual case, three times as fast
         return inner[rest]
     value: object = row
     parts = name.split(".")
@@ -49,13 +49,13 @@ def values_at(rows: Sequence[Mapping[str, Any]], name: str) -> list[Any]:
         return [row[name] for row in rows]
     first, _, rest = name.partition(".")
     try:
-        return [row[first][rest] for row in rows]  # plain mappings that all have it, at a fifth of the price
+        return [row[first][rest] for row in rows]  # plain mappings that all have it: five times as fast
     except (KeyError, TypeError, IndexError):
         return [value_at(row, name) for row in rows]
 
 
 def leaves(value: object, prefix: str) -> Iterator[tuple[str, Any]]:
-    """The dotted names below a nested mapping with their values; lists are values."""
+    """The dotted names below a nested mapping, with their values; a list is a value."""
     if isinstance(value, Mapping) and value:
         for name, inner in value.items():
             yield from leaves(inner, f"{prefix}.{name}")
@@ -64,9 +64,9 @@ def leaves(value: object, prefix: str) -> Iterator[tuple[str, Any]]:
 
 
 def field_names(rows: Iterable[Mapping[str, object]]) -> list[str]:
-    """Every name that some run has a value for, the fixed fields first."""
+    """Every name for which some run has a value, the fixed fields first."""
     names = dict.fromkeys(("path", *(name for name in FIELDS if name not in _NESTED)))
-    known: set[tuple[str, ...]] = set()  # most runs of a folder have the same flat fields
+    known: set[tuple[str, ...]] = set()  # most runs of a folder share their flat fields
     for row in rows:
         for nested in _NESTED:
             value = row.get(nested)
@@ -81,10 +81,10 @@ def field_names(rows: Iterable[Mapping[str, object]]) -> list[str]:
 
 
 def check_field(name: str, rows: Sequence[Mapping[str, object]], asked: str) -> None:
-    """See to it that a name means something among these runs.
+    """Raise if no run has a field of this name.
 
     Raises:
-      BadInput: no run has such a field; says which there are. An empty set has no configuration to compare with.
+      BadInput: no run has such a field; the message lists the fields. An empty set accepts any name.
     """
     first = name.partition(".")[0]
     if name in ("path", *FIELDS) or (rows and name in rows[0]):
@@ -103,18 +103,18 @@ def _has(row: Mapping[str, object], name: str) -> bool:
 
 
 def _mentions(row: Mapping[str, object], name: str) -> bool:
-    """Whether the way to a name exists, even if its value is None."""
+    """Whether the name exists, even if its value is None."""
     first, _, rest = name.partition(".")
     inner = row.get(first)
     return isinstance(inner, Mapping) and (rest in inner or (bool(rest) and _mentions(inner, rest)))
 
 
 def column_of(values: Sequence[object]) -> tuple[pa.Array, bool]:
-    """An Arrow column of what runs have under one name, and whether it had to become text.
+    """An Arrow column of the runs' values under one name, and whether it was converted to text.
 
-    Numbers stay numbers, text stays text; where runs disagree about the kind, or hold lists and mappings, all are text.
+    Numbers stay numbers and text stays text. If runs have different types, lists or mappings, all values become text.
     """
-    # Listing runs asks for none: it loads neither numpy nor pyarrow.
+    # Imported here: listing runs needs neither numpy nor pyarrow.
     from rollbook.ground.arrow import any_column, strings
 
     array, as_json = any_column([list(v) if isinstance(v, tuple) else v for v in values])

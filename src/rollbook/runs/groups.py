@@ -1,4 +1,4 @@
-"""Groups of runs handed to `rollbook.compare`: what a set knows of its runs as names, curves and scores."""
+"""Passes groups of runs to `rollbook.compare`, as names, curves and scores."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def lines_of(
             check_field(field, rows, f"curves({word}={field!r})")
     lines = {path: taken.get(key) for path, taken in taken_of(rows, [key], _points, x=x).items()}
     axis = x or next(line[0] for line in lines.values() if line is not None)
-    for row in rows:  # a run whose own axis is another one is read along that of the first
+    for row in rows:  # a run with another axis of its own is read along that of the first run
         path = str(row["path"])
         line = lines[path]
         if line is not None and x is None and line[0] != axis:
@@ -148,7 +148,7 @@ def comparison_of(
 
 
 def _who_never_got_there(entries: Sequence[compare.Entry], metric: str, how: str) -> list[str]:
-    """What a reader has to know of a score that only some runs have."""
+    """A remark about a score that only some runs have."""
     never = sum(entry.score is None and entry.span is not None for entry in entries)
     if not never or not fewer_is_better(how):
         return []
@@ -160,7 +160,7 @@ def _who_never_got_there(entries: Sequence[compare.Entry], metric: str, how: str
 
 
 def _nobody_gone(plan: str | None, before: object, now: Mapping[str, Sequence[str]]) -> None:
-    """See to it that the seeds of the last look are among those of this one; plans of before recorded none."""
+    """Raise if seeds of the last look are missing in this one; older plans recorded no seeds."""
     for arm, names in before.items() if isinstance(before, Mapping) else ():
         gone = [name for name in names if name not in now.get(arm, ())]
         if gone:
@@ -176,7 +176,7 @@ _ENVIRONMENTS = ("config.env", "config.env_id", "config.env_name", "config.envir
 
 
 def mixed(rows: Sequence[Row], by: str, task: str | None) -> list[str]:
-    """Sentences about environments and projects that differ along the groups or inside of them."""
+    """Sentences about environments and projects that differ between groups or within them."""
     said: list[str] = []
     for field in _ENVIRONMENTS:
         if field in (by, task) or (field == "project" and said):
@@ -211,7 +211,7 @@ def _few(names: Sequence[str]) -> str:
 
 
 def units_of(rows: Sequence[Row]) -> list[str]:
-    """What each run has in common with others of the same configuration, seed and code; "" for a run of its own."""
+    """For each run a key that is equal for the same configuration, seed and code; "" if the run is its own unit."""
     of_seed: dict[tuple[object, int], list[int]] = {}
     for place, row in enumerate(rows):
         seed = row.get("seed")
@@ -230,22 +230,22 @@ def units_of(rows: Sequence[Row]) -> list[str]:
 
 
 def _commit(row: Row) -> str:
-    """The commit that a run was started from, "" where that is not known."""
+    """The commit that a run started from; "" if unknown."""
     git = files.read_json(os.path.join(str(row["path"]), manifest.NAME)).get("git")
     return str(git.get("commit") or "") if isinstance(git, dict) else ""
 
 
 def plan_path(root: str, name: str) -> str:
-    """Where the plan of that name is kept: beside the runs, in no run's folder."""
+    """The file of the plan of this name: with the runs, outside of their folders."""
     if not name or any(c in name for c in "/\\\0") or name.startswith("."):
         raise InvalidName(f"plan={name!r}: a plan's name becomes a file's name; use letters, digits, - and _")
     return os.path.join(root, "comparisons", f"{name}.json")
 
 
 def plans_below(root: str) -> list[dict[str, Any]]:
-    """The plans kept beside the runs of a folder, by name: name, asked (metric, by, score, task), and `plan_data`.
+    """The plans stored with the runs of a folder, by name: name, asked (metric, by, score, task), and `plan_data`.
 
-    A file that is no plan, or a link, is left out.
+    Links and files that are not plans are left out.
     """
     folder = os.path.join(root, "comparisons")
     plans = []
@@ -268,7 +268,7 @@ def plans_below(root: str) -> list[dict[str, Any]]:
 
 
 def begun_first(rows: Sequence[Row]) -> list[Row]:
-    """In the order in which they were begun."""
+    """In the order in which they started."""
     return sorted(rows, key=lambda row: row["created"] if isinstance(row.get("created"), (int, float)) else 0.0)
 
 

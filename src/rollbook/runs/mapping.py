@@ -1,4 +1,4 @@
-"""One function over many runs: on threads, processes or Ray; what fails is tried again, and the rest is answered."""
+"""One function over many runs, on threads, processes or Ray, with retries; failures do not affect other runs."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _LOOK_SECONDS = 0.25
 
 
 class Answer(NamedTuple):
-    """What became of one run.
+    """The result of one run.
 
     Attributes:
       run, path: its id and its folder.
-      value: what the function returned; None where it failed.
-      error: "" or what it raised the last time, or how its process ended.
-      tries: how often it was called; 0: not at all, the time was up. A call whose process went down with others beside
-        it is not counted, since any of them may have been the cause: it is repeated in a process of its own.
+      value: what the function returned; None if it failed.
+      error: "", or the last exception, or how its process ended.
+      tries: how often the function was called; 0: not called before the time was up. If a process with several calls
+        dies, any of them may be the cause: they are not counted, and each is repeated in a separate process.
     """
 
     run: str
@@ -52,7 +52,7 @@ class Answers(Sequence[Answer]):
     """The answers of all runs, in the order of the runs.
 
     Args:
-      answers: one a run.
+      answers: one per run.
     """
 
     def __init__(self, answers: Sequence[Answer]) -> None:
@@ -69,17 +69,17 @@ class Answers(Sequence[Answer]):
 
     @property
     def values(self) -> list[Any]:
-        """What was returned, in the order of the runs."""
+        """The returned values, in the order of the runs."""
         return [answer.value for answer in self._answers if answer.is_there]
 
     @property
     def failed(self) -> list[Answer]:
-        """Those that failed each time, with why."""
+        """The answers that failed on every try, with the reason."""
         return [answer for answer in self._answers if answer.error and answer.tries]
 
     @property
     def missing(self) -> list[Answer]:
-        """Those that were not done when the time was up."""
+        """The answers that were not done in time."""
         return [answer for answer in self._answers if not answer.tries]
 
     def __repr__(self) -> str:
@@ -141,7 +141,7 @@ def _call(function: Callable[[Any], object], path: str) -> object:
 
 
 class _Local:
-    """Threads or processes of this host, no more calls under way than workers."""
+    """Threads or processes of this host, with at most one call per worker at a time."""
 
     def __init__(self, function: Callable[[Any], object], workers: int) -> None:
         self._function, self._workers = function, workers
@@ -154,19 +154,19 @@ class _Local:
         return ThreadPoolExecutor(workers, thread_name_prefix="rollbook-map")
 
     def begin(self, place: int, path: str) -> None:
-        """Start one call. One of those that ran when a process died gets a process of its own."""
+        """Start one call. A call that was running when a process died gets a separate process."""
         pool = self._pool
         if place in self._suspects:
             pool = self._alone[place] = self._make(1)
         try:
             self.under_way[pool.submit(_call, self._function, path)] = place
-        except BrokenProcessPool:  # it broke since the last look
+        except BrokenProcessPool:  # it broke since the last poll
             self._pool.shutdown(wait=False)
             self._pool = self._make(self._workers)
             self.under_way[self._pool.submit(_call, self._function, path)] = place
 
     def ended(self, seconds: float) -> Iterator[tuple[int, Any, str | None]]:
-        """(place, value, error) of the calls that have ended, after up to so long; None: nobody knows whose error."""
+        """(place, value, error) of the calls that ended within this time; error None: the culprit is unknown."""
         ready, _ = wait(self.under_way, timeout=seconds, return_when=FIRST_COMPLETED)
         for future in ready:
             place = self.under_way.pop(future)
@@ -186,7 +186,7 @@ class _Local:
             yield place, value, error
 
     def stop(self) -> None:
-        """Begin nothing more; what runs in a process is ended, what runs in a thread ends by itself."""
+        """Start nothing more. Processes are ended; threads finish their call."""
         for pool in (self._pool, *self._alone.values()):
             pool.shutdown(wait=False, cancel_futures=True)
 
@@ -194,8 +194,8 @@ class _Local:
 class _Processes(_Local):
     """Processes of this host.
 
-    A pool hears of the end of those processes that it had when it last woke up, and CPython's `submit` wakes it before
-    it starts a further one: if that one dies and nothing else ends, nobody is told. So it is woken once more then.
+    A pool notices the end only of processes that existed when it last woke up. CPython's `submit` wakes it before it
+    starts another process; if that process dies and nothing else ends, no one notices. So it is woken once more.
     """
 
     def __init__(self, function: Callable[[Any], object], workers: int) -> None:
@@ -219,7 +219,7 @@ class _Processes(_Local):
     def _make(self, workers: int) -> Executor:
         import multiprocessing
 
-        # Spawned: a fork of a process with threads may hang, and a run that is open here must not be written there.
+        # Spawn: a fork of a process with threads may hang, and must not write to a run that is open here.
         return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
 
     def stop(self) -> None:
@@ -230,7 +230,7 @@ class _Processes(_Local):
 
 
 class _Ray:
-    """Tasks of a Ray cluster; they read the runs' folders, so all nodes have to see them."""
+    """Tasks of a Ray cluster; all nodes need access to the runs' folders."""
 
     def __init__(self, function: Callable[[Any], object], workers: int) -> None:
         self._ray = _ray("runs.map(on='ray')")

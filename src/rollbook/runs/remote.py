@@ -1,4 +1,4 @@
-"""Which runs lie in a place: the run set behind an address such as s3://bucket/prefix."""
+"""Which runs are in a remote: the run set of an address such as s3://bucket/prefix."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ __all__ = ["open_address", "root_of"]
 
 @contextmanager
 def _without_collections() -> Iterator[None]:
-    """Ten thousand rows are a hundred thousand objects, and no rubbish: looking through them again and again costs a
-    third of a listing."""
+    """Pause garbage collection: ten thousand rows are a hundred thousand live objects, and repeated collections take a
+    third of a listing's time."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -39,11 +39,12 @@ def _without_collections() -> Iterator[None]:
 
 @_without_collections()
 def open_address(url: str) -> RunSet:
-    """All runs below an address: of a place, of a project in it, or one run.
+    """All runs below an address: of a remote, of a project in it, or one run.
 
     Raises:
-      RunNotFound: there is no such project or run. NotARunPlace: nothing of rollbook lies there.
-      PlaceError: the place cannot be used.
+      RunNotFound: there is no such project or run.
+      NotARunPlace: there is no rollbook data.
+      PlaceError: the remote cannot be used.
     """
     place, below = root_of(url)
     names = [name for name in below.split("/") if name]
@@ -75,10 +76,10 @@ def open_address(url: str) -> RunSet:
 
 
 def root_of(url: str) -> tuple[Place, str]:
-    """The place that an address lies in, and what of the address is below its root.
+    """The remote that contains an address, and the part of the address below its root.
 
     Raises:
-      NotARunPlace: neither it nor what is above it is a place of runs.
+      NotARunPlace: neither the address nor a folder above it is a remote of runs.
     """
     url = check_remote(url)
     scheme, bucket, prefix = parts_of(url)
@@ -104,7 +105,7 @@ def root_of(url: str) -> tuple[Place, str]:
 
 
 def _fields(place: Place, run: str) -> dict[str, Any] | None:
-    """What run.json in the place says; None if there is none."""
+    """The contents of run.json in the remote; None if there is none."""
     try:
         return fields_of(json.loads(place.get(f"{run}/run.json").data))
     except Missing:
@@ -122,14 +123,14 @@ def _row(folder: str, fields: dict[str, object]) -> dict[str, Any]:
 
 
 def _tell_stale(place: Place, rows: list[dict[str, Any]]) -> None:
-    """Runs that say they are running and whose next shipment is a minute late."""
+    """Mark runs as stale that are listed as running and whose next upload is a minute late."""
     for row in [row for row in rows if row["status"] == "running"][:_MOST_LOOKED_AT]:
         run = address_of(str(row["path"]))[1]
         try:
             manifests = perform(Commits(f"{run}/", "").origins(), place)
             last = max((version.promised_until() for version in manifests.values()), default=0.0)
             last = last or place.get(f"{run}/run.json").modified or float(row.get("created") or 0.0)
-        except (Damaged, NewerFormat, Missing):  # opening it says so
+        except (Damaged, NewerFormat, Missing):  # opening the run reports it
             continue
         if time.time() - last > STALE_SECONDS:
             row["status"] = "stale"

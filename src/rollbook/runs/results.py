@@ -1,4 +1,4 @@
-"""What runs achieved: their metrics as one number each, as series, or as one long table."""
+"""Results of runs: metrics as one number each, as series, or as one long table."""
 
 from __future__ import annotations
 
@@ -57,15 +57,15 @@ _WORDS = (
 
 
 def fewer_is_better(how: object) -> bool:
-    """Whether a score is a number of steps: the fewer the better, whatever the metric."""
+    """Whether a score is a number of steps: then fewer is better for every metric."""
     return isinstance(how, str) and _STEPS.fullmatch(how.strip().lower()) is not None
 
 
 def _score_of_function(how: Callable[..., Any], key: str) -> Score:
-    """A user's function: of one required argument, as `np.median` or `max`, it gets the values; of two, x before."""
+    """A user's function. With one required argument, such as `np.median`, it gets (values); with two, (x, values)."""
     try:
         parameters = inspect.signature(how).parameters.values()
-    except (TypeError, ValueError):  # some of C's have no signature
+    except (TypeError, ValueError):  # some C functions have no signature
         return lambda x, values: float(how(values))
     taken = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     required = sum(p.default is p.empty for p in taken)
@@ -81,13 +81,13 @@ def _score_of_function(how: Callable[..., Any], key: str) -> Score:
 
 
 def score_named(how: object, key: str) -> Score:
-    """The function that makes one number of a metric's rows.
+    """The function that turns a metric's rows into one number.
 
     Args:
-      how: a word, or a function of (values) or of (x, values) -> number; see `RunSet.table`.
+      how: a word, or a function of (values) or of (x, values) that returns a number; see `RunSet.table`.
       key: the metric; "best" is its lowest value for losses, errors, costs and durations, else its highest.
     Raises:
-      BadInput: a word that is not understood, or a function of other arguments.
+      BadInput: an unknown word, or a function with other arguments.
     """
     if callable(how):
         return _score_of_function(how, key)
@@ -111,7 +111,7 @@ def score_named(how: object, key: str) -> Score:
         level, sign = float(steps.group(1)), -1.0 if lower_is_better(key) else 1.0
 
         def first_at_level(x: NDArray, values: NDArray) -> float:
-            """Where the level is first reached, from the first row on; NaN where it never is."""
+            """The first x where the level is reached, from the first row on; NaN if never."""
             there = np.flatnonzero(sign * values >= sign * level)
             return float(x[there[0]]) if len(there) else np.nan
 
@@ -125,7 +125,7 @@ def score_named(how: object, key: str) -> Score:
         return lambda x, values: float(reduce(values[-max(1, int(amount)) :]))
 
     def over_last_part(x: NDArray, values: NDArray) -> float:
-        """Of the rows in the last part of the way, the last row at least."""
+        """Over the rows in the last part of the axis, at least the last row."""
         from_here = x[-1] - (x[-1] - x[0]) * min(amount, 100.0) / 100
         return float(reduce(values[np.searchsorted(x, from_here) :]))
 
@@ -133,13 +133,13 @@ def score_named(how: object, key: str) -> Score:
 
 
 def _area(x: NDArray, values: NDArray) -> float:
-    """The area below the curve, straight between its rows, by the length of the axis: its mean height."""
+    """The area under the piecewise linear curve, divided by the length of the axis: its mean height."""
     length = float(x[-1] - x[0])
     return float(values[-1]) if length <= 0 else float(np.diff(x) @ (values[1:] + values[:-1]) / 2 / length)
 
 
 def scores_of(rows: Sequence[Row], key: str, how: object, x: str | None = None) -> list[float | None]:
-    """One number a run; None where it has no finite value of the key.
+    """One number per run; None if it has no finite value of the key.
 
     Raises:
       UnknownKey: none of the runs has it.
@@ -148,10 +148,10 @@ def scores_of(rows: Sequence[Row], key: str, how: object, x: str | None = None) 
 
 
 class PlacedScore(NamedTuple):
-    """What a run achieved, and of which rows that was made.
+    """The score of a run, and the rows that it comes from.
 
     Attributes:
-      score: None where the run has no finite value.
+      score: None if the run has no finite value.
       span: (axis, first, last) of its finite values.
       ends_in_nan: whether its last row is not finite.
     """
@@ -162,7 +162,7 @@ class PlacedScore(NamedTuple):
 
 
 def placed_scores_of(rows: Sequence[Row], key: str, how: object, x: str | None = None) -> list[PlacedScore]:
-    """`scores_of`, each with where its finite values lie."""
+    """`scores_of`, with the span of each run's finite values."""
     score = score_named(how, key)
 
     def take(series: Series) -> PlacedScore:
@@ -195,7 +195,7 @@ def series_of(
 def taken_of(
     rows: Sequence[Row], keys: Sequence[str], take: Callable[[Series], T], *, x: str | None = None, **more: Any
 ) -> dict[str, dict[str, T]]:
-    """What `take` makes of each series, by the path of the run and the key; the series itself is let go at once.
+    """Apply `take` to each series, by path of the run and key; each series is freed at once.
 
     Raises:
       UnknownKey: a key that none of the runs has.
@@ -215,10 +215,10 @@ def taken_of(
 
 
 def for_each_run(rows: Sequence[Row], work: Callable[[Row], T]) -> list[T]:
-    """What `work` says of each run, in their order; several runs are read at a time, since decoding needs no lock.
+    """Call `work` for each run, in order; several runs are read in parallel, since decoding needs no lock.
 
     Raises:
-      What `work` raises; runs that were not begun by then are not read.
+      What `work` raises; runs that were not started by then are not read.
     """
     if len(rows) < _WORTH_THREADS:
         return [work(row) for row in rows]

@@ -1,4 +1,4 @@
-"""SQL over every table of many runs, by DuckDB: the run, its seed and its configuration beside every row."""
+"""DuckDB's SQL over every table of many runs, with run, seed and configuration in every row."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _table(rows: Sequence[Mapping[str, object]], table: str, query: str) -> pa.T
         book = Book(str(row["path"]))
         try:
             own = _metrics(book, query) if table == "metrics" else book.table(table)
-        except UnknownKey:  # a table that only other runs have
+        except UnknownKey:  # only other runs have this table
             continue
         tables.append(own)
         owners.append(np.full(own.num_rows, place, dtype=np.int64))
@@ -48,7 +48,7 @@ def _table(rows: Sequence[Mapping[str, object]], table: str, query: str) -> pa.T
 
 
 def _with_its_run(rows: Sequence[Mapping[str, object]], table: pa.Table, owners: NDArray) -> pa.Table:
-    """The table with what is known of the run of each row in front; its own columns win where names clash."""
+    """The table with its runs' fields in front; where names clash, the table's own columns win."""
     fields = {**_BESIDE, **{name: name for name in field_names(rows) if name.startswith("config.")}}
     fields = {name: field for name, field in fields.items() if name not in table.column_names}
     columns = [take(column_of([value_at(row, field) for row in rows])[0], owners) for field in fields.values()]
@@ -56,7 +56,7 @@ def _with_its_run(rows: Sequence[Mapping[str, object]], table: pa.Table, owners:
 
 
 def _metrics(book: Book, query: str) -> pa.Table:
-    """The keys whose names stand in the query, all of them if it asks for every column."""
+    """The keys that the query names, or all if it asks for every column."""
     if re.search(r"\*(?!\s*[\d.(])", re.sub(r"count\s*\(\s*\*\s*\)", "", query, flags=re.IGNORECASE)):
         return book.metrics()
     keys = [key for key in [*book.keys(), *book.canonical()] if key in query]

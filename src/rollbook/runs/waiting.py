@@ -1,10 +1,10 @@
-"""Waiting until something is true of one run: `last("test/return") > 475 or status != "running"`.
+"""Wait until a condition on one run is true: `last("test/return") > 475 or status != "running"`.
 
     waited = wait(book, 'last("test/return") > 475', timeout=3600)
     waited.outcome          # "met", "timeout" or "ended"
 
-A condition is one of SQL over the fields of a run (`runs.where` takes the same), in which `last("key")`, `min("key")`,
-`max("key")` and `mean("key")` stand for the values of a key so far, or of a clock for `last`. It is parsed, never
+A condition is SQL over the fields of a run, as in `runs.where`. In addition, `last("key")`, `min("key")`, `max("key")`
+and `mean("key")` stand for the values of a key so far; `last` also takes a clock. The condition is parsed, never
 executed as Python: see `ground.expressions`.
 """
 
@@ -32,7 +32,7 @@ __all__ = ["Outcome", "Waited", "wait"]
 Outcome = Literal["met", "timeout", "ended"]
 
 _ENDED = ("finished", "killed", "crashed", "stale", "part")
-"""States in which a run writes nothing more, as far as can be seen from here."""
+"""Statuses after which a run writes nothing more, as seen from this host."""
 _FUNCTIONS = ("last", "min", "max", "mean")
 _TEXT = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*")""")
 _CALL = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\s*\(\s*$")
@@ -45,9 +45,9 @@ class Waited:
     Attributes:
       outcome: "met"; "timeout"; or "ended": the run ended and the condition is not true.
       status: of the run at that time.
-      values: of each term such as `last("test/return")`; None where the run has no such value.
-      seconds: how long it took.
-      hint: a key of the condition that the run does not hold, and the closest one that it does; "" if all are there.
+      values: of each term such as `last("test/return")`; None if the run has no such value.
+      seconds: the time waited.
+      hint: a key of the condition that the run lacks, and the closest key that it has; "" if none is missing.
     """
 
     outcome: Outcome
@@ -67,19 +67,19 @@ def wait(
     sleep: Callable[[float], object] = time.sleep,
     evaluate: Callable[[str, pa.Table], list[bool | None]] | None = None,
 ) -> Waited:
-    """Look at a run until a condition is true, the run has ended, or the time is up.
+    """Poll a run until a condition is true, the run has ended, or the time is up.
 
-    Text stands in quotes of either kind. Where a run has no value yet, or it is NaN, a comparison with it is not true.
+    Text is quoted with ' or ". A comparison with a value that is missing or NaN is not true.
 
     Args:
       book: the run.
       until: the condition.
-      timeout: seconds, at least 0; 0 looks once.
-      poll_seconds: between two looks, above 0.
+      timeout: seconds, at least 0; 0 checks once.
+      poll_seconds: seconds between two checks, above 0.
       clock, sleep: of monotonic seconds; for tests.
       evaluate: see `conditions.holds`.
     Raises:
-      BadInput: the condition cannot be read, or names a field that no run has; raised by the first look.
+      BadInput: the condition is invalid, or names a field that no run has; raised by the first check.
     """
     if not timeout >= 0 or not poll_seconds > 0:
         raise BadInput(
@@ -90,7 +90,7 @@ def wait(
     began = clock()
     seen: Mapping[str, Any] | None = None
     while True:
-        status = book.status  # before the values: a run that ended now has written all of them
+        status = book.status  # read before the values: a run that has ended has written all of them
         values = {term: _value(book, *parts) for term, parts in terms.items()}
         now = {**_fields_of(book), "status": status, **values}
         if now != seen and holds(text, [now], evaluate)[0]:
@@ -104,7 +104,7 @@ def wait(
 
 
 def _terms_of(until: str) -> tuple[str, dict[str, tuple[str, str]]]:
-    """The condition with a column for each term, and of each term its function and its key."""
+    """The condition with a column for each term, and the function and key of each term."""
     terms: dict[str, tuple[str, str]] = {}
     pieces = _TEXT.split(until)
     for n in range(1, len(pieces), 2):
@@ -135,7 +135,7 @@ def _fields_of(book: Book) -> dict[str, Any]:
 
 
 def _value(book: Book, function: str, key: str) -> Any:
-    """What a term is now; None where there is nothing, or nothing that can be compared."""
+    """The current value of a term; None if there is none, or none that can be compared."""
     if function == "last":
         value = _newest(book, key)
     else:

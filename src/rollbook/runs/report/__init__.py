@@ -1,4 +1,4 @@
-"""Reports: one page about a run or a group of runs that needs nothing but itself.
+"""Reports: one self-contained page about a run or a group of runs.
 
 from rollbook.runs.report import write
 write(rollbook.open("runs").where("project = 'cartpole'"), "report.html", metric="test/return", by="config.algo")

@@ -1,4 +1,4 @@
-"""The page itself: HTML with its style inside, light and dark by what the reader's system prefers. No scripts."""
+"""The report page: HTML with inline style, light or dark by the reader's system setting. No scripts."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _LONGEST = 200
 
 
 def safe(text: object) -> str:
-    """A text out of a run as text of the page, whatever it contains."""
+    """Text of a run, escaped for the page."""
     words = printable(text)
     return html.escape(words if len(words) <= _LONGEST else words[: _LONGEST - 1] + "…", quote=True)
 
 
 def cell(value: object) -> str:
-    """A cell of a table: six digits of a number, "-" for nothing."""
+    """A table cell: numbers with six digits, "-" for nothing."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "-"
     if isinstance(value, bool):
@@ -33,17 +33,17 @@ def cell(value: object) -> str:
 
 
 class Page:
-    """A page that is written from top to bottom.
+    """A page, written from top to bottom.
 
     Args:
-      title: the head of the page.
+      title: the title of the page.
     """
 
     def __init__(self, title: str) -> None:
         self._title, self._parts = title, [f"<h1>{safe(title)}</h1>"]
 
     def text(self, words: str, kind: str = "p") -> None:
-        """A paragraph ("p"), a head ("h2") or the verdict ("verdict")."""
+        """A paragraph ("p"), a heading ("h2") or the verdict ("verdict")."""
         if kind == "verdict":
             self._parts.append(f'<p class="verdict">{safe_long(words)}</p>')
         else:
@@ -56,7 +56,7 @@ class Page:
             self._parts.append(f"<ul>{items}</ul>")
 
     def table(self, rows: Sequence[Mapping[str, object]], columns: Sequence[str] | None = None) -> None:
-        """Rows as a table; numbers stand to the right."""
+        """Rows as a table; numbers are right-aligned."""
         if not rows:
             return
         names = list(columns or rows[0])
@@ -90,7 +90,7 @@ class Page:
 
 
 def safe_long(text: str) -> str:
-    """A sentence as text of the page."""
+    """A sentence, escaped for the page."""
     return html.escape(printable(text), quote=True)
 
 

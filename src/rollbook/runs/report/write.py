@@ -1,4 +1,4 @@
-"""What a report says: of one run its identity, curves and alerts; of a group the verdict, table and pictures."""
+"""The contents of a report: for one run its identity, curves and alerts; for a group the verdict, table and charts."""
 
 from __future__ import annotations
 
@@ -34,17 +34,18 @@ def write(
     x: str | None = None,
     **comparison: object,
 ) -> str:
-    """Write one page about a run or several, with its pictures and style inside; returns the path.
+    """Write one self-contained page about a run or several; returns the path.
 
     Args:
       what: a book, or a run set.
       path: of the page.
-      metric: the key, or the keys; None takes the canonical scores that are there.
+      metric: one key or several; None takes the canonical scores that the runs have.
       by: the field whose values are compared; None describes the set as one group.
       x: the axis of curves.
       comparison: further arguments of `RunSet.compare`: score, plan, delta, floor, task, normalise.
     Raises:
-      BadInput: an empty set, or no metric that could be shown. OSError: the file cannot be written.
+      BadInput: an empty set, or no metric that can be shown.
+      OSError: the file cannot be written.
     """
     keys = [metric] if isinstance(metric, str) else list(metric or ())
     if isinstance(what, Book):
@@ -135,7 +136,7 @@ def _group(runs: RunSet, keys: list[str], by: str | None, x: str | None, compari
 
 
 def _different(runs: RunSet) -> list[str]:
-    """The settings that are not the same in all runs, the first few."""
+    """The first few settings that differ between the runs."""
     names = [each.name for each in runs.diff() if each.kind == "config" and not each.name.startswith("attempt ")]
     return names[:6]
 
