@@ -4,8 +4,8 @@
 
     loop = acme.EnvironmentLoop(environment, agent, counter=counter, logger=acme_loggers.make_logger(run, "train_loop"))
 
-The names and the submodules are Acme's; what they did wrong there they do right here (docs/adapters/acme.md has the
-list). Nothing of Acme is imported: the loggers work in any program that calls `write(dict)`.
+Names and submodules are those of Acme, with its faults corrected (docs/adapters/acme.md has the list). Acme itself is
+not imported: the loggers work in any program that calls `write(dict)`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ from rollbook.adapters.acme.terminal import TerminalLogger, serialize
 from rollbook.adapters.acme.timestamp import TimestampLogger
 
 SUPPORTED = ">=0.2,<0.5"
-"""The versions of dm-acme whose loops, counters and loggers these were tried beside."""
+"""The versions of dm-acme that these were tested with."""
 
 _installed = _versions.installed("dm-acme")
 if _installed is not None:

@@ -1,4 +1,4 @@
-"""Throttle: at most one record per stretch of time, and never without the last one."""
+"""Throttle: at most one record per time interval; the last record is always delivered."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Throttle"]
 
 
 class _Held:
-    """The record that did not pass, and where it would go. Apart from the Throttle, so that a finalizer may own it."""
+    """The held record and its destination. Separate from the Throttle, so that a finalizer can own it."""
 
     def __init__(self, to: Callable[[Any], None]) -> None:
         self.to = to
@@ -26,16 +26,16 @@ class _Held:
 
 
 class Throttle:
-    """Hands on the first record, and then one as soon as more than `time_delta` seconds have passed since the last.
+    """Passes the first record, and then one whenever more than `time_delta` seconds have passed since the last.
 
-    The last record is never dropped: what was held back goes out at `flush`, when the throttle is collected, or when
-    the interpreter ends. Training loops do not close their loggers.
+    The last record is never lost: a held record is passed on at `flush`, when the throttle is collected, or when the
+    interpreter ends. Training loops do not close their loggers.
 
     Args:
-      to: takes a record.
-      time_delta: seconds; 0 lets everything pass.
-      keeps_last: False drops what does not pass, as Acme does.
-      clock: seconds that never step back.
+      to: called with each record.
+      time_delta: seconds; 0 passes everything.
+      keeps_last: False drops records that are not due, as Acme does.
+      clock: monotonic seconds.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Throttle:
         weakref.finalize(self, self._held.release)
 
     def offer(self, record: object) -> bool:
-        """Hand on `record` if it is due, else hold it in place of the one held before. Returns whether it passed."""
+        """Pass `record` on if it is due, else hold it in place of the previous one. Returns whether it passed."""
         now = self._clock()
         if self._time_delta and self._last is not None and now - self._last <= self._time_delta:
             if self._keeps_last:
@@ -66,7 +66,7 @@ class Throttle:
         return True
 
     def flush(self) -> None:
-        """Hand on what is held back, if anything is."""
+        """Pass on the held record, if there is one."""
         if self._held.record is not None:
             self._last = self._clock()
         self._held.release()

@@ -12,11 +12,11 @@ __all__ = ["Dispatcher"]
 
 
 class Dispatcher(Logger):
-    """Writes each record to every logger in `to`. One that fails does not keep the others from theirs.
+    """Writes each record to every logger in `to`. If one fails, the others still get the record.
 
     Args:
       to: the loggers, in order.
-      serialize_fn: applied once to each record before it is handed out, e.g. `to_numpy`.
+      serialize_fn: applied once to each record before it is written, e.g. `to_numpy`.
     """
 
     def __init__(self, to: Sequence[Logger], serialize_fn: Callable[[LoggingData], Any] | None = None) -> None:
@@ -26,11 +26,11 @@ class Dispatcher(Logger):
 
     @property
     def failures(self) -> dict[str, int]:
-        """How often which logger failed."""
+        """Number of failures of each logger."""
         return dict(self._said.counts)
 
     def write(self, values: LoggingData) -> None:
-        """Hand `values` to each logger; what one of them raises is counted and reported once."""
+        """Write `values` to each logger. An exception is counted and reported once."""
         if self._serialize_fn is not None:
             values = self._serialize_fn(values)
         for place, logger in enumerate(self._to):
@@ -42,7 +42,7 @@ class Dispatcher(Logger):
             self._guard("close", place, logger, logger.close)
 
     def flush(self) -> None:
-        """Make each logger that can hand on what it holds back."""
+        """Flush each logger that can."""
         for place, logger in enumerate(self._to):
             flush = getattr(logger, "flush", None)
             if flush is not None:

@@ -1,4 +1,4 @@
-"""AsyncLogger: a slow logger in a thread of its own."""
+"""AsyncLogger: runs a slow logger in its own thread."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ __all__ = ["AsyncLogger"]
 
 
 _RECORD_SECONDS = 10.0
-"""How long `flush`, `close` and the end of the program wait for a logger that takes no record."""
+"""Timeout of `flush`, `close` and the end of the program for a logger that takes no record."""
 
 
 class AsyncLogger(Logger):
     """Writes to `to` from a thread, in order; `write` never waits.
 
-    `close` waits until everything is written, or `to` has taken nothing for ten seconds, then closes `to`; a program
-    that ends without it is drained as well. What `to` raises is counted and reported once, and the records after it are
-    written. Beyond `queue_size` waiting records new ones are refused, and after `close` all are: both are counted
-    (`dropped`) and reported once.
+    `close` waits until everything is written, or until `to` has taken nothing for ten seconds, then closes `to`. If the
+    program ends without `close`, the queue is also drained. An exception from `to` is counted and reported once, and
+    later records are still written. New records are refused if `queue_size` records wait, or after `close`; refused
+    records are counted (`dropped`) and reported once.
 
     Args:
-      to: the logger behind. It is called from one thread only.
+      to: the wrapped logger. It is called from one thread only.
       queue_size: how many records may wait.
     """
 
@@ -51,14 +51,14 @@ class AsyncLogger(Logger):
         self._worker.wait_until_empty()
 
     def close(self) -> None:
-        """Write everything, then close the logger behind. Calling it again does nothing."""
+        """Write everything, then close the wrapped logger. Calling it again does nothing."""
         if self._drain.detach():
             self._worker.finish()
             self._worker.shielded_close()
 
 
 class _Worker:
-    """The queue and its thread. Knows nothing of the AsyncLogger, so that this can be collected."""
+    """The queue and its thread. It has no reference to the AsyncLogger, so that this can be collected."""
 
     def __init__(self, to: Logger, queue_size: int) -> None:
         self._to, self._queue_size = to, queue_size
@@ -103,7 +103,7 @@ class _Worker:
     def wait_until_empty(self) -> None:
         with self._changed:
             left = -1
-            while left != len(self._waiting):  # for as long as it takes one after the other
+            while left != len(self._waiting):  # as long as records are still taken
                 left = len(self._waiting)
                 if self._changed.wait_for(lambda: not self._waiting and not self._busy, _RECORD_SECONDS):
                     return

@@ -12,7 +12,7 @@ __all__ = ["AutoCloseLogger"]
 class AutoCloseLogger(Logger):
     """Closes `logger` when this object is collected or the program ends, unless it was closed before.
 
-    Writing to a closed one raises ValueError: it is a mistake of the program, not a failure of a destination.
+    Writing after `close` raises ValueError: that is a mistake in the program, not a failure of a destination.
     """
 
     def __init__(self, logger: Logger) -> None:
@@ -20,7 +20,7 @@ class AutoCloseLogger(Logger):
         self._finalizer = weakref.finalize(self, logger.close)
 
     def write(self, values: LoggingData) -> None:
-        """Hand on `values`."""
+        """Pass `values` on."""
         if self._logger is None:
             raise ValueError("write() was called on an AutoCloseLogger after close(); make a new logger to go on")
         self._logger.write(values)

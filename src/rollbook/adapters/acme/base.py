@@ -1,10 +1,10 @@
-"""What an Acme logger is: an object with `write(mapping)`, and `close()`.
+"""The interface of an Acme logger: an object with `write(mapping)` and `close()`.
 
     class Printer(Logger):
         def write(self, data):
             print(data)
 
-A subclass has to define `write` only, as it did in 2020; `close` does nothing unless it is overridden.
+A subclass only has to define `write`, as in 2020; `close` does nothing unless it is overridden.
 """
 
 from __future__ import annotations
@@ -33,39 +33,39 @@ TaskInstance: TypeAlias = int
 
 
 class Logger(abc.ABC):
-    """Something records can be written to."""
+    """A destination for records."""
 
     @abc.abstractmethod
     def write(self, data: LoggingData) -> None:
-        """Take one record: name -> value. The record belongs to the caller and is not changed."""
+        """Take one record: name -> value. The caller's record is not changed."""
 
     def close(self) -> None:  # noqa: B027 - a default, so that loggers written before `close` existed still work
-        """Hand on what is held back and let go. Nothing is written afterwards."""
+        """Write held records and close. Nothing is written afterwards."""
 
 
 class NoOpLogger(Logger):
-    """Keeps nothing."""
+    """Does nothing."""
 
     def write(self, data: LoggingData) -> None:
         """Do nothing."""
 
 
 def tensor_to_numpy(value: object) -> Any:
-    """The numpy array of a tensor (of torch, TensorFlow or JAX; one that requires grad too); else the value itself."""
+    """A tensor (torch, TensorFlow or JAX; also one that requires grad) as a numpy array; other values unchanged."""
     if is_tensor(value) or hasattr(value, "numpy") or type(value).__module__.partition(".")[0] in ("jax", "jaxlib"):
         return host_array(value)
     return value
 
 
 def to_numpy(values: object) -> Any:
-    """The same nested structure with tensors as numpy arrays. Always a new container; the order of keys is kept."""
+    """The same nested structure with tensors as numpy arrays. Always a new container; key order is kept."""
     if isinstance(values, Mapping):
         items = {key: to_numpy(value) for key, value in values.items()}
         if type(values) is dict:
             return items
         try:
             return type(values)(items)  # type: ignore[call-arg]
-        except TypeError:  # a mapping that is not made from another one
+        except TypeError:  # a mapping that cannot be built from another one
             return items
     if isinstance(values, tuple) and hasattr(values, "_fields"):
         return type(values)(*map(to_numpy, values))

@@ -24,28 +24,27 @@ _users = Users()
 
 
 def is_run(experiment: object) -> bool:
-    """Whether this is a Run or a Scope, and not a tracker of somebody else."""
+    """Whether this is a Run or a Scope, and not another tracker."""
     return offers(experiment, "log") and offers(experiment, "clocks_now")
 
 
 class RollbookLogger(Logger):
-    """Writes records to a run, under `<label>/<key>`, each as it is: nothing is thinned, rounded or renamed.
+    """Writes records to a run, under `<label>/<key>`, without thinning, rounding or renaming.
 
-    Where in training a record was made is read from its counts, which stay among the values too. The counts of Acme's
-    learner and actor counters are known by name (`learner_steps`: gradient_step; `actor_steps`: env_step;
-    `actor_episodes`: episode). A component's own `steps` (or its `steps_key`) are gradient steps if the label names a
-    learner, and environment steps otherwise. An evaluator's own steps are no place in training: they stand in `step`,
-    and its rows take the run's current clocks.
+    Clocks are read from a record's counts, which also stay among the values. The counts of Acme's learner and actor
+    counters are known by name (`learner_steps`: gradient_step; `actor_steps`: env_step; `actor_episodes`: episode). A
+    component's own `steps` (or its `steps_key`) are gradient steps if the label names a learner, and environment steps
+    otherwise. An evaluator's own steps do not move training forward: they are the clock `step`, and its rows take the
+    run's current clocks.
 
     A run that was opened here is finished when the last of its loggers is closed, or when the program ends.
 
     Args:
-      run: a Run, or a Scope of one; None takes the current run, or opens one.
+      run: a run or a scope of a run. None uses the current run, or opens one.
       label: the component: "train_loop", "learner", "evaluator" …
       steps_key: the entry that counts this component's steps.
       clocks: clock -> entry, instead of the rules above: {"env_step": "frames"}.
-      instance: the number of the component where there are several of one label; those above 0 are kept under
-        `<label>_<instance>`.
+      instance: the number of the component if several have the same label; those above 0 use `<label>_<instance>`.
       project, run_options: of a run that is opened here; arguments of `rollbook.init`.
     """
 
@@ -64,7 +63,7 @@ class RollbookLogger(Logger):
         if project is not None:
             run_options = {"project": project, **(run_options or {})}
         if run is None and run_options is not None:
-            run = _users.running()  # the options are for a run that is not open yet
+            run = _users.running()  # the options only apply to a new run
         self.run, opened = find_run(run, project="acme", name=name or "acme", options=run_options)
         if self.run is None:
             raise BadInput("RollbookLogger(run=False) would record nothing: leave the logger out instead")
@@ -76,17 +75,17 @@ class RollbookLogger(Logger):
             self._entries = entries_of(label or "", steps_key)
 
     def write(self, data: LoggingData) -> None:
-        """Append `data` as one row; nested entries are joined with "/". None is left out: missing is missing."""
+        """Append `data` as one row; nested names are joined with "/". None is left out."""
         self.write_part(data, data)
 
     def write_part(self, part: LoggingData, record: LoggingData) -> None:
-        """Append `part` as one row that stands where `record` was made."""
+        """Append `part` as one row with the clocks of `record`."""
         with counted(self._scope.count, "acme_record", "a record could not be read"):
             values = {key: value for key, value in flatten(part) if value is not None}
             self._scope.log(values, **self._readings(record))
 
     def close(self) -> None:
-        """Finish the run if one of its loggers opened it and this is the last of them to be closed."""
+        """Finish the run if one of its loggers opened it and this is the last one to be closed."""
         _users.leave(self.run, self)
 
     def _readings(self, record: Mapping[str, object]) -> dict[str, Any]:
@@ -103,10 +102,10 @@ class RollbookLogger(Logger):
 
 
 class BookFirst(Logger):
-    """Writes each record to the book as it is, and then hands it to a stack of filters for everybody else.
+    """Writes each record unchanged to the book, then passes it to a stack of filters for the other destinations.
 
-    What the filters make (smoothed and aggregated values) comes back to the book through `derived`, under names of its
-    own; what the record held already is not written a second time.
+    Values that the filters compute (smoothed and aggregated) return to the book through `derived`, under their own
+    names. Values that the record already held are not written twice.
     """
 
     def __init__(self, book: RollbookLogger) -> None:
@@ -115,13 +114,13 @@ class BookFirst(Logger):
         self._raw: set[str] = set()
 
     def in_front_of(self, to: Logger) -> BookFirst:
-        """Set the stack behind."""
+        """Set the stack of filters."""
         self._to = to
         return self
 
     @property
     def derived(self) -> Logger:
-        """Takes records at the end of the stack and writes what the filters added to them to the book."""
+        """The end of the stack: writes the values that the filters added to the book."""
         return _Derived(self._book, self._raw)
 
     def write(self, data: LoggingData) -> None:
@@ -132,7 +131,7 @@ class BookFirst(Logger):
             self._to.write(data)
 
     def dump(self) -> None:
-        """Dump the AggregateFilter, if the stack begins with one; otherwise hand on what is held back."""
+        """Dump the AggregateFilter, if the stack begins with one; otherwise pass on held records."""
         dump = getattr(self._to, "dump", None)
         if dump is not None:
             dump()
@@ -140,13 +139,13 @@ class BookFirst(Logger):
             self.flush()
 
     def flush(self) -> None:
-        """Hand on what is held back."""
+        """Pass on held records."""
         flush = getattr(self._to, "flush", None)
         if flush is not None:
             flush()
 
     def close(self) -> None:
-        """Close the stack, and the book's logger with it. A run is finished by whoever opened it."""
+        """Close the stack and the book's logger. A run is finished by its opener."""
         try:
             if self._to is not None:
                 self._to.close()
@@ -155,7 +154,7 @@ class BookFirst(Logger):
 
 
 class _Derived(Logger):
-    """The last part of a stack: the keys no record had when it came in."""
+    """The last part of a stack: writes keys that no incoming record had."""
 
     def __init__(self, book: RollbookLogger, raw: set[str]) -> None:
         self._book, self._raw = book, raw
@@ -167,7 +166,7 @@ class _Derived(Logger):
 
 
 def entries_of(label: str, steps_key: str | None = None) -> dict[str, tuple[str, ...]]:
-    """Clock -> the entries of a record that may hold its reading, first choice first; an entry serves one clock."""
+    """Clock -> the entries of a record that may hold its value, first choice first; an entry serves one clock."""
     name = label.lower()
     own = (steps_key,) if steps_key else ()
     if "eval" in name or "test" in name:
@@ -178,7 +177,7 @@ def entries_of(label: str, steps_key: str | None = None) -> dict[str, tuple[str,
             "step": (*own, "evaluator_steps", "steps"),
         }
     if "learner" in name:
-        # Beside `learner_steps`, a plain `steps` is the parent counter's: those of the environment loop.
+        # Next to `learner_steps`, a plain `steps` is the parent counter's: those of the environment loop.
         return {
             "gradient_step": (*own, "learner_steps", "steps"),
             "env_step": ("actor_steps", "steps"),

@@ -1,10 +1,10 @@
-"""Counter: counts of steps and episodes that the parts of an agent share.
+"""Counter: counts of steps and episodes, shared by the parts of an agent.
 
     parent = Counter()
     actor = Counter(parent, "actor", time_delta=0.0)
     actor.increment(steps=200, episodes=1)      # {"actor_steps": 200, "actor_episodes": 1, and its siblings' counts}
 
-Acme's loops take it in place of `acme.utils.counting.Counter`.
+Acme's loops accept it in place of `acme.utils.counting.Counter`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Number = int | float
 
 
 class _Local:
-    """What a counter counted and its parent does not know yet."""
+    """Counts that a counter has not sent to its parent yet."""
 
     def __init__(self, parent: Any, prefix: str) -> None:
         self.parent, self.prefix = parent, prefix
@@ -30,7 +30,7 @@ class _Local:
         self.cache: dict[str, Number] = {}
 
     def sync(self) -> None:
-        """Hand the counts to the parent, and learn all of its counts."""
+        """Send the counts to the parent, and read all of its counts."""
         with self.lock:
             if self.parent is not None:
                 self.cache = dict(self.parent.increment(**_prefixed(self.counts, self.prefix)))
@@ -42,17 +42,17 @@ class _Local:
 
 
 class Counter:
-    """Counts, and shares them with `parent` every `time_delta` seconds.
+    """Counts, and shares the counts with `parent` every `time_delta` seconds.
 
-    Nothing is lost at the end: what the parent does not know yet is handed over by `close()`, or when the counter is
-    collected or the program ends. Any number of threads may count.
+    Nothing is lost at the end: remaining counts go to the parent at `close()`, or when the counter is collected or the
+    program ends. Any number of threads may count.
 
     Args:
       parent: a Counter that holds the counts of all its children; None for none.
-      prefix: counts are named `<prefix>_<name>` in what this counter returns and in the parent. Prefixes nest.
+      prefix: counts are named `<prefix>_<name>` in the results of this counter and in the parent. Prefixes nest.
       time_delta: seconds between exchanges with the parent.
-      return_only_prefixed: return this counter's own counts alone, without the prefix.
-      clock: seconds that never step back.
+      return_only_prefixed: return only this counter's own counts, without the prefix.
+      clock: monotonic seconds.
     """
 
     def __init__(
@@ -73,10 +73,10 @@ class Counter:
         weakref.finalize(self, self._local.last_sync)
 
     def increment(self, **counts: Number) -> dict[str, Number]:
-        """Add to the counts; returns what `get_counts` does.
+        """Add to the counts; returns the same as `get_counts`.
 
         Raises:
-          TypeError: a value that is no number.
+          TypeError: a value is not a number.
         """
         local = self._local
         with local.lock:
@@ -87,7 +87,7 @@ class Counter:
             return self.get_counts()
 
     def get_counts(self) -> dict[str, Number]:
-        """All counts: this counter's, and those of its parent as of the last exchange."""
+        """All counts: this counter's, and those of its parent at the last exchange."""
         local = self._local
         with local.lock:
             now = self._clock()
@@ -103,31 +103,31 @@ class Counter:
         return counts
 
     def get_steps_key(self) -> str:
-        """The name under which `get_counts` has this counter's steps."""
+        """The name of this counter's steps in `get_counts`."""
         return "steps" if self._return_only_prefixed else f"{self._front}steps"
 
     def flush(self) -> None:
-        """Hand everything to the parent now."""
+        """Send everything to the parent now."""
         self._local.sync()
 
     def close(self) -> None:
-        """Hand everything to the parent. The counter can still be used."""
+        """Send everything to the parent. The counter can still be used."""
         self._local.sync()
 
     def save(self) -> dict[str, dict[str, Number]]:
-        """The counts as plain data; a copy."""
+        """A copy of the counts as plain data."""
         with self._local.lock:
             return {"counts": dict(self._local.counts), "cache": dict(self._local.cache)}
 
     def restore(self, state: Mapping[str, Mapping[str, Number]]) -> None:
-        """Go on from what `save` returned; the next look exchanges with the parent."""
+        """Continue from the result of `save`; the next read exchanges with the parent."""
         with self._local.lock:
             self._last_sync = None
             self._local.counts, self._local.cache = dict(state["counts"]), dict(state["cache"])
 
 
 def _front_of(counter: object) -> str:
-    """What stands before a counter's own names in what it returns; Acme's counters do not say it themselves."""
+    """The prefix of a counter's own names in its results; Acme's counters do not expose it."""
     prefix = getattr(counter, "_prefix", "")
     return str(getattr(counter, "_front", f"{prefix}_" if prefix else ""))
 

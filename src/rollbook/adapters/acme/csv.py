@@ -1,4 +1,4 @@
-"""CSVLogger: records in a CSV file that a kill does not shorten and that new columns do not upset."""
+"""CSVLogger: records in a CSV file that keeps its rows after a kill and accepts new columns."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ __all__ = ["CSVLogger"]
 
 
 class CSVLogger(Logger):
-    """Writes each record as a row, which is with the operating system when `write` returns.
+    """Writes each record as a row. The operating system has the row when `write` returns.
 
-    Keys that appear later become columns: the file is rewritten with the longer header and put in place whole (one
-    beyond 256 KiB within seconds). A file that holds rows already is continued under its own header. In a file the
-    caller opened, the header cannot be changed; there, values of later keys are counted and reported once per key.
+    New keys become new columns: the file is rewritten with the longer header and replaced atomically (files above 256
+    KiB within seconds). A file that already has rows is continued under its own header. In a file that the caller
+    opened, the header cannot change: values of new keys are counted and reported once per key.
 
     Args:
       directory_or_file: a directory; the file is `<directory>/<unique id>/logs/<label>/logs.csv`. Or an open text file
         in append mode, which is flushed and never closed.
       label: part of the path, see above.
-      time_delta: seconds between rows at least; the last record is written at the latest by `close`.
+      time_delta: minimum seconds between rows; the last record is written at `close` at the latest.
       add_uid: whether the unique id (see `paths.get_unique_id`) is part of the path.
-      flush_every: for a file of the caller: after how many rows it is flushed.
+      flush_every: for a file of the caller: the number of rows between flushes.
     """
 
     def __init__(
@@ -56,27 +56,27 @@ class CSVLogger(Logger):
         self._throttle = Throttle(self._table.append, time_delta, clock=clock)
 
     def write(self, data: LoggingData) -> None:
-        """Append `data`, if it is due. What is missing or None stays empty."""
+        """Append `data`, if it is due. Missing values and None are empty cells."""
         self._throttle.offer(to_numpy(dict(data)))
 
     def flush(self) -> None:
-        """Write what is held back."""
+        """Write the held record."""
         self._throttle.flush()
         self._table.flush()
 
     def close(self) -> None:
-        """Write what is held back and close the file, unless it is the caller's."""
+        """Write the held record and close the file, unless it is the caller's."""
         self._throttle.flush()
         self._table.close()
 
     @property
     def file_path(self) -> str:
-        """Where the rows go."""
+        """The path of the file."""
         return self._table.name
 
 
 class _OwnFile:
-    """A file of ours: its header may grow."""
+    """A file of this adapter: its header may grow."""
 
     def __init__(self, path: Path) -> None:
         self._table = GrowingTable(path)
@@ -97,10 +97,10 @@ class _OwnFile:
 
 
 class _CallersFile:
-    """An open file of the caller: the header stands once it is written."""
+    """An open file of the caller: its header is fixed once written."""
 
     def __init__(self, file: TextIO, flush_every: int) -> None:
-        mode = getattr(file, "mode", "a")  # a StringIO has none, and only ever appends
+        mode = getattr(file, "mode", "a")  # a StringIO has no mode and only appends
         if not str(mode).startswith("a"):
             raise BadInput(f"CSVLogger was given a file opened in mode {mode!r}; open it with mode 'a' to append rows")
         self._file, self._flush_every = file, flush_every

@@ -4,7 +4,7 @@
     loop = EnvironmentLoop(environment, actor, logger=logger)
     pandas.DataFrame(logger.data)
 
-The name of the module is Acme's.
+The module has Acme's name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["InMemoryLogger"]
 
 
 class InMemoryLogger(Logger):
-    """Keeps every record, as it was when it was written: later changes by the caller do not show."""
+    """Keeps a copy of every record, so later changes by the caller have no effect."""
 
     def __init__(self) -> None:
         self._data: list[LoggingData] = []

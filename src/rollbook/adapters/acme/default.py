@@ -1,11 +1,11 @@
-"""The loggers people ask for by one call: Acme's default one, and the article's stack of filters.
+"""Functions that build complete loggers: Acme's default logger, and the article's stack of filters.
 
     agent = dqn.DQN(..., logger=make_logger(run, prefix="learner"))
     train_loop = acme.EnvironmentLoop(environment, agent, logger=make_logger(run, "train", smoothing_regex="return"))
     eval_logger = make_logger(run, "eval", aggregate_regex="return")
     eval_loop.run(num_episodes=5); eval_logger.dump()
 
-Keep what `make_logger` returns: `dump` belongs to the outermost logger.
+Keep the result of `make_logger`: only the outermost logger has `dump`.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ def make_logger(
 ) -> object:
     """The stack AggregateFilter -> NoneFilter -> SmoothingFilter -> TimeFilter -> terminal and tracker.
 
-    The average runs over every record; the TimeFilter thins what is shown, and what is sent to a foreign tracker. With
-    a rollbook run the book stands in front of it all and has every record, raw, and the averages and aggregates beside.
+    Averages cover every record; the TimeFilter only thins the output to the terminal and to an external tracker. With a
+    rollbook run, the book comes first: it has every raw record, and also the averages and aggregates.
 
     Args:
-      experiment: a rollbook Run or Scope; or a Neptune experiment or run, old or new; None for the terminal alone.
-      prefix: the name in front of keys and lines.
-      time_delta: seconds between records at least. The last one always comes.
-      aggregate_regex: keys to aggregate; if given, nothing is written until `dump()` is called on what this returns.
+      experiment: a rollbook Run or Scope; or a Neptune experiment or run, old or new; None for the terminal only.
+      prefix: prefix of keys and lines.
+      time_delta: minimum seconds between records. The last one is always written.
+      aggregate_regex: keys to aggregate; if given, nothing is written until `dump()` is called on the returned logger.
       smoothing_regex: keys to smooth.
-      smoothing_coeff: how strongly, from 0 up to, but not including, 1.
-      compat: the order of the article: TimeFilter -> NoneFilter -> SmoothingFilter, so that only records that passed
-        the TimeFilter are averaged, and records that do not pass are dropped.
-      print_fn: takes the lines for the terminal.
-      run_options: with experiment=None: open a run with these arguments of `rollbook.init` ({} with none).
+      smoothing_coeff: how strongly, in [0, 1).
+      compat: the order of the article: TimeFilter -> NoneFilter -> SmoothingFilter. Only records that passed the
+        TimeFilter are averaged, and the others are dropped.
+      print_fn: called with the lines for the terminal.
+      run_options: with experiment=None: open a run with these arguments of `rollbook.init` ({} for defaults).
     Returns:
-      The outermost logger; `dump()` belongs to it.
+      The outermost logger, which has `dump()`.
     """
     front = None
     if is_run(experiment) or (experiment is None and run_options is not None):
@@ -67,7 +67,7 @@ def make_logger(
     if not compat:
         logger = TimeFilter(logger, time_delta)
     if front is not None:
-        logger = Dispatcher([front.derived, logger])  # the book is told of every average, not of those that are shown
+        logger = Dispatcher([front.derived, logger])  # the book gets every average, also those that are not shown
     if smoothing_regex:
         logger = SmoothingFilter(logger, smoothing_regex, smoothing_coeff)
     logger = NoneFilter(logger)
@@ -102,19 +102,19 @@ def make_default_logger(
     instance: int | None = None,
     run_options: Mapping[str, object] | None = None,
 ) -> Logger:
-    """The logger Acme's components make when none is given: terminal and CSV file, once every `time_delta` seconds.
+    """The logger that Acme's components make by default: terminal and CSV file, once every `time_delta` seconds.
 
     Args:
       label: the component.
       save_data: write `~/acme/<unique id>/logs/<label>/logs.csv`.
-      time_delta: seconds between records at least; the last one always comes.
+      time_delta: minimum seconds between records; the last one is always written.
       asynchronous: write from a thread.
-      print_fn: takes lines; None prints.
+      print_fn: called with the lines; None prints.
       serialize_fn: applied to records first.
       steps_key: the entry that counts the component's steps.
-      run: a run that gets every record as well; None and no `run_options`: none.
+      run: a run that also gets every record. With None and no `run_options`, no run is used.
       instance: the number of the component; see `RollbookLogger`.
-      run_options: open a run with these arguments of `rollbook.init`, or join the one that is open.
+      run_options: open a run with these arguments of `rollbook.init`, or join the open one.
     """
     ends: list[Logger] = [TerminalLogger(label, print_fn or print)]
     if save_data:

@@ -19,11 +19,11 @@ class LoggerFactory:
 
         config = experiments.ExperimentConfig(..., logger_factory=LoggerFactory(run))
 
-    Pickled into another process, its loggers write to the same run from there.
+    If it is pickled into another process, its loggers write to the same run from there.
 
     Args:
-      run: a Run; None takes the current one, or opens one when the first logger is asked for.
-      time_delta: seconds between lines on the terminal; None shows nothing.
+      run: a run. None uses the current run, or opens one for the first logger.
+      time_delta: seconds between lines on the terminal; None prints nothing.
       save_data: also write Acme's CSV files.
       project, run_options: of a run that is opened here; arguments of `rollbook.init`.
     """

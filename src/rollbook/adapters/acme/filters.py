@@ -2,8 +2,8 @@
 
     logger = TimeFilter(NoneFilter(SmoothingFilter(TerminalLogger("train"), "return", 0.99)), time_delta=1.0)
 
-They thin, smooth and aggregate what a terminal or another tracker gets. Put the run in front of them
-(`make_logger(run, ...)` does), and the book keeps every record as it was written.
+They thin, smooth and aggregate the output to a terminal or another tracker. With the run in front of them (as in
+`make_logger(run, ...)`), the book keeps every record unchanged.
 """
 
 from __future__ import annotations
@@ -22,41 +22,41 @@ __all__ = ["AggregateFilter", "GatedFilter", "KeyFilter", "NoneFilter", "Smoothi
 
 
 class _Filter(Logger):
-    """A logger in front of another one."""
+    """A logger that wraps another one."""
 
     def __init__(self, to: Logger) -> None:
         self._to = to
 
     def flush(self) -> None:
-        """Hand on what is held back, here and in the loggers behind."""
+        """Pass on held records, here and in the wrapped loggers."""
         inner = getattr(self._to, "flush", None)
         if inner is not None:
             inner()
 
     def close(self) -> None:
-        """Hand on what is held back, then close the logger behind."""
+        """Pass on held records, then close the wrapped logger."""
         self._to.close()
 
 
 class NoneFilter(_Filter):
-    """Drops values that are None. NaN is a value, and what lies inside a value is not looked at."""
+    """Drops values that are None. NaN is kept, and nested values are not searched."""
 
     def write(self, values: LoggingData) -> None:
-        """Hand on `values` without those that are None."""
+        """Pass on `values` without those that are None."""
         self._to.write({key: value for key, value in values.items() if value is not None})
 
 
 class TimeFilter(_Filter):
-    """Lets a record through every `time_delta` seconds.
+    """Passes one record every `time_delta` seconds.
 
-    The first record passes. One that does not is held back, in place of the one before; the last of all goes out at
+    The first record passes. A record that is not due is held in place of the previous one; the last is passed on at
     `close`, or when the program ends.
 
     Args:
-      to: the logger behind.
-      time_delta: seconds between records; negative is refused.
-      compat: drop what does not pass, as Acme does, the last record included.
-      clock: seconds that never step back.
+      to: the wrapped logger.
+      time_delta: seconds between records; a negative value raises.
+      compat: drop records that are not due, as Acme does, including the last one.
+      clock: monotonic seconds.
     """
 
     def __init__(
@@ -66,16 +66,16 @@ class TimeFilter(_Filter):
         self._throttle = Throttle(to.write, time_delta, keeps_last=not compat, clock=clock)
 
     def write(self, values: LoggingData) -> None:
-        """Hand on `values` if they are due, else hold them back."""
+        """Pass `values` on if they are due, else hold them."""
         self._throttle.offer(dict(values))
 
     def flush(self) -> None:
-        """Hand on what is held back."""
+        """Pass on the held record."""
         self._throttle.flush()
         super().flush()
 
     def close(self) -> None:
-        """Hand on what is held back, then close the logger behind."""
+        """Pass on the held record, then close the wrapped logger."""
         try:
             self._throttle.flush()
         finally:
@@ -86,9 +86,9 @@ class KeyFilter(_Filter):
     """Keeps some keys, or drops some.
 
     Args:
-      to: the logger behind.
-      keep: keys that pass, in this order; a record that lacks one is handed on without it. A text is one key.
-      drop: keys that do not pass. Exactly one of `keep` and `drop` has to be given.
+      to: the wrapped logger.
+      keep: keys that pass, in this order; missing ones are skipped. A text is one key.
+      drop: keys that do not pass. Give exactly one of `keep` and `drop`.
     """
 
     def __init__(self, to: Logger, *, keep: Sequence[str] | None = None, drop: Sequence[str] | None = None) -> None:
@@ -101,7 +101,7 @@ class KeyFilter(_Filter):
         self._drop = {drop} if isinstance(drop, str) else set(drop or ())
 
     def write(self, data: LoggingData) -> None:
-        """Hand on what is left of `data`."""
+        """Pass on the remaining part of `data`."""
         if self._keep:
             data = {key: data[key] for key in self._keep if key in data}
         else:
@@ -110,7 +110,7 @@ class KeyFilter(_Filter):
 
 
 class GatedFilter(_Filter):
-    """Lets the record of call t (from 0, all calls counted) through if `gating_fn(t)` says so."""
+    """Passes the record of call t (from 0, all calls counted) if `gating_fn(t)` is true."""
 
     def __init__(self, to: Logger, gating_fn: Callable[[int], bool]) -> None:
         super().__init__(to)
@@ -118,14 +118,14 @@ class GatedFilter(_Filter):
         self._calls = 0
 
     def write(self, values: LoggingData) -> None:
-        """Hand on `values` if their turn has come."""
+        """Pass `values` on if the gate is open."""
         call, self._calls = self._calls, self._calls + 1
         if self._gating_fn(call):
             self._to.write(values)
 
     @classmethod
     def logarithmic(cls, to: Logger, n: int = 10) -> GatedFilter:
-        """Evenly within each power of n: 0, 1 … 9, 10, 20 … 90, 100, 200 … for n = 10."""
+        """Evenly spaced within each power of n: 0, 1 … 9, 10, 20 … 90, 100, 200 … for n = 10."""
         if not n > 1:
             raise BadInput(f"GatedFilter.logarithmic(n={n!r}): powers of n have to grow, so n is at least 2")
 
@@ -148,14 +148,14 @@ class GatedFilter(_Filter):
 class SmoothingFilter(_Filter):
     """Adds `<key>_smoothed_<coeff>`, a running average, to records, after their own values.
 
-    average = c * average + (1 - c) * value, where c begins at 0 and comes nearer to the coefficient by a tenth of the
-    distance with each value (a warm-up of length 10): the first average is the first value. None is left alone; NaN
-    and infinities are not averaged in, and the series goes on after them.
+    average = c * average + (1 - c) * value. c begins at 0 and moves towards the coefficient by a tenth of the distance
+    with each value (a warm-up of length 10), so the first average is the first value. None is left unchanged. NaN and
+    infinities are not included, and the series continues after them.
 
     Args:
-      to: the logger behind.
-      smoothing_regex: keys in which it is found are smoothed.
-      smoothing_coeff: from 0 (no smoothing) up to, but not including, 1.
+      to: the wrapped logger.
+      smoothing_regex: keys that contain a match are smoothed.
+      smoothing_coeff: in [0, 1); 0 does not smooth.
     """
 
     def __init__(self, to: Logger, smoothing_regex: str, smoothing_coeff: float) -> None:
@@ -165,7 +165,7 @@ class SmoothingFilter(_Filter):
         self._suffix = f"_smoothed_{smoothing_coeff}"
 
     def write(self, values: LoggingData) -> None:
-        """Hand on `values` with the averages of those that match."""
+        """Pass on `values` with the averages of matching keys."""
         smoothed = dict(values)
         for key, value in values.items():
             if self._pattern.search(key):
@@ -176,15 +176,15 @@ class SmoothingFilter(_Filter):
 
 
 class AggregateFilter(_Filter):
-    """Collects records until `dump()`, and then writes one with statistics of the keys that match.
+    """Collects records until `dump()`, and then writes one with statistics of the matching keys.
 
-    A matching key gives `<key>_mean`, `_std` (of the population), `_median`, `_max` and `_min` over all elements of
-    all its values since the last dump; every other key its last value. Records may hold different keys: values are
-    brought together by name. None is no value. `close` dumps what is left.
+    A matching key gives `<key>_mean`, `_std` (of the population), `_median`, `_max` and `_min` over all elements of all
+    its values since the last dump; every other key its last value. Records may have different keys: values are
+    collected by name. None is skipped. `close` dumps the rest.
 
     Args:
-      to: the logger behind.
-      aggregate_regex: keys in which it is found are aggregated.
+      to: the wrapped logger.
+      aggregate_regex: keys that contain a match are aggregated.
     """
 
     def __init__(self, to: Logger, aggregate_regex: str) -> None:
@@ -195,7 +195,7 @@ class AggregateFilter(_Filter):
         self._last: dict[str, object] = {}
 
     def write(self, values: LoggingData) -> None:
-        """Collect `values`; nothing is handed on yet."""
+        """Collect `values`; nothing is passed on yet."""
         for key, value in values.items():
             if value is None:
                 continue
@@ -204,9 +204,9 @@ class AggregateFilter(_Filter):
                 self._last[key] = value
 
     def dump(self) -> None:
-        """Write the statistics and start anew. A dump of nothing writes nothing.
+        """Write the statistics and start again. Without records, nothing is written.
 
-        If the logger behind raises, what was collected stays for the next dump.
+        If the wrapped logger raises, the collected records stay for the next dump.
         """
         if not self._order:
             return
@@ -221,10 +221,10 @@ class AggregateFilter(_Filter):
                 results.update((f"{key}_{name}", number) for name, number in named.items())
         self._to.write(results)
         self._order, self._piles, self._last = {}, {}, {}
-        super().flush()  # a dump is asked for: a TimeFilter behind does not hold it back
+        super().flush()  # an explicit dump must not wait in a TimeFilter
 
     def close(self) -> None:
-        """Dump what is left, then close the logger behind."""
+        """Dump the rest, then close the wrapped logger."""
         try:
             self.dump()
         finally:

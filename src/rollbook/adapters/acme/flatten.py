@@ -1,4 +1,4 @@
-"""FlattenDictLogger: nested records as flat ones, under a label."""
+"""FlattenDictLogger: makes nested records flat, under a label."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["FlattenDictLogger"]
 
 
 class FlattenDictLogger(Logger):
-    """Prefixes keys with `<label>/` and joins nested dicts, however deep, with "/".
+    """Prefixes keys with `<label>/` and joins the names of nested dicts with "/".
 
     Args:
-      logger: the logger behind.
+      logger: the wrapped logger.
       label: the prefix.
-      raw_keys: keys that pass as they are.
+      raw_keys: keys that pass unchanged.
     """
 
     def __init__(self, logger: Logger, label: str = "Logs", raw_keys: Sequence[str] = ()) -> None:
@@ -25,7 +25,7 @@ class FlattenDictLogger(Logger):
         self._said = Bill(who="FlattenDictLogger")
 
     def write(self, values: LoggingData) -> None:
-        """Hand on `values`, flat. Of two values that come to the same name, the later counts (reported once)."""
+        """Pass on `values`, flat. If two values get the same name, the later one is used (reported once)."""
         flat = {key: value for key, value in values.items() if key in self._raw_keys}
         nested = {key: value for key, value in values.items() if key not in self._raw_keys}
         for key, value in flatten(nested, prefix=f"{self._label}/"):
@@ -35,5 +35,5 @@ class FlattenDictLogger(Logger):
         self._logger.write(flat)
 
     def close(self) -> None:
-        """Close the logger behind."""
+        """Close the wrapped logger."""
         self._logger.close()

@@ -25,15 +25,15 @@ __all__ = ["EpisodeObserver"]
 
 
 class EpisodeObserver:
-    """Writes one row per episode: return, length, seconds, and whether it was terminated or cut off.
+    """Writes one row per episode: return, length, seconds, and whether it was terminated or truncated.
 
-    An episode is terminated if its last discount is 0 everywhere, and truncated otherwise (dm_env's rule). Rewards that
-    are nested or arrays give one column per element, `return/<name>`, beside their sum in `return`.
+    An episode is terminated if its last discount is 0 everywhere, and truncated otherwise (dm_env's rule). For rewards
+    that are nested or arrays, each element has a column `return/<name>`, and `return` is their sum.
 
     Args:
-      run: a Run, or a Scope of one: `run.scope("test")` for an evaluator.
-      counts_steps: whether the episodes move the run's `env_step`. Set it to False for an evaluator.
-      clock: seconds that never step back.
+      run: a run or a scope of a run: `run.scope("test")` for an evaluator.
+      counts_steps: whether the episodes advance the run's `env_step`. Set it to False for an evaluator.
+      clock: monotonic seconds.
     """
 
     def __init__(
@@ -46,12 +46,12 @@ class EpisodeObserver:
         self._last: Any = None
 
     def observe_first(self, env: object, timestep: object) -> None:
-        """An episode begins."""
+        """Begin an episode."""
         del env
         self._begun, self._length, self._returns, self._last = self._clock(), 0, {}, timestep
 
     def observe(self, env: object, timestep: dm_env.TimeStep, action: object) -> None:
-        """A step of the environment was made."""
+        """Count one step of the environment."""
         del env, action
         self._length += 1
         self._last = timestep
@@ -60,7 +60,7 @@ class EpisodeObserver:
                 self._returns[name] = self._returns.get(name, 0.0) + reward
 
     def get_metrics(self) -> dict[str, float]:
-        """The episode is over: write its row. Adds nothing to the loop's own record."""
+        """Write the row of the finished episode. Adds nothing to the loop's own record."""
         with counted(self._run.count, "acme_episode", "an episode could not be written"):
             columns = self._columns()
             clocks = {}

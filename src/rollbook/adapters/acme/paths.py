@@ -1,4 +1,4 @@
-"""Where Acme puts the files of an experiment: `<path>/<unique id>/<subpaths>`."""
+"""Where Acme stores the files of an experiment: `<path>/<unique id>/<subpaths>`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _STARTED = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
 
 
 def get_unique_id() -> tuple[str, ...]:
-    """The flag `--acme_id` if Acme defined and absl parsed it; else start of this process and its number.
+    """The flag `--acme_id` if Acme defined and absl parsed it; else the start time and number of this process.
 
-    Acme's own has the start in whole seconds alone, so that processes started together shared their files.
+    Acme's own id only has the start in whole seconds, so processes started together shared their files.
     """
     flags = sys.modules.get("absl.flags")
     if flags is not None:
@@ -32,9 +32,9 @@ def get_unique_id() -> tuple[str, ...]:
 def process_path(
     path: str, *subpaths: str, ttl_seconds: int | None = None, backups: bool | None = None, add_uid: bool = True
 ) -> str:
-    """The folder `<path>/<unique id>/<subpaths>`, made if it was not there; `~` stands for the home folder.
+    """The folder `<path>/<unique id>/<subpaths>`, created if missing; `~` is the home folder.
 
-    `ttl_seconds` and `backups` are for the file systems of Acme's authors; they do nothing, there as here.
+    `ttl_seconds` and `backups` are for the file systems of Acme's authors; they have no effect here or there.
     """
     del ttl_seconds, backups
     parts = [os.path.expanduser(path), *(get_unique_id() if add_uid else ()), *filter(None, subpaths)]

@@ -1,4 +1,4 @@
-"""The numbers behind SmoothingFilter and AggregateFilter: running averages and piles of values."""
+"""The numbers behind SmoothingFilter and AggregateFilter: running averages and collected values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class RunningAverages:
     """One running average per key, with a warm-up: the first average is the first value.
 
     Args:
-      coeff: the weight the past comes to have, from 0 up to, but not including, 1.
+      coeff: the final weight of the past, in [0, 1).
     """
 
     def __init__(self, coeff: float) -> None:
@@ -32,7 +32,7 @@ class RunningAverages:
         self._series: dict[str, tuple[object, float]] = {}
 
     def next(self, key: str, value: object) -> Any:
-        """The average of `key` after `value` (elementwise for arrays), or None if `value` cannot be averaged in."""
+        """The average of `key` after `value` (elementwise for arrays), or None if `value` cannot be averaged."""
         number: Any = scalar_of(value)
         if number is None:
             number = _finite_array(value)
@@ -43,13 +43,13 @@ class RunningAverages:
         average, c = self._series.get(key, (0.0, 0.0))
         try:
             self._series[key] = warm_average(average, c, number, self._coeff)
-        except (ValueError, OverflowError):  # an array whose shape has changed; an integer beyond the floats
+        except (ValueError, OverflowError):  # an array whose shape has changed; an integer too large for a float
             self._series[key] = (number, self._coeff * 0.1)
         return self._series[key][0]
 
 
 def add_all(pile: Pile, value: object) -> bool:
-    """Take a number, or every element of an array, onto a pile. False if it is neither."""
+    """Add a number, or every element of an array, to a pile. False if `value` is neither."""
     number = scalar_of(value)
     if number is not None:
         pile.add(float(number))

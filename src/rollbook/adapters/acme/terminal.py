@@ -49,11 +49,11 @@ class TerminalLogger(Logger):
     """Prints records.
 
     Args:
-      label: shown in front, "train_loop" as "[Train Loop] "; None and "" show nothing.
-      print_fn: takes the line. Acme's default, `logging.info`, shows nothing unless logging was configured.
+      label: printed in front, "train_loop" as "[Train Loop] "; None and "" print no label.
+      print_fn: called with the line. Acme's default, `logging.info`, shows nothing unless logging was configured.
       serialize_fn: turns a record into text.
-      time_delta: seconds between lines at least; the first record is printed, and the last one at the latest when the
-        logger is closed or the program ends.
+      time_delta: minimum seconds between lines. The first record is printed, and the last one when the logger is closed
+        or the program ends.
     """
 
     def __init__(
@@ -77,9 +77,9 @@ class TerminalLogger(Logger):
         self._throttle.offer(values)
 
     def flush(self) -> None:
-        """Print what is held back."""
+        """Print the held record."""
         self._throttle.flush()
 
     def close(self) -> None:
-        """Print what is held back."""
+        """Print the held record."""
         self._throttle.flush()

@@ -4,7 +4,7 @@
 
     train_muzero([main_config, create_config], seed=0, max_env_step=int(1e5))
 
-Any other training of theirs runs inside `with recording(run):`; a pipeline of middleware takes `online_logger(run)`.
+Other trainings of these libraries run inside `with recording(run):`; a middleware pipeline uses `online_logger(run)`.
 Without LightZero, CollectorLog, EvaluatorLog, LearnerLog and BufferLog write the same folder for any loop.
 """
 
@@ -59,11 +59,11 @@ def build_logger(
 ) -> tuple[TextLogger | None, EventWriter | None]:
     """DI-engine's `build_logger`: a text logger at `<path>/<name>_logger.txt` and a TensorBoard writer.
 
-    Two loggers of one name and different paths have nothing to do with each other, and Python's root logger stays as it
-    is. The writer's events go into the one event file of the run, and into its book.
+    Two loggers with one name and different paths are independent, and Python's root logger is not changed. The writer's
+    events go into the run's single event file, and into its book.
 
     Args:
-      run: a Run or an Experiment for the writer; None takes the current run, or opens one.
+      run: a Run or an Experiment for the writer. None uses the current run, or opens one.
       project, run_options: of a run that is opened here; arguments of `rollbook.init`. Loggers share the run.
     """
     from rollbook.adapters.lightzero.experiment import experiment_of

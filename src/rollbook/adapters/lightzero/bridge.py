@@ -1,10 +1,10 @@
-"""The real LightZero and DI-engine, writing to a run: what they log is taken over while a `recording` lasts.
+"""The real LightZero and DI-engine, writing to a run: a `recording` replaces their logging while it lasts.
 
     with recording(run):
         train_muzero([main_config, create_config], seed=0, max_env_step=100_000)       # LightZero's own
 
-Their entry functions build their writers, text loggers and folders themselves and take none as arguments. So for the
-time of a recording, the names under which their modules know these things stand for ours; afterwards all is as before.
+Their entry functions create writers, text loggers and folders themselves and accept none as arguments. So during a
+recording, the names of these classes and functions in their modules refer to ours; afterwards they are restored.
 """
 
 from __future__ import annotations
@@ -44,18 +44,19 @@ def recording(
     compat: bool = False,
     **options: object,
 ) -> Iterator[Experiment]:
-    """For the time of this block, LightZero and DI-engine write to a run, and its folder is the experiment's.
+    """Inside this block, LightZero and DI-engine write to a run, and the run's folder is the experiment's.
 
     Args:
-      run: a Run or an Experiment; None takes the current run, or opens one, which ends with the block.
-      save_evaluated: save the model of every evaluation, so that `ckpt_name` names a file; otherwise only those that
-        are better than all before, and the name is empty where there is no file.
-      keep_evaluated: of those models the newest so many are kept, and the best. What the learner itself saves stays.
-      terminal: show messages on the standard error as well.
+      run: a Run or an Experiment. None uses the current run, or opens one, which ends with the block.
+      save_evaluated: save the model of every evaluation, so that `ckpt_name` names a file. With False, only models
+        better than all before are saved, and the name is empty if there is no file.
+      keep_evaluated: how many of the newest of those models to keep, in addition to the best. Files that the learner
+        itself saves stay.
+      terminal: also print messages to standard error.
       compat: LightZero's own numbers where they are wrong, and the text layouts of its release 0.2.0.
       options: of `rollbook.init`, if a run has to be opened.
     Raises:
-      MissingExtra, UnsupportedVersion: DI-engine is not there, or in a version this was not written for.
+      MissingExtra, UnsupportedVersion: DI-engine is not installed, or not in a supported version.
     """
     _check_versions()
     if run is None and not options:
@@ -79,7 +80,7 @@ def recording(
         raise
     finally:
         patches.undo()
-        for finish in finishers:  # what came after the last table
+        for finish in finishers:  # data after the last table
             with counted(experiment.run.count, "lightzero_finish", "the last tables could not be written"):
                 finish()
         experiment.counters = as_given
@@ -95,7 +96,7 @@ def _check_versions() -> None:
 
 
 class _Patches:
-    """Names that stand for something else for a while."""
+    """Names that are replaced for a while."""
 
     def __init__(self) -> None:
         self._before: list[tuple[object, str, object]] = []
@@ -105,7 +106,7 @@ class _Patches:
         setattr(owner, name, value)
 
     def everywhere(self, what: object, instead: object) -> None:
-        """Let `instead` stand for `what` under every name by which a module of theirs knows it."""
+        """Replace `what` with `instead` under every name in their modules."""
         for title, module in list(sys.modules.items()):
             if title.partition(".")[0] not in ("ding", "lzero", "zoo", "dizoo"):
                 continue
@@ -120,7 +121,7 @@ class _Patches:
 
 
 def _install(patches: _Patches, experiment: Experiment, save: bool, keep: int) -> list[Callable[[], None]]:
-    """Put ours in place; returns what is to be called at the end."""
+    """Install the replacements; returns the functions to call at the end."""
     _load_modules()
     log_helper = need("ding.utils.log_helper", extra="lightzero", why=_WHY, also="LightZero")
     patches.everywhere(log_helper.build_logger, _build_logger(experiment))
@@ -145,7 +146,7 @@ def _install(patches: _Patches, experiment: Experiment, save: bool, keep: int) -
 
 
 def _load_modules() -> None:
-    """The modules that hold the names, as far as they are installed; those not imported yet would be missed."""
+    """Import the installed modules that hold the names; a module imported later would be missed."""
     from importlib import import_module
 
     for name in ("ding.entry", "ding.worker", "lzero.entry", "lzero.worker"):
@@ -166,7 +167,7 @@ def _build_logger(experiment: Experiment) -> Callable[..., object]:
 
 
 def _compile_config(theirs: Callable[..., object], experiment: Experiment) -> Callable[..., object]:
-    """The experiment's folder is the run's; the two configuration files are written here, from the same data."""
+    """Use the run's folder as the experiment's; the two configuration files are written here, from the same data."""
 
     def compile_config(cfg: Any, *args: object, **kwargs: object) -> Any:
         named = cfg.get("exp_name")
@@ -225,7 +226,7 @@ def _install_buffer(patches: _Patches, experiment: Experiment) -> None:
 
 
 class _Gathered:
-    """Stands for a writer and keeps what it is told: {name without "Buffer/" and "Task_0/": number}."""
+    """Replaces a writer and stores its numbers: {name without "Buffer/" and "Task_0/": number}."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
@@ -242,7 +243,7 @@ class _Gathered:
 
 
 class _Rarely:
-    """Does something unless it would take more than a twentieth of the time: LightZero measures its whole buffer."""
+    """Skips calls that would take more than a twentieth of the time: LightZero measures its whole buffer."""
 
     def __init__(self) -> None:
         self._not_before = 0.0
@@ -267,9 +268,9 @@ def formatted(compiled: Mapping[str, Any], create: Mapping[str, Any], exp_name: 
     """Python source that sets `main_config` and `create_config`.
 
     Args:
-      compiled: what `compile_config` returned. The types of its parts stand in `create`, as in the files of DI-engine.
+      compiled: the result of `compile_config`. The types of its parts go into `create`, as in the files of DI-engine.
       create: the create_config that the training was started with.
-      exp_name: the name of the experiment as it was given; None: the one in `compiled`.
+      exp_name: the name of the experiment as given; None: the one in `compiled`.
     """
     main = {name: value for name, value in compiled.items() if name != "seed"}
     if exp_name is not None:

@@ -1,13 +1,13 @@
-"""BufferLog: what goes through the replay buffer.
+"""BufferLog: the transitions that enter and leave the replay buffer.
 
     log = BufferLog(run)
     log.pushed(len(new)); log.removed(len(old)); log.sampled(batch_size)
     log.report(train_iter, current_have=len(buffer))
 
-LightZero's document shows `log/buffer/buffer_logger.txt` and does not say what is in it, and today's LightZero writes
-none for MuZero. These are the fields: `pushed_in`, `sampled_out`, `removed` (transitions since the last report),
-`current_have` (transitions in the buffer), their totals `total_pushed_in`, `total_sampled_out`, `total_removed`, and
-whatever else a report is given (num_of_game_segments, memory_usage …).
+LightZero's document shows `log/buffer/buffer_logger.txt` without its contents, and current LightZero writes none for
+MuZero. The fields here are: `pushed_in`, `sampled_out`, `removed` (transitions since the last report), `current_have`
+(transitions in the buffer), the totals `total_pushed_in`, `total_sampled_out`, `total_removed`, and any further fields
+passed to `report` (num_of_game_segments, memory_usage …).
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _FLOWS = ("pushed_in", "sampled_out", "removed")
 
 
 class BufferLog:
-    """Counts what goes in and out, and reports it.
+    """Counts what enters and leaves the buffer, and reports it.
 
     Args:
-      run: a Run or an Experiment; None takes the current run, or opens one.
+      run: a Run or an Experiment. None uses the current run, or opens one.
       instance_name: the component: names its folder, its keys and its tags.
     """
 
@@ -36,15 +36,15 @@ class BufferLog:
         self.totals = {n: int(self.experiment.last(f"{instance_name}/total_{n}") or 0) for n in _FLOWS}
 
     def pushed(self, n: int) -> None:
-        """n transitions went in."""
+        """n transitions were added."""
         self._add("pushed_in", n)
 
     def sampled(self, n: int) -> None:
-        """n transitions were handed to the learner; they stay."""
+        """n transitions were sampled by the learner; they stay in the buffer."""
         self._add("sampled_out", n)
 
     def removed(self, n: int) -> None:
-        """n transitions were thrown out."""
+        """n transitions were removed."""
         self._add("removed", n)
 
     def _add(self, flow: str, n: int) -> None:
@@ -55,10 +55,10 @@ class BufferLog:
     def report(
         self, train_iter: int, envstep: int | None = None, current_have: int | None = None, **more: object
     ) -> dict[str, object]:
-        """Write the fields since the last report, and begin anew.
+        """Write the fields since the last report, and start again.
 
         Args:
-          current_have: transitions in the buffer; None takes what was pushed minus what was removed.
+          current_have: transitions in the buffer; None takes pushed minus removed.
           more: further fields: numbers.
         """
         fields: dict[str, object] = {}

@@ -26,7 +26,7 @@ _KNOWN = ("reward", "step", "train_sample", "time")
 
 
 def collector_classes() -> list[Any]:
-    """Those of their collectors that are installed."""
+    """The installed ones of their collectors."""
     return _classes(_WHERE, ("collect", "_output_log"))
 
 
@@ -45,12 +45,12 @@ def _classes(where: dict[str, tuple[str, ...]], methods: tuple[str, ...]) -> lis
 
 
 class CollectorBridge:
-    """Turns what a collector knows of its episodes into reports."""
+    """Turns a collector's episodes into reports."""
 
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment
         self._logs: dict[str, CollectorLog] = {}
-        self._earlier: dict[str, dict[str, float]] = {}  # totals of earlier lives
+        self._earlier: dict[str, dict[str, float]] = {}  # totals of earlier attempts
         self._last_iter: dict[str, int] = {}
         self._taken: dict[int, int] = {}  # id of a collector -> how many of its pending episodes were taken
 
@@ -62,7 +62,7 @@ class CollectorBridge:
         return self._logs[instance]
 
     def around_collect(self, theirs: Callable[..., object]) -> Callable[..., object]:
-        """`collect`, timed by the wall."""
+        """`collect`, timed by wall time."""
 
         @wraps(theirs)
         def collect(collector: ISerialCollector, *args: object, **kwargs: object) -> object:
@@ -72,7 +72,7 @@ class CollectorBridge:
         return collect
 
     def around_output(self, theirs: Callable[..., object]) -> Callable[..., object]:
-        """`_output_log`: their book-keeping goes on, our numbers are written."""
+        """`_output_log`: their bookkeeping still runs; our numbers are written."""
 
         @wraps(theirs)
         def output(collector: ISerialCollector, train_iter: int) -> None:
@@ -89,7 +89,7 @@ class CollectorBridge:
             finally:
                 collector._logger, collector._tb_logger = text, events
             self._take_totals(collector, log)
-            if before and not collector._episode_info:  # they reported, and forgot their episodes
+            if before and not collector._episode_info:  # they reported and cleared their episodes
                 self._taken[id(collector)] = 0
                 searched = {name: said.scalars.get(name) for name in ("visit_entropy", "completed_value")}
                 log.report(
@@ -100,13 +100,13 @@ class CollectorBridge:
         return output
 
     def finish(self) -> None:
-        """Report what was collected since the last report: they report after 100 iterations at the earliest."""
+        """Report what was collected since the last report: they wait for at least 100 iterations."""
         for instance, log in self._logs.items():
             if log.pending:
                 log.report(self._experiment.counters("gradient_step", self._last_iter.get(instance, 0)))
 
     def _take_totals(self, collector: object, log: CollectorLog) -> None:
-        """Their counters know the steps of episodes that are not over yet; ours know those of earlier lives."""
+        """Their counters include steps of unfinished episodes; ours include earlier attempts."""
         for name in ("total_envstep_count", "total_train_sample_count", "total_episode_count"):
             counted = getattr(collector, f"_{name}", None)
             if isinstance(counted, int):
@@ -122,7 +122,7 @@ class CollectorBridge:
 
 
 class _Said:
-    """Stands for a collector's text logger and writer: keeps the numbers, drops the text they are in."""
+    """Replaces a collector's text logger and writer: keeps the numbers, drops the text."""
 
     def __init__(self, text: Any) -> None:
         self._text = text

@@ -1,4 +1,4 @@
-"""CollectorLog: how collecting goes, in the 18 fields of LightZero's document.
+"""CollectorLog: the collection of episodes, in the 18 fields of LightZero's document.
 
 log = CollectorLog(run)
 while training:
@@ -47,14 +47,14 @@ FIELDS = (
 class CollectorLog:
     """Gathers finished episodes and reports them, per stage and in total.
 
-    A stage is what was collected since the last report. Times are seconds of wall time spent in `collecting()` blocks;
-    without any, the seconds of the episodes themselves. A resumed run goes on with the totals it had.
+    A stage is everything collected since the last report. Times are seconds of wall time spent in `collecting()`
+    blocks; without such blocks, the seconds of the episodes themselves. A resumed run continues its totals.
 
     Args:
-      run: a Run or an Experiment; None takes the current run, or opens one.
+      run: a Run or an Experiment. None uses the current run, or opens one.
       instance_name: the component: names its folder, its keys and its tags.
       print_freq: training iterations between reports, for `is_due`.
-      clock: seconds that never step back.
+      clock: monotonic seconds.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class CollectorLog:
         self._last_iter = 0
         totals = ("total_envstep_count", "total_train_sample_count", "total_episode_count", "total_duration")
         self.totals: dict[str, Any] = {name: self.experiment.last(f"{instance_name}/{name}") or 0 for name in totals}
-        # A life that ended between two reports has episodes in the book that no report counted.
+        # An attempt that ended between two reports has episodes in the book that no report counted.
         episodes, steps = self.experiment.episodes_before(instance_name)
         missed = max(0, steps - self.totals["total_envstep_count"])
         self.totals["total_episode_count"] = max(self.totals["total_episode_count"], episodes)
@@ -83,7 +83,7 @@ class CollectorLog:
 
     @contextmanager
     def collecting(self) -> Iterator[None]:
-        """Time a collection. Blocks may not overlap."""
+        """Time a collection. Blocks must not overlap."""
         self._begun = self._clock()
         try:
             yield
@@ -99,13 +99,13 @@ class CollectorLog:
         seconds: float | None = None,
         **more: object,
     ) -> None:
-        """An episode ended.
+        """Add a finished episode.
 
         Args:
           reward: the sum of its rewards.
-          envstep: how many steps of the environment it took.
-          train_sample: how many training samples came of it. None: one per step.
-          seconds: how long it took.
+          envstep: the number of its environment steps.
+          train_sample: the number of training samples from it. None: one per step.
+          seconds: its duration.
           more: further numbers, reported as means (visit_entropy …).
         """
         number = scalar_of(reward)
@@ -174,7 +174,7 @@ class CollectorLog:
         n = len(episodes)
         steps, samples = sum(e["step"] for e in episodes), sum(e["train_sample"] for e in episodes)
         seconds = self._stage_seconds
-        if not seconds:  # nobody timed the collection
+        if not seconds:  # the collection was not timed
             seconds = sum(e["time"] for e in episodes)
             self.totals["total_duration"] += seconds
         rewards = [e["reward"] for e in episodes]

@@ -1,6 +1,7 @@
-"""Counters: LightZero's and DI-engine's own count of iterations and steps, which begins at 0 in every life of a run.
+"""Counters: LightZero's and DI-engine's own counts of iterations and steps, which restart at 0 in every attempt of a
+run.
 
-A resumed training loads weights, and counts from 0 again. The run's clocks go on: what stood last is added.
+A resumed training loads weights and counts from 0 again. The run's clocks continue: their last values are added.
 """
 
 from __future__ import annotations
@@ -18,19 +19,19 @@ _CLOCKS = ("gradient_step", "env_step")
 
 
 def as_given(clock: str, reading: int) -> int:
-    """A reading of a loop that counts on by itself."""
+    """A value from a loop that continues its own count."""
     del clock
     return reading
 
 
 class Counters:
-    """Makes readings of the run's clocks of readings of theirs.
+    """Converts values of their counters to values of the run's clocks.
 
-    The first reading of a counter tells: one that begins at 0 has begun anew, another one goes on (DI-engine's learner
-    takes the iteration from a checkpoint that its own hook loads).
+    The first value of a counter decides: 0 means that it restarted, any other value that it continues (DI-engine's
+    learner takes the iteration from a checkpoint that its own hook loads).
 
     Args:
-      run: the Run. Nothing is added in its first life.
+      run: the Run. In its first attempt nothing is added.
     """
 
     def __init__(self, run: Run) -> None:
@@ -42,7 +43,7 @@ class Counters:
                 self._last = _last_readings(run.book)
 
     def __call__(self, clock: str, reading: int) -> int:
-        """The run's reading."""
+        """The value of the run's clock."""
         if clock not in self._offsets:
             self._begin(clock, int(reading))
         return int(reading) + self._offsets[clock]
@@ -57,13 +58,13 @@ class Counters:
 
 
 def _last_readings(book: Book) -> dict[str, int]:
-    """Where the clocks of the effective history end: the iteration after the last, and the last environment step."""
+    """The final clocks of the effective history: the iteration after the last, and the last environment step."""
     last = dict.fromkeys(_CLOCKS, 0)
     for key, (_value, clocks, _time) in book.latest().items():
         for clock in _CLOCKS:
             reading = clocks.get(clock)
             if reading is not None:
-                # A learner's row of iteration n is written when the iteration is done; other rows stand before it.
+                # A learner writes its row of iteration n after the iteration; other rows come before it.
                 done = clock == "gradient_step" and key.startswith("learner")
                 last[clock] = max(last[clock], reading + done)
     return last

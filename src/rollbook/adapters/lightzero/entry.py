@@ -1,4 +1,4 @@
-"""LightZero's entry functions with one import line changed.
+"""LightZero's entry functions with one changed import line.
 
 from rollbook.adapters.lightzero import train_muzero        # instead of: from lzero.entry import train_muzero
 
@@ -39,10 +39,10 @@ _OF_RECORDING = ("save_evaluated", "keep_evaluated", "compat", "terminal")
 def entry(name: str) -> Callable[..., object]:
     """The entry function `lzero.entry.<name>`, recorded.
 
-    It takes the arguments of LightZero's own, and `run=`: a Run or an Experiment. Without one the current run is used,
-    or one is opened: its project is the folder, its name the last part of the configuration's `exp_name`. What is given
-    as `options=` goes to `recording` (`save_evaluated`, `keep_evaluated`, `compat`, `terminal`), with `run=` too, and
-    the rest of it to `rollbook.init` if a run is opened.
+    It takes the arguments of LightZero's own, and `run=`: a Run or an Experiment. Without it, the current run is used,
+    or one is opened: its project is the folder, its name the last part of the configuration's `exp_name`. `options=`
+    goes to `recording` (`save_evaluated`, `keep_evaluated`, `compat`, `terminal`), also together with `run=`. Its other
+    entries go to `rollbook.init` if a run is opened.
     """
 
     def call(

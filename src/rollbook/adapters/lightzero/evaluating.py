@@ -27,15 +27,15 @@ _WHERE = {
 
 
 def evaluator_classes() -> list[Any]:
-    """Those of their evaluators that are installed."""
+    """The installed ones of their evaluators."""
     return _classes(_WHERE, ("eval",))
 
 
 class EvaluatorBridge:
     """Watches the environments of an evaluation, and reports it.
 
-    Every environment plays a fixed number of episodes, and the first so many of each count: what one plays beyond that
-    while others still play their first would favour short episodes.
+    Every environment plays a fixed number of episodes, and only that many of each count. Episodes that a fast
+    environment plays beyond its number, while others still run, would favour short episodes.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class EvaluatorBridge:
         self._experiment, self._learner = experiment, learner
         self._save_evaluated, self._keep = save_evaluated, keep_evaluated
         self._logs: dict[str, EvaluatorLog] = {}
-        # Ids of the checkpoints of evaluations, oldest first, over all lives of the run.
+        # Ids of the checkpoints of evaluations, oldest first, over all attempts of the run.
         self._memory = experiment.folder / "ckpt" / ".evaluated.json"
         ids = read_json(self._memory).get("ids")
         self._saved = [str(identity) for identity in ids] if isinstance(ids, list) else []
@@ -71,7 +71,7 @@ class EvaluatorBridge:
             if evaluator._logger is None:  # not the process that writes
                 return theirs(evaluator, save_ckpt_fn, train_iter, envstep, *args, **kwargs)
             log = self.log(evaluator)
-            # A resumed run knows how good its best model was; theirs begins at -inf and would replace it.
+            # A resumed run knows the score of its best model; theirs restarts at -inf and would replace it.
             evaluator._max_episode_return = max(evaluator._max_episode_return, log.best)
             train_step = self._experiment.counters("gradient_step", train_iter) if train_iter >= 0 else train_iter
             env_step = self._experiment.counters("env_step", envstep) if envstep >= 0 else envstep
@@ -85,12 +85,12 @@ class EvaluatorBridge:
             env.step = watch.around(step)
             try:
                 with log.evaluating():
-                    # Theirs would write over the best model in place. Ours is saved below, with its score.
+                    # Theirs would overwrite the best model in place. Ours is saved below, with its score.
                     save = save_ckpt_fn if engine is None else _nothing
                     answer = theirs(evaluator, save, train_iter, envstep, *args, **kwargs)
             finally:
                 evaluator._logger, evaluator._tb_logger = text, events
-                del env.step  # the method of the class shows again
+                del env.step  # restores the method of the class
             checkpoint = None if engine is None else self._save(engine, log, train_step, env_step)
             log.report(train_step, env_step, checkpoint=checkpoint, more=said.others(watch.names))
             return answer
@@ -98,7 +98,7 @@ class EvaluatorBridge:
         return evaluate
 
     def _save(self, engine: object, log: EvaluatorLog, train_step: int, env_step: int) -> object:
-        """Save the model that was evaluated, if it is wanted or the best so far; of others the newest are kept."""
+        """Save the evaluated model if requested or if it is the best so far; of the others only the newest are kept."""
         mean = log.reward_mean()
         if not self._save_evaluated and not mean > log.best:
             return None
@@ -116,11 +116,11 @@ class EvaluatorBridge:
 
 
 def _nothing(name: str) -> None:
-    """Stands for `save_checkpoint` while they evaluate."""
+    """Replaces `save_checkpoint` during an evaluation."""
 
 
 class _Watch:
-    """Counts the steps of each environment, and tells the log of every episode that counts."""
+    """Counts the steps of each environment, and passes every episode that counts to the log."""
 
     def __init__(self, log: EvaluatorLog, env_num: int, n_episode: int) -> None:
         self._log = log
@@ -163,7 +163,7 @@ def _number(value: object) -> object:
 
 
 class _Said:
-    """Stands for an evaluator's text logger and writer: keeps the numbers, drops the lines that we write ourselves."""
+    """Replaces an evaluator's text logger and writer: keeps the numbers, drops the lines that we write ourselves."""
 
     def __init__(self, text: Any, events: object) -> None:
         self._text, self._events = text, events
@@ -174,7 +174,7 @@ class _Said:
         self.scalars[tag.partition("/")[2]] = value
 
     def others(self, ours: set[str]) -> dict[str, object]:
-        """The numbers that are neither fields of ours nor made of what the environments told us."""
+        """The numbers that are neither our fields nor computed from the environments' reports."""
         return {
             name: value
             for name, value in self.scalars.items()

@@ -1,4 +1,4 @@
-"""EvaluatorLog: how an evaluation went, in the fields of LightZero's document.
+"""EvaluatorLog: the result of an evaluation, in the fields of LightZero's document.
 
 log = EvaluatorLog(run)
 if log.should_eval(train_iter):
@@ -38,17 +38,17 @@ FIELDS = (
     "reward_max",
     "reward_min",
 )
-"""All fields beside the [INFO] line of each episode, in the order of the document."""
+"""All fields except the [INFO] line of each episode, in the order of the document."""
 
 
 class EvaluatorLog:
     """Writes a line per finished episode, and reports an evaluation as a whole.
 
     Args:
-      run: a Run or an Experiment; None takes the current run, or opens one.
+      run: a Run or an Experiment. None uses the current run, or opens one.
       instance_name: the component: names its folder, its keys and its tags.
       eval_freq: training iterations between evaluations, for `should_eval`.
-      clock: seconds that never step back.
+      clock: monotonic seconds.
     """
 
     def __init__(
@@ -68,9 +68,9 @@ class EvaluatorLog:
 
     @property
     def best(self) -> float:
-        """The best score among the checkpoints that are there, over all lives of the run; -inf before the first.
+        """The best score among the existing checkpoints, over all attempts of the run; -inf before the first.
 
-        Where no checkpoint has a score, that of all evaluations.
+        If no checkpoint has a score, the best of all evaluations.
         """
         score = self.experiment.run.internals.checkpoints.best_score
         return self._said_best() if score is None else score
@@ -81,7 +81,7 @@ class EvaluatorLog:
         return float(score) if isinstance(score, (int, float)) else float("-inf")
 
     def should_eval(self, train_iter: int) -> bool:
-        """Whether an evaluation is due: at first, and then every `eval_freq` iterations. True moves the mark."""
+        """Whether an evaluation is due: at first, then every `eval_freq` iterations. True starts the next interval."""
         if self._last_iter is not None and train_iter - self._last_iter < self.eval_freq:
             return False
         self._last_iter = train_iter
@@ -89,7 +89,7 @@ class EvaluatorLog:
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
-        """Time an evaluation; what an earlier one left unreported is dropped."""
+        """Time an evaluation; unreported episodes of an earlier one are dropped."""
         self._episodes, self._seconds = [], 0.0
         begun = self._clock()
         try:
@@ -98,10 +98,12 @@ class EvaluatorLog:
             self._seconds = self._clock() - begun
 
     def episode(self, reward: object, envstep: int, env_id: int = 0, info: Mapping[str, object] | None = None) -> None:
-        """An episode ended: writes its [INFO] line.
+        """Add a finished episode and write its [INFO] line.
 
         Args:
-          reward: its return. envstep: its steps. env_id: the environment it was played in.
+          reward: its return.
+          envstep: its steps.
+          env_id: its environment.
           info: further numbers; reported as a list per name and as `<name>_mean`.
         """
         number = scalar_of(reward)
@@ -130,12 +132,13 @@ class EvaluatorLog:
     ) -> dict[str, Any]:
         """Write the fields of this evaluation.
 
-        `ckpt_name` names a file of the experiment's `ckpt/`, of the very model that was evaluated: `checkpoint`, or
-        `iteration_<train_iter>.pth.tar`, which `save` is asked to write if it is not there. Without a file it is empty.
+        `ckpt_name` names a file in the experiment's `ckpt/` that holds the evaluated model: `checkpoint`, or
+        `iteration_<train_iter>.pth.tar`, which `save` has to write if it does not exist. Without a file it is empty.
 
         Args:
-          train_iter: training iterations so far. envstep: environment steps so far.
-          checkpoint: what `save_checkpoint` returned, or a path.
+          train_iter: training iterations so far.
+          envstep: environment steps so far.
+          checkpoint: the result of `save_checkpoint`, or a path.
           save: writes `ckpt/<name>`, given the name.
           more: further fields.
         Returns:

@@ -1,7 +1,7 @@
-"""EventWriter: what LightZero and DI-engine take for a TensorBoard writer, over a run.
+"""EventWriter: replaces the TensorBoard writer of LightZero and DI-engine, and writes to a run.
 
-Tags and steps go into the run's one event file as they are, and into the book, where the kind of step is told apart by
-its clock: `<instance>_step/` tags and DI-engine's `-env_step` ones count environment steps, the others iterations.
+Tags and steps go unchanged into the run's single event file. In the book, the clock shows the kind of step:
+`<instance>_step/` tags and DI-engine's `-env_step` ones count environment steps, the others iterations.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["EventWriter", "clock_of", "sinks_of"]
 
 
 def sinks_of(run: Scope) -> set[str]:
-    """The names of the sinks that the run's keeper feeds."""
+    """The names of the sinks that the run's keeper writes to."""
     try:
         plan = json.loads((run.folder / "data" / "keeper" / "plan.json").read_text(encoding="utf-8"))
         return {str(sink.get("name")) for sink in plan.get("sinks", ()) if isinstance(sink, dict)}
@@ -43,7 +43,7 @@ def sinks_of(run: Scope) -> set[str]:
 
 
 def clock_of(tag: str) -> str:
-    """The clock that a tag's steps are readings of."""
+    """The clock that a tag's steps count."""
     scope = tag.partition("/")[0]
     if scope.endswith("_step") or tag.endswith("-env_step") or (scope == "basic" and not tag.endswith("-train_iter")):
         return "env_step"
@@ -51,17 +51,17 @@ def clock_of(tag: str) -> str:
 
 
 class EventWriter:
-    """Writes TensorBoard events of a run; also offers the methods of `SummaryWriter` that frameworks call.
+    """Writes TensorBoard events of a run; also has the methods of `SummaryWriter` that frameworks call.
 
-    Threads: any number. Nothing raises: what cannot be written is counted on the run.
+    Threads: any number. Nothing raises: failures are counted on the run.
 
     Args:
       run: the Run.
-      to_book: whether `add_scalar` and the like also write to the book; what the logs of this adapter report is there
-        already, so they use `write`.
+      to_book: whether `add_scalar` and the like also write to the book. The logs of this adapter write there
+        themselves, so they use `write`.
 
     Attributes:
-      counters: as an Experiment's; asked for the steps that the verbs of `SummaryWriter` are given.
+      counters: as an Experiment's; converts the steps passed to the `SummaryWriter` methods.
     """
 
     def __init__(self, run: Run, *, to_book: bool = True) -> None:
@@ -120,10 +120,10 @@ class EventWriter:
             self._sink.write(rows)
 
     def _new_life(self, now: float) -> Row:
-        """An event that marks where this life of the run begins: TensorBoard hides all earlier events from its step on.
+        """An event that marks the start of this attempt: TensorBoard hides all earlier events from its step on.
 
-        The file has two axes, and a mark has one step for both. So it stands beyond whatever counts on either; what was
-        abandoned stays visible on the axis of smaller numbers.
+        The file has two axes, and a mark has one step for both. So its step is above the counts of both axes, and
+        abandoned events stay visible on the axis of smaller numbers.
         """
         reached = [
             at.get(name)
@@ -134,7 +134,7 @@ class EventWriter:
         mine = self._run.attempt
         return Row(now, {"step": last + 1}, {"rollbook/attempt": mine}, attempt=mine)
 
-    # -- what frameworks call
+    # -- called by frameworks
 
     def add_scalar(
         self,
@@ -146,7 +146,7 @@ class EventWriter:
         summary_description: str = "",
         **_: object,
     ) -> None:
-        """One number of one tag."""
+        """Log one number of one tag."""
         del walltime, display_name, summary_description
         number = scalar_of(scalar_value)
         if number is None:
@@ -167,7 +167,7 @@ class EventWriter:
         global_step: int | None = None,
         walltime: float | None = None,
     ) -> None:
-        """Several numbers, as `<main_tag>/<name>`."""
+        """Log several numbers, as `<main_tag>/<name>`."""
         for name, value in tag_scalar_dict.items():
             self.add_scalar(f"{main_tag}/{name}", value, global_step, walltime)
 
@@ -181,13 +181,13 @@ class EventWriter:
         max_bins: int | None = None,
         **_: object,
     ) -> None:
-        """A distribution."""
+        """Log a distribution."""
         del bins, walltime, max_bins
         clock = clock_of(tag)
         self.histogram(tag, values, **{clock: self._step(global_step, clock)})
 
     def histogram(self, tag: str, values: Any, **clocks: int) -> None:
-        """A distribution at readings of the run's clocks; the event file has the first one."""
+        """Log a distribution at values of the run's clocks; the event file uses the first one."""
         step = next(iter(clocks.values()))
         with counted(self._run.count, "lightzero_histogram", f"add_histogram({tag!r})"):
             self.write([({tag: _binned(values)}, step)])
@@ -197,7 +197,7 @@ class EventWriter:
     def add_text(
         self, tag: str, text_string: str, global_step: int | None = None, walltime: float | None = None
     ) -> None:
-        """A text."""
+        """Log a text."""
         del walltime
         clock = clock_of(tag)
         step = self._step(global_step, clock)
@@ -214,7 +214,7 @@ class EventWriter:
         walltime: float | None = None,
         dataformats: str = "NTCHW",
     ) -> None:
-        """Films [n, time, channels, height, width] become files of the run, under `<tag>` or `<tag>/<i>`."""
+        """Log videos [n, time, channels, height, width] as files of the run, under `<tag>` or `<tag>/<i>`."""
         del walltime
         clock = clock_of(tag)
         step = self._step(global_step, clock)
@@ -235,7 +235,7 @@ class EventWriter:
         close: bool = True,
         walltime: float | None = None,
     ) -> None:
-        """A matplotlib figure (or each of a list) becomes a picture of the run."""
+        """Log a matplotlib figure (or each of a list) as an image of the run."""
         del walltime
         figures = list(figure) if isinstance(figure, (list, tuple)) else [figure]
         for number, drawn in enumerate(figures):
@@ -252,7 +252,7 @@ class EventWriter:
         walltime: float | None = None,
         dataformats: str = "CHW",
     ) -> None:
-        """A picture becomes a file of the run."""
+        """Log an image as a file of the run."""
         del walltime
 
         image = host_array(img_tensor)
@@ -264,7 +264,7 @@ class EventWriter:
     def add_hparams(
         self, hparam_dict: Any, metric_dict: Any = None, name: str | None = None, global_step: int | None = None
     ) -> None:
-        """Hyper-parameters belong to the run's configuration, the values that they led to to its summary."""
+        """Add hyper-parameters to the run's config, and their results to its summary."""
         del name, global_step
         if hparam_dict:
             self._run.config.update(dict(flatten(hparam_dict)))
@@ -273,12 +273,12 @@ class EventWriter:
             self._run.summary[key] = value if number is None else number
 
     def flush(self) -> None:
-        """Nothing waits: what was written is with the system."""
+        """Does nothing: everything written is already with the operating system."""
         if self._more is not None:
             self._more.flush()
 
     def close(self) -> None:
-        """Nothing is held open; a closed writer may be written to again."""
+        """Does nothing: no file is open. A closed writer may be used again."""
         if self._more is not None:
             self._more.close()
             self._more = None
@@ -291,7 +291,7 @@ class EventWriter:
         return self._last_step if given is None else self.counters(clock, int(given))
 
     def _others(self) -> Any:
-        """A writer for the verbs that the one event file has no form for; its events stand in a folder below."""
+        """A writer for methods without a form in the single event file; its events go to a subfolder."""
         if self._more is None:
             from rollbook.adapters.tensorboard import SummaryWriter
 
@@ -309,7 +309,7 @@ def _delegated(name: str, theirs: Callable[..., object]) -> Callable[..., object
 
 
 def _add_other_verbs() -> None:
-    """All verbs of tensorboardX's and torch's writers that frameworks do not call, but programs may."""
+    """Add all methods of tensorboardX's and torch's writers that programs may call, even if frameworks do not."""
     from rollbook.adapters.tensorboard.writer import SummaryWriter
 
     for kind in reversed(SummaryWriter.__mro__[:-1]):
@@ -319,12 +319,12 @@ def _add_other_verbs() -> None:
 
 
 def _binned(values: object) -> Histogram | None:
-    """A histogram of any array, made as `log_histogram` makes it; None if none of its numbers is finite."""
+    """A histogram of any array, made as in `log_histogram`; None if no number is finite."""
     return values if isinstance(values, Histogram) else histogram_of(host_array(values))
 
 
 def _films(tensor: object, dataformats: str = "NTCHW") -> NDArray:
-    """[n, t, c, h, w] (or [t, c, h, w]), or its axes as `dataformats` names them, as n films [t, h, w, c]."""
+    """[n, t, c, h, w] (or [t, c, h, w], or the axes in `dataformats`) as n videos [t, h, w, c]."""
 
     films = host_array(tensor)
     if films.ndim == 4:

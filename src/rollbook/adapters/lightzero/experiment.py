@@ -1,4 +1,4 @@
-"""Experiment: the folder of an experiment, as LightZero's document draws it, over a run.
+"""Experiment: the experiment folder of LightZero's document, over a run.
 
 <run>/ckpt/{ckpt_best,iteration_0,iteration_10000}.pth.tar
 <run>/log/{buffer,collector,evaluator,learner}/<component>_logger.txt
@@ -29,15 +29,15 @@ __all__ = ["Experiment", "experiment_of"]
 
 
 class Experiment:
-    """Where the logs of one run write to: text files, one event file, the book.
-    The four logs take the clocks' readings as they are given; a recording sets `counters`.
+    """The destinations of one run's logs: text files, one event file, the book.
 
-    The native files are written here, in the training process. If the run was opened with the sink "text" or
-    "tensorboard", these files are that sink's: it writes them from the book, in its own layout.
+    The four logs use the given clock values unchanged; a recording sets `counters`. The native files are written here,
+    in the training process. If the run was opened with the sink "text" or "tensorboard", that sink writes these files
+    instead, from the book and in its own layout.
 
     Args:
-      run: a Run; None takes the current one, or opens one without those sinks.
-      terminal: show messages on the standard error as well.
+      run: a run. None uses the current one, or opens one without those sinks.
+      terminal: also print messages to standard error.
       compat: LightZero's own numbers where they are wrong (`avg_time_per_episode` in episodes per second).
       options: of `rollbook.init`, if a run has to be opened.
     """
@@ -66,7 +66,7 @@ class Experiment:
 
     @property
     def counters(self) -> Callable[[str, int], int]:
-        """(clock, reading) of a counter that may begin at 0 in each life -> the run's reading."""
+        """(clock, value of a counter that may restart at 0 in each attempt) -> the run's value."""
         return self._counters
 
     @counters.setter
@@ -79,7 +79,7 @@ class Experiment:
         return Path(self.run.folder)
 
     def text(self, instance: str) -> TextLogger:
-        """The text logger of a component. What it is told is kept in the book as well, under `<component>/log`."""
+        """The text logger of a component. Its messages are also in the book, under `<component>/log`."""
         logger = self._texts.get(instance)
         if logger is None:
             scope = self.scope(instance)
@@ -116,7 +116,7 @@ class Experiment:
           fields: name -> number, text, or list of numbers. The event file gets the numbers, as `<instance>_iter/<name>`
             at `train_iter` and `<instance>_step/<name>` at `envstep`.
           skip: names that the event file does not get.
-          at: the checkpoint that the fields are about: a run that goes back to it keeps them.
+          at: the checkpoint that the fields describe: a run that returns to it keeps them.
         """
         clocks = {"gradient_step": train_iter}
         if envstep is not None and envstep >= 0:
@@ -132,7 +132,7 @@ class Experiment:
         self.events.write(events)
 
     def last(self, key: str) -> Any:
-        """The last value of a key in the book, for logs that go on after a resume; None if there is none."""
+        """The last value of a key in the book, for logs that continue after a resume; None if there is none."""
         if not self.run.resumed:
             return None
         with counted(self.run.count, "lightzero_resume", "the totals of the earlier life could not be read"):
@@ -141,7 +141,7 @@ class Experiment:
         return None
 
     def episodes_before(self, instance: str) -> tuple[int, int]:
-        """How many episodes of a component earlier lives of the run wrote, and their steps."""
+        """The number of episodes of a component in earlier attempts of the run, and their steps."""
         if not self.run.resumed:
             return 0, 0
         with counted(self.run.count, "lightzero_resume", "the episodes of the earlier life could not be read"):
@@ -157,10 +157,10 @@ class Experiment:
 
 
 def experiment_of(run: object, options: Mapping[str, object] | None = None) -> Experiment:
-    """The experiment over `run`: the one there is, or a new one; an Experiment stands for itself.
+    """The experiment of `run`: the existing one, or a new one. An Experiment is returned unchanged.
 
     Args:
-      options: arguments of `rollbook.init`, for where no run is open.
+      options: arguments of `rollbook.init`, if no run is open.
     """
     if isinstance(run, Experiment):
         return run
@@ -179,7 +179,7 @@ def _no_current() -> bool:
 
 
 def _kept(value: object) -> object:
-    """A value as the book takes it: a list of numbers as an array, which is kept raw."""
+    """A value in a form that the book accepts: a list of numbers as an array, which is stored raw."""
     if isinstance(value, (list, tuple)):
         import numpy as np
 

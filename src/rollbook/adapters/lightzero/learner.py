@@ -1,4 +1,4 @@
-"""LearnerLog: the network's structure, the learner's status, its checkpoints.
+"""LearnerLog: the network's structure, the learner's metrics, its checkpoints.
 
 log = LearnerLog(run, show_freq=100)
 log.structure(model)
@@ -23,13 +23,13 @@ __all__ = ["LearnerLog"]
 
 
 class LearnerLog:
-    """Keeps every iteration in the book, and shows averages of all iterations since the last table.
+    """Records every iteration in the book, and shows averages of all iterations since the last table.
 
     Args:
-      run: a Run or an Experiment; None takes the current run, or opens one.
+      run: a Run or an Experiment. None uses the current run, or opens one.
       instance_name: the component: names its folder, its keys and its tags.
       show_freq: iterations between tables; iteration 0 has one.
-      monitor_vars: the names the table shows, in this order; None shows all.
+      monitor_vars: the names in the table, in this order; None shows all.
       rank: of the process, shown in front of messages.
     """
 
@@ -60,7 +60,7 @@ class LearnerLog:
         self.experiment.text(self.instance_name).info(f"[RANK{self.rank}]: {message}")
 
     def log(self, values: Mapping[str, object], train_iter: int, envstep: int | None = None) -> dict[str, float]:
-        """What one training iteration reported: numbers of any kind; text and arrays are kept as well.
+        """Log the values of one training iteration: numbers of any type; also text and arrays.
 
         Returns:
           The averages, if this iteration has a table; else {}.
@@ -78,7 +78,7 @@ class LearnerLog:
         return self.show(train_iter, envstep) if train_iter % self.show_freq == 0 else {}
 
     def show(self, train_iter: int, envstep: int | None = None) -> dict[str, float]:
-        """Write the table of the averages since the last one, and begin anew. It has no names that had no value."""
+        """Write the table of averages since the last one, and start again. Names without a value are left out."""
         names = self._sums if self.monitor_vars is None else [n for n in self.monitor_vars if n in self._sums]
         averages = {f"{name}_avg": self._sums[name][0] / self._sums[name][1] for name in names}
         self._sums = {}
@@ -103,10 +103,11 @@ class LearnerLog:
         score: float | None = None,
         keep: int | None = None,
     ) -> Checkpoint:
-        """Save `ckpt/iteration_<train_iter>.pth.tar`; with the best score so far it becomes `ckpt_best.pth.tar`, too.
+        """Save `ckpt/iteration_<train_iter>.pth.tar`; with the best score so far also as `ckpt_best.pth.tar`.
 
         Args:
-          state: a state dict. keep: how many to keep beside the best; None keeps all.
+          state: a state dict.
+          keep: how many to keep in addition to the best; None keeps all.
         Returns:
           The checkpoint of `run.save_checkpoint`.
         """

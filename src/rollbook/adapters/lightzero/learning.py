@@ -1,4 +1,4 @@
-"""DI-engine's learner, which LightZero uses as well, reporting through a LearnerLog."""
+"""DI-engine's learner, which LightZero also uses, reporting through a LearnerLog."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ __all__ = ["LearnerBridge"]
 
 
 class LearnerBridge:
-    """Stands behind the learner's two hooks that show and save."""
+    """Replaces the learner's two hooks that show and save."""
 
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment
         self._logs: dict[str, LearnerLog] = {}
         self._last: dict[str, tuple[int, int]] = {}
-        self._redirected: str | None = None  # where the hook is to write instead
+        self._redirected: str | None = None  # where the hook should write instead
         self._evaluated: set[tuple[str, int]] = set()  # learners and iterations whose model was saved as evaluated
 
     def log(self, engine: BaseLearner, freq: int) -> LearnerLog:
@@ -46,7 +46,7 @@ class LearnerBridge:
                 self._logs[instance].show(iteration, envstep)
 
     def show(self, hook: LearnerHook, engine: BaseLearner) -> None:
-        """After every iteration: all it reported goes to the book; every `freq` iterations there is a table."""
+        """After every iteration: log all its values to the book; every `freq` iterations also write a table."""
         buffers = engine.log_buffer
         if engine.rank == 0:
             with counted(self._experiment.run.count, "lightzero_learner", "an iteration could not be kept"):
@@ -56,7 +56,7 @@ class LearnerBridge:
 
     def _show(self, hook: LearnerHook, engine: BaseLearner, buffers: Any) -> None:
         values = dict(buffers["scalar"])
-        for name, value in values.items():  # their monitor takes floats alone, and other hooks may read it
+        for name, value in values.items():  # their monitor only accepts floats, and other hooks may read it
             number = scalar_of(value)
             if number is not None:
                 try:
@@ -79,13 +79,13 @@ class LearnerBridge:
     # -- checkpoints
 
     def behind(self, save_ckpt_fn: object) -> object:
-        """The learner whose `save_checkpoint` this is; None if it is something else, which is called as it is."""
+        """The learner that owns this `save_checkpoint`; None for other functions, which are called unchanged."""
         engine = getattr(save_ckpt_fn, "__self__", None)
         is_learner = getattr(save_ckpt_fn, "__name__", "") == "save_checkpoint" and hasattr(engine, "ckpt_name")
         return engine if is_learner else None
 
     def save_evaluated(self, engine: BaseLearner, score: float, train_step: int, env_step: int) -> Any:
-        """Save the model that was just evaluated as `iteration_<train_step>`, or under a free name like it.
+        """Save the model that was just evaluated as `iteration_<train_step>`, or under a similar free name.
 
         Returns:
           The checkpoint of `run.save_checkpoint`.
@@ -108,10 +108,10 @@ class LearnerBridge:
         return checkpoint
 
     def saving(self, theirs: Callable[..., object]) -> Callable[..., object]:
-        """The hook that saves: no file that is registered changes under its row.
+        """Wrap the hook that saves: a registered file never changes under its row.
 
-        A file is written under a hidden name and appears whole. `iteration_<n>` counts over all lives of the run. Where
-        the model of iteration n was evaluated, its file stays: theirs is of one step later.
+        A file is written under a hidden name and renamed when complete. `iteration_<n>` counts over all attempts of the
+        run. If the model of iteration n was evaluated, its file stays: theirs is one step later.
         """
 
         @wraps(theirs)
@@ -149,14 +149,14 @@ class LearnerBridge:
 
 
 def _write(theirs: Callable[..., object], hook: LearnerHook, engine: BaseLearner, path: str) -> None:
-    """Let their hook write to an absolute path, without the line that names it."""
+    """Let their hook write to an absolute path, without its log line."""
     before = engine.ckpt_name
     engine.ckpt_name, engine.info = path, lambda *_: None
     try:
         theirs(hook, engine)
     finally:
         engine.ckpt_name = before
-        del engine.info  # the method of the class shows again
+        del engine.info  # restores the method of the class
 
 
 def _free(folder: Path, name: str) -> str:

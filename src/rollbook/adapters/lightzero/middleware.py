@@ -1,4 +1,4 @@
-"""For DI-engine's pipelines of middleware: a logger that is one more middleware.
+"""For DI-engine's middleware pipelines: a logger as one more middleware.
 
 task.use(online_logger(run))            # instead of: task.use(ding.framework.middleware.online_logger())
 """
@@ -19,14 +19,14 @@ _SKIPPED = ("priority", "td_error_priority")
 def online_logger(
     run: object = None, record_train_iter: bool = False, train_show_freq: int = 100
 ) -> Callable[[object], None]:
-    """A middleware that writes what training and evaluation put into the context.
+    """A middleware that logs what training and evaluation put into the context.
 
     The book has every iteration; the event file one in `train_show_freq`. Tags are DI-engine's: `basic/train_<key>` and
     `basic/eval_episode_return_mean`, with the suffixes `-env_step` and `-train_iter` if `record_train_iter`; a
-    "[histogram]" has its name alone.
+    "[histogram]" has only its name.
 
     Args:
-      run: a Run or an Experiment; None takes the current run, or opens one.
+      run: a Run or an Experiment. None uses the current run, or opens one.
       record_train_iter: write each value at both steps.
       train_show_freq: iterations between events.
     """

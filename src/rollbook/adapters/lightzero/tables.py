@@ -21,7 +21,7 @@ _COLUMNS = 4
 
 
 def shown(value: object) -> str:
-    """A number with six decimals, a text or a list as it is."""
+    """A number with six decimals; a text or a list unchanged."""
     if isinstance(value, (str, list, tuple)):
         return str(value)
     number = scalar_of(value)
@@ -29,18 +29,18 @@ def shown(value: object) -> str:
         return str(value.tolist() if hasattr(value, "tolist") else value)
     try:
         return f"{number:.6f}"
-    except OverflowError:  # an integer beyond the floats
+    except OverflowError:  # an integer too large for a float
         return str(number)
 
 
 def get_tabulate_vars(variables: Mapping[str, object], *, compat: bool = False) -> str:
-    """One name a line, under the heads Name and Value; begins with a line end. Six decimals stay six.
+    """One name per line, under the heads Name and Value; begins with a newline. Numbers have six decimals.
 
     Args:
       variables: name -> number, text or list.
-      compat: as DI-engine has it, which loses trailing decimals (1.0 is shown as 1) and knows numbers alone.
+      compat: as in DI-engine, which drops trailing zeros (1.0 is shown as 1) and only accepts numbers.
     Raises:
-      MissingExtra: `compat`, and the package tabulate is not there.
+      MissingExtra: `compat` is set and the package tabulate is not installed.
     """
     if compat:
         tabulate = need("tabulate", extra="lightzero", why="get_tabulate_vars(compat=True)", also="tabulate").tabulate
@@ -58,11 +58,11 @@ def get_tabulate_vars(variables: Mapping[str, object], *, compat: bool = False) 
 
 
 def get_tabulate_vars_hor(variables: Mapping[str, object], *, compat: bool = False) -> str:
-    """Names above values, four side by side; begins with a line end, and every block ends with one.
+    """Names above values, four per block; begins with a newline, and every block ends with one.
 
     Args:
       variables: name -> number, text or list.
-      compat: with the stray empty line that DI-engine puts after a multiple of four.
+      compat: with the extra empty line that DI-engine writes after a multiple of four.
     """
     names, values = list(variables), [shown(value) for value in variables.values()]
     parts = ["\n"]
@@ -85,13 +85,13 @@ def _block(names: Sequence[str], values: Sequence[str]) -> str:
 
 
 def pretty_print(result: Mapping[str, object], direct_print: bool = True) -> str:
-    """A result as YAML: sorted, without what is None.
+    """A result as YAML: sorted, without None.
 
     Args:
-      result: name -> anything that JSON holds; numpy's and torch's numbers and arrays, too.
-      direct_print: write it to the standard output as well.
+      result: name -> JSON data; also numbers and arrays of numpy and torch.
+      direct_print: also write it to standard output.
     Raises:
-      MissingExtra: the package PyYAML, which DI-engine brings, is not there.
+      MissingExtra: PyYAML, which DI-engine installs, is missing.
     """
     import json
 

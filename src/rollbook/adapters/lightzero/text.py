@@ -1,4 +1,4 @@
-"""Text logs: `<name>_logger.txt`, one line head per message, as LightZero's users read and parse them.
+"""Text logs: `<name>_logger.txt`, with one prefix per message, as LightZero's users read and parse them.
 
 [2025-01-02 03:04:06][learner.py:120][INFO] === Training Iteration 100 Result ===
 """
@@ -18,16 +18,16 @@ __all__ = ["TextLogger"]
 
 
 class TextLogger:
-    """A logger of one component, with a file of its own. Python's root logger and its level stay as they are.
+    """A logger of one component, with its own file. Python's root logger and its level are not changed.
 
     Args:
-      path: the folder; made if it is not there.
+      path: the folder; created if missing.
       name: of the component: the file is `<path>/<name>_logger.txt`, appended to.
       level: messages below it are dropped; a number or a name of Python's logging.
-      terminal: where messages are shown as well; None shows nothing.
-      keep: told every message of `info` and above (not tables), e.g. to keep it in a run's book.
-      write_file: False leaves the file to somebody else.
-      failed: told when the file cannot be written.
+      terminal: where messages are also shown; None shows nothing.
+      keep: called with every message of `info` and above (not tables), e.g. to log it to a run.
+      write_file: False if something else writes the file.
+      failed: called when the file cannot be written.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class TextLogger:
         self._log(logging.ERROR, message, args)
 
     def table(self, text: str) -> None:
-        """Write a table: to the file and the terminal, since its numbers are kept as numbers elsewhere."""
+        """Write a table to the file and the terminal; its numbers are recorded elsewhere."""
         self._log(logging.INFO, text, (), is_table=True)
 
     def _log(self, level: int, message: object, args: tuple[object, ...], is_table: bool = False) -> None:

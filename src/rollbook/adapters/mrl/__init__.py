@@ -1,13 +1,13 @@
-"""MRL: its log and the callbacks beside it, over a rollbook run.
+"""MRL: its log and the related callbacks, over a rollbook run.
 
     from rollbook.adapters.mrl import *         # instead of: from mrl.train.log import *
 
     env = Environment(agent, rewards=[...], log=Log(run))         # MRL's own Environment
     env.fit(200, 90, 50, 4)
 
-The star brings what MRL's brings and nothing else, so that it replaces nothing of MRL but its log. Where MRL is not
-installed, `from rollbook.adapters.mrl.environment import *` brings a small Environment, Callback, BatchState and
-`to_device`. torch, pandas and matplotlib are needed only by what uses them.
+The star imports the same names as MRL's, so that only MRL's log is replaced. If MRL is not installed,
+`from rollbook.adapters.mrl.environment import *` adds a small Environment, Callback, BatchState and `to_device`.
+torch, pandas and matplotlib are needed only by the functions that use them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from rollbook.adapters.mrl.tensors import to_device as to_device
 from rollbook.ground.lazy import attach
 
 SUPPORTED = ">=0.1,<0.2"
-"""The versions of mrl-pypi whose Environment calls a log as this log expects it."""
+"""The versions of mrl-pypi whose Environment calls a log in the way this log expects."""
 
 _installed = _versions.installed("mrl-pypi")
 if _installed is not None:
@@ -48,7 +48,7 @@ __all__ = [
     "StatsCallback",
     "log_to_df",
 ]
-"""What `from mrl.train.log import *` brings, so that ours exchanges the log and nothing else of MRL."""
+"""The names of `from mrl.train.log import *`, so that ours replaces the log and nothing else of MRL."""
 
 
 def _torch(name: str) -> object:

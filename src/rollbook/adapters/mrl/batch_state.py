@@ -1,4 +1,4 @@
-"""BatchState: what the callbacks of one batch share; `state.rewards` and `state["rewards"]` are the same thing."""
+"""BatchState: shared by the callbacks of one batch; `state.rewards` and `state["rewards"]` are the same."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["BatchState", "SettrDict"]
 
 
 class SettrDict(dict[str, Any]):
-    """A dict whose items are attributes, and whose attributes are items, in every way either can be set or removed.
+    """A dict whose items are also attributes; each can be set or removed as either.
 
-    A name that is a method of dict (`keys`, `items`) is an item only: the method stays. A missing name is a KeyError as
-    an item and an AttributeError as an attribute.
+    A name that is a method of dict (`keys`, `items`) is an item only. A missing name is a KeyError as an item and an
+    AttributeError as an attribute.
     """
 
     def __getattr__(self, name: str) -> Any:
@@ -41,10 +41,10 @@ class SettrDict(dict[str, Any]):
 
 
 class BatchState(SettrDict):
-    """One batch: samples and their sources, rewards, loss; callbacks add what they like.
+    """One batch: samples and their sources, rewards, loss; callbacks may add more.
 
-    `rewards` and `loss` begin as 0-d float32 tensors (of numpy where torch is not installed); `loss` can be added
-    to and differentiated.
+    `rewards` and `loss` begin as 0-d float32 tensors (of numpy if torch is not installed); `loss` can be added to and
+    differentiated.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Callback: what answers events.
+"""Callback: an object that answers events.
 
 class MyCallback(Callback):
     def __init__(self):
@@ -32,7 +32,7 @@ RECENT = 10_000
 
 
 class Recent(deque[float]):
-    """The last 10,000 of a series of seconds; memory stays bounded however long training runs."""
+    """The last 10,000 values of a series of seconds, so that memory stays bounded."""
 
     def __init__(self) -> None:
         super().__init__(maxlen=RECENT)
@@ -42,14 +42,14 @@ class Recent(deque[float]):
 
 
 class Callback:
-    """Answers the events it has a method for.
+    """Answers the events for which it has a method.
 
     Args:
-      name: what it is called in the log and in the environment.
-      order: callbacks answer an event in this order, smallest first; equal ones in the order of registration.
+      name: its name in the log and in the environment.
+      order: callbacks are called in this order, smallest first; equal ones in the order of registration.
 
     Attributes:
-      environment: set when it is registered.
+      environment: set at registration.
       event_timelog: event -> seconds of the last 10,000 calls.
     """
 
@@ -61,7 +61,7 @@ class Callback:
         self.event_timelog: dict[str, Recent] = defaultdict(Recent)
 
     def __call__(self, event_name: str) -> object:
-        """Answer an event, and note how long it took."""
+        """Answer an event, and record how long it took."""
         began = time.perf_counter()
         answer = getattr(self, event_name, None)
         output = answer() if answer is not None else None
@@ -72,7 +72,7 @@ class Callback:
         return self.name
 
     def _filter_batch(self, valids: Sequence[bool]) -> None:
-        """Keep the samples, sources and latents of the batch where `valids` is true."""
+        """Keep only the samples, sources and latents of the batch for which `valids` is true."""
         import numpy as np
 
         keep = np.asarray(valids, bool)
@@ -92,13 +92,13 @@ class Callback:
         return plot_dict(data_dict, cols=cols, smooth=smooth)
 
     def plot_time(self, cols: int = 4, smooth: bool = True) -> Figure:
-        """A matplotlib figure of the seconds this callback took, one plot per event."""
+        """A matplotlib figure of the seconds of this callback, one plot per event."""
         return plot_dict({name: list(times) for name, times in self.event_timelog.items()}, cols=cols, smooth=smooth)
 
     def save(self, filename: str | os.PathLike[str] | IO[bytes]) -> None:
         """Write this object with `torch.save`: a pickle, for programs that trust it.
 
-        A file appears whole or not at all.
+        The file appears complete or not at all.
         """
         torch = need("torch", extra="mrl", why="Callback.save", also="torch")
         if not isinstance(filename, (str, os.PathLike)):

@@ -1,4 +1,4 @@
-"""Environment: a training loop that is nothing but events in a fixed order, for programs without MRL.
+"""Environment: a training loop that only calls events in a fixed order, for programs without MRL.
 
 from rollbook.adapters.mrl import *
 from rollbook.adapters.mrl.environment import *
@@ -6,7 +6,7 @@ from rollbook.adapters.mrl.environment import *
 env = Environment(cbs=[MySampler, MyReward()], log=Log(run))
 env.fit(bs=64, sl=90, iters=100, report=10)
 
-The star also brings what callbacks are written with: Callback, BatchState, the events, `to_device`.
+The star also imports what callbacks need: Callback, BatchState, the events, `to_device`.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ __all__ = ["BatchState", "Callback", "Environment", "Event", "Events", "SettrDic
 
 
 class _NoBuffer(Callback):
-    """Stands where no buffer was given: always empty, so that the buffer's events come with every batch.
+    """Used if no buffer was given: always empty, so that the buffer's events come with every batch.
 
-    It says so where a sampler counts on a buffer.
+    It reports it if a sampler expects a buffer.
     """
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class _NoBuffer(Callback):
         return True
 
     def add(self, samples: Sequence[object], source: str | None = None) -> None:
-        """What samplers hand to a buffer goes nowhere."""
+        """Samples for the buffer are dropped."""
         self.environment.log.count(
             "mrl_no_buffer",
             message=f"{source or 'a sampler'} gave {len(samples)} samples to the buffer, and there is none: they are "
@@ -58,7 +58,7 @@ class _NoBuffer(Callback):
         )
 
     def before_train(self) -> None:
-        """Say so if samplers leave room in each batch: MRL's environment fills it from a buffer, and here is none."""
+        """Report it if samplers leave room in each batch: MRL's environment would fill it from a buffer."""
         shares = {cb.name: cb.p_batch for cb in self.environment.cbs if _is_share(getattr(cb, "p_batch", None))}
         total = sum(shares.values())
         if not shares or abs(total - 1) < 1e-6:
@@ -82,18 +82,18 @@ class Environment:
     """Calls every callback for every event, in order, and the log last.
 
     Args:
-      agent, template_cb, samplers, rewards, losses, cbs, buffer: callbacks, registered in this order; classes are made
-        into objects, None is left out. `buffer` has a length.
+      agent, template_cb, samplers, rewards, losses, cbs, buffer: callbacks, registered in this order; classes are
+        instantiated, None is left out. `buffer` has a length.
       log: the Log; None makes one over the current run, or over a new one.
 
-    Each callback is an attribute by its own name, too.
+    Each callback is also an attribute under its own name.
 
     Attributes:
-      batch_state: what the callbacks of the current batch share.
+      batch_state: shared by the callbacks of the current batch.
       bs, sl: batch size and longest sample, for the callbacks to use.
 
     Raises:
-      BadInput: a callback whose name is an attribute or a method of the environment.
+      BadInput: a callback's name is an attribute or a method of the environment.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class Environment:
     # -- callbacks
 
     def register_cb(self, cb: object) -> Any:
-        """Add a callback (or make one of a class; None is left out); returns it. It gets no `setup`."""
+        """Add a callback (a class is instantiated, None is left out) and return it. Its `setup` is not called."""
         made: Any = cb() if isinstance(cb, type) else cb
         if made is None:
             return None
@@ -160,13 +160,13 @@ class Environment:
         )
 
     def register_cbs(self, cbs: Sequence[object]) -> list[Any]:
-        """Add callbacks and bring all into order; returns those that were added."""
+        """Add callbacks and sort all of them; returns the added ones."""
         added = [made for made in map(self.register_cb, cbs) if made is not None]
         self.sort_cbs()
         return added
 
     def remove_cb(self, cb: Any) -> None:
-        """Take a callback out. An earlier one of the same name is found under that name again."""
+        """Remove a callback. An earlier one of the same name becomes the attribute again."""
         if not any(cb is callback for callback in self.cbs):
             return
         name = cb.name
@@ -180,12 +180,12 @@ class Environment:
         cb.environment = cb.batch_state = None
 
     def remove_cbs(self, cbs: Sequence[object]) -> None:
-        """Take callbacks out."""
+        """Remove callbacks."""
         for cb in cbs:
             self.remove_cb(cb)
 
     def sort_cbs(self) -> None:
-        """Bring the callbacks into order; equal ones stay as they were."""
+        """Sort the callbacks; equal ones keep their order."""
         self.cbs.sort(key=lambda cb: cb.order)
 
     # -- one batch
@@ -215,7 +215,7 @@ class Environment:
                 self(event)
 
     def compute_reward(self) -> None:
-        """Reward the samples."""
+        """Compute the rewards of the samples."""
         with self._timed("compute_reward"):
             for event in (
                 "before_compute_reward",
@@ -244,12 +244,12 @@ class Environment:
             self("step")
 
     def after_batch(self) -> None:
-        """Close the batch."""
+        """End the batch."""
         with self._timed("after_batch"):
             self("after_batch")
 
     def step(self) -> None:
-        """One batch."""
+        """Run one batch."""
         self.build_buffer()
         self.sample_batch()
         self.compute_reward()
@@ -276,9 +276,10 @@ class Environment:
           sl: longest sample.
           iters: number of batches.
           report: show every `report`-th batch.
-          cbs: callbacks for this call alone. They get `setup` first, and are taken out again, also after an error.
+          cbs: callbacks for this call only. Their `setup` is called first, and they are removed at the end, also after
+            an error.
           verbose: show each event.
-          buffer_frequency: fill the buffer at least every so many batches.
+          buffer_frequency: the largest number of batches between two fillings of the buffer.
         """
         if report < 1:
             raise BadInput(f"fit(report={report!r}): give a number of batches, at least 1")

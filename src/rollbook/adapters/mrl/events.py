@@ -1,4 +1,4 @@
-"""The events of a training run, in the order in which they come, each with what it is for."""
+"""The events of a training run in their order, each with its purpose."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ EVENTS = {
     "after_batch": "The batch is over; the log writes it.",
     "after_train": "`fit` is over.",
 }
-"""Event name -> what it is for, in order."""
+"""Event name -> its purpose, in order."""
 
 BUFFER_EVENTS = ("build_buffer", "filter_buffer", "after_build_buffer")
 
 
 class Event:
-    """One event: its name, and what it is for as the docstring."""
+    """One event: its name, with its purpose as the docstring."""
 
     def __init__(self, event_name: str) -> None:
         self.event_name = event_name
@@ -50,7 +50,7 @@ class Event:
 class Events:
     """All events as attributes, and their names in order.
 
-    Events()("after_sample") shows what an event is for.
+    Events()("after_sample") prints the purpose of an event.
     """
 
     def __init__(self) -> None:
@@ -59,6 +59,6 @@ class Events:
             setattr(self, name, Event(name))
 
     def __call__(self, event_name: str) -> None:
-        """Write what `event_name` is for to the standard output; nothing for a name that is no event."""
+        """Print the purpose of `event_name` to standard output; nothing for an unknown name."""
         if event_name in EVENTS:
             sys.stdout.write(f"{EVENTS[event_name]}\n")

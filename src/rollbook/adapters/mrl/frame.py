@@ -1,4 +1,4 @@
-"""The data frames of the log: first occurrences, which grow with the run, and all rows."""
+"""The data frames of the log: the first occurrence of each sample, and all rows."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def _dtype(values: Sequence[object] | NDArray) -> object:
 
 
 class FirstSeen:
-    """One row per unique sample, with the values of its first occurrence; rows are only ever added.
+    """One row per unique sample, with the values of its first occurrence; rows are only added.
 
-    Columns grow by doubling, so that a frame after each of n batches costs O(n) in all, not O(n²). Each `frame()` is a
-    new object over the same memory; what a caller does to it (drop_duplicates in place) does not come back here.
+    Columns grow by doubling, so that a frame after each of n batches costs O(n) in total, not O(n²). Each `frame()` is
+    a new object over the same memory; changes by a caller (drop_duplicates in place) do not affect this object.
     """
 
     def __init__(self) -> None:
@@ -51,14 +51,14 @@ class FirstSeen:
         return self._length
 
     def add(self, columns: Columns) -> None:
-        """Take in the rows whose sample is not known yet. `columns["samples"]` names them."""
+        """Add the rows whose sample is new. `columns["samples"]` holds the samples."""
         chosen = []
         for place, sample in enumerate(columns.get("samples", ())):
             try:
                 if sample in self._known:
                     continue
                 self._known.add(sample)
-            except TypeError:  # no hash: told apart by its content
+            except TypeError:  # not hashable: identified by its content
                 if repr(sample) in self._known:
                     continue
                 self._known.add(repr(sample))
@@ -97,7 +97,7 @@ class FirstSeen:
 
     @classmethod
     def of(cls, frame: pd.DataFrame) -> FirstSeen:
-        """The rows of a DataFrame; it is shown as it is until there are more."""
+        """The rows of a DataFrame; it is returned unchanged until there are more."""
         made = cls()
         made.add({str(name): frame[name].to_numpy() for name in frame.columns})
         made._frame = frame

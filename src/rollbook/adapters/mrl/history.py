@@ -1,6 +1,6 @@
-"""What the log said so far, read back from the book while it is written.
+"""Earlier values of the log, read from the book while it is written.
 
-Recent batches are at hand in memory; older ones are read from the run's files. Memory stays bounded either way.
+Recent batches are in memory; older ones are read from the run's files. Memory stays bounded.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rollbook.ground.array_types import NDArray
 
     Columns: TypeAlias = Mapping[str, Sequence[object] | NDArray]
-    """The items of a batch: term -> a value for each, in a list or an array."""
+    """The items of a batch: term -> one value per item, in a list or an array."""
 
 __all__ = ["BatchHistory", "SeriesHistory", "item_of"]
 
@@ -27,7 +27,7 @@ BLOCKS_KEPT = 4
 
 
 class SeriesHistory:
-    """One value per place (batch, or call), from 0; None where there is none.
+    """One value per place (batch, or call), from 0; None if missing.
 
     Args:
       load: reads the values of [start, stop) from the book, as a list of that length.
@@ -41,14 +41,14 @@ class SeriesHistory:
 
     @classmethod
     def holding(cls, values: Iterable[object]) -> SeriesHistory:
-        """One that has all its values in memory and no book behind it."""
+        """A history with all its values in memory and no book."""
         made = cls(lambda start, stop: [None] * (stop - start))
         made._recent = deque(values)
         made.length = len(made._recent)
         return made
 
     def append(self, value: object) -> None:
-        """The value of the next place."""
+        """Add the value of the next place."""
         self._recent.append(value)
         self.length += 1
 
@@ -62,7 +62,7 @@ class SeriesHistory:
         return self._older[place]
 
     def forget(self, length: int) -> None:
-        """Begin anew at `length`: the run was rewound, or is continued."""
+        """Restart at `length`: the run was rewound, or is continued."""
         self.length = length
         self._recent.clear()
         self._older = []
@@ -85,7 +85,7 @@ class BatchHistory:
 
     @classmethod
     def holding(cls, batches: Iterable[Columns]) -> BatchHistory:
-        """One that has all its batches in memory and no book behind it."""
+        """A history with all its batches in memory and no book."""
         made = cls(lambda start, stop: {})
         made._most_items = None
         for columns in batches:
@@ -94,11 +94,11 @@ class BatchHistory:
 
     @property
     def holds_all(self) -> bool:
-        """Whether every batch is at hand, so that the book need not be asked."""
+        """Whether every batch is in memory, so that the book is not needed."""
         return len(self._recent) == self.length
 
     def append(self, columns: Columns) -> None:
-        """The columns of the next batch; every one is as long as the batch."""
+        """Add the columns of the next batch; each is as long as the batch."""
         self._recent.append(columns)
         self._recent_items += _size(columns)
         self.length += 1
@@ -107,7 +107,7 @@ class BatchHistory:
             self._recent_items -= _size(self._recent.popleft())
 
     def get(self, batch: int) -> Columns:
-        """The columns of `batch`, 0 <= batch < length; {} if the book has nothing of it."""
+        """The columns of `batch`, 0 <= batch < length; {} if the book does not have it."""
         start = self.length - len(self._recent)
         if batch >= start:
             return self._recent[batch - start]
@@ -121,7 +121,7 @@ class BatchHistory:
         return block.get(batch, {})
 
     def forget(self, length: int) -> None:
-        """Begin anew at `length`."""
+        """Restart at `length`."""
         self.length = length
         self._recent.clear()
         self._recent_items = 0
@@ -129,7 +129,7 @@ class BatchHistory:
 
 
 def item_of(text: object, kind: object) -> object:
-    """A sample as it was, of its text in the book: structured ones come back with tuples for lists, so they hash."""
+    """A sample rebuilt from its text in the book; lists become tuples, so that it is hashable."""
     if kind != "json" or not isinstance(text, str):
         return text
     try:

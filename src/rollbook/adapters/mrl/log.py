@@ -6,7 +6,7 @@
     log.batch_log["rewards"][5]; log.metrics["new"][-10:]; log.df; log.get_df()
 
 Every item is a row of the run's `samples` (scope "batch"), every metric a value of `metrics/<name>`, every stage a row
-of `timings`, all at the batch's number: the clocks `step` and `gradient_step`. What the log shows is read from there.
+of `timings`. All have the batch's number as the clocks `step` and `gradient_step`. The log reads from these tables.
 """
 
 from __future__ import annotations
@@ -44,25 +44,28 @@ __all__ = ["Log", "log_to_df"]
 _METRICS = ("rewards", "rewards_final", "new", "diversity", "bs")
 _TERMS = ("samples", "sources", "rewards", "rewards_final")
 _STAGES = ("build_buffer", "sample_batch", "compute_reward", "get_model_outputs", "compute_loss", "after_batch")
-"""What an environment times in each batch, in order."""
+"""The stages that an environment times in each batch, in order."""
 
 
 class Log(Callback):
-    """Writes what happens in each batch to a run, and shows it as MRL's log does.
+    """Records each batch in a run, and shows it as MRL's log does.
 
-    Nothing here raises into a training: a metric that was not updated in a batch, or was updated twice, and a term that
-    the batch lacks or that has another length than the batch, are named once, counted, and shift nothing.
+    Nothing raises into the training. Faults are reported once, counted, and shift no other values: a metric that was
+    not updated in a batch, or updated twice; a term that the batch lacks or that has another length than the batch.
 
     Args:
-      run: a Run; None takes the current one, or opens one (project "mrl").
+      run: a run. None uses the current run, or opens one (project "mrl").
       run_options: arguments of `rollbook.init`, if a run has to be opened.
 
     Attributes:
-      metrics: name -> one value per batch. batch_log: term -> one sequence per batch. timelog: stage -> seconds per
-        batch. unique_samples: sample -> its first reward. All lazy, over the run's files.
+      metrics: name -> one value per batch.
+      batch_log: term -> one sequence per batch.
+      timelog: stage -> seconds per batch.
+      unique_samples: sample -> its first reward. These four are lazy, over the run's files.
       df: a DataFrame with one row per unique sample and the values of its first occurrence.
-      iterations: how many batches are complete, over all lives of the run.
-      report: every so many batches a row is shown. pbar: where; None prints (fastprogress's master bar also goes).
+      iterations: the number of complete batches, over all attempts of the run.
+      report: the number of batches between shown rows.
+      pbar: where rows are shown; None prints (fastprogress's master bar is also accepted).
     """
 
     def __init__(self, run: object = None, *, run_options: Mapping[str, object] | None = None) -> None:
@@ -82,7 +85,7 @@ class Log(Callback):
             self._guard("resume", self._reload)
 
     def _begin(self, run: Any) -> None:
-        """Empty containers over a run."""
+        """Create empty containers over a run."""
         self.run: Any = run
         self._iterations = 0
         self._attempt = self.run.attempt
@@ -100,7 +103,7 @@ class Log(Callback):
         self._log_time = run.log if is_saved else run.internals.writer.make_log(run.internals.writer.channel("timings"))
 
     def __getstate__(self) -> dict[str, object]:
-        """Everything the log shows, as plain data, and what callbacks hang on to it; no run, which is not a file."""
+        """Everything the log shows, as plain data, and attributes that callbacks added; without the run."""
         history = self.batch_log.history
         extra = {name: value for name, value in self.__dict__.items() if name not in self._own}
         return {
@@ -117,7 +120,7 @@ class Log(Callback):
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """A log that shows what the pickled one did, and goes on in memory alone."""
+        """A log that shows the data of the pickled one, and continues in memory only."""
         self.__dict__.update(state["settings"], pbar=None, event_timelog=state["event_timelog"])
         self._begin(SavedRun(state["rewards"]))
         self._iterations = state["iterations"]
@@ -134,12 +137,12 @@ class Log(Callback):
 
     @property
     def iterations(self) -> int:
-        """How many batches are complete. When the run was rewound (`run.restore`), those that are left."""
+        """The number of complete batches; after a rewind (`run.restore`), of those that remain."""
         if self.run.attempt != self._attempt:
             self._guard("rewind", self._reload)
         return self._iterations
 
-    # -- what callbacks call
+    # -- called by callbacks
 
     def add_metric(self, name: str) -> None:
         """Track a metric: one value per batch. Adding it again changes nothing."""
@@ -147,11 +150,11 @@ class Log(Callback):
             self.metrics.series[name] = self._history(self._metric_loader(name), self.iterations)
 
     def add_log(self, name: str) -> None:
-        """Keep `batch_state[name]` of every batch: one value per item, or one for all. Adding again changes nothing."""
+        """Record `batch_state[name]` of every batch: one value per item, or one for all. Twice is fine."""
         self.batch_log.terms.setdefault(name)
 
     def update_metric(self, name: str, value: object) -> None:
-        """The value of a metric in the batch that is running: a number, a 0-d array or tensor, or a text."""
+        """Set the value of a metric in the current batch: a number, a 0-d array or tensor, or a text."""
         if name not in self.metrics.series:
             message = f"update_metric({name!r}): nobody added this metric; it is tracked from now on"
             self.count("mrl_unknown_metric", message)
@@ -164,20 +167,20 @@ class Log(Callback):
         self.metrics.pending[name] = _plain(value)
 
     def skip_metric(self, name: str) -> None:
-        """Say that a metric has no value in this batch: it is missing there, and nobody is warned."""
+        """Mark a metric as missing in this batch, without a warning."""
         self._skipped.add(name)
 
     def count(self, cause: str, message: str = "") -> None:
-        """Add to the run's bill, and say it once."""
+        """Add to the run's bill, and report the cause once."""
         self.run.count(cause, message=message)
 
     # -- events
 
     def setup(self) -> None:
-        """Nothing to prepare: terms and metrics may be added at any time."""
+        """Does nothing: terms and metrics may be added at any time."""
 
     def before_train(self) -> None:
-        """Show the names of the columns. What a batch that broke off left behind is forgotten."""
+        """Show the names of the columns. Data of an unfinished batch is dropped."""
         self.metrics.pending.clear()
         for stage in self.timelog.values():
             stage.pending = None
@@ -185,14 +188,14 @@ class Log(Callback):
         self._show(["iterations", *self.metrics])
 
     def after_sample(self) -> None:
-        """Measure the samples, and make room for their rewards."""
+        """Measure the samples, and allocate their rewards."""
         state = self.environment.batch_state
         samples = state.samples
         state.rewards = self._rewards_for(samples, state)
         self._guard("samples", lambda: self._measure(samples))
 
     def after_compute_reward(self) -> None:
-        """Keep the rewards as they are before modification."""
+        """Record the rewards before modification."""
         state = self.environment.batch_state
         rewards = state.rewards
         state.rewards_final = copy_on_device(rewards)
@@ -204,19 +207,19 @@ class Log(Callback):
         self._guard("rewards", lambda: self._update_or_skip("rewards_final", mean_of(state.rewards_final)))
 
     def after_batch(self) -> None:
-        """Write the batch, and show its row if it is time."""
+        """Write the batch, and show its row if it is due."""
         self.update_log()
         self.report_batch()
 
     def update_log(self) -> None:
-        """Write the batch that is running to the book: its items, and its metrics as one row."""
+        """Write the current batch to the book: its items, and its metrics as one row."""
         self._guard("batch", self._write_items)
         self._guard("metrics", self._write_metrics)
         self._rewarded = {}
         self._skipped.clear()
 
     def report_batch(self) -> None:
-        """Show the row of the batch that was written last, if it is time; the next batch begins."""
+        """Show the row of the last written batch, if it is due; begin the next batch."""
         if self.iterations % max(1, int(self.report)) == 0:
             values = [series.get(self.iterations) if series.length > self.iterations else None
                       for series in self.metrics.series.values()]  # fmt: skip
@@ -228,7 +231,7 @@ class Log(Callback):
 
     @property
     def df(self) -> pd.DataFrame:
-        """One row per unique sample: the values of its first occurrence, in the order in which samples came."""
+        """One row per unique sample: the values of its first occurrence, in the order of the samples."""
         first = self._first_seen
         if first is None:
             first = FirstSeen()
@@ -241,11 +244,11 @@ class Log(Callback):
 
     @df.setter
     def df(self, frame: object) -> None:
-        """Let a DataFrame of yours stand for it; samples that it does not hold are added as they come."""
+        """Replace it with the program's own DataFrame; new samples are added to it."""
         self._first_seen = FirstSeen.of(frame)
 
     def _batches(self, terms: Iterable[str]) -> Iterator[Columns]:
-        """The columns of every complete batch, from memory if it holds all."""
+        """The columns of every complete batch, from memory if all are there."""
         history = self.batch_log.history
         if history.holds_all:
             yield from (history.get(batch) for batch in range(history.length))
@@ -253,7 +256,7 @@ class Log(Callback):
             yield from (columns for _, columns in reading.all_batches(self.run.book, terms))
 
     def add_data(self, new_df: pd.DataFrame) -> None:
-        """Take rows of another DataFrame with the same columns into `df`, those whose sample is not known yet."""
+        """Add to `df` the rows of another DataFrame with the same columns whose sample is new."""
         _ = self.df  # what the run holds comes first
         if self._first_seen is not None:
             self._first_seen.add({str(name): new_df[name].tolist() for name in new_df.columns})
@@ -273,7 +276,7 @@ class Log(Callback):
     # -- one batch
 
     def _rewards_for(self, samples: Sequence[object], state: Any) -> object:
-        """Rewards with one place per sample. What was added before the samples stood is kept where it fits."""
+        """Rewards with one place per sample. Values added before the samples were known are kept if they fit."""
         before = state.rewards
         shape = tuple(getattr(before, "shape", ()))
         if shape == (len(samples),):
@@ -327,7 +330,7 @@ class Log(Callback):
         self.batch_log.history.append(columns)
 
     def _column(self, state: Mapping[str, Any], term: str, n: int) -> Any:
-        """One value per item, as an array or a list; None if the batch has none (which is said)."""
+        """One value per item, as an array or a list; None if the batch has none (reported)."""
         try:
             column = state[term]
         except KeyError:
@@ -349,7 +352,7 @@ class Log(Callback):
         return values if hasattr(values, "dtype") and values.dtype.kind in "biuf" else list(values)
 
     def _column_name(self, term: str) -> str:
-        """The column of a term in `samples`; a term that is called like a clock is a column all the same."""
+        """The column of a term in `samples`, also for a term that has the name of a clock."""
         return f"term/{term}" if term in self.run.internals.writer.clocks else term
 
     def _write_metrics(self) -> None:
@@ -373,7 +376,7 @@ class Log(Callback):
         for stage in self.timelog.values():
             stage.complete()
 
-    # -- seen before
+    # -- samples seen before
 
     def _is_seen(self, sample: object) -> bool:
         return _identity(sample) in self._rewarded or self.run.samples.is_seen(sample)
@@ -390,7 +393,7 @@ class Log(Callback):
         return reading.first_reward(self.run.book, sample, fingerprint_of(sample))
 
     def _first_rewards(self) -> dict[object, object]:
-        """Every sample seen so far -> its first reward, in the order in which they came."""
+        """Every sample seen so far -> its first reward, in order of appearance."""
         if isinstance(self.run, SavedRun):
             return {**self._rewarded, **self.run.rewards}
         known: dict[object, object] = {}
@@ -409,7 +412,7 @@ class Log(Callback):
         return lambda start, stop: reading.metric(self.run.book, f"metrics/{name}", start, stop)
 
     def _history(self, load: Callable[[int, int], Sequence[object]], length: int = 0) -> SeriesHistory:
-        """A series that reads what it does not remember from the run's book, or keeps all of it where there is none."""
+        """A series that reads older values from the run's book; without a run it keeps all of them."""
         if isinstance(self.run, SavedRun):
             return SeriesHistory.holding([None] * length)
         return SeriesHistory(load, length)
@@ -426,10 +429,10 @@ class Log(Callback):
         return self._stage_of(stage, history)
 
     def _stage_of(self, stage: str, history: SeriesHistory) -> TimeSeries:
-        """The series of a stage. Those of a batch have one value per complete batch, at its place."""
+        """The series of a stage. Stages of a batch have one value per complete batch."""
 
         def write(seconds: float) -> None:
-            # The stage `after_batch` ends when the batch is counted already: its row belongs to the batch before.
+            # The stage `after_batch` ends after the batch was counted: its row belongs to the previous batch.
             number = max(0, self.iterations - (stage == "after_batch"))
             while stage in _STAGES and history.length < number:  # a batch that was not timed
                 history.append(float("nan"))
@@ -438,7 +441,7 @@ class Log(Callback):
         return TimeSeries(history, write, waits=stage in _STAGES and stage != "after_batch")
 
     def _reload(self) -> None:
-        """Go on where the effective history of the run ends."""
+        """Continue at the end of the run's effective history."""
         self._attempt = self.run.attempt
         book = self.run.book
         self._iterations = reading.batch_count(book)
@@ -449,7 +452,7 @@ class Log(Callback):
         self.metrics.pending.clear()
         self._rewarded, self._first_seen = {}, None
 
-    # -- odds and ends
+    # -- helpers
 
     def _show(self, cells: Sequence[str]) -> None:
         def show() -> None:
@@ -469,7 +472,7 @@ def log_to_df(log: Mapping[str, Sequence[Sequence[object]]], keys: Sequence[str]
     """A DataFrame of a batch log: the number of the batch, then one column per term, one row per item.
 
     Args:
-      log: term -> one sequence per batch; every term has as many.
+      log: term -> one sequence per batch; all terms have the same number.
       keys: which terms; None for all.
     """
     wanted = list(log) if keys is None else list(keys)
@@ -483,7 +486,7 @@ def log_to_df(log: Mapping[str, Sequence[Sequence[object]]], keys: Sequence[str]
 
 
 def _joined(parts: Sequence[Any]) -> Sequence[object] | NDArray:
-    """Batches of values as one: arrays as an array of their type, other things as a list."""
+    """Join batches of values: arrays to an array of their type, other values to a list."""
     if parts and all(hasattr(part, "dtype") for part in parts):
         import numpy as np
 
@@ -496,7 +499,7 @@ def _listed(values: Any) -> list[Any]:
 
 
 def _identity(sample: object) -> object:
-    """A sample as a key of a dict; one without a hash by its content."""
+    """A sample as a dict key; if it is not hashable, its content is used."""
     try:
         hash(sample)
     except TypeError:
@@ -505,7 +508,7 @@ def _identity(sample: object) -> object:
 
 
 def _plain(value: object) -> object:
-    """A metric as it is kept: a number or a text of its own; a tensor on a device stays where it is."""
+    """A metric in the stored form: a copied number or text. A tensor on a device stays there."""
     if isinstance(value, str) or value is None:
         return value
     if is_deferred(value):

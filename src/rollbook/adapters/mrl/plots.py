@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["LARGEST_PLOT", "plot_dict", "plot_stack", "smoothed"]
 
 LARGEST_PLOT = 2000
-"""Points drawn per line; longer series are drawn as means of equal stretches."""
+"""Points drawn per line; longer series are drawn as means of equal intervals."""
 
 
 def plot_dict(data: Mapping[str, Sequence[object]], cols: int = 4, smooth: bool = True) -> Figure:
@@ -23,7 +23,7 @@ def plot_dict(data: Mapping[str, Sequence[object]], cols: int = 4, smooth: bool 
 
     Args:
       data: name -> one number per batch; missing ones are gaps. An empty series gives an empty plot.
-      smooth: draw a running average over the values, which then stand behind it in grey.
+      smooth: draw a running average, with the values behind it in grey.
     """
     figure_of = need("matplotlib.figure", extra="plots", why="a figure of the log").Figure
     names = list(data)
@@ -46,7 +46,7 @@ def plot_dict(data: Mapping[str, Sequence[object]], cols: int = 4, smooth: bool 
 
 
 def plot_stack(series: Mapping[str, Sequence[float]]) -> Figure:
-    """A matplotlib figure of the series stacked upon each other; shorter ones are aligned at the end."""
+    """A matplotlib figure of the stacked series; shorter ones are aligned at the end."""
     np = need("numpy", extra="plots", why="a figure of the log")
     figure: Figure = need("matplotlib.figure", extra="plots", why="a figure of the log").Figure(figsize=(8, 6))
     ax = figure.subplots()
@@ -59,7 +59,7 @@ def plot_stack(series: Mapping[str, Sequence[float]]) -> Figure:
 
 
 def smoothed(values: NDArray, weight: float = 0.9) -> NDArray:
-    """The bias-corrected exponential average of `values`; it goes on over gaps (NaN) and stays as long as they are."""
+    """The bias-corrected exponential average of `values`, of the same length; it continues over gaps (NaN)."""
     import numpy as np
 
     out = np.empty(len(values))

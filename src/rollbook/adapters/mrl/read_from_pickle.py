@@ -1,4 +1,4 @@
-"""What a log that was read from a pickle has in place of a run: memory alone.
+"""What a log restored from a pickle uses instead of a run: memory only.
 
 log.save("x.pkl"); again = torch.load("x.pkl", weights_only=False); again.metrics["rewards"][-1]; again.df
 """
@@ -15,7 +15,7 @@ __all__ = ["SavedRun"]
 
 
 class SavedRun:
-    """Stands for the run of a log that was pickled: remembers which samples were seen, and writes nothing anywhere.
+    """Replaces the run of a pickled log: remembers which samples were seen, and writes nothing.
 
     Args:
       rewards: sample -> its first reward.
@@ -34,7 +34,7 @@ class SavedRun:
         """Whether a sample has a reward."""
         try:
             return sample in self.rewards
-        except TypeError:  # no hash: told apart by its content
+        except TypeError:  # not hashable: identified by its content
             return repr(sample) in self.rewards
 
     def unique(self) -> int:
@@ -42,12 +42,12 @@ class SavedRun:
         return len(self.rewards)
 
     def scope(self, name: str) -> SavedRun:
-        """Every scope leads here."""
+        """The same object, for every scope."""
         del name
         return self
 
     def log(self, row: object, **clocks: object) -> None:
-        """Says once that nothing is recorded."""
+        """Warn once that nothing is recorded."""
         del row, clocks
         self.count(
             "mrl_no_run",
@@ -64,7 +64,7 @@ class SavedRun:
                 self.rewards[key] = None if rewards is None else float(rewards[place])
 
     def count(self, cause: str, n: int = 1, message: str = "") -> None:
-        """Says each cause once."""
+        """Report each cause once."""
         del n
         if message and cause not in self._said:
             self._said.add(cause)

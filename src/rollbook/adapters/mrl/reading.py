@@ -1,4 +1,4 @@
-"""What the log asks the book: batches of items, metrics, timings."""
+"""Read the log's data from the book: batches of items, metrics, timings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BATCHES_AT_ONCE = 4096
 
 
 def metric(book: Book, key: str, start: int, stop: int) -> list[object]:
-    """The values of a key for batches [start, stop); None where there is none."""
+    """The values of a key for batches [start, stop); None where missing."""
     metrics: list[object] = [None] * (stop - start)
     if key in set(book.keys()):
         table = book.metrics([key], x="step", start=start, stop=stop)
@@ -37,7 +37,7 @@ def metric(book: Book, key: str, start: int, stop: int) -> list[object]:
 
 
 def batch_count(book: Book) -> int:
-    """How many batches the effective history holds."""
+    """The number of batches in the effective history."""
     keys = [key for key in book.keys() if key.startswith("metrics/")]  # noqa: SIM118 - a method, no dict
     if not keys:
         return 0
@@ -52,7 +52,7 @@ def batches(book: Book, terms: Iterable[str], start: int, stop: int) -> dict[int
 
 
 def all_batches(book: Book, terms: Iterable[str]) -> Iterator[tuple[int, Columns]]:
-    """Every batch in order, a few thousand read at a time."""
+    """Every batch in order, reading a few thousand at a time."""
     terms = list(terms)
     total = batch_count(book)
     for start in range(0, total, _BATCHES_AT_ONCE):
@@ -67,7 +67,7 @@ def _by_batch(table: pa.Table, terms: Iterable[str]) -> dict[int, Columns]:
     names = set(table.column_names)
     order = [name for name in ("seq", "index") if name in names]
     steps = np.asarray(table.column("step").to_pylist(), np.int64)
-    # Rows of a batch stand together and in the order of its items; batches come in order.
+    # Rows of a batch are contiguous and in the order of its items; batches come in order.
     keys = [np.asarray(table.column(name).to_pylist()) for name in reversed(order)]
     places = np.lexsort([*keys, steps]) if keys else np.argsort(steps, kind="stable")
     columns: dict[str, list[object]] = {}
@@ -123,7 +123,7 @@ def _typed(term: str, values: list[object], kind: npt.DTypeLike | None) -> Seque
 
 
 def first_reward(book: Book, sample: object, fingerprint: int | None) -> object:
-    """The reward a sample had when it came first; None if the book does not know it (yet)."""
+    """The reward of a sample at its first occurrence; None if the book does not have it (yet)."""
     if fingerprint is None:
         return None
     for column in ("content", "sample_id"):  # the latter in runs of before, which knew samples by their content alone
@@ -137,16 +137,16 @@ def first_reward(book: Book, sample: object, fingerprint: int | None) -> object:
 
 
 def timings(book: Book, stage: str, start: int, stop: int, by_batch: bool) -> Sequence[object]:
-    """The seconds of a stage, of calls [start, stop), or of batches [start, stop) with NaN where there is none."""
+    """The seconds of a stage, of calls [start, stop), or of batches [start, stop) with NaN where missing."""
     rows = _seconds(book, stage)
     if not by_batch:
         return [seconds for _, seconds in rows][start:stop]
-    known = {batch: seconds for batch, seconds in rows if batch is not None}  # of a batch done anew, the later one
+    known = {batch: seconds for batch, seconds in rows if batch is not None}  # if a batch was repeated, the later one
     return [known.get(batch, float("nan")) for batch in range(start, stop)]
 
 
 def timings_count(book: Book, stage: str, batches: int | None) -> int:
-    """How many calls of a stage the effective history holds; with `batches`, how many of so many batches it reaches."""
+    """How many calls of a stage the effective history has; with `batches`, how many of that many batches it covers."""
     rows = _seconds(book, stage)
     if batches is None:
         return len(rows)

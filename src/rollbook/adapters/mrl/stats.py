@@ -22,13 +22,13 @@ __all__ = ["MaxCallback", "MeanCallback", "MinCallback", "PercentileCallback", "
 class StatsCallback(Callback):
     """A statistic of `batch_state[batch_attribute]`, of all items or of those of one source.
 
-    A batch in which no item is of that source has no value: the metric is missing there, not 0.
+    If a batch has no item of that source, the metric is missing there, not 0.
 
     Args:
-      batch_attribute: what to take from the batch: a tensor, an array or a list with one number per item.
-      grabname: the source whose items count; None for all.
-      include_buffer: items of `<grabname>_buffer` count too.
-      name, order: of the callback. The metric has its name.
+      batch_attribute: the attribute of the batch: a tensor, an array or a list with one number per item.
+      grabname: the source whose items are used; None for all.
+      include_buffer: also use items of `<grabname>_buffer`.
+      name, order: of the callback. The metric has the same name.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class StatsCallback(Callback):
         self.batch_attribute, self.grabname, self.include_buffer = batch_attribute, grabname, include_buffer
 
     def get_values(self) -> NDArray:
-        """The values that count, as an array; it may be empty."""
+        """The values to use, as an array; it may be empty."""
         import numpy as np
 
         state = self.environment.batch_state
@@ -55,7 +55,7 @@ class StatsCallback(Callback):
         return chosen
 
     def compute(self, values: NDArray) -> float:
-        """The statistic of `values`, which are not empty."""
+        """The statistic of `values`, which are never empty."""
         raise TypeError(f"{type(self).__name__} is not a statistic yet: define compute(self, values)")
 
     def setup(self) -> None:
@@ -65,7 +65,7 @@ class StatsCallback(Callback):
 
     def after_compute_reward(self) -> None:
         """Update the metric."""
-        if type(self).compute is StatsCallback.compute:  # used for get_values alone
+        if type(self).compute is StatsCallback.compute:  # only used for get_values
             return
         values = self.get_values()
         if len(values):
@@ -136,8 +136,8 @@ class PercentileCallback(StatsCallback):
 class SaveLogDF(Callback):
     """Writes `log.df` to `<save_path>/log_df_<n>.csv` when n batches are complete, n being a multiple of `frequency`.
 
-    It answers after the log, so the file of n batches holds all n; what came after the last one is written when
-    training ends. Files appear whole or not at all. The folder is made.
+    It runs after the log, so the file of n batches holds all n. The rest is written when training ends. Files appear
+    complete or not at all. The folder is created.
     """
 
     def __init__(self, frequency: int, save_path: str | os.PathLike[str]) -> None:
@@ -148,13 +148,13 @@ class SaveLogDF(Callback):
         self._saved = 0
 
     def after_batch(self) -> None:
-        """Save, if it is time."""
+        """Save, if it is due."""
         log = self.environment.log
         if log.iterations % self.frequency == 0:
             self._save(log)
 
     def after_train(self) -> None:
-        """Save what the last file lacks."""
+        """Save the batches after the last file."""
         log = self.environment.log
         if log.iterations != self._saved:
             self._save(log)

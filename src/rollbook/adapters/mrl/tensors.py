@@ -1,4 +1,4 @@
-"""Tensors if torch is installed, numpy arrays if it is not: logging itself needs neither."""
+"""Tensors if torch is installed, else numpy arrays: logging needs neither."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ HAS_TORCH = find_spec("torch") is not None
 
 
 def torch_or_none() -> Any:
-    """The module torch, or None where it is not installed."""
+    """The module torch, or None if it is not installed."""
     return need("torch", extra="mrl", why="MRL's batch state", also="torch") if HAS_TORCH else None
 
 
 def to_device(tensor: object, device: object = None) -> Any:
-    """`tensor` on `device`, and every tensor of a list or tuple of them; None stands for the GPU if there is one.
+    """`tensor` on `device`, and every tensor of a list or tuple of them; None means the GPU if there is one.
 
-    What has no device (a numpy array, a number) is returned as it is.
+    Values without a device (a numpy array, a number) are returned unchanged.
     """
     if isinstance(tensor, (list, tuple)):
         return [to_device(part, device) for part in tensor]

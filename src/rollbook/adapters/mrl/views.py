@@ -25,13 +25,13 @@ __all__ = ["BatchLog", "Growing", "Lazy", "Metrics", "TimeLog", "TimeSeries", "U
 
 
 class Lazy(Sequence[T]):
-    """A list that is read when it is asked: index, negative index, slice, len, iterate, compare, add, as an array.
+    """A list that is read on access: index, negative index, slice, len, iterate, compare, add, as an array.
 
-    What is complete stands in the book and is not changed: there is `append`, and no `insert` or `pop`. A pickle or a
-    copy of it is a list.
+    Complete values are in the book and do not change: there is `append`, but no `insert` or `pop`. A pickle or a copy
+    of it is a list.
 
     Args:
-      length: how long it is now.
+      length: its present length.
       get: the value at a place.
     """
 
@@ -50,7 +50,7 @@ class Lazy(Sequence[T]):
     __rmul__ = __mul__
 
     def copy(self) -> list[T]:
-        """The values as they are now, as a list."""
+        """The present values, as a list."""
         return list(self)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -96,10 +96,10 @@ class Lazy(Sequence[T]):
 
 
 class Growing(Lazy[T]):
-    """A list that can be added to at its end.
+    """A list with `append`.
 
     Args:
-      put: takes the next value.
+      put: called with the next value.
     """
 
     def __init__(self, length: Callable[[], int], get: Callable[[int], T], put: Callable[[T], None]) -> None:
@@ -123,8 +123,8 @@ class Growing(Lazy[T]):
 class TimeSeries(Growing[Any]):
     """The seconds of one stage; `append` adds a row to the run's `timings`.
 
-    A stage of a batch that is running is `pending`: it counts here, and is written when the batch is complete, so that
-    a batch that breaks off leaves nothing behind.
+    A stage of the current batch is `pending`: it counts here, and is written when the batch is complete. An unfinished
+    batch therefore leaves no rows.
     """
 
     def __init__(self, history: SeriesHistory, write: Callable[[float], None], *, waits: bool = False) -> None:
@@ -143,7 +143,7 @@ class TimeSeries(Growing[Any]):
             self._keep(float(seconds))
 
     def complete(self) -> None:
-        """The batch that was running is complete."""
+        """Mark the current batch as complete."""
         if self.pending is not None:
             seconds, self.pending = self.pending, None
             self._keep(seconds)
@@ -156,10 +156,10 @@ class TimeSeries(Growing[Any]):
 class Metrics(Mapping[str, Growing[Any]]):
     """Metric name -> one value per batch, in the order in which the metrics were added.
 
-    A batch without a value has NaN; the batch that is running counts as soon as the metric is updated.
+    A batch without a value has NaN; the current batch counts as soon as the metric is updated.
 
     Args:
-      update: takes the value of a metric in the batch that is running; `metrics[name].append(value)` calls it.
+      update: sets the value of a metric in the current batch; `metrics[name].append(value)` calls it.
       add: adds a metric; `metrics[name] = []` calls it.
     """
 
@@ -169,7 +169,7 @@ class Metrics(Mapping[str, Growing[Any]]):
         self._update, self._add = update, add
 
     def __setitem__(self, name: str, values: Sequence[object]) -> None:
-        """Add a metric: `metrics[name] = []`. After `metrics[name] += …` everything is in place already."""
+        """Add a metric: `metrics[name] = []`. After `metrics[name] += …` there is nothing left to do."""
         if len(values) and not isinstance(values, Growing):
             raise TypeError(
                 f"metrics[{name!r}] = {len(values)} values: earlier batches stand in the book as they were. Assign [] "
@@ -203,7 +203,7 @@ class Metrics(Mapping[str, Growing[Any]]):
 
 
 class BatchLog(Mapping[str, Lazy[Any]]):
-    """Term -> one sequence per complete batch: an array of the items' numbers, or a list of other things."""
+    """Term -> one sequence per complete batch: an array of the items' numbers, or a list of other values."""
 
     def __init__(self, history: BatchHistory) -> None:
         self.history = history
@@ -235,7 +235,7 @@ class BatchLog(Mapping[str, Lazy[Any]]):
 
 
 class TimeLog(Mapping[str, TimeSeries]):
-    """Stage -> seconds, one per batch. A stage that is asked for begins to exist, as in a defaultdict."""
+    """Stage -> seconds, one per batch. Reading a stage creates it, as in a defaultdict."""
 
     def __init__(self, make: Callable[[str], TimeSeries]) -> None:
         self._make = make
@@ -257,7 +257,7 @@ class TimeLog(Mapping[str, TimeSeries]):
         return stage in self._stages
 
     def put(self, stage: str, series: TimeSeries) -> None:
-        """Let a series be that of a stage."""
+        """Set the series of a stage."""
         self._stages[stage] = series
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -270,8 +270,8 @@ class TimeLog(Mapping[str, TimeSeries]):
 class UniqueSamples(Mapping[Any, Any]):
     """Every sample seen so far -> its first reward.
 
-    `in` is exact for the first million samples; beyond that see `rollbook.capture.samples`. It asks memory alone. The
-    reward of an older sample, and iterating over all of them, asks the book.
+    `in` is exact for the first million samples; beyond that see `rollbook.capture.samples`. It only uses memory. The
+    reward of an older sample, and iterating over all of them, read the book.
     """
 
     def __init__(

@@ -158,7 +158,7 @@ def get_level() -> int:
 
 
 def get_dir() -> str | None:
-    """Where the current logger's files go."""
+    """The folder of the current logger's files."""
     return Logger.CURRENT.get_dir()
 
 
@@ -167,10 +167,10 @@ dump_tabular = dumpkvs
 
 
 def configure(folder: str | None = None, format_strs: Iterable[str] | None = None) -> None:
-    """Make a new current logger. Outputs that are no files (trackers, runs) move over to it.
+    """Make a new current logger. Outputs other than files (trackers, runs) move to it.
 
     Args:
-      folder: default $OPENAI_LOGDIR, else a new folder among the temporary files.
+      folder: default $OPENAI_LOGDIR, else a new temporary folder.
       format_strs: default $OPENAI_LOG_FORMAT (for ranks above 0 $OPENAI_LOG_FORMAT_MPI), else stdout, log, csv.
     """
     stamp = datetime.now().strftime("openai-%Y-%m-%d-%H-%M-%S-%f")
@@ -198,7 +198,7 @@ def reset() -> None:
 
 
 class ScopedConfigure(AbstractContextManager["ScopedConfigure"]):
-    """A logger for the length of a with-block."""
+    """A logger for the duration of a with-block."""
 
     def __init__(self, folder: str | None = None, format_strs: Iterable[str] | None = None) -> None:
         self.folder, self.format_strs = folder, format_strs

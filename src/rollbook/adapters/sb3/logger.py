@@ -34,23 +34,22 @@ FORMATS = ("stdout", "log", "json", "csv", "tensorboard", "rollbook")
 
 
 class _Values(dict):  # type: ignore[type-arg]
-    """The values of the row being made. Asking for one that is not there gives 0.0 and leaves no trace."""
+    """The values of the current row. Reading a missing key gives 0.0 and does not add it."""
 
     def __missing__(self, key: str) -> float:
         return 0.0
 
 
 class Logger(_Base):
-    """Collects a row of named values and hands it to outputs, each of which gets every row once, whatever others do.
+    """Collects a row of named values and sends it to outputs. Each output gets every row once, even if others fail.
 
     Args:
       folder: where files go, or None.
-      output_formats: the outputs; anything with `write` and Stable-Baselines' base class, or with the older `writekvs`.
+      output_formats: the outputs: objects with `write` and Stable-Baselines' base class, or with the older `writekvs`.
 
-    An output that raises is counted and reported once; the others get the row and the next row begins empty. Under a
-    strict
-    run it raises after the others were served, and so does an output with `compat=True` that was given what it cannot
-    hold.
+    An exception from an output is counted and reported once; the others get the row, and the next row begins empty. In
+    a strict run it is raised after the others have the row. An output with `compat=True` raises the same way for values
+    that it cannot hold.
 
     Attributes:
       name_to_value, name_to_count, name_to_excluded, level, dir, output_formats: as in Stable-Baselines3.
@@ -67,19 +66,19 @@ class Logger(_Base):
 
     @staticmethod
     def to_tuple(string_or_tuple: str | Iterable[str] | None) -> tuple[str, ...]:
-        """An exclusion as a tuple: of None ("",), of one name, of any collection of names."""
+        """An exclusion as a tuple: None becomes ("",); one name or any collection of names becomes a tuple of names."""
         if string_or_tuple is None:
             return ("",)
         return (string_or_tuple,) if isinstance(string_or_tuple, str) else tuple(string_or_tuple)
 
     def record(self, key: str, value: object, exclude: str | Iterable[str] | None = None) -> None:
-        """Set a value of the row. A later call with the same key replaces it, and what `record_mean` had collected."""
+        """Set a value of the row. It replaces an earlier value of the key, and what `record_mean` collected for it."""
         self.name_to_value[key] = value
         self.name_to_count.pop(key, None)
         self.name_to_excluded[key] = self.to_tuple(exclude)
 
     def record_mean(self, key: str, value: Any, exclude: str | Iterable[str] | None = None) -> None:
-        """Make the row's value the mean of all values given here since the last dump; None says nothing."""
+        """Make the row's value the mean of all values given here since the last dump; None is ignored."""
         if value is None:
             return
         count = self.name_to_count[key]
@@ -89,7 +88,7 @@ class Logger(_Base):
         self.name_to_excluded[key] = self.to_tuple(exclude)
 
     def dump(self, step: int = 0) -> None:
-        """Hand the row to all outputs and begin a new one. While the level is DISABLED the row is dropped."""
+        """Send the row to all outputs and begin a new one. At level DISABLED the row is dropped."""
         values = dict(self.name_to_value)
         excluded = {key: self.name_to_excluded.get(key, ("",)) for key in values}
         self.name_to_value.clear()
@@ -112,7 +111,7 @@ class Logger(_Base):
             self._failed("write", output, error)
 
     def log(self, *args: object, level: int = INFO) -> None:
-        """Write a line of text to the outputs that take text, if `level` is at least the logger's."""
+        """Write a line of text to the outputs that accept text, if `level` is at least the logger's."""
         if self.level <= level and self.level != DISABLED:
             self._do_log(args)
 
@@ -133,7 +132,7 @@ class Logger(_Base):
         self.log(*args, level=_host.ERROR)
 
     def set_level(self, level: int) -> None:
-        """Lines below `level` are not written; DISABLED drops rows, too."""
+        """Lines below `level` are not written; DISABLED also drops rows."""
         self.level = level
 
     def get_dir(self) -> str | None:
@@ -141,12 +140,12 @@ class Logger(_Base):
         return self.dir
 
     def close(self) -> None:
-        """Close every output that can be closed."""
+        """Close every output that has `close`."""
         for output in self.output_formats:
             try:
                 output.close()
             except (AttributeError, NotImplementedError):
-                continue  # an output need not have a close
+                continue  # close is optional
             except Exception as err:
                 self._failed("close", output, err)
 
@@ -192,9 +191,10 @@ def make_output_format(
 
     Args:
       _format: stdout, log, json, csv, tensorboard or rollbook.
-      log_dir: where files go; made if missing.
-      log_suffix: goes before the ending of file names.
-      compat: raise FormatUnsupportedError for what the format cannot hold, as Stable-Baselines3 does; see each output.
+      log_dir: where files go; created if missing.
+      log_suffix: inserted before the extension of file names.
+      compat: raise FormatUnsupportedError for values that the format cannot hold, as Stable-Baselines3 does; see each
+        output.
       options: for "rollbook": run, project, run_options.
     Raises:
       UnknownOption (a ValueError): there is no such format.
@@ -234,15 +234,14 @@ def configure(
     run_options: Mapping[str, object] | None = None,
     compat: bool = False,
 ) -> Any:
-    """A logger for `model.set_logger`, with the run as a further output.
+    """A logger for `model.set_logger`, with the run as an additional output.
 
     Args:
-      folder: where files go; default $SB3_LOGDIR, else a new folder among the temporary files. Files that are there
-        are continued.
+      folder: where files go; default $SB3_LOGDIR, else a new temporary folder. Existing files are continued.
       format_strings: names of `FORMATS`; default $SB3_LOG_FORMAT, else stdout, log, csv.
-      run: the run; None takes the current one or opens one named after the folder; False leaves the book out.
+      run: the run. None uses the current one or opens one named after the folder; False records nothing.
       project, run_options: of a run that is opened here.
-      compat: Stable-Baselines3's own logger and outputs, faults included, beside the run.
+      compat: use Stable-Baselines3's own logger and outputs, including their faults, together with the run.
     Raises:
       UnknownOption: an unknown format.
     """

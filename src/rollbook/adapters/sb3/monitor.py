@@ -1,10 +1,10 @@
-"""Monitor files (`*.monitor.csv`): written as episodes end, read back, and made from a book.
+"""Monitor files (`*.monitor.csv`): write them as episodes end, read them, and export them from a book.
 
     env = Monitor(env, "logs/0")                      # as Stable-Baselines3's, with its faults gone
     rows = read_monitor("logs")                       # dicts; load_results() gives a pandas DataFrame
     write_monitor(book, "export")                     # the episodes of any run, for tools that read Monitor files
 
-A file is a comment line of JSON (`t_start`, `env_id`), a header `r,l,t,…`, and one line per finished episode: return,
+A file has a comment line of JSON (`t_start`, `env_id`), a header `r,l,t,…`, and one line per finished episode: return,
 length, seconds since `t_start`.
 """
 
@@ -58,12 +58,12 @@ class ResultsWriter:
     """Appends episodes to one Monitor file; each line is in the file when `write_row` returns.
 
     Args:
-      filename: `<name>.monitor.csv`; the ending is added where it lacks, a folder gets `monitor.csv`.
-      header: what the comment line holds.
+      filename: `<name>.monitor.csv`. The extension is added if missing; for a folder the file is `monitor.csv`.
+      header: contents of the comment line.
       extra_keys: further columns.
-      override_existing: begin the file anew; otherwise it is continued, with a header if it has none yet.
+      override_existing: replace an existing file. Otherwise it is continued, with a header if it has none yet.
     Attributes:
-      t_start: of the file's comment line; times in it are relative to it. None where it holds none.
+      t_start: from the file's comment line; times in the file are relative to it. None if the line has none.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class ResultsWriter:
         """Append one episode.
 
         Raises:
-          ValueError: a key that is no column of this file.
+          ValueError: a key is not a column of this file.
         """
         unknown = [key for key in epinfo if key not in self._columns]
         if unknown:
@@ -116,16 +116,16 @@ class ResultsWriter:
 class Monitor(_Base):
     """Counts the episodes of one environment and writes them to a Monitor file.
 
-    Args, attributes and errors are Stable-Baselines3's. Returns have all digits in `get_episode_rewards()` and six
-    decimals in the file; a file that is continued keeps its times right; memory does not grow within an episode.
+    Args, attributes and errors are those of Stable-Baselines3. Returns are unrounded in `get_episode_rewards()` and
+    have six decimals in the file. A continued file keeps correct times. Memory does not grow within an episode.
 
     Args:
       env: the environment.
-      filename: of the file; None writes none.
+      filename: of the file; None writes no file.
       allow_early_resets: whether `reset` may be called before an episode is over.
-      reset_keywords: arguments of `reset` to be kept with the episode.
-      info_keywords: entries of the last `info` to be kept with it.
-      override_existing: begin the file anew.
+      reset_keywords: arguments of `reset` to store with the episode.
+      info_keywords: entries of the last `info` to store with the episode.
+      override_existing: replace an existing file.
     """
 
     EXT = EXT
@@ -207,7 +207,7 @@ class Monitor(_Base):
         return self.episode_lengths
 
     def get_episode_times(self) -> list[float]:
-        """When every finished episode ended, in seconds since t_start."""
+        """The end of every finished episode, in seconds since t_start."""
         return self.episode_times
 
     def _ended(self, info: Mapping[str, object]) -> dict[str, object]:
@@ -225,7 +225,7 @@ class Monitor(_Base):
 
 
 def get_monitor_files(path: str | os.PathLike[str]) -> list[str]:
-    """The Monitor files of a folder, by name."""
+    """The Monitor files of a folder, sorted by name."""
     return sorted(glob(os.path.join(glob_escaped(os.fspath(path)), "*" + EXT)))
 
 
@@ -237,14 +237,14 @@ def glob_escaped(path: str) -> str:
 
 
 def read_monitor(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """The episodes of a Monitor file, or of all in a folder, in the order in which they ended.
+    """The episodes of a Monitor file, or of all Monitor files in a folder, in the order in which they ended.
 
     Returns:
       One dict per episode: r, l, t (seconds since the earliest `t_start`), time (unix seconds), file, further columns.
-      Numbers are numbers, empty cells None. A last line without its newline counts if it has every column, as it does
-      in a file that an editor trimmed; one that a kill tore before that is left out, and a RollbookWarning says so.
+        Numbers are numbers, empty cells None. A last line without a newline counts if it has every column (an editor
+        may have removed the newline). If a kill cut it earlier, it is left out with a RollbookWarning.
     Raises:
-      LoadMonitorResultsError: there is no Monitor file, or one that is not; names it.
+      LoadMonitorResultsError: there is no Monitor file, or a file is not one; the message names it.
     """
     place = os.fspath(path)
     files = get_monitor_files(place) if os.path.isdir(place) else [place]
@@ -266,8 +266,8 @@ def load_results(path: str | os.PathLike[str]) -> pd.DataFrame:
     """All Monitor files of a folder as one pandas DataFrame: index, r, l, t and further columns, ordered by t.
 
     Raises:
-      LoadMonitorResultsError: there are none.
-      MissingExtra (an ImportError): pandas is required for loading results.
+      LoadMonitorResultsError: there are no Monitor files.
+      MissingExtra (an ImportError): pandas is not installed.
     """
     rows = read_monitor(path)
     pandas = need("pandas", extra="pandas", why="load_results() (pandas is required for loading results)")
@@ -276,9 +276,9 @@ def load_results(path: str | os.PathLike[str]) -> pd.DataFrame:
 
 
 def record_monitor(run: Scope, path: str | os.PathLike[str]) -> int:
-    """Write the episodes of Monitor files to a run (table `episodes`, scope "train"); returns how many.
+    """Write the episodes of Monitor files to a run (table `episodes`, scope "train"). Returns the number of episodes.
 
-    Their env_step is the running sum of lengths, their time the one in the file.
+    Their env_step is the running sum of lengths; their time is the one in the file.
     """
     rows = read_monitor(path)
     if not rows:
@@ -303,10 +303,10 @@ def record_monitor(run: Scope, path: str | os.PathLike[str]) -> int:
 
 
 def write_monitor(book: Book, folder: str | os.PathLike[str], scope: str = "train") -> list[str]:
-    """Make Monitor files out of a run's episodes, one per environment; returns their paths.
+    """Write Monitor files from a run's episodes, one per environment. Returns their paths.
 
     Args:
-      scope: whose episodes; "" takes all.
+      scope: the scope of the episodes; "" takes all.
     """
     episodes = [row for row in book.episodes().to_pylist() if not scope or row.get("scope") in (scope, f"{scope}/")]
     start = float(book.info.get("created") or 0.0)
@@ -351,10 +351,10 @@ def _read_one(file: str) -> tuple[float, list[dict[str, object]]]:
 
 
 def _without_torn_end(text: str) -> tuple[str, str]:
-    """Header and lines of a Monitor file, and apart from them a last line that is not an episode with every column.
+    """Split a Monitor file into its header and lines, and a last line that is not a complete episode.
 
-    Whether a last line is whole cannot be told by its newline: editors and tools trim it, and a kill may come right
-    before it. So it counts by what it holds: a cell for each column, and numbers for r, l and t.
+    The newline does not show whether a last line is complete: editors remove it, and a kill may come just before it.
+    The line counts if it has a cell for each column, and numbers for r, l and t.
     """
     end = text.rfind("\n") + 1
     lines, last = text[:end], text[end:]
@@ -374,7 +374,7 @@ def _number(text: str | None) -> object:
 
 
 def _adopt(path: str, columns: list[str]) -> tuple[dict[str, object], list[str]]:
-    """Comment and columns of a file that is to be continued; a torn last line is cut off, a whole one gets its end."""
+    """Comment and columns of a file to continue. A cut last line is removed; a complete one gets its newline."""
     with open(path, "rb+") as file:
         data = file.read()
         whole = data.rfind(b"\n") + 1

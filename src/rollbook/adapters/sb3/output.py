@@ -1,4 +1,4 @@
-"""`RollbookOutputFormat`: the run as one more output of a Stable-Baselines logger.
+"""`RollbookOutputFormat`: the run as an additional output of a Stable-Baselines logger.
 
 model.logger.output_formats.append(RollbookOutputFormat(run))         # Stable-Baselines3
 logger.Logger.CURRENT.output_formats.append(RollbookOutputFormat(run))  # the older Stable-Baselines
@@ -24,27 +24,28 @@ _RICH = (Figure, HParam, Image, Video)
 _NOWHERE = ("",)
 """What the logger stores for a key without exclusion."""
 _OLD_STEPS = ("total_timesteps", "total timesteps", "steps")
-"""Where the older library's algorithms put the step counter: it has no step of its own."""
+"""Where algorithms of the older library put the step counter: its logger has no step."""
 
 
 class RollbookOutputFormat(KVWriter, SeqWriter):
-    """Each dump is a row under its native keys; `step` is the native step, `env_step` the same, continued over resumes.
+    """Each dump is a row under its native keys. `step` is the native step; `env_step` is the same, continued over
+    resumes.
 
-    Numbers become metrics, texts text, tensors and arrays of more than one element histograms; figures, images, videos
-    and hyper-parameters what they are. A key that was recorded with `exclude="rollbook"` is left out; exclusions that
-    name other formats are theirs. Values are read inside `write`: nothing of the logger's is kept.
+    Numbers become metrics, texts text, tensors and arrays of more than one element histograms. Figures, images, videos
+    and hyper-parameters keep their kind. A key recorded with `exclude="rollbook"` is left out; exclusions of other
+    formats have no effect. Values are read inside `write`; no reference to them is kept.
 
     Args:
-      run: the run or a scope of it; None takes the current run or opens one.
+      run: a run or a scope of a run. None uses the current run or opens one.
       project, run_options: of a run that is opened here.
       clocks: native step -> further clocks of a row; set by `RollbookCallback`.
-    Threads: as the logger. Nothing raises but under strict.
+    Threads: as the logger. Raises only in a strict run.
     """
 
     name = "rollbook"
 
     def __new__(cls, *_args: object, **_kwargs: object) -> Self:
-        """An instance that the older library takes for one of its own, too, where that is in use."""
+        """An instance that the older library also accepts as one of its own, if that library is in use."""
         old = sys.modules.get("stable_baselines.logger")
         if old is not None and not issubclass(cls, old.KVWriter):
             cls = type(cls.__name__, (cls, old.KVWriter, old.SeqWriter), {"__module__": cls.__module__})
@@ -76,7 +77,7 @@ class RollbookOutputFormat(KVWriter, SeqWriter):
         self._row(values, {"step": step, "env_step": step} if self.clocks is None else self.clocks(step))
 
     def write_sequence(self, sequence: list[str]) -> None:
-        """Keep a line of text under the key "log"."""
+        """Log a line of text under the key "log"."""
         if self.run is not None:
             self.run.log_text("log", " ".join(map(str, sequence)))
 
@@ -88,13 +89,13 @@ class RollbookOutputFormat(KVWriter, SeqWriter):
     # -- the older names
 
     def writekvs(self, kvs: Mapping[str, object]) -> None:
-        """Append one row; the step is the algorithm's own total, if the row holds one."""
+        """Append one row; the step is the algorithm's own total, if the row contains it."""
         step = next((kvs[key] for key in _OLD_STEPS if key in kvs), None)
         clocks = {} if step is None else {"step": step, "env_step": step}
         self._row(kvs, clocks)
 
     def writeseq(self, seq: list[str]) -> None:
-        """Keep a line of text under the key "log"."""
+        """Log a line of text under the key "log"."""
         self.write_sequence(seq)
 
     # -- parts
@@ -112,7 +113,7 @@ class RollbookOutputFormat(KVWriter, SeqWriter):
     def _keep_rich(
         self, values: Mapping[str, object], kinds: set[type], clocks: dict[str, object]
     ) -> dict[str, object]:
-        """Keep pictures, films and the like; returns the other values."""
+        """Log images, videos and the like; returns the other values."""
         self._plain_kinds |= {kind for kind in kinds if not issubclass(kind, _RICH)}
         plain = {}
         for key, value in values.items():

@@ -1,4 +1,4 @@
-"""A `SummaryWriter` that also (or only) writes a rollbook run.
+"""A `SummaryWriter` that writes a rollbook run, with or without event files.
 
     from rollbook.adapters.tensorboard import SummaryWriter     # was: from torch.utils.tensorboard import SummaryWriter
 
@@ -6,9 +6,9 @@
     writer.add_scalar("charts/episodic_return", 21.0, global_step)
     writer.close()
 
-Needs neither torch nor tensorboardX; where the program has loaded one of their writers, it writes the event files.
-For programs and libraries that cannot be changed, `install()` puts it where they import theirs from.
-`FileWriter` and `RecordWriter` are here for programs that import them from the same place: files of one's own messages.
+Needs neither torch nor tensorboardX. If the program has loaded one of their writers, that writer writes the event
+files. For programs and libraries that cannot be changed, `install()` replaces the SummaryWriter that they import.
+`FileWriter` and `RecordWriter` write files of custom messages, for programs that import them from the same module.
 """
 
 from __future__ import annotations

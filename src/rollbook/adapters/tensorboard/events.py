@@ -1,7 +1,7 @@
-"""Event files without torch: the verbs of a SummaryWriter on the messages of the `tensorboard` package.
+"""Event files without torch: the methods of a SummaryWriter, built on the messages of the `tensorboard` package.
 
-Tags, folders and the bytes of summaries are those of torch's writer, but for the differences that
-docs/adapters/tensorboard.md lists.
+Tags, folders and the bytes of summaries equal those of torch's writer, except for the differences in
+docs/adapters/tensorboard.md.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _WHY = "writing event files"
 
 
 class FileWriter:
-    """One event file: takes finished messages, as torch's and tensorboardX's class of this name does.
+    """Writes finished messages to one event file, like the class of this name in torch and tensorboardX.
 
     Args:
-      log_dir: its folder, made if missing.
-      max_queue, flush_secs: how many events, and for how long, may wait in memory.
+      log_dir: its folder, created if missing.
+      max_queue, flush_secs: how many events may wait in memory, and for how long.
       filename_suffix: appended to the file's name.
     """
 
@@ -61,18 +61,18 @@ class FileWriter:
         return self._arguments[0]
 
     def add_event(self, event: Event, step: Any = None, walltime: float | None = None) -> None:
-        """Append an event, at this moment (or at `walltime`) and, if one is given, at this step."""
+        """Append an event with the current time (or `walltime`) and, if given, a step."""
         event.wall_time = time.time() if walltime is None else walltime
         if step is not None:
             event.step = int(step)
         self.event_writer.add_event(event)
 
     def add_summary(self, summary: object, global_step: object = None, walltime: float | None = None) -> None:
-        """Append an event that holds a summary."""
+        """Append an event with a summary."""
         self.add_event(self._event(summary=summary), global_step, walltime)
 
     def add_graph(self, graph_profile: Any, walltime: float | None = None) -> None:
-        """Append a graph and its statistics, a pair as torch's `graph()` makes it."""
+        """Append a graph and its statistics, as the pair that torch's `graph()` makes."""
         graph, statistics = graph_profile
         self.add_event(self._event(graph_def=graph.SerializeToString()), None, walltime)
         events = need("tensorboard.compat.proto.event_pb2", extra="tensorboard", why=_WHY)
@@ -80,33 +80,33 @@ class FileWriter:
         self.add_event(self._event(tagged_run_metadata=tagged), None, walltime)
 
     def add_onnx_graph(self, graph: Any, walltime: float | None = None) -> None:
-        """Append a graph alone."""
+        """Append a graph without statistics."""
         self.add_event(self._event(graph_def=graph.SerializeToString()), None, walltime)
 
     def flush(self) -> None:
-        """Bring everything to the file."""
+        """Write everything to the file."""
         self.event_writer.flush()
 
     def close(self) -> None:
-        """Flush and let go."""
+        """Flush and close."""
         self.event_writer.close()
 
     def reopen(self) -> None:
-        """Begin another file in the folder."""
+        """Start another file in the folder."""
         self.event_writer = self._make(*self._arguments)
 
 
 class EventWriter:
-    """Every verb of torch's SummaryWriter; graphs need torch itself. Films are GIFs.
+    """Every method of torch's SummaryWriter; graphs need torch itself. Videos are GIFs.
 
-    A file is begun in the constructor; after `close` the next value begins another one.
+    The constructor starts a file. After `close`, the next value starts another one.
 
     Args:
       folder: where the file goes.
-      purge_step: TensorBoard hides what older files of the folder hold at this step and beyond.
-      max_queue, flush_secs: how many events, and for how long, may wait in memory.
+      purge_step: TensorBoard hides data of older files in the folder from this step on.
+      max_queue, flush_secs: how many events may wait in memory, and for how long.
       filename_suffix: appended to the file's name.
-    Raises (each verb): what its arguments deserve. `SummaryWriter` counts it.
+    Raises (each method): errors of its arguments. `SummaryWriter` counts them.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class EventWriter:
 
     @property
     def file_writer(self) -> FileWriter | None:
-        """The file of the folder itself; None after `close`, until the next value."""
+        """The file of the folder itself; None between `close` and the next value."""
         return self.all_writers.get(self.log_dir)
 
     def _get_file_writer(self) -> FileWriter:
@@ -151,7 +151,7 @@ class EventWriter:
         display_name: str = "",
         summary_description: str = "",
     ) -> None:
-        """One number, also of an array or tensor of one element."""
+        """Log one number, or an array or tensor of one element."""
         number = scalar_value if type(scalar_value) is float else number_of(scalar_value)
         messages = self.messages
         if new_style:
@@ -169,7 +169,7 @@ class EventWriter:
         global_step: object = None,
         walltime: float | None = None,
     ) -> None:
-        """Several curves of one chart: each gets a run of its own, a folder `<tag>_<name>`, as TensorBoard wants it."""
+        """Log several curves of one chart. As TensorBoard requires, each gets its own run, a folder `<tag>_<name>`."""
         walltime = time.time() if walltime is None else walltime
         for name, value in tag_scalar_dict.items():
             where = f"{self.log_dir}/{main_tag.replace('/', '_')}_{name}"
@@ -184,7 +184,7 @@ class EventWriter:
         walltime: float | None = None,
         max_bins: int | None = None,
     ) -> None:
-        """A distribution; NaN and infinities are left out, and nothing is written where nothing is left."""
+        """Log a distribution. NaN and infinities are left out; if no value remains, nothing is written."""
         value = self.messages.distribution(tag, host_array(values), bins, max_bins)
         if value is not None:
             self._add(value, global_step, walltime)
@@ -202,10 +202,10 @@ class EventWriter:
         global_step: object = None,
         walltime: float | None = None,
     ) -> None:
-        """A distribution that was binned already.
+        """Log a distribution that is already binned.
 
         Raises:
-          ValueError: not as many counts as limits.
+          ValueError: the numbers of counts and limits differ.
         """
         if len(bucket_limits) != len(bucket_counts):
             raise ValueError(
@@ -217,13 +217,13 @@ class EventWriter:
         self._add(value, global_step, walltime)
 
     def add_tensor(self, tag: str, tensor: object, global_step: object = None, walltime: float | None = None) -> None:
-        """A tensor with all of its elements."""
+        """Log a tensor with all of its elements."""
         self._add(plugins.tensor(self.messages, tag, tensor), global_step, walltime)
 
-    # -- texts, pictures, sounds
+    # -- text, images, sound
 
     def add_text(self, tag: str, text_string: str, global_step: object = None, walltime: float | None = None) -> None:
-        """A text (Markdown)."""
+        """Log a text (Markdown)."""
         self._add(self.messages.text(f"{tag}/text_summary", text_string), global_step, walltime)
 
     def add_image(
@@ -234,7 +234,7 @@ class EventWriter:
         walltime: float | None = None,
         dataformats: str = "CHW",
     ) -> None:
-        """A picture, uint8 or floats in [0, 1]."""
+        """Log an image, uint8 or floats in [0, 1]."""
         picture = as_rgb(as_picture(img_tensor, dataformats))
         self._picture(tag, [picture], global_step, walltime)
 
@@ -246,7 +246,7 @@ class EventWriter:
         walltime: float | None = None,
         dataformats: str = "NCHW",
     ) -> None:
-        """A batch of pictures, as a grid."""
+        """Log a batch of images, as a grid."""
         self.add_image(tag, img_tensor, global_step, walltime, dataformats)
 
     def add_image_with_boxes(
@@ -260,14 +260,14 @@ class EventWriter:
         dataformats: str = "CHW",
         labels: Sequence[str] | str | None = None,
     ) -> None:
-        """A picture with red boxes, [n, 4]: left, top, right, bottom."""
+        """Log an image with red boxes, [n, 4]: left, top, right, bottom."""
         picture = plugins.boxed(as_rgb(as_picture(img_tensor, dataformats)), box_tensor, labels)
         self._picture(tag, [picture], global_step, walltime, rescale=rescale)
 
     def add_figure(
         self, tag: str, figure: object, global_step: object = None, close: bool = True, walltime: float | None = None
     ) -> None:
-        """A matplotlib figure, or a list of them side by side."""
+        """Log a matplotlib figure, or a list of them side by side."""
         import numpy as np
 
         from rollbook.adapters.tensorboard.figures import close_figures, pixels_of
@@ -287,7 +287,7 @@ class EventWriter:
         walltime: float | None = None,
         dataformats: str = "NTCHW",
     ) -> None:
-        """A film [n, time, channels, height, width], as a GIF."""
+        """Log a video [n, time, channels, height, width], as a GIF."""
         frames = [as_rgb(frame) for frame in as_frames(vid_tensor, dataformats)]
         self._picture(tag, frames, global_step, walltime, fps)
 
@@ -299,10 +299,10 @@ class EventWriter:
         sample_rate: int = 44100,
         walltime: float | None = None,
     ) -> None:
-        """A sound of one channel, samples in [-1, 1]."""
+        """Log a sound of one channel, samples in [-1, 1]."""
         self._add(plugins.audio(self.messages, tag, snd_tensor, sample_rate), global_step, walltime)
 
-    # -- what TensorBoard has plugins for
+    # -- data for TensorBoard plugins
 
     def add_hparams(
         self,
@@ -312,7 +312,7 @@ class EventWriter:
         run_name: str | None = None,
         global_step: object = None,
     ) -> None:
-        """Hyper-parameters and what they led to, in a folder of their own as the HPARAMS page wants it."""
+        """Log hyper-parameters and their results, in a separate folder as the HPARAMS page requires."""
         where = os.path.normpath(os.path.join(self.log_dir, run_name or str(time.time())))
         if where == os.path.normpath(self.log_dir):
             where = self.log_dir
@@ -333,7 +333,7 @@ class EventWriter:
         weights: object = None,
         walltime: float | None = None,
     ) -> None:
-        """A precision-recall curve."""
+        """Log a precision-recall curve."""
         value = plugins.precision_recall(self.messages, tag, labels, predictions, num_thresholds, weights)
         self._add(value, global_step, walltime)
 
@@ -351,7 +351,7 @@ class EventWriter:
         weights: object = None,
         walltime: float | None = None,
     ) -> None:
-        """A precision-recall curve that was computed already."""
+        """Log a precision-recall curve that is already computed."""
         del weights  # they are in the counts
         rows = (
             *(true_positive_counts, false_positive_counts, true_negative_counts, false_negative_counts),
@@ -369,24 +369,24 @@ class EventWriter:
         global_step: object = None,
         walltime: float | None = None,
     ) -> None:
-        """A mesh, or a cloud of points."""
+        """Log a mesh or a point cloud."""
         values = plugins.mesh(self.messages, tag, vertices, colors, faces, config_dict)
         self._event(values, global_step, walltime)
 
     def add_custom_scalars(self, layout: Mapping[str, Any]) -> None:
-        """The layout of the page CUSTOM SCALARS."""
+        """Set the layout of the page CUSTOM SCALARS."""
         self._add(plugins.custom_scalars(self.messages, layout), None, None)
 
     def add_custom_scalars_multilinechart(
         self, tags: Sequence[str], category: str = "default", title: str = "untitled"
     ) -> None:
-        """One chart of several curves."""
+        """Add a chart with several curves."""
         self.add_custom_scalars({category: {title: ["Multiline", tags]}})
 
     def add_custom_scalars_marginchart(
         self, tags: Sequence[str], category: str = "default", title: str = "untitled"
     ) -> None:
-        """One chart of a curve with its lower and upper bound."""
+        """Add a chart of a curve with its lower and upper bound."""
         self.add_custom_scalars({category: {title: ["Margin", tags]}})
 
     def add_embedding(
@@ -398,7 +398,7 @@ class EventWriter:
         tag: str = "default",
         metadata_header: Sequence[str] | None = None,
     ) -> None:
-        """Points [n, dimensions] for the projector, with a label and a picture [n, channels, height, width] each."""
+        """Log points [n, dimensions] for the projector, each with a label and an image [n, channels, height, width]."""
         from rollbook.adapters.tensorboard.projector import Projector
 
         if self._projector is None:
@@ -408,20 +408,20 @@ class EventWriter:
     def add_graph(
         self, model: object, input_to_model: object = None, verbose: bool = False, use_strict_trace: bool = True
     ) -> None:
-        """The graph of a torch module, traced by torch.
+        """Log the graph of a torch module, traced by torch.
 
         Raises:
-          MissingExtra: torch is not there.
+          MissingExtra: torch is not installed.
         """
         why = "add_graph()"
         trace = need("torch.utils.tensorboard._pytorch_graph", extra="tensorboard", why=why, also="torch").graph
         self._get_file_writer().add_graph(trace(model, input_to_model, verbose, use_strict_trace))
 
     def add_onnx_graph(self, prototxt: object) -> None:
-        """The graph in an ONNX file, read by torch.
+        """Log the graph in an ONNX file, read by torch.
 
         Raises:
-          MissingExtra: torch or onnx is not there.
+          MissingExtra: torch or onnx is not installed.
         """
         why = "add_onnx_graph()"
         load = need("torch.utils.tensorboard._onnx_graph", extra="tensorboard", why=why, also="torch").load_onnx_graph
@@ -430,12 +430,12 @@ class EventWriter:
     # -- the files
 
     def flush(self) -> None:
-        """Bring everything to the files."""
+        """Write everything to the files."""
         for file in self.all_writers.values():
             file.flush()
 
     def close(self) -> None:
-        """Flush and let go."""
+        """Flush and close."""
         for file in self.all_writers.values():
             file.close()
         self.all_writers.clear()
@@ -482,10 +482,10 @@ class EventWriter:
 
 
 def number_of(value: object) -> float:
-    """`value` as a number, also an array or tensor of one element, of any shape.
+    """`value` as a number; also of an array or tensor of one element and any shape.
 
     Raises:
-      ValueError: it has no or several elements, or is no number.
+      ValueError: it has no element or several, or is not a number.
     """
     number = scalar_of(value)
     if number is None:

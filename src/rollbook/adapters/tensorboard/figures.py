@@ -25,7 +25,7 @@ def pixels_of(figure: Any) -> NDArray:
 
 
 def close_figures(figures: Iterable[object]) -> None:
-    """Let pyplot forget them, if it knew them."""
+    """Close the figures in pyplot, if it knows them."""
     pyplot = sys.modules.get("matplotlib.pyplot")
     if pyplot is not None:
         for figure in figures:

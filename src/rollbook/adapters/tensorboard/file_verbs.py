@@ -1,6 +1,6 @@
-"""Verbs of a SummaryWriter whose values a book has no table for: they reach the event files, and are counted.
+"""Methods of a SummaryWriter whose values have no table in a book. They go to the event files and are counted.
 
-And the table of hyperparameters that those files hold.
+Also: reading the table of hyperparameters from those files.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ FILE_VERBS = (
     "add_pr_curve_raw",
     "add_tensor",
 )
-"""Their arguments are those of `EventWriter`, which has them from torch."""
+"""Their arguments are those of `EventWriter`, which follows torch."""
 
 
 def file_verb(name: str) -> Callable[..., None]:
-    """A method of SummaryWriter with the name, arguments and words of EventWriter's: it hands them to the event files.
+    """A method of SummaryWriter with EventWriter's name, arguments and docstring. It forwards calls to the event files.
 
-    Where a call says neither step nor time, those of `use_metadata` are put in.
+    A call without step or time gets those of `use_metadata`.
     """
     theirs = getattr(EventWriter, name)
     signature = inspect.signature(theirs)
@@ -72,9 +72,9 @@ def read_table(text: str) -> dict[str, object]:
 
 
 def split_name(name: str) -> tuple[str, int | None]:
-    """(name, seed) of a folder called `<env_id>__<exp_name>__<seed>__<unix seconds>`; of any other (the name, None).
+    """(name, seed) of a folder called `<env_id>__<exp_name>__<seed>__<unix seconds>`; for other names (the name, None).
 
-    Runs that differ in their seed then share a name.
+    Runs that only differ in their seed then have the same name.
     """
     match = _NAME.fullmatch(name)
     return (name, None) if match is None else (f"{match['env']}__{match['exp']}", int(match["seed"]))

@@ -1,4 +1,4 @@
-"""`install` for a library that is not imported yet: the writers are replaced when the program imports them."""
+"""`install` for a library that is not imported yet: its writers are replaced when the program imports them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def install_when_imported() -> None:
 
 
 class _Finder:
-    """Lets the library load its module, and then puts rollbook's writer in its place."""
+    """Lets the library load its module, then replaces its writer with rollbook's."""
 
     def __init__(self) -> None:
         from rollbook.adapters.tensorboard import native

@@ -1,7 +1,7 @@
-"""Who writes the event files: torch's or tensorboardX's writer where the program has loaded it, else our own.
+"""Choose the writer of event files: torch's or tensorboardX's if the program has loaded it, else our own.
 
-What counts is `torch.utils.tensorboard`, not torch: a program that has changed its import to ours loads torch for its
-networks, and our own files hold the same summaries under the same tags (tests/frameworks/test_tensorboard.py).
+Only `torch.utils.tensorboard` counts, not torch: a program that uses our SummaryWriter still loads torch for its
+networks. Our own files hold the same summaries under the same tags (tests/frameworks/test_tensorboard.py).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ __all__ = ["CHOICES", "PACKAGES", "default_folder", "open_events", "original"]
 _COMMON = ("purge_step", "max_queue", "flush_secs", "filename_suffix")
 CHOICES = ("auto", "torch", "tensorboardX", "rollbook")
 PACKAGES = {"torch": "torch.utils.tensorboard", "tensorboardX": "tensorboardX"}
-"""Where each library's SummaryWriter is imported from; the class itself is in the module `writer` of that package."""
+"""Where each library's SummaryWriter is imported from. The class itself is in the module `writer` of that package."""
 
 
 def default_folder(comment: str) -> str:
-    """runs/<date and time>_<host><comment>, as both libraries name it."""
+    """runs/<date and time>_<host><comment>, the name that both libraries use."""
     import socket
     from datetime import datetime
 
@@ -36,12 +36,13 @@ def open_events(choice: object, folder: str, options: dict[str, Any]) -> Any:
     """A writer of event files, or None for events=False.
 
     Args:
-      choice: True or "auto" takes what the program has loaded already: torch.utils.tensorboard, then tensorboardX, and
-        if it has neither, our own.
+      choice: True or "auto" uses what the program has already loaded: torch.utils.tensorboard, then tensorboardX, else
+        our own.
       folder: where the files go.
-      options: purge_step, max_queue, flush_secs, filename_suffix; for tensorboardX what it takes besides.
+      options: purge_step, max_queue, flush_secs, filename_suffix; for tensorboardX also its further options.
     Raises:
-      UnknownOption: `choice` is none. MissingExtra: the package it needs is not installed.
+      UnknownOption: `choice` is not valid.
+      MissingExtra: the package it needs is not installed.
     """
     if choice is False or choice is None:
         return None
@@ -75,7 +76,7 @@ def open_events(choice: object, folder: str, options: dict[str, Any]) -> Any:
 
 
 def original(choice: str) -> Any:
-    """The library's own SummaryWriter, also where its name was replaced by ours; None if it is not loaded."""
+    """The library's own SummaryWriter, even if ours has replaced its name; None if it is not loaded."""
     package = PACKAGES[choice]
     for module in (package, f"{package}.writer"):
         theirs = getattr(sys.modules.get(module), "SummaryWriter", None)

@@ -1,4 +1,4 @@
-"""`install()`: programs and libraries that make torch's or tensorboardX's SummaryWriter get rollbook's, unchanged.
+"""`install()`: unchanged programs that make torch's or tensorboardX's SummaryWriter get rollbook's.
 
 from rollbook.adapters import tensorboard
 
@@ -37,20 +37,21 @@ _installed: dict[str, type[_Installed]] = {}
 
 
 def install(*libraries: str, **options: object) -> list[str]:
-    """Put rollbook's SummaryWriter where programs find that of torch or tensorboardX.
+    """Replace the SummaryWriter of torch or tensorboardX with rollbook's.
 
-    Replaced is the name `SummaryWriter` of the package, and of every loaded module that has imported it from there; the
-    modules of the library itself stay as they are. The event files are written by the library's own writer, as before.
-    A second call adds the modules that were loaded in between.
+    The name `SummaryWriter` is replaced in the package and in every loaded module that imported it from there. The
+    library's own modules stay as they are. The library's own writer writes the event files, as before. A second call
+    adds modules that were loaded since.
 
     Args:
       libraries: "torch", "tensorboardX" or both; none: those that can be imported. They are imported here.
-      options: what every writer made from then on is given besides, such as clock="epoch" for a library whose steps
-        are no environment steps, run= or project=.
+      options: further arguments for every writer made from then on, such as clock="epoch" for a library whose steps are
+        not environment steps, run= or project=.
     Returns:
       The names of the modules in which the class was replaced now.
     Raises:
-      UnknownOption: another library. MissingExtra: the library, or every one of them, is not installed.
+      UnknownOption: another library.
+      MissingExtra: the library is not installed, or none of them is.
     """
     for library in libraries:
         if library not in native.PACKAGES:
@@ -74,7 +75,7 @@ def install(*libraries: str, **options: object) -> list[str]:
 
 
 def uninstall() -> list[str]:
-    """Put the libraries' own classes back; writers that are open go on.
+    """Put the libraries' own classes back. Open writers continue.
 
     Returns:
       The names of the modules in which a class was put back.
@@ -106,7 +107,7 @@ def _replace(library: str, options: dict[str, object]) -> list[str]:
 
 
 def _holding(value: object) -> list[ModuleType]:
-    """The loaded modules in which the name stands for this class."""
+    """The loaded modules in which the name refers to this class."""
     return [
         module
         for module in list(sys.modules.values())
@@ -115,5 +116,5 @@ def _holding(value: object) -> list[ModuleType]:
 
 
 def _new_class() -> type[_Installed]:
-    """One per library: each has the options it was installed with."""
+    """One class per library: each has its own options of `install`."""
     return type(_NAME, (_Installed,), {"__doc__": SummaryWriter.__doc__, "defaults": {}})

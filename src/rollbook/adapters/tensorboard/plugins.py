@@ -1,4 +1,4 @@
-"""Summaries for TensorBoard's plugins: hyper-parameters, curves, meshes, layouts, sounds, tensors, marked pictures."""
+"""Summaries for TensorBoard's plugins: hyper-parameters, curves, meshes, layouts, sounds, tensors, boxed images."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["audio", "boxed", "curve", "custom_scalars", "hparams", "mesh", "precision_recall", "tensor"]
 
 MOST_THRESHOLDS = 127
-"""TensorBoard's protobufs take no more."""
+"""The maximum of TensorBoard's protobufs."""
 
 _WHY = "writing event files"
 _ENDED_WELL = 1
@@ -42,12 +42,12 @@ def hparams(
     metrics: Mapping[str, object],
     domains: Mapping[str, Sequence[object]] | None = None,
 ) -> list[Summary.Value]:
-    """The three summaries of the HPARAMS page: which parameters and metrics there are, these values, and a good end.
+    """The three summaries of the HPARAMS page: the list of parameters and metrics, these values, and a successful end.
 
     Args:
-      parameters: numbers (also of one-element tensors), truth values and texts; None is left out, anything else is
-        written as its text.
-      metrics: their names are what is looked at; the numbers are scalars of their own.
+      parameters: numbers (also one-element tensors), booleans and texts. None is left out; anything else is written as
+        its text.
+      metrics: only their names are used; the numbers are logged as scalars.
       domains: parameter -> all values it may have.
     """
     api, data = _part("hparams.api_pb2"), _part("hparams.plugin_data_pb2")
@@ -90,8 +90,8 @@ def audio(messages: Messages, tag: str, sound: object, rate: int = 44100) -> obj
     """A sound of one channel.
 
     Args:
-      sound: samples in [-1, 1]; louder ones are cut. Axes of length 1 are ignored.
-      rate: samples a second.
+      sound: samples in [-1, 1]; louder ones are clipped. Axes of length 1 are ignored.
+      rate: samples per second.
     Raises:
       ValueError: more than one channel.
     """
@@ -120,9 +120,10 @@ def precision_recall(
     """A precision-recall curve of predictions.
 
     Args:
-      labels: truth, 0 or 1. predictions: in [0, 1], of the same shape.
-      thresholds: at how many thresholds, evenly from 0 to 1; at most 127.
-      weights: of the predictions; None: all alike.
+      labels: the true class, 0 or 1.
+      predictions: in [0, 1], of the same shape.
+      thresholds: the number of thresholds, evenly from 0 to 1; at most 127.
+      weights: of the predictions; None: all equal.
     """
     import numpy as np
 
@@ -132,7 +133,7 @@ def precision_recall(
     weight = 1.0 if weights is None else host_array(weights)
 
     def at_least(kind_of_case: NDArray) -> NDArray:
-        """How much of one kind lies at each threshold or above it."""
+        """The weight of one class at or above each threshold."""
         counts, _ = np.histogram(reached, thresholds, (0, thresholds - 1), weights=kind_of_case * weight)
         return counts[::-1].cumsum()[::-1]
 
@@ -146,7 +147,7 @@ def precision_recall(
 
 
 def curve(messages: Messages, tag: str, rows: Sequence[object], thresholds: int = MOST_THRESHOLDS) -> object:
-    """A precision-recall curve that was computed already.
+    """A precision-recall curve that is already computed.
 
     Args:
       rows: at each threshold: true positives, false positives, true negatives, false negatives, precision, recall.
@@ -163,10 +164,12 @@ def curve(messages: Messages, tag: str, rows: Sequence[object], thresholds: int 
 def mesh(
     messages: Messages, tag: str, vertices: object, colors: object = None, faces: object = None, config: object = None
 ) -> list[Summary.Value]:
-    """A mesh or a cloud of points: a summary for each of vertices, faces and colours.
+    """A mesh or a point cloud: one summary each for vertices, faces and colours.
 
     Args:
-      vertices: [batch, points, 3]. colors: the same, 0 to 255. faces: [batch, faces, 3], numbers of vertices.
+      vertices: [batch, points, 3].
+      colors: the same shape, 0 to 255.
+      faces: [batch, faces, 3], indices of vertices.
       config: settings of the scene, as JSON data.
     """
     metadata, kinds = _part("mesh.metadata"), _part("mesh.plugin_data_pb2").MeshPluginData
@@ -191,7 +194,7 @@ def custom_scalars(messages: Messages, layout: Mapping[str, Mapping[str, Sequenc
     Args:
       layout: category -> chart -> ("Multiline", tags) or ("Margin", (value, lower, upper)).
     Raises:
-      ValueError: a chart of kind "Margin" has not three tags.
+      ValueError: a chart of kind "Margin" does not have three tags.
     """
     parts = _part("custom_scalar.layout_pb2")
     categories = []
@@ -235,7 +238,7 @@ def tensor(messages: Messages, tag: str, values: object) -> Summary.Value:
     """A tensor with all of its elements.
 
     Raises:
-      ValueError: a kind of element that event files do not know.
+      ValueError: event files do not support this type of element.
     """
     import numpy as np
 
@@ -257,12 +260,12 @@ def tensor(messages: Messages, tag: str, values: object) -> Summary.Value:
 
 
 def boxed(picture_HWC: NDArray, boxes: object, labels: Sequence[str] | str | None = None) -> NDArray:
-    """A picture with red boxes drawn on it.
+    """An image with red boxes drawn on it.
 
     Args:
       picture_HWC: [height, width, 3] uint8.
       boxes: [n, 4]: left, top, right, bottom, in pixels.
-      labels: a text for each box, written at its lower left; ignored if there are not as many.
+      labels: a text for each box, written at its lower left; ignored if their number differs.
     """
     import numpy as np
 

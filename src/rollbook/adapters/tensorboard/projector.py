@@ -1,4 +1,4 @@
-"""Files of TensorBoard's embedding projector: points, labels and pictures, and the list of all of them.
+"""Files of TensorBoard's embedding projector: points, labels and images, and the list of all of them.
 
 <folder>/projector_config.pbtxt
 <folder>/<step, five digits>/<tag>/tensors.tsv, metadata.tsv, sprite.png
@@ -44,14 +44,14 @@ class Projector:
         tag: str = "default",
         header: Sequence[str] | None = None,
     ) -> None:
-        """Write the files of one embedding and list it. One at the same step and tag is written over.
+        """Write the files of one embedding and list it. An earlier one at the same step and tag is overwritten.
 
         Args:
           points_ND: [n, dimensions].
           labels: a label for each point; with a `header`, a row of labels for each.
           pictures_NCHW: [n, 1 or 3, height, width], uint8 or floats in [0, 1].
         Raises:
-          ValueError: labels or pictures are not as many as points, or points have not two axes.
+          ValueError: the number of labels or images differs from that of points, or points do not have two axes.
         """
         points = host_array(points_ND)
         if points.ndim != 2:
@@ -96,7 +96,7 @@ def _write(path: str, rows: Any) -> None:
 
 
 def _write_sprite(path: str, pictures_NCHW: NDArray) -> None:
-    """All pictures in one square, row by row, with as many in a row as there are rows."""
+    """All images in one square grid, row by row."""
     import numpy as np
 
     n, channels, height, width = pictures_NCHW.shape

@@ -1,4 +1,4 @@
-"""`RecordWriter`, the tensorboard package's own, which torch offers from the same place as its SummaryWriter."""
+"""`RecordWriter` of the tensorboard package, which torch exports next to its SummaryWriter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`SummaryWriter`: the verbs of torch's and tensorboardX's writer, each said to the run and to the event files."""
+"""`SummaryWriter`: the methods of torch's and tensorboardX's writer, writing to the run and to event files."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ _EPISODES = "eval/episodic_return"
 
 
 class SummaryWriter:
-    """Takes the verbs and arguments of both libraries' writers (`log_dir` and `logdir` are one).
+    """Has the methods and arguments of both libraries' writers (`log_dir` and `logdir` are the same).
 
     Args:
-      log_dir, comment, purge_step, max_queue, flush_secs, filename_suffix: as there. With `purge_step`, a resumed run
-        is rewound to that step, too: its curves have no zigzag.
-      run: the run; None takes the current one or opens one; False keeps no book.
-      clock: which clock `global_step` is, beside `step`: "env_step" (what reinforcement-learning scripts count),
-        "gradient_step", any declared one, or None for `step` alone.
-      events: who writes event files: "auto" (torch.utils.tensorboard or tensorboardX where the program has loaded it,
-        else rollbook), one of "torch", "tensorboardX", "rollbook", or False for the book alone.
+      log_dir, comment, purge_step, max_queue, flush_secs, filename_suffix: as in the libraries. With `purge_step`, a
+        resumed run is also rewound to that step, so its curves do not go back and forth.
+      run: the run. None uses the current one or opens one; False records nothing.
+      clock: the clock that `global_step` sets in addition to `step`: "env_step" (what reinforcement-learning scripts
+        count), "gradient_step", any declared one, or None for `step` only.
+      events: what writes event files: "auto" (torch.utils.tensorboard or tensorboardX if the program has loaded it,
+        else rollbook), one of "torch", "tensorboardX", "rollbook", or False for no event files.
       scope: prefix of all keys in the book. Default: none; the folder's name for a second writer on the same run.
       project, run_options: of a run that is opened here; arguments of `rollbook.init`.
-      more: what tensorboardX takes besides; `write_to_disk=False` means events=False.
-    One process writes to one run: a writer that finds a run open joins it. A run that a writer opened is finished when
+      more: further options of tensorboardX; `write_to_disk=False` means events=False.
+    One process writes to one run: a writer that finds an open run joins it. A run that a writer opened is finished when
     its last writer is closed.
-    Threads: any. After the constructor nothing raises unless the run is strict: what fails is counted and reported
-    once per verb and kind of error, as `event_file_<verb>_<error>` and, for the book, `summary_writer_<verb>_<error>`.
+    Threads: any. Only the constructor raises, unless the run is strict: later failures are counted and reported once
+    per method and kind of error, as `event_file_<verb>_<error>` and, for the book, `summary_writer_<verb>_<error>`.
     """
 
     writes_a_run = True
-    """Tells this class and those made of it from the libraries', where one has taken another's name."""
+    """Distinguishes this class and its subclasses from the libraries' where one has the name of another."""
 
     def __init__(
         self,
@@ -75,8 +75,8 @@ class SummaryWriter:
         self._defaults: tuple[object, float | None] | None = None  # of use_metadata()
         self._accepted: dict[str, frozenset[str] | None] = {}
         self._points: dict[str, list[object]] = {}
-        self._evaluated: int | None = None  # episodes of CleanRL's evaluation so far; -1: it counts otherwise
-        self._exported: dict[str, tuple[str, int]] = {}  # what add_scalars wrote: folder -> key, rows exported already
+        self._evaluated: int | None = None  # episodes of CleanRL's evaluation so far; -1: not an evaluation
+        self._exported: dict[str, tuple[str, int]] = {}  # by add_scalars: folder -> key, rows already exported
         options = {"max_queue": max_queue, "flush_secs": flush_secs, "filename_suffix": filename_suffix, **more}
         if purge_step is not None:
             options["purge_step"] = purge_step
@@ -113,11 +113,11 @@ class SummaryWriter:
         display_name: str = "",
         summary_description: str = "",
     ) -> None:
-        """One number (or array or tensor of one element) under `tag`.
+        """Log one number (or array or tensor of one element) under `tag`.
 
         Args:
-          new_style, double_precision: torch's, fifth and sixth by position.
-          display_name, summary_description: tensorboardX's; texts in the fifth and sixth place are these.
+          new_style, double_precision: torch's fifth and sixth positional arguments.
+          display_name, summary_description: tensorboardX's; texts in the fifth and sixth position are these.
         """
         if self._defaults is not None:
             global_step, walltime = self._place(global_step, walltime)
@@ -157,7 +157,7 @@ class SummaryWriter:
         global_step: object = None,
         walltime: float | None = None,
     ) -> None:
-        """Several numbers, `<main_tag>/<name>` in the book; event files get a folder for each, as TensorBoard wants."""
+        """Log several numbers, as `<main_tag>/<name>` in the book; event files have a folder for each."""
         global_step, walltime = self._place(global_step, walltime)
         values = {f"{main_tag}/{name}": value for name, value in tag_scalar_dict.items()}
         if walltime is None:
@@ -173,10 +173,10 @@ class SummaryWriter:
         self._pass_on("add_scalars", main_tag, tag_scalar_dict, global_step, walltime)
 
     def export_scalars_to_json(self, path: str | os.PathLike[str]) -> None:
-        """Write what `add_scalars` was given since the last export, as tensorboardX does.
+        """Write the values of `add_scalars` since the last export to a file, as tensorboardX does.
 
-        The file: {"<folder>/<main_tag>/<name>": [[unix seconds, step, value], …]}. Unlike there, nothing is kept in
-        memory for it where there is a book: the values come from there.
+        The file: {"<folder>/<main_tag>/<name>": [[unix seconds, step, value], …]}. Values are read from the book, so
+        they take no memory, unlike in tensorboardX. Without a book they are kept in memory.
         """
         if self._is_tensorboardx():
             self._pass_on("export_scalars_to_json", path)
@@ -192,7 +192,7 @@ class SummaryWriter:
         walltime: float | None = None,
         max_bins: int | None = None,
     ) -> None:
-        """A distribution of the numbers in `values`; in the book raw, up to 4,096 of them, in the files as binned."""
+        """Log the distribution of `values`: up to 4,096 raw values in the book, bins in the event files."""
         global_step, walltime = self._place(global_step, walltime)
         self._keep("add_histogram", lambda book: book.log_histogram(tag, values, **self._at(global_step)))
         more: dict[str, object] = {} if max_bins is None else {"max_bins": max_bins}
@@ -213,7 +213,7 @@ class SummaryWriter:
         global_step: object = None,
         walltime: float | None = None,
     ) -> None:
-        """A distribution that was binned already: `bucket_limits` are the upper edges."""
+        """Log a distribution that is already binned: `bucket_limits` are the upper edges."""
         global_step, walltime = self._place(global_step, walltime)
 
         def keep(book: Scope) -> None:
@@ -226,10 +226,10 @@ class SummaryWriter:
         raw = (tag, min, max, num, sum, sum_squares, bucket_limits, bucket_counts, global_step, walltime)
         self._pass_on("add_histogram_raw", *raw)
 
-    # -- texts, pictures, films
+    # -- text, images, videos
 
     def add_text(self, tag: str, text_string: str, global_step: object = None, walltime: float | None = None) -> None:
-        """A text. A table of hyper-parameters, as CleanRL's programs write it, also becomes the run's configuration."""
+        """Log a text. A table of hyper-parameters, as CleanRL's programs write it, also goes to the run's config."""
         global_step, walltime = self._place(global_step, walltime)
         self._keep("add_text", lambda book: book.log_text(tag, str(text_string), **self._at(global_step)))
         if tag == "hyperparameters":
@@ -244,7 +244,7 @@ class SummaryWriter:
         walltime: float | None = None,
         dataformats: str = "CHW",
     ) -> None:
-        """A picture: uint8, or floats in [0, 1], with its axes named by `dataformats` (CHW, HWC, HW)."""
+        """Log an image: uint8, or floats in [0, 1]. `dataformats` names its axes (CHW, HWC, HW)."""
         self._image("add_image", tag, img_tensor, global_step, walltime, dataformats)
 
     def add_images(
@@ -255,7 +255,7 @@ class SummaryWriter:
         walltime: float | None = None,
         dataformats: str = "NCHW",
     ) -> None:
-        """A batch of pictures, kept as one with the others beside it; a list of them may have its N left out."""
+        """Log a batch of images as one grid. For a list of images, `dataformats` may lack its N."""
         if isinstance(img_tensor, (list, tuple)) and "N" not in dataformats.upper():
             dataformats = f"N{dataformats}"
             if self.native is not None and not self._is_tensorboardx():
@@ -275,9 +275,9 @@ class SummaryWriter:
         dataformats: str = "CHW",
         labels: Sequence[str] | str | None = None,
     ) -> None:
-        """A picture with red boxes, [n, 4]: left, top, right, bottom.
+        """Log an image with red boxes, [n, 4]: left, top, right, bottom.
 
-        tensorboardX has no `rescale` in the sixth place: a text there is the order of axes, and labels come next.
+        tensorboardX has no `rescale` in the sixth position: a text there is the order of axes, and labels come next.
         """
         if isinstance(rescale, str):
             labels = labels if dataformats == "CHW" else dataformats
@@ -307,7 +307,7 @@ class SummaryWriter:
         close: bool = True,
         walltime: float | None = None,
     ) -> None:
-        """A matplotlib figure, or a list of them; closed afterwards unless close=False."""
+        """Log a matplotlib figure, or a list of them; closed afterwards unless close=False."""
         global_step, walltime = self._place(global_step, walltime)
         figures = list(figure) if isinstance(figure, (list, tuple)) else [figure]
         for number, each in enumerate(figures):
@@ -329,7 +329,7 @@ class SummaryWriter:
         walltime: float | None = None,
         dataformats: str = "NTCHW",
     ) -> None:
-        """A film [n, time, channels, height, width], uint8 or floats in [0, 1]; several stand side by side."""
+        """Log a video [n, time, channels, height, width], uint8 or floats in [0, 1]; several are put side by side."""
         from rollbook.adapters._pixels import as_frames, as_uint8
         from rollbook.ground.values.arrays import host_array
 
@@ -340,7 +340,7 @@ class SummaryWriter:
 
         self._keep("add_video", keep)
         film = vid_tensor
-        if self.native is not None and dataformats.upper() != "NTCHW":  # torch's writer knows this order alone
+        if self.native is not None and dataformats.upper() != "NTCHW":  # the only order that torch's writer knows
             film = self._guard(
                 "add_video",
                 lambda: host_array(film).transpose([dataformats.upper().index(axis) for axis in "NTCHW"]),
@@ -360,12 +360,12 @@ class SummaryWriter:
         *,
         name: str | None = None,
     ) -> None:
-        """Hyper-parameters (into the run's configuration) and results (a row, and the run's summary).
+        """Log hyper-parameters (into the run's config) and results (a row, and the run's summary).
 
         Args:
           hparam_domain_discrete: parameter -> all of its values.
-          run_name, name: of the folder that the HPARAMS page shows; torch's and tensorboardX's word for it. A text in
-            the third place is the name too, and a number after it the step, as tensorboardX has them.
+          run_name, name: name of the folder on the HPARAMS page, in torch's and tensorboardX's word. A text in the
+            third position is also the name, and a number after it the step, as in tensorboardX.
         """
         if isinstance(hparam_domain_discrete, str):
             name, hparam_domain_discrete = hparam_domain_discrete, None
@@ -385,16 +385,16 @@ class SummaryWriter:
         self._pass_on("add_hparams", hparam_dict, metric_dict, **given)
 
     def add_onnx_graph(self, prototxt: object = None, *, onnx_model_file: object = None) -> None:
-        """The graph of an ONNX file."""
+        """Log the graph of an ONNX file."""
         self._only_file("add_onnx_graph", onnx_model_file if prototxt is None else prototxt)
 
     def add_openvino_graph(self, xmlname: object) -> None:
-        """The graph of an OpenVINO file."""
+        """Log the graph of an OpenVINO file."""
         self._only_file("add_openvino_graph", xmlname)
 
     @contextmanager
     def use_metadata(self, *, global_step: object = None, walltime: float | None = None) -> Iterator[Self]:
-        """Verbs inside of `with writer.use_metadata(global_step=10):` stand there if they say nothing else."""
+        """In `with writer.use_metadata(global_step=10):`, calls without a step or time use these."""
         before = self._defaults
         self._defaults = (global_step, walltime)
         try:
@@ -403,14 +403,14 @@ class SummaryWriter:
             self._defaults = before
 
     def __getattr__(self, name: str) -> Any:
-        """Verbs of later versions of the libraries (add_…) reach the event files; the bill counts them."""
+        """Unknown methods (add_…) of later library versions go to the event files only; the bill counts them."""
         if not name.startswith("add_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return partial(self._only_file, name)
 
     @property
     def file_writer(self) -> Any:
-        """What holds the event file, as in torch; None without event files."""
+        """The object that holds the event file, as in torch; None without event files."""
         return getattr(self.native, "file_writer", self.native)
 
     @property
@@ -434,11 +434,11 @@ class SummaryWriter:
         return self.log_dir
 
     def flush(self) -> None:
-        """Bring pending events to the files. The book needs no flushing."""
+        """Write pending events to the files. The book needs no flushing."""
         self._pass_on("flush")
 
     def close(self) -> None:
-        """Close the event files, and finish the run if this was the last writer of one that a writer opened."""
+        """Close the event files. Finish the run if a writer opened it and this was the last one."""
         self._pass_on("close")
         if self._closed:
             return
@@ -460,16 +460,16 @@ class SummaryWriter:
         from rollbook.run.arguments import program_name
 
         name, seed = os.path.basename(os.path.normpath(self.log_dir)), None
-        if (options or {}).get("resume", "never") == "never":  # a name is what an earlier run is found by
+        if (options or {}).get("resume", "never") == "never":  # an earlier run is found by its name
             name, seed = split_name(name)
         if project is not None:
             options = {"project": project, **(options or {})}
-        if run is None and options:  # arguments are for a run that is not open yet; one process has one run
+        if run is None and options:  # arguments only apply to a new run; one process has one run
             run = _writers.running()
         return find_run(run, project=program_name(), name=name, seed=seed, options=options)
 
     def _scope_name(self) -> str:
-        """Two writers on one run would mix their keys: the second one gets its folder's name as a prefix."""
+        """Two writers on one run would mix their keys, so the second gets its folder's name as a prefix."""
         others = (
             [] if self.run is None else [writer for writer in _writers.of(self.run) if writer.log_dir != self.log_dir]
         )
@@ -480,7 +480,7 @@ class SummaryWriter:
         return name.replace(os.sep, "/")
 
     def _place(self, global_step: object, walltime: float | None) -> tuple[object, float | None]:
-        """Step and time of a call, where it says none those of `use_metadata`."""
+        """Step and time of a call; missing ones come from `use_metadata`."""
         if self._defaults is None:
             return global_step, walltime
         step, moment = self._defaults
@@ -501,7 +501,7 @@ class SummaryWriter:
         self._pass_on(verb, tag, picture, global_step, walltime, dataformats=dataformats)
 
     def _remember(self, folder: str, walltime: float | None, step: object, value: object) -> None:
-        """Keep a number for `export_scalars_to_json` where there is no book to read it from."""
+        """Keep a number in memory for `export_scalars_to_json` if there is no book."""
         import time
 
         from rollbook.adapters.tensorboard.events import number_of
@@ -530,10 +530,10 @@ class SummaryWriter:
         book.log_figure(key, figure, **self._at(step))
 
     def _counts_episodes(self, step: object) -> bool:
-        """Whether the step of an evaluated episode is its number, 0, 1, 2 …, after training; then env_step stays.
+        """Whether the step of an evaluation is the number of the episode (0, 1, 2 …), as in CleanRL after training.
 
-        CleanRL's programs evaluate the model they have saved so. An evaluation whose first row stands at step 0 before
-        anything was trained is one at environment steps.
+        In that case env_step does not change. If an evaluation starts at step 0 before any training, its steps are
+        environment steps.
         """
         if self._evaluated is None:
             book: Any = self._book
@@ -606,7 +606,7 @@ class SummaryWriter:
             self._failed("event_file", verb, err)
 
     def _understood(self, verb: str, method: Any, options: dict[str, object]) -> dict[str, object]:
-        """The options that the library behind takes; what the other library has besides is counted, not raised."""
+        """The options that the underlying library accepts. Options of the other library are counted, not raised."""
         if verb not in self._accepted:
             import inspect
 
@@ -651,7 +651,7 @@ for _name in FILE_VERBS:
 
 
 def _stacked(pictures: Sequence[object]) -> object:
-    """Pictures of one size as one array."""
+    """Images of one size as one array."""
     import numpy as np
 
     from rollbook.ground.values.arrays import host_array

@@ -4,8 +4,8 @@
 
     params = OffPolicyTrainerParams(..., logger=RollbookLogger(run), save_checkpoint_fn=save, resume_from_log=True)
 
-Works with the trainers of Tianshou 1 and 2. `BaseLogger`, `LazyLogger` and `DataScope` are those of its documentation,
-for loggers of one's own; nothing of Tianshou is imported.
+Works with the trainers of Tianshou 1 and 2. `BaseLogger`, `LazyLogger` and `DataScope` have the documented interface,
+for custom loggers. Tianshou itself is not imported.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rollbook.adapters.tianshou.restore import restore_logged_data
 from rollbook.adapters.tianshou.tensorboard import TensorboardLogger
 
 SUPPORTED = ">=0.5,<3"
-"""The versions of Tianshou whose trainers call a logger as these loggers expect it."""
+"""The versions of Tianshou whose trainers call a logger in the way these loggers expect."""
 
 _installed = _versions.installed("tianshou")
 if _installed is not None:

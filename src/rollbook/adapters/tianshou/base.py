@@ -1,7 +1,7 @@
-"""What a Tianshou trainer expects of a logger: `BaseLogger`, and `LazyLogger`, which keeps nothing.
+"""The interface that a Tianshou trainer expects of a logger: `BaseLogger`, and `LazyLogger`, which does nothing.
 
 The names of the documented API (`log_train_data`, `train_interval`) and those of Tianshou 2 (`log_training_data`,
-`training_interval`) are the same things here.
+`training_interval`) mean the same here.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from rollbook.errors import BadInput
 __all__ = ["BaseLogger", "DataScope", "LazyLogger", "SaveFn", "generation"]
 
 SaveFn: TypeAlias = Callable[[int, int, int], str]
-"""save_checkpoint_fn(epoch, env_step, gradient_step) -> path of what it saved."""
+"""save_checkpoint_fn(epoch, env_step, gradient_step) -> path of the saved file."""
 
 
 class DataScope(StrEnum):
-    """The four kinds of data. `TRAINING` is what Tianshou 2 calls the first of them."""
+    """The four kinds of data. `TRAINING` is Tianshou 2's name for the first of them."""
 
     TRAIN = "train"
     TEST = "test"
@@ -31,23 +31,24 @@ class DataScope(StrEnum):
 
 
 def generation() -> int:
-    """The major version of the Tianshou this process has imported; 1, the documented one, if it has none."""
+    """The major version of Tianshou imported in this process; without one, 1 (the documented one)."""
     tianshou = sys.modules.get("tianshou")
     major = str(getattr(tianshou, "__version__", "1")).partition(".")[0]
     return int(major) if major.isdigit() else 1
 
 
 class BaseLogger(ABC):
-    """The base class of loggers: thins what it is given by four intervals and hands the rest to `write`.
+    """The base class of loggers: thins the data by four intervals and passes the rest to `write`.
 
-    A call is due if its step is at least the interval away from that of the last one that was; the last step is -1 at
-    first. So with an interval of 1,000 the first due step is 999, and with 1 every new step is due once.
+    A call is due if its step is at least the interval after that of the last due call. The first "last step" is -1:
+    with an interval of 1,000 the first due step is 999; with 1 every new step is due once.
 
     Args:
-      train_interval, training_interval, test_interval: in environment steps; the first two are one by two names.
+      train_interval, training_interval, test_interval: in environment steps; the first two are names of the same
+        interval.
       update_interval: in update steps of the trainer.
       info_interval: in epochs.
-      exclude_arrays: leave arrays out of what is logged.
+      exclude_arrays: leave arrays out.
       save_interval: in epochs; None never saves.
     """
 
@@ -62,7 +63,7 @@ class BaseLogger(ABC):
         *,
         training_interval: int | None = None,
     ) -> None:
-        if not isinstance(exclude_arrays, bool):  # by position, as in Tianshou 2: save_interval, exclude_arrays
+        if not isinstance(exclude_arrays, bool):  # positional as in Tianshou 2: save_interval, exclude_arrays
             given: object = save_interval
             exclude_arrays, save_interval = (True if given is None else bool(given)), exclude_arrays
         self.train_interval = train_interval if training_interval is None else training_interval
@@ -90,11 +91,11 @@ class BaseLogger(ABC):
 
     @abstractmethod
     def prepare_dict_for_logging(self, log_data: Mapping[str, object]) -> Mapping[str, object]:
-        """`log_data` as `write` takes it: flat, and without what cannot be written."""
+        """Convert `log_data` for `write`: flat, and without values that cannot be written."""
 
     @abstractmethod
     def finalize(self) -> None:
-        """Close what is open."""
+        """Close open files."""
 
     @abstractmethod
     def save_data(
@@ -106,34 +107,34 @@ class BaseLogger(ABC):
         *,
         update_step: int | None = None,
     ) -> None:
-        """Save a checkpoint with `save_checkpoint_fn`, if it is time, and keep where the training stands.
+        """Save a checkpoint with `save_checkpoint_fn` if it is due, and record the position of the training.
 
         `update_step` is Tianshou 2's name of the third argument.
         """
 
     @abstractmethod
     def restore_data(self) -> tuple[int, int, int]:
-        """Where training stood at the last checkpoint: epoch, env_step, gradient_step; (0, 0, 0) if there is none."""
+        """The position at the last checkpoint: epoch, env_step, gradient_step; (0, 0, 0) if there is none."""
 
     @staticmethod
     @abstractmethod
     def restore_logged_data(log_path: str) -> dict[str, Any]:
-        """What was logged under `log_path`, as nested dicts of arrays."""
+        """The data logged under `log_path`, as nested dicts of arrays."""
 
     def log_train_data(self, log_data: Mapping[str, object], step: int) -> None:
-        """Log what a collector reported about training, at `step` environment steps (the documented name)."""
+        """Log a collector's data about training, at `step` environment steps (the documented name)."""
         self._log(DataScope.TRAIN, "env_step", log_data, step, "train")
 
     def log_training_data(self, log_data: Mapping[str, object], step: int) -> None:
-        """Log what a collector reported about training, at `step` environment steps (Tianshou 2's name)."""
+        """Log a collector's data about training, at `step` environment steps (Tianshou 2's name)."""
         self._log(DataScope.TRAINING, "env_step", log_data, step, "train")
 
     def log_test_data(self, log_data: Mapping[str, object], step: int) -> None:
-        """Log what a collector reported about an evaluation, at `step` environment steps."""
+        """Log a collector's data about an evaluation, at `step` environment steps."""
         self._log(DataScope.TEST, "env_step", log_data, step, "test")
 
     def log_update_data(self, log_data: Mapping[str, object], step: int) -> None:
-        """Log what an update reported, at `step` (gradient steps; in Tianshou 2, update steps of the trainer)."""
+        """Log the data of an update, at `step` (gradient steps; in Tianshou 2, update steps of the trainer)."""
         self._log(DataScope.UPDATE, "gradient_step" if generation() < 2 else "update_step", log_data, step, "update")
 
     def log_info_data(self, log_data: Mapping[str, object], step: int) -> None:
@@ -145,7 +146,7 @@ class BaseLogger(ABC):
             self.write(f"{scope}/{step_name}", step, self.prepare_dict_for_logging(log_data))
 
     def _is_due(self, kind: str, step: int) -> bool:
-        """Whether a call is due; if so, it is the last one from now on."""
+        """Whether a call is due. If so, it becomes the last due call."""
         last = f"last_log_{kind}_step"
         if step - getattr(self, last) < getattr(self, f"{kind}_interval"):
             return False
@@ -154,10 +155,10 @@ class BaseLogger(ABC):
 
 
 class LazyLogger(BaseLogger):
-    """Keeps nothing; stands where no logger was given. Takes the documented arguments, or none."""
+    """Does nothing; used if no logger was given. Accepts the documented arguments, or none."""
 
     def prepare_dict_for_logging(self, log_data: Mapping[str, object]) -> Mapping[str, object]:
-        """`log_data` as it is."""
+        """`log_data` unchanged."""
         return log_data
 
     def write(self, step_type: str, step: int, data: Mapping[str, object]) -> None:
@@ -189,7 +190,7 @@ class LazyLogger(BaseLogger):
 
 
 def _register_with_tianshou() -> None:
-    """Let `isinstance(logger, tianshou.utils.BaseLogger)` hold where Tianshou is imported."""
+    """Make `isinstance(logger, tianshou.utils.BaseLogger)` true if Tianshou is imported."""
     for module in ("tianshou.utils.logger.logger_base", "tianshou.utils.logger.base"):
         theirs = getattr(sys.modules.get(module), "BaseLogger", None)
         if theirs is not None and not issubclass(BaseLogger, theirs):

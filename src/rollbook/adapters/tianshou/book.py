@@ -4,7 +4,7 @@
     params = OffPolicyTrainerParams(..., logger=logger, save_checkpoint_fn=save, resume_from_log=True)
     algorithm.run_training(params)
 
-`save_checkpoint_fn` is called at the end of each epoch; what it returns is registered with the run.
+`save_checkpoint_fn` is called at the end of each epoch; the path it returns is registered with the run.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ __all__ = ["RollbookLogger"]
 
 
 class RollbookLogger(BaseLogger):
-    """Writes everything a trainer says to a run, under Tianshou's own names and at its own steps.
+    """Writes everything that a trainer logs to a run, under Tianshou's own names and at its own steps.
 
-    The book has every call. The intervals thin the native file alone: what `writer` gets is what Tianshou's
-    TensorboardLogger would have written. Each gradient step of an off-policy trainer has its row (Tianshou writes the
-    first of each update step): its number is counted here and stands in the clock `gradient_step`; the trainer's update
-    step stands in `step`. Episodes that a collector reports go to the table `episodes`, one row each.
+    The book has every call. The intervals only thin the native file: `writer` gets what Tianshou's TensorboardLogger
+    would have written. Each gradient step of an off-policy trainer has a row (Tianshou writes the first of each update
+    step). The clock `gradient_step` is counted here; the clock `step` is the trainer's update step. Episodes that a
+    collector reports go to the table `episodes`, one row each.
 
     Args:
-      run: a Run; None takes the current one, or opens one.
+      run: a run. None uses the current run, or opens one.
       train_interval, training_interval, test_interval, update_interval, info_interval: for `writer`; see `BaseLogger`.
-      exclude_arrays: leave arrays out; otherwise they are kept as distributions. Episodes are kept either way.
+      exclude_arrays: leave arrays out; otherwise they are logged as distributions. Episodes are always recorded.
       save_interval: epochs between checkpoints; None never saves.
-      writer: a TensorBoard SummaryWriter (anything with add_scalar, add_histogram, add_figure and flush), or None.
+      writer: a TensorBoard SummaryWriter (any object with add_scalar, add_histogram, add_figure and flush), or None.
       write_flush: flush `writer` after each write.
-      finish: end the run when the trainer finalizes the logger. Default: if the run was opened here.
+      finish: finish the run when the trainer finalizes the logger. Default: if the run was opened here.
       project, run_options: of a run that is opened here; arguments of `rollbook.init`.
     """
 
@@ -87,7 +87,7 @@ class RollbookLogger(BaseLogger):
         self._best = float("-inf")
         self._last_test = float("nan")
 
-    # -- what the trainer calls
+    # -- called by the trainer
 
     def write(self, step_type: str, step: int, data: Mapping[str, object]) -> None:
         """Write `data` to the book and to the native file, at `step`; `step_type` is e.g. "train/env_step"."""
@@ -97,7 +97,7 @@ class RollbookLogger(BaseLogger):
     def _log(self, scope: str, step_name: str, log_data: Mapping[str, object], step: int, kind: str) -> None:
         step_type = f"{scope}/{step_name}"
         if kind == "update":
-            steps = log_data.get("gradient_steps")  # an on-policy update says how many it made
+            steps = log_data.get("gradient_steps")  # an on-policy update reports how many it made
             self._gradient_steps += steps if isinstance(steps, int) and steps > 0 else 1
         self._guard("write", lambda: self._to_book(step_type, step, log_data))
         if kind in ("train", "test"):
@@ -123,7 +123,7 @@ class RollbookLogger(BaseLogger):
         return for_native(log_data, parent_key, delimiter, exclude_arrays=exclude, clash=clash)
 
     def finalize(self) -> None:
-        """Close the native file; end the run, if it was opened here."""
+        """Close the native file; finish the run if it was opened here."""
         if self.writer is not None:
             self._guard("native", lambda: self.writer.close())
         if self._finish and self.run is not None and hasattr(self.run, "finish"):
@@ -140,10 +140,10 @@ class RollbookLogger(BaseLogger):
         *,
         update_step: int | None = None,
     ) -> None:
-        """Call `save_checkpoint_fn` if an interval of epochs has passed, and register what it saved with the run.
+        """Call `save_checkpoint_fn` if an interval of epochs has passed, and register the saved file with the run.
 
-        Without a `save_checkpoint_fn` the counters alone are kept, so that they can be restored.
-        What `save_checkpoint_fn` raises is the program's own and is raised.
+        Without a `save_checkpoint_fn`, only the counters are stored, so that they can be restored.
+        Exceptions of `save_checkpoint_fn` are raised: it belongs to the program.
         """
         gradient_step = gradient_step if update_step is None else update_step
         if self.save_interval is None or epoch - self.last_save_step < self.save_interval:
@@ -179,10 +179,10 @@ class RollbookLogger(BaseLogger):
         self._checkpoint = run.save_checkpoint(**what)
 
     def restore_data(self) -> tuple[int, int, int]:
-        """Go back to the run's last checkpoint and return epoch, env_step and gradient_step as they were saved.
+        """Return to the run's last checkpoint. Gives epoch, env_step and gradient_step as they were saved.
 
-        What the run logged after that checkpoint is hidden (and kept), so that the continued curve is one clean curve.
-        If there is no checkpoint, or anything goes wrong, this is (0, 0, 0) and a warning.
+        Rows after that checkpoint are hidden (and kept), so that the continued run has one clean curve.
+        Without a checkpoint, or after any failure, the result is (0, 0, 0), with a warning.
         """
         try:
             return self._restore()
@@ -206,15 +206,15 @@ class RollbookLogger(BaseLogger):
         self._checkpoint = restored
         self.last_save_step = self.last_log_info_step = epoch
         self.last_log_train_step, self.last_log_update_step = env_step, update_step
-        # The trainer tests once more where it resumes. The native file has that point already, if the test had come.
+        # A resumed trainer repeats the test. If that test was logged, the native file already has its point.
         self.last_log_test_step = min(env_step, last_test)
         self._best = _best_test(run.book)
         return epoch, env_step, update_step
 
     def save_best(self, save_best_fn: Callable[[Any], None]) -> Callable[[Any], None]:
-        """`save_best_fn`, called only for a model better than every one before, also before a resume.
+        """Wrap `save_best_fn`: it is called only for a model better than every earlier one, also those before a resume.
 
-        A resumed trainer forgets its best score and calls `save_best_fn` at once, over the file of the best model.
+        A resumed trainer forgets its best score. It would call `save_best_fn` at once and overwrite the best model.
         Pass `save_best_fn=logger.save_best(fn)`; models are compared by the mean return of the test.
         """
 
@@ -228,9 +228,9 @@ class RollbookLogger(BaseLogger):
 
     @staticmethod
     def restore_logged_data(log_path: str) -> dict[str, Any]:
-        """What was logged under `log_path` (a run's folder, or one of Tianshou's), as nested dicts of arrays.
+        """The data logged under `log_path` (a run's folder, or one of Tianshou's), as nested dicts of arrays.
 
-        `train` and `training` are both there, and every array has its `steps` and `times`.
+        Both `train` and `training` are present, and every array has its `steps` and `times`.
         """
         return restore_logged_data(log_path)
 
@@ -257,7 +257,8 @@ class RollbookLogger(BaseLogger):
                 values[name] = value
         at = self._checkpoint
         if scope == DataScope.INFO and at is not None and at.clocks.get("epoch") == step:
-            # Info comes after the epoch's checkpoint; logged at it, it stays when training resumes from there.
+            # Info comes after the epoch's checkpoint. Logged at the checkpoint's clocks, it stays when training resumes
+            # from there.
             (getattr(self.run, "run", self.run)).scope(scope, at=at).log(values)
         else:
             self._scope(scope).log(values, **self._clocks(scope, counter, step))
@@ -308,7 +309,7 @@ class RollbookLogger(BaseLogger):
         self._bill.guard(f"tianshou_{what}", f"{what}: keeping a Tianshou record", work)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The run becomes a further writer where it is unpickled; a native writer stays with its process."""
+        """After unpickling, the run is another writer of the same run; a native writer stays in its process."""
         return {**self.__dict__, "writer": None, "_scopes": {}, "_finish": False}
 
 
@@ -332,7 +333,7 @@ def _best_test(book: Book) -> float:
 
 
 def flat(data: Mapping[Any, object], parent_key: str = "", delimiter: str = "/") -> Iterator[tuple[str, object]]:
-    """The leaves of nested dicts with their keys joined; empty dicts vanish."""
+    """The leaves of nested dicts with their keys joined; empty dicts are dropped."""
     for key, value in data.items():
         name = f"{parent_key}{delimiter}{key}" if parent_key else str(key)
         name = name.removeprefix(delimiter)
@@ -350,10 +351,10 @@ def for_native(
     exclude_arrays: bool,
     clash: Callable[[str], None],
 ) -> dict[str, object]:
-    """What Tianshou's own loggers keep of `data`: numbers (more kinds than there), and arrays unless excluded.
+    """What Tianshou's own loggers keep of `data`: numbers (of more types than there), and arrays unless excluded.
 
     Args:
-      clash: told the name that two values of one dict come to; the later one counts.
+      clash: called with the name that two values of one dict share; the later value counts.
     """
     plain: dict[str, object] = {}
     for name, value in flat(data, parent_key, delimiter):
@@ -370,7 +371,7 @@ def for_native(
 
 
 def episodes_of(data: Mapping[str, object]) -> dict[str, Any]:
-    """The columns of the table `episodes` for the episodes a collector reports as arrays; {} if it reports none."""
+    """The columns of the table `episodes`, from arrays in a collector's report; {} if it has none."""
     returns: Any = data.get("returns", data.get("rews"))
     lengths: Any = data.get("lens")
     if not _is_ndarray(returns) or not len(returns):

@@ -2,7 +2,7 @@
 
     experiment = DQNExperimentBuilder(...).with_logger_factory(LoggerFactory("cartpole")).build()
 
-The folder of an experiment leads to its run: `RollbookLogger.restore_logged_data` takes either.
+An experiment's folder points to its run: `RollbookLogger.restore_logged_data` accepts either.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ __all__ = ["LoggerFactory"]
 
 
 class LoggerFactory:
-    """Opens a run per experiment and makes its logger. Plain data, so it is pickled with the experiment.
+    """Opens a run per experiment and makes its logger. It holds plain data only, so it is pickled with the experiment.
 
     Args:
       project: of the runs. Default: the experiment's name.
-      tensorboard: write Tianshou's own event file into the experiment's folder as well.
+      tensorboard: also write Tianshou's own event file into the experiment's folder.
       save_interval: epochs between checkpoints.
       run_options: further arguments of `rollbook.init`, e.g. {"dir": "runs", "tags": ["sweep"]}; `init` is its older
         name.
@@ -55,9 +55,9 @@ class LoggerFactory:
         """The logger of an experiment.
 
         Args:
-          log_dir: Tianshou's folder for it; a small file there says where the run is.
-          experiment_name: the run's name; what a folder's name cannot hold becomes "-".
-          run_id: continue the run of this id, or make one with it.
+          log_dir: Tianshou's folder for it; a small file there points to the run.
+          experiment_name: the run's name; characters that are not allowed in folder names become "-".
+          run_id: continue the run with this id, or make one with it.
           config_dict: the run's configuration.
         """
         from rollbook import init
@@ -86,7 +86,7 @@ class LoggerFactory:
         from rollbook.ground.optional import need
 
         why = "Tianshou's event file"
-        need("tensorboard", extra="tensorboard", why=why)  # torch's writer works beside this package alone
+        need("tensorboard", extra="tensorboard", why=why)  # torch's writer needs only this package
         return need("torch.utils.tensorboard", extra="tensorboard", why=why, also="torch").SummaryWriter(log_dir)
 
     def __repr__(self) -> str:

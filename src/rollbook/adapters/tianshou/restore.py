@@ -1,4 +1,4 @@
-"""What was logged, as nested dicts of arrays: from the book of a run, or from Tianshou's own TensorBoard files."""
+"""Logged data as nested dicts of arrays: from a run's book, or from Tianshou's own TensorBoard files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OTHER_NAMES.update([(new, old) for old, new in _OTHER_NAMES.items()])
 
 
 class Restored(dict[str, Any]):
-    """A dict in which `train` and `training`, `gradient_step` and `update_step` are two names of one thing."""
+    """A dict in which `train` and `training`, and `gradient_step` and `update_step`, are two names of one entry."""
 
     def __missing__(self, key: str) -> Any:
         other_name = _OTHER_NAMES.get(key)
@@ -38,11 +38,11 @@ class Restored(dict[str, Any]):
 
 
 def series_of(values: object, steps: object, times: object) -> Any:
-    """An array of `values` whose attributes `steps` and `times` (unix seconds) say where each was logged."""
+    """An array of `values` whose attributes `steps` and `times` (unix seconds) hold the position of each value."""
     import numpy as np
 
     class Series(np.ndarray[Any, np.dtype[Any]]):
-        """Values of one key."""
+        """The values of one key."""
 
         steps: Any = None
         times: Any = None
@@ -53,7 +53,7 @@ def series_of(values: object, steps: object, times: object) -> Any:
 
 
 def nested(series: Iterable[tuple[str, object]]) -> Restored:
-    """Keys split at "/". A key that is both a value and a prefix has its value under ""."""
+    """Keys split at "/". If a key is both a value and a prefix, its value is stored under ""."""
     restored = Restored()
     for key, values in series:
         inner, parts = restored, key.split("/")
@@ -71,12 +71,12 @@ def nested(series: Iterable[tuple[str, object]]) -> Restored:
 
 
 def restore_logged_data(log_path: str | os.PathLike[str]) -> Restored:
-    """What was logged under `log_path`.
+    """The data logged under `log_path`.
 
     Args:
       log_path: a run's folder; a folder with a pointer to one; or one with TensorBoard event files of any version.
     Returns:
-      Nested dicts of arrays. Each array has the attributes `steps` and `times`. Nothing found gives {}.
+      Nested dicts of arrays. Each array has the attributes `steps` and `times`. {} if nothing is found.
     """
     folder = Path(log_path)
     run = _run_folder(folder)
@@ -129,7 +129,7 @@ def _from_book(folder: Path) -> Restored:
 
 
 def _from_events(folder: Path) -> list[tuple[str, object]]:
-    """Every scalar of every event file, in order; what a later file repeats from its first step on counts once."""
+    """Every scalar of every event file, in order. A later file replaces earlier values from its first step on."""
     module = "tensorboard.backend.event_processing.event_file_loader"
     loader = need(module, extra="tensorboard", why="reading TensorBoard files").LegacyEventFileLoader
     series: dict[str, list[tuple[int, float, float]]] = {}

@@ -1,4 +1,4 @@
-"""TensorboardLogger: Tianshou's class of this name, with the book beside the event file.
+"""TensorboardLogger: Tianshou's class of this name, which also writes the book.
 
 from rollbook.adapters.tianshou import TensorboardLogger      # was: from tianshou.utils import TensorboardLogger
 
@@ -16,13 +16,13 @@ __all__ = ["TensorboardLogger"]
 
 
 class TensorboardLogger(RollbookLogger):
-    """A `RollbookLogger` that takes Tianshou's arguments in Tianshou's places: the writer first, then the intervals.
+    """A `RollbookLogger` with Tianshou's arguments in Tianshou's order: the writer first, then the intervals.
 
     Args:
       writer: a SummaryWriter.
-      training_interval, train_interval, test_interval, update_interval, info_interval, write_flush: as there.
-      save_interval: as there: without it nothing is saved.
-      run: a Run; None takes the current one, or opens one.
+      training_interval, train_interval, test_interval, update_interval, info_interval, write_flush: as in Tianshou.
+      save_interval: as in Tianshou: without it nothing is saved.
+      run: a run. None uses the current run, or opens one.
       options: further arguments of `RollbookLogger`.
     """
 

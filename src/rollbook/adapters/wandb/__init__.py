@@ -1,4 +1,4 @@
-"""A module in the shape of `wandb`: programs that log to Weights & Biases record with rollbook, unchanged.
+"""A module with the interface of `wandb`: programs that log to Weights & Biases record with rollbook, unchanged.
 
     import rollbook.wandb as wandb                   # instead of: import wandb
 
@@ -6,8 +6,8 @@
     wandb.log({"charts/episodic_return": 21.0, "global_step": 128})
     wandb.finish()
 
-or without touching the program: `rollbook run train.py --wandb replace`. Names, arguments and meaning follow wandb
-0.31; docs/adapters/wandb.md lists what differs. Nothing is sent anywhere: a run is a folder of rollbook.
+Without changing the program: `rollbook run train.py --wandb replace`. Names, arguments and meaning follow wandb
+0.31; docs/adapters/wandb.md lists the differences. Nothing is uploaded: a run is a local rollbook folder.
 """
 
 from __future__ import annotations

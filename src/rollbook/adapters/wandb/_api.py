@@ -1,4 +1,4 @@
-"""`wandb.Api()` over the runs of a folder: what analysis and resume scripts ask for."""
+"""`wandb.Api()` for the runs of a folder, for analysis and resume scripts."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["Api", "ApiRun"]
 
 
 class Api:
-    """The runs below $ROLLBOOK_DIR, or "runs"; entities are passed over.
+    """The runs below $ROLLBOOK_DIR, or "runs"; entities are ignored.
 
     Args:
-      overrides: {"dir": folder} names another folder; the rest is taken and without effect.
+      overrides: {"dir": folder} sets another folder; other entries are accepted and have no effect.
     """
 
     api_key: str | None = None
-    """There is none: no service is asked."""
+    """None: there is no server."""
 
     def __init__(
         self, overrides: Mapping[str, Any] | None = None, timeout: int | None = None, api_key: str | None = None
@@ -35,10 +35,10 @@ class Api:
         self, path: str | None = None, filters: Mapping[str, Any] | None = None, order: str = "+created_at",
         per_page: int = 50, include_sweeps: bool = True, lazy: bool = True,
     ) -> list[ApiRun]:  # fmt: skip
-        """The runs of a project ("entity/project" or "project"), oldest first, with order="-created_at" newest first.
+        """The runs of a project ("entity/project" or "project"), oldest first; newest first with order="-created_at".
 
-        `filters` are those of wandb for "config.x", "summary_metrics.x", "state", "group", "tags" and "display_name",
-        with $and, $or, $not, $in, $nin, $eq, $ne, $gt, $gte, $lt, $lte, $regex and $exists.
+        `filters` are wandb's, for "config.x", "summary_metrics.x", "state", "group", "tags" and "display_name", with
+        $and, $or, $not, $in, $nin, $eq, $ne, $gt, $gte, $lt, $lte, $regex and $exists.
         """
         from rollbook.runs.catalog import open as open_runs
 
@@ -56,7 +56,7 @@ class Api:
         """One run: "entity/project/id", "project/id" or an id.
 
         Raises:
-          CommError: there is none.
+          CommError: there is no such run.
         """
         from rollbook.adapters.wandb._current import CommError
 
@@ -76,7 +76,7 @@ class Api:
 
 
 class ApiRun:
-    """A run as `wandb.Api` gives it, over a book of rollbook."""
+    """A run as `wandb.Api` returns it, read from a book."""
 
     def __init__(self, book: Book) -> None:
         self.book = book
@@ -92,7 +92,7 @@ class ApiRun:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """The last value of each key, and what the run wrote into its summary."""
+        """The last value of each key, and the run's own summary entries."""
         if self._summary is None:
             last = {key: value for key, (value, _clocks, _time) in self.book.latest().items()}
             self._summary = {**last, **dict(self.book.info.get("summary") or {})}
@@ -100,7 +100,7 @@ class ApiRun:
 
     @property
     def created_at(self) -> str:
-        """When it began, in ISO form."""
+        """When the run began, in ISO form."""
         import datetime
 
         return datetime.datetime.fromtimestamp(self.created, datetime.UTC).isoformat()
@@ -114,9 +114,9 @@ class ApiRun:
         self, keys: Sequence[str] | None = None, page_size: int = 1000, min_step: int | None = None,
         max_step: int | None = None,
     ) -> Iterator[dict[str, Any]]:  # fmt: skip
-        """Every row of history as a dict with `_step`, `_timestamp` and what was logged at that step.
+        """Every row of history as a dict with `_step`, `_timestamp` and the values logged at that step.
 
-        With `keys`, only rows that have all of them, as wandb does.
+        With `keys`, only rows that have all of them, as in wandb.
         """
         rows: dict[int, dict[str, Any]] = {}
         there = set(self.book.keys())
@@ -138,7 +138,7 @@ class ApiRun:
         self, samples: int = 500, keys: Sequence[str] | None = None, x_axis: str = "_step", pandas: bool = True,
         stream: str = "default",
     ) -> Any:  # fmt: skip
-        """At most `samples` rows of history, evenly chosen, as a pandas frame or a list of dicts."""
+        """At most `samples` rows of history, evenly spaced, as a pandas frame or a list of dicts."""
         rows = list(self.scan_history(keys))
         if len(rows) > samples > 0:
             rows = [rows[round(n * (len(rows) - 1) / max(1, samples - 1))] for n in range(samples)]

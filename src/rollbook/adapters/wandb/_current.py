@@ -1,4 +1,4 @@
-"""Which run is the current one, the trial of a sweep that it belongs to, and the errors of `wandb`."""
+"""The current run, the sweep trial that it belongs to, and the errors of `wandb`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     class Run(Protocol):
-        """What is asked of an open run here; `_run.Run` has it."""
+        """What is needed of an open run here; `_run.Run` implements it."""
 
         def finish(self, exit_code: int | None = None) -> None:
-            """Finish it."""
+            """Finish the run."""
 
 
 __all__ = ["CommError", "Error", "Trial", "UsageError", "current", "enter", "forget", "runs", "termlog", "trial"]
@@ -26,18 +26,20 @@ class Error(Exception):
 
 
 class UsageError(Error):
-    """Something was called in a way that makes no sense."""
+    """A call with arguments that make no sense."""
 
 
 class CommError(Error):
-    """A run that is asked for is not there; nothing is ever sent anywhere."""
+    """The requested run does not exist. Nothing is ever sent over the network."""
 
 
 class Trial:
-    """One trial of a sweep: what the next `init` gets.
+    """One trial of a sweep: the settings for the next `init`.
 
     Attributes:
-      sweep_id: of the sweep; settings: of this trial; project: of the sweep, if it names one.
+      sweep_id: of the sweep.
+      settings: of this trial.
+      project: of the sweep, if it names one.
     """
 
     def __init__(self, sweep_id: str, settings: dict[str, Any], project: str | None) -> None:
@@ -51,7 +53,7 @@ class Trial:
 
 
 def trial() -> Trial | None:
-    """The trial that runs now."""
+    """The trial that is running."""
     return _trials[-1] if _trials else None
 
 
@@ -61,17 +63,17 @@ def current() -> Any:
 
 
 def runs() -> list[Any]:
-    """All runs that are open, oldest first."""
+    """All open runs, oldest first."""
     return list(_runs)
 
 
 def enter(run: Run) -> None:
-    """The run is the current one."""
+    """Make the run the current one."""
     _runs.append(run)
 
 
 def forget(run: Run) -> None:
-    """The run is over."""
+    """Remove a finished run."""
     if run in _runs:
         _runs.remove(run)
 

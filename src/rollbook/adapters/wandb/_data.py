@@ -1,6 +1,6 @@
-"""The values of `wandb` beside numbers: what a program makes of its data, and how a run of rollbook keeps each.
+"""The value classes of `wandb`, and how a run of rollbook stores each.
 
-Each has `keep(run, key, step)`: it logs itself with the verbs of rollbook. Arguments are those of wandb 0.31.
+Each has `keep(run, key, step)`, which logs it with the methods of a run. Arguments are those of wandb 0.31.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LONGEST_TEXT = 1_000_000
 
 
 class Value:
-    """What `wandb.log` takes beside numbers, texts and nested dicts."""
+    """Values that `wandb.log` accepts besides numbers, texts and nested dicts."""
 
     def keep(self, run: Run, key: str, step: int) -> None:
         """Log it under a key at a step."""
@@ -32,10 +32,12 @@ class Value:
 
 
 class Table(Value):
-    """Rows and columns. Kept as a table of the run, `book.table(key)`.
+    """Rows and columns. Stored as a table of the run, `book.table(key)`.
 
     Args:
-      columns: their names. data, rows: the rows. dataframe: a pandas frame instead of these.
+      columns: their names.
+      data, rows: the rows.
+      dataframe: a pandas frame instead of these.
     """
 
     def __init__(
@@ -71,7 +73,7 @@ class Table(Value):
         self.add_data(*row)
 
     def add_column(self, name: str, data: Any) -> None:
-        """Add a column of as many values as there are rows."""
+        """Add a column with one value per row."""
         values = list(data)
         if self.data and len(values) != len(self.data):
             raise ValueError(f"the column {name!r} has {len(values)} values, the table {len(self.data)} rows")
@@ -92,13 +94,13 @@ class Table(Value):
         return values
 
     def get_dataframe(self) -> Any:
-        """As a pandas frame."""
+        """The table as a pandas frame."""
         from rollbook.ground.optional import need
 
         return need("pandas", extra="pandas", why="Table.get_dataframe()").DataFrame(self.data, columns=self.columns)
 
     def iterrows(self) -> Iterable[tuple[int, list[Any]]]:
-        """(number, row) of each row."""
+        """Yield (index, row) of each row."""
         return enumerate(self.data)
 
     def keep(self, run: Run, key: str, step: int) -> None:
@@ -116,7 +118,7 @@ class Table(Value):
 
 
 def table_name(key: str) -> str:
-    """The name of the table that a key's Table is kept in: letters, digits and "_"."""
+    """The name of the table that stores a key's Table: letters, digits and "_"."""
     name = "".join(c if c.isalnum() and c.isascii() else "_" for c in key).strip("_").lower() or "table"
     return name if name[0].isalpha() else f"table_{name}"
 
@@ -155,7 +157,7 @@ class Histogram(Value):
 
 
 class Image(Value):
-    """A picture: an array (height x width, with 1, 3 or 4 channels), a PIL picture, a figure, or the path of a file."""
+    """An image: an array (height x width, with 1, 3 or 4 channels), a PIL image, a figure, or the path of a file."""
 
     def __init__(
         self,
@@ -189,7 +191,7 @@ class Image(Value):
 
 
 class Video(Value):
-    """A film: an array of frames x channels x height x width (as wandb has it), or the path of a file."""
+    """A video: an array of frames x channels x height x width (as in wandb), or the path of a file."""
 
     def __init__(
         self, data_or_path: Any, caption: str | None = None, fps: int | None = None, format: str | None = None
@@ -208,7 +210,7 @@ class Video(Value):
 
 
 class Html(Value):
-    """A page, as text or as an open file. Kept as text."""
+    """An HTML page, as text or as an open file. Stored as text."""
 
     def __init__(self, data: Any, inject: bool = True, data_is_not_path: bool = False) -> None:
         if hasattr(data, "read"):
@@ -224,7 +226,7 @@ class Html(Value):
 
 
 class _File(Value):
-    """What is a file to rollbook: kept as it is where it is one, and counted where it is made of data."""
+    """A value that rollbook stores as a file. Values made from data are only counted."""
 
     def __init__(self, data_or_path: Any, caption: str | None = None, **_options: object) -> None:
         self._data = data_or_path
@@ -241,29 +243,29 @@ class _File(Value):
 
 
 class Audio(_File):
-    """A sound; kept where it is a file."""
+    """A sound; stored if it is a file."""
 
     def __init__(self, data_or_path: Any, sample_rate: int | None = None, caption: str | None = None) -> None:
         super().__init__(data_or_path)
 
 
 class Object3D(_File):
-    """A shape in space; kept where it is a file."""
+    """A 3D object; stored if it is a file."""
 
 
 class Molecule(_File):
-    """A molecule; kept where it is a file."""
+    """A molecule; stored if it is a file."""
 
 
 class Graph(_File):
-    """A graph; counted."""
+    """A graph; only counted."""
 
     def __init__(self, format: str = "keras") -> None:
         super().__init__(format)
 
 
 class Plotly(Value):
-    """A plotly figure; kept as its JSON."""
+    """A plotly figure; stored as its JSON."""
 
     def __init__(self, val: Any) -> None:
         self._figure = val
@@ -288,7 +290,7 @@ class Artifact:
         self.objects: dict[str, Value] = {}
 
     def add_file(self, local_path: str | os.PathLike[str], name: str | None = None, **_options: object) -> None:
-        """Add a file, as it is when the artifact is logged."""
+        """Add a file. It is copied when the artifact is logged."""
         self.files_added.append((os.fspath(local_path), name or os.path.basename(os.fspath(local_path))))
 
     def add_dir(self, local_path: str | os.PathLike[str], name: str | None = None, **_options: object) -> None:
@@ -300,7 +302,7 @@ class Artifact:
                 self.files_added.append((path, os.path.join(name or "", os.path.relpath(path, base))))
 
     def add(self, obj: Value, name: str) -> None:
-        """Add a value such as a Table; it is kept in the run, as `log` keeps it, when the artifact is logged."""
+        """Add a value such as a Table. It is logged to the run when the artifact is logged."""
         self.objects[name] = obj
 
     def new_file(self, name: str, mode: str = "w", **_options: object) -> Any:
@@ -312,16 +314,16 @@ class Artifact:
         return open(path, mode)
 
     def add_reference(self, uri: str, name: str | None = None, **_options: object) -> None:
-        """Note the address of something that is kept elsewhere."""
+        """Note the address of something stored elsewhere."""
         self.metadata.setdefault("references", []).append(str(uri))
 
     def wait(self, timeout: float | None = None) -> Artifact:
-        """Return at once: nothing is sent anywhere."""
+        """Return at once: nothing is uploaded."""
         return self
 
 
 def keep_file(run: Run, key: str, path: str | os.PathLike[str], step: int) -> Path | None:
-    """Copy a file into `<run>/files/media`, and say in the book where it lies; counted where there is none."""
+    """Copy a file into `<run>/files/media` and log its path; a missing file is counted."""
     return copied(
         run, os.fspath(path), os.path.join("media", f"{table_name(key)}_{step}_{os.path.basename(path)}"), key, step
     )
@@ -347,7 +349,7 @@ def copied(run: Run, source: str, name: str, key: str, step: int | None) -> Path
 
 
 def _pixels(data: Any) -> Any:
-    """An array as rollbook takes pictures; PIL pictures and tensors with the channels first included."""
+    """An array in the image layout of rollbook; accepts PIL images and tensors with the channels first."""
     from rollbook.ground.values.arrays import host_array
 
     array = host_array(data)
@@ -357,7 +359,7 @@ def _pixels(data: Any) -> Any:
 
 
 def _frames(data: Any) -> Any:
-    """Frames with the channels last; of a batch of films the first."""
+    """Frames with the channels last; of a batch of videos the first."""
     from rollbook.ground.values.arrays import host_array
 
     array = host_array(data)

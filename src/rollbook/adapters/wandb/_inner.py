@@ -1,6 +1,6 @@
-"""The modules inside of `wandb` that programs look into: `wandb.sdk.wandb_run.Run`, `wandb.tensorboard.patch`, ….
+"""The modules inside `wandb` that programs use: `wandb.sdk.wandb_run.Run`, `wandb.tensorboard.patch`, ….
 
-Each is made here, with what is used of it; `import wandb.sdk.data_types.video` finds it, too.
+Each is created here with the parts that programs use; `import wandb.sdk.data_types.video` also works.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ __all__ = ["apis", "sdk", "tensorboard"]
 
 
 class ConfigError(Error):
-    """What wandb raises for a configuration that changes; never raised here."""
+    """wandb's error for a changed configuration; never raised here."""
 
 
 class ServerResponseError(Exception):
-    """What wandb raises when its server refuses; never raised here."""
+    """wandb's error when its server refuses; never raised here."""
 
 
 def _no_reports(name: str) -> Any:
@@ -35,7 +35,7 @@ def _no_reports(name: str) -> Any:
 
 
 def _module(name: str, **names: object) -> ModuleType:
-    """The module of that name below `wandb`, and its place in the one above it."""
+    """The module of that name below `wandb`, set as an attribute of its parent."""
     above, _, last = name.rpartition(".")
     module = ModuleType(f"{__package__}.{name}")
     module.__spec__ = ModuleSpec(module.__name__, None, is_package=True)

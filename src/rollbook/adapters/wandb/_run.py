@@ -23,9 +23,10 @@ __all__ = ["Config", "Metric", "Run", "Settings", "Summary"]
 
 
 class Settings:
-    """The settings of `wandb.init(settings=…)`; any name is taken, those that mean something here are used.
+    """The settings of `wandb.init(settings=…)`. Any name is accepted; known ones are used.
 
-    Used are run_id, run_name, run_group, run_job_type, run_notes, run_tags, project, entity, mode, root_dir and resume.
+    Known are run_id, run_name, run_group, run_job_type, run_notes, run_tags, project, entity, mode, root_dir and
+    resume.
     """
 
     def __init__(self, **settings: object) -> None:
@@ -37,7 +38,7 @@ class Settings:
         return None
 
     def update(self, source: object = None, **settings: object) -> None:
-        """Take over the settings of another one, or of a dict."""
+        """Copy the settings of another object, or of a dict."""
         given: Any = {}
         if source is not None:
             given = source if isinstance(source, dict) else vars(source)
@@ -104,21 +105,21 @@ class Config:
         return dict(self._values)
 
     def update(self, d: Any = None, allow_val_change: bool | None = None, **more: object) -> None:
-        """Take in a dict, an argparse namespace or anything like one."""
+        """Add settings from a dict, an argparse namespace or a similar object."""
         self._values.update(plain(d), **more)
 
     def setdefaults(self, d: Any) -> None:
-        """Take in what there is no setting for yet."""
+        """Add settings that do not exist yet."""
         for name, value in plain(d).items():
             self._values.setdefault(name, value)
 
     def update_locked(self, d: Any, user: str | None = None, _allow_val_change: bool | None = None) -> None:
-        """As `update`: no setting is locked here."""
+        """Same as `update`: no setting is locked here."""
         self.update(d)
 
 
 def plain(config: Any) -> dict[str, Any]:
-    """A configuration that a program hands over, as a dict."""
+    """A program's configuration as a dict."""
     if config is None:
         return {}
     if isinstance(config, Config):
@@ -134,14 +135,14 @@ def plain(config: Any) -> dict[str, Any]:
 
 
 class Metric:
-    """What `define_metric` was told of a key."""
+    """The arguments of `define_metric` for a key."""
 
     def __init__(self, name: str, step_metric: str | None, summary: Iterable[str]) -> None:
         self.name, self.step_metric, self.summary = name, step_metric, tuple(summary)
 
 
 class Summary:
-    """`wandb.summary`: what a program wrote there, and of every other key the last value that was logged."""
+    """`wandb.summary`: entries that the program wrote; for every other key the last logged value."""
 
     def __init__(self, kept: dict[str, Any]) -> None:
         object.__setattr__(self, "_kept", kept)
@@ -191,17 +192,17 @@ class Summary:
         return {**self._last, **self._kept}.items()
 
     def update(self, d: Mapping[str, object] | None = None, **more: object) -> None:
-        """Take in a dict."""
+        """Add the entries of a dict."""
         given: Any = d or {}
         self._kept.update(given, **more)
 
 
 class Run:
-    """`wandb.Run` over a run of rollbook; without one (mode "disabled") it takes everything and keeps nothing.
+    """`wandb.Run` over a run of rollbook. Without one (mode "disabled") it accepts everything and records nothing.
 
     Args:
       recorder: the run of rollbook.
-      settings: what `init` was asked for: entity, project, sweep_id, ….
+      settings: arguments of `init`: entity, project, sweep_id, ….
     """
 
     def __init__(self, recorder: Recorder | None, settings: Settings) -> None:
@@ -219,7 +220,7 @@ class Run:
 
     @property
     def rollbook(self) -> Recorder | None:
-        """The run of rollbook, with all its verbs."""
+        """The run of rollbook, with all its methods."""
         return self._recorder
 
     @property
@@ -261,7 +262,7 @@ class Run:
 
     @property
     def entity(self) -> str:
-        """What `init` was given as entity; rollbook has none."""
+        """The entity passed to `init`; rollbook has none."""
         return str(self.settings.entity or "")
 
     @property
@@ -276,7 +277,7 @@ class Run:
 
     @property
     def dir(self) -> str:
-        """A folder for the program's own files, inside of the run's folder."""
+        """A folder for the program's own files, inside the run's folder."""
         if self._recorder is None:
             import tempfile
 
@@ -292,7 +293,7 @@ class Run:
 
     @property
     def url(self) -> str | None:
-        """None: a run of rollbook is a folder. Look at it with `rollbook ui`."""
+        """None: a run of rollbook is a folder. View it with `rollbook ui`."""
         return None
 
     project_url = sweep_url = url
@@ -310,17 +311,17 @@ class Run:
 
     @property
     def resumed(self) -> bool:
-        """Whether the run goes on with one that was there."""
+        """Whether the run continues an existing one."""
         return self._recorder is not None and self._recorder.resumed
 
     @property
     def disabled(self) -> bool:
-        """Whether nothing is kept."""
+        """Whether nothing is recorded."""
         return self._recorder is None
 
     @property
     def offline(self) -> bool:
-        """True: nothing is sent anywhere."""
+        """True: nothing is uploaded."""
         return True
 
     @property
@@ -344,14 +345,14 @@ class Run:
     def log(
         self, data: Mapping[str, Any], step: int | None = None, commit: bool | None = None, sync: object = None
     ) -> None:
-        """Keep a row.
+        """Log a row.
 
-        Each call is written at once, so nothing waits for a commit and a killed program loses no row. A row without
-        `step` gets the run's counter, which moves on unless commit=False; `step` sets it. A step below the counter is
-        kept (wandb drops it).
+        Each call is written at once: there is no wait for a commit, and a killed program loses no row. A row without
+        `step` gets the run's counter, which then advances unless commit=False. `step` sets the counter. A step below
+        the counter is kept (wandb drops it).
 
         Raises:
-          TypeError: `data` is no mapping.
+          TypeError: `data` is not a mapping.
         """
         if not hasattr(data, "items"):
             raise TypeError(f"wandb.log takes a dict of values by name, got {type(data).__name__}")
@@ -384,7 +385,7 @@ class Run:
                 value.keep(recorder, key, at)
 
     def _summarise(self, values: Mapping[str, Any]) -> None:
-        """The summaries that `define_metric` asked for: min, max, mean, best, last."""
+        """The summaries requested by `define_metric`: min, max, mean, best, last."""
         for key, value in values.items():
             metric = self._metrics.get(key) or self._fitting(key)
             if metric is None or not isinstance(value, (int, float)):
@@ -411,9 +412,9 @@ class Run:
         self, name: str, step_metric: Any = None, step_sync: bool | None = None, hidden: bool | None = None,
         summary: str | None = None, goal: str | None = None, overwrite: bool | None = None,
     ) -> Metric:  # fmt: skip
-        """Say which key is the x-axis of others, and which summaries are kept; `name` may hold "*".
+        """Set the x-axis of a key, and which of its summaries are kept; `name` may contain "*".
 
-        In rollbook every key can be the x-axis of every other, so a step metric is kept as a remark in the run's notes.
+        In rollbook any key can be the x-axis of any other, so a step metric is only noted in the run's notes.
         """
         words = [word.strip() for word in (summary or "").split(",") if word.strip() not in ("", "none", "copy")]
         metric = Metric(name, getattr(step_metric, "name", step_metric), words)
@@ -426,7 +427,7 @@ class Run:
         self, models: Any, criterion: object = None, log: str | None = "gradients", log_freq: int = 1000,
         idx: int | None = None, log_graph: bool = False,
     ) -> None:  # fmt: skip
-        """Keep histograms of the gradients (and, with log="parameters" or "all", the parameters) of torch modules."""
+        """Log histograms of the gradients (with log="parameters" or "all", also of the parameters) of torch modules."""
         if self._recorder is None or log is None:
             return
         if log_graph:
@@ -437,7 +438,7 @@ class Run:
             )
 
     def unwatch(self, models: Any = None) -> None:
-        """Stop what `watch` began, for all models."""
+        """Stop `watch` for all models."""
         for end in self._watched:
             end()
         self._watched.clear()
@@ -445,7 +446,7 @@ class Run:
     # -- files
 
     def save(self, glob_str: Any = None, base_path: Any = None, policy: str = "live") -> bool | list[str]:
-        """Copy the files that a pattern names into the run's folder, as they are now."""
+        """Copy the files that match a pattern into the run's folder, in their present state."""
         if glob_str is None:
             return True
         import glob
@@ -483,11 +484,11 @@ class Run:
         return artifact
 
     def log_model(self, path: Any, name: str | None = None, aliases: Iterable[str] | None = None) -> None:
-        """Copy a model's files, as an artifact of the type model."""
+        """Copy a model's files, as an artifact of type model."""
         self.log_artifact(path, name=name or f"run-{self.id}-model", type="model", aliases=aliases)
 
     def use_artifact(self, artifact_or_name: Any, type: str | None = None, **_options: object) -> Any:
-        """Note that an artifact was used; there is no registry to fetch one from."""
+        """Note that an artifact was used. There is no registry to download it from."""
         if self._recorder is not None:
             name = getattr(artifact_or_name, "name", artifact_or_name)
             self._recorder.log_text("wandb/use_artifact", str(name), step=self._step)
@@ -503,10 +504,10 @@ class Run:
     def log_code(
         self, root: str = ".", name: str | None = None, include_fn: object = None, exclude_fn: object = None
     ) -> None:
-        """Nothing to do: rollbook keeps the commit and the uncommitted changes of every run."""
+        """Does nothing: rollbook records the commit and the uncommitted changes of every run."""
 
     def restore(self, name: str, run_path: str | None = None, replace: bool = False, root: str | None = None) -> Any:
-        """An open file of the run's own folder; None where there is none of that name."""
+        """Open a file of the run's own folder; None if it does not exist."""
         if run_path is not None and self._recorder is not None and run_path.rpartition("/")[2] != self.id:
             self._recorder.count(
                 "wandb_not_kept", 1, f"wandb.restore(run_path={run_path!r}): only files of this run can be had"
@@ -517,7 +518,7 @@ class Run:
     # -- words
 
     def alert(self, title: str, text: str = "", level: Any = None, wait_duration: object = None) -> None:
-        """Keep an alert, as a health rule does."""
+        """Log an alert, as a health rule does."""
         if self._recorder is None:
             return
         word = str(getattr(level, "value", level) or "INFO").upper()
@@ -527,7 +528,7 @@ class Run:
         )
 
     def mark_preempting(self) -> None:
-        """Note that the machine is about to be taken away."""
+        """Note that the machine is about to be preempted."""
         if self._recorder is not None:
             self._recorder.note("preempting")
 
@@ -536,16 +537,16 @@ class Run:
         return False
 
     def to_html(self, height: int = 420, hidden: bool = False) -> str:
-        """The run in a line."""
+        """A one-line description of the run."""
         return f"<p>rollbook run {self.project}/{self.name} {self.id}</p>"
 
     def _label(self, *_labels: object, **_more: object) -> None:
-        """transformers names the program that logs; nothing to do."""
+        """Called by transformers to name the logging program; does nothing."""
 
     # -- its end
 
     def finish(self, exit_code: int | None = None, quiet: bool | None = None) -> None:
-        """Finish the run: finished, or crashed with an exit code other than 0. Twice is fine."""
+        """Finish the run: finished, or crashed with a non-zero exit code. Twice is fine."""
         if not self._finished:
             self._finished = True
             self.unwatch()
@@ -578,7 +579,7 @@ class Run:
 
 
 def _sort(key: str, value: Any, values: dict[str, Any], special: list[tuple[str, Any]]) -> None:
-    """What is a number, a text or another scalar goes to `values`, what knows how it is kept to `special`."""
+    """Put numbers, texts and other scalars into `values`, and objects with their own `keep` into `special`."""
     if isinstance(value, Value):
         special.append((key, value))
     elif hasattr(value, "items") and not hasattr(value, "shape"):
@@ -601,7 +602,7 @@ def _sort(key: str, value: Any, values: dict[str, Any], special: list[tuple[str,
 
 
 def _next_step(recorder: Recorder | None) -> int:
-    """Where the counter of a run goes on: behind the last step of its earlier lives."""
+    """The first value of a run's counter: after the last step of its earlier attempts."""
     if recorder is None or not recorder.resumed:
         return 0
     with tolerating(Exception):
@@ -614,7 +615,7 @@ def _next_step(recorder: Recorder | None) -> int:
 
 
 def _watch(run: Run, recorder: Recorder, model: Any, log: str, every: int, mark: str) -> Callable[[], None]:
-    """Hooks on a torch module; the function that takes them off."""
+    """Add hooks to a torch module; returns the function that removes them."""
     handles = []
     calls = {"n": 0}
 

@@ -1,4 +1,4 @@
-"""The functions of `wandb` that act on the current run, and which run that is."""
+"""The functions of `wandb` that act on the current run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 
 
 class AlertLevel(enum.Enum):
-    """How grave an alert is."""
+    """The severity of an alert."""
 
     INFO = "INFO"
     WARN = "WARN"
@@ -32,7 +32,7 @@ class AlertLevel(enum.Enum):
 
 
 class _BeforeInit:
-    """What stands where a run is expected before `init`: using it is an error that says so."""
+    """Placeholder for the run before `init`: using it raises an error that explains this."""
 
     def __getattr__(self, name: str) -> Any:
         if name in ("config", "summary"):
@@ -51,7 +51,7 @@ class _BeforeInit:
 
 
 def current_or_waiting() -> Any:
-    """The current run; before `init`, something that raises Error when it is used."""
+    """The current run; before `init`, an object that raises Error when it is used."""
     return current() or _BeforeInit()
 
 
@@ -85,18 +85,18 @@ def init(
     """Open a run of rollbook with the arguments of `wandb.init`.
 
     Args:
-      project, name, group, job_type, tags, notes, config: as `rollbook.init` has them; a `seed` of the configuration
-        is the run's seed. Default of the project: $WANDB_PROJECT, or "uncategorized".
-      dir: the run lies in `<dir>/runs`; default: $ROLLBOOK_DIR, or $WANDB_DIR/runs, or "runs".
-      id, resume: the id of a run, and whether it goes on: "allow" (also True and "auto"), "must" or "never". An id that
-        exists is continued where `resume` does not say otherwise, so nothing is overwritten.
-      mode: "disabled" keeps nothing; every other mode records here.
-      reinit: what happens to a run that is open: "finish_previous" (also True), "return_previous" (also False), or
-        "create_new". Default: it is returned, in a notebook finished.
-      fork_from, resume_from: "<id>?_step=<n>": kept as a remark.
-      sync_tensorboard: what SummaryWriters of torch and tensorboardX log is kept in the run, too.
-      monitor_gym: films of gymnasium's RecordVideo are kept: their files, when they are written.
-      entity, force, save_code, anonymous, allow_val_change: taken, and without effect.
+      project, name, group, job_type, tags, notes, config: as in `rollbook.init`; a `seed` in the configuration is the
+        run's seed. Default of the project: $WANDB_PROJECT, or "uncategorized".
+      dir: the run is stored in `<dir>/runs`; default: $ROLLBOOK_DIR, or $WANDB_DIR/runs, or "runs".
+      id, resume: the id of a run, and whether it is continued: "allow" (also True and "auto"), "must" or "never". An
+        existing id is continued unless `resume` forbids it, so nothing is overwritten.
+      mode: "disabled" records nothing; every other mode records here.
+      reinit: what happens to an open run: "finish_previous" (also True), "return_previous" (also False), or
+        "create_new". Default: it is returned; in a notebook it is finished.
+      fork_from, resume_from: "<id>?_step=<n>": kept as a note.
+      sync_tensorboard: also record what SummaryWriters of torch and tensorboardX log.
+      monitor_gym: store the video files of gymnasium's RecordVideo when they are complete.
+      entity, force, save_code, anonymous, allow_val_change: accepted, without effect.
     Raises:
       UsageError: resume="must" and there is no such run, or a value that makes no sense.
     """
@@ -148,7 +148,7 @@ def init(
 
 
 def _previous(reinit: bool | str | None) -> Run | None:
-    """The open run, where that is what `init` gives back; where it is to be finished, it is."""
+    """The open run, if `init` is to return it; if it is to be finished, finish it."""
     run: Run | None = current()
     if run is None or reinit == "create_new":
         return None
@@ -164,7 +164,7 @@ def opened(
     *, project: str, name: str | None, run_id: str | None, resume: bool | str | None, config: dict[str, Any],
     group: str | None, job_type: str | None, notes: str, tags: list[str], folder: Any,
 ) -> Recorder:  # fmt: skip
-    """A run of rollbook for what `init` was asked for; see there."""
+    """A run of rollbook for the arguments of `init`; see there."""
     from rollbook.adapters._run import clean_name, takes_native_keys
     from rollbook.errors import NothingToResume
     from rollbook.run.arguments import program_name
@@ -202,13 +202,13 @@ def _tags(tags: Any) -> list[str]:
 
 
 _patched: list[bool] = []
-"""Holds something once `wandb.tensorboard.patch` was called: it is, before `init`."""
+"""Not empty after `wandb.tensorboard.patch` was called before `init`."""
 
 
 def patch_tensorboard(
     save: bool = True, tensorboard_x: bool | None = None, pytorch: bool | None = None, root_logdir: str = ""
 ) -> None:
-    """`wandb.tensorboard.patch`: as init(sync_tensorboard=True), for the run that is open and those to come."""
+    """`wandb.tensorboard.patch`: like init(sync_tensorboard=True), for the open run and later ones."""
     _patched.append(True)
     run = current()
     if run is not None and run.rollbook is not None:
@@ -216,7 +216,7 @@ def patch_tensorboard(
 
 
 def keep_tensorboard(recorder: Recorder) -> None:
-    """Every SummaryWriter of torch and tensorboardX that is made from now on writes the book, too."""
+    """Make every later SummaryWriter of torch and tensorboardX also write to the run."""
     from rollbook.adapters import tensorboard
     from rollbook.errors import MissingExtra
 
@@ -227,7 +227,7 @@ def keep_tensorboard(recorder: Recorder) -> None:
 
 
 def _monitor_gym(run: Run) -> None:
-    """Films that gymnasium's RecordVideo writes are copied into the run when they are whole."""
+    """Copy videos of gymnasium's RecordVideo into the run when they are complete."""
     try:
         from gymnasium.wrappers import RecordVideo
     except ImportError:  # there is nothing to watch
@@ -310,7 +310,7 @@ def use_artifact(artifact_or_name: Any, type: str | None = None, **options: Any)
 
 
 def log_code(*_arguments: object, **_options: object) -> None:
-    """Nothing to do: rollbook keeps the commit and the uncommitted changes of every run."""
+    """Does nothing: rollbook records the commit and the uncommitted changes of every run."""
 
 
 def mark_preempting() -> None:
@@ -327,11 +327,11 @@ def login(*_arguments: object, **_options: object) -> bool:
 
 
 def setup(settings: object = None) -> None:
-    """Nothing to do."""
+    """Does nothing."""
 
 
 def ensure_configured() -> None:
-    """Nothing to do."""
+    """Does nothing."""
 
 
 def teardown(exit_code: int | None = None) -> None:
@@ -347,7 +347,7 @@ termwarn = termerror = termlog
 
 
 def sweep(sweep: Any, entity: str | None = None, project: str | None = None, prior_runs: object = None) -> str:
-    """Keep what a sweep is; `agent` runs it. See `_sweep`."""
+    """Define a sweep; `agent` runs it. See `_sweep`."""
     from rollbook.adapters.wandb._sweep import new_sweep
 
     return new_sweep(sweep() if callable(sweep) else sweep, project)
@@ -364,9 +364,9 @@ def agent(
 
 
 def controller(*_arguments: object, **_options: object) -> Any:
-    """There is none.
+    """Not supported.
 
     Raises:
-      UsageError: always, with what to call.
+      UsageError: always; the message names what to call instead.
     """
     raise UsageError("wandb.controller(): rollbook runs sweeps in this process. Call wandb.agent(sweep_id, function)")

@@ -1,6 +1,6 @@
-"""Sweeps in one process: `wandb.sweep` keeps what is searched, `wandb.agent` calls a function for each trial.
+"""Sweeps in one process: `wandb.sweep` stores the search space, `wandb.agent` calls a function for each trial.
 
-The methods grid and random are there; bayes draws at random and says so. Each trial is a run, all of them in one group.
+The methods are grid and random; bayes samples at random and reports that. Each trial is a run; all are in one group.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _sweeps: dict[str, tuple[Mapping[str, Any], str | None]] = {}
 
 
 def new_sweep(about: Mapping[str, Any], project: str | None) -> str:
-    """The id of a sweep.
+    """The id of a new sweep.
 
     Raises:
-      UsageError: a method or parameter that cannot be searched.
+      UsageError: a method or parameter is not supported.
     """
     from rollbook.adapters.wandb._current import UsageError, termlog
     from rollbook.adapters.wandb.util import generate_id
@@ -35,14 +35,14 @@ def new_sweep(about: Mapping[str, Any], project: str | None) -> str:
         raise UsageError(f"wandb.sweep(method={method!r}): there are grid, random and bayes")
     if method == "bayes":
         termlog("a sweep by bayes draws at random here")
-    next(_trials(about, seed=0), None)  # says what cannot be searched
+    next(_trials(about, seed=0), None)  # raises if something cannot be searched
     sweep_id = generate_id()
     _sweeps[sweep_id] = (about, project or about.get("project"))
     return sweep_id
 
 
 def run_agent(sweep_id: str, function: Callable[[], object] | None, count: int | None) -> None:
-    """Call `function` once a trial; the `wandb.init` inside gets the trial's settings.
+    """Call `function` once per trial; the `wandb.init` inside gets the trial's settings.
 
     Raises:
       UsageError: no such sweep, or no function: a sweep of programs needs a service.
@@ -61,7 +61,7 @@ def run_agent(sweep_id: str, function: Callable[[], object] | None, count: int |
         with Trial(name, settings, project):
             try:
                 function()
-            except Exception as err:  # a trial that fails is a crashed run, and the next one is tried
+            except Exception as err:  # a failed trial is a crashed run; continue with the next
                 failed = 1
                 if is_foreign(err):
                     raise
@@ -72,7 +72,7 @@ def run_agent(sweep_id: str, function: Callable[[], object] | None, count: int |
 
 
 def _trials(about: Mapping[str, Any], seed: int | None = None) -> Iterator[dict[str, Any]]:
-    """The settings of each trial: of a grid all, at random without end."""
+    """The settings of each trial: all points of a grid, or random ones without end."""
     parameters: Mapping[str, Any] = about.get("parameters", {})
     if about.get("method") == "grid":
         names = list(parameters)
@@ -101,7 +101,7 @@ def _all_of(name: str, said: Any) -> list[Any]:
 
 
 def _drawn(name: str, said: Any, source: random.Random) -> Any:
-    """One value: wandb's distributions by their names."""
+    """Sample one value; the distributions have wandb's names."""
     from rollbook.adapters.wandb._current import UsageError
 
     if not isinstance(said, dict):

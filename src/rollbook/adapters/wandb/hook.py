@@ -1,8 +1,8 @@
 """`import wandb` in a program that was started by `rollbook run --wandb replace|beside`.
 
-replace: the name `wandb` is this package; the real one is not loaded. beside: the real one is loaded, and what its runs
-log is recorded here, too. The hook lives in the started process and its children, by $ROLLBOOK_WANDB and a
-sitecustomize on their PYTHONPATH; nothing is written into an environment.
+replace: the name `wandb` is this package; the real one is not loaded. beside: the real one is loaded, and its logged
+data is also recorded here. The hook is active in the started process and its children, by $ROLLBOOK_WANDB and a
+sitecustomize on their PYTHONPATH; no Python environment is modified.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ MODES = ("replace", "beside")
 
 
 def install(mode: str) -> None:
-    """Let `import wandb` mean what `mode` says, in this process, from now on.
+    """Set the meaning of `import wandb` in this process, from now on.
 
     Raises:
-      BadInput: another mode; or with replace, the real wandb is loaded already.
+      BadInput: another mode; or replace, but the real wandb is already loaded.
     """
     if mode not in MODES:
         raise BadInput(f"wandb={mode!r}: there are {' and '.join(MODES)}")
@@ -63,7 +63,7 @@ class _Replace:
 
 
 class _Beside:
-    """Finds the real `wandb`, and mirrors it when it has been loaded."""
+    """Finds the real `wandb` and mirrors it after loading."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         if name != "wandb":
@@ -85,7 +85,7 @@ class _Beside:
 
 
 def mirror(wandb: Any) -> None:
-    """Record here what runs of the real wandb log, too. What goes wrong here never reaches the program."""
+    """Also record here what runs of the real wandb log. Failures here never reach the program."""
     kind = wandb.sdk.wandb_run.Run
     if getattr(kind, "of_rollbook", False):
         return
@@ -104,7 +104,7 @@ def mirror(wandb: Any) -> None:
             )  # fmt: skip
             mirrors[run.id] = Run(recorder, Settings(project=run.project, entity=run.entity))
             recorder.note(f"beside the wandb run {run.id}")
-            if wandb.patched["tensorboard"]:  # its service reads the event files: none of that passes `log`
+            if wandb.patched["tensorboard"]:  # its service reads the event files, which bypasses `log`
                 keep_tensorboard(recorder)
         return mirrors[run.id]
 
@@ -146,7 +146,7 @@ def _kept(work: Any) -> None:
 
 
 def _ours(data: Any) -> dict[str, Any]:
-    """A row with the real wandb's values as ours; those that we do not know are counted by `log`."""
+    """A row with the real wandb's value objects replaced by ours; `log` counts unknown ones."""
     from rollbook.adapters.wandb import _data
 
     row: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""`wandb.plot`: the tables behind custom charts. rollbook keeps the table; its own charts draw it."""
+"""`wandb.plot`: the tables behind custom charts. rollbook stores the table and draws it with its own charts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def line_series(
     xname: str = "x",
     **_options: object,
 ) -> Table:
-    """Several lines as one table of step, line and value; `xs` are common to all lines, or one sequence a line."""
+    """Several lines as one table of step, line and value; `xs` is shared by all lines, or one sequence per line."""
     table = Table(columns=[xname, "line", "value"])
     for n, values in enumerate(ys):
         steps = xs[n] if len(xs) and isinstance(xs[0], (list, tuple)) else xs

@@ -1,1 +1,1 @@
-"""What `rollbook run` puts on the PYTHONPATH of the program that it starts."""
+"""The folder that `rollbook run` adds to the PYTHONPATH of the program."""

@@ -1,4 +1,4 @@
-"""On the PYTHONPATH of programs that `rollbook run` starts: sets their hooks, then loads the next sitecustomize."""
+"""On the PYTHONPATH of programs started by `rollbook run`: sets their hooks, then loads the next sitecustomize."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def _next_one() -> None:
-    """The sitecustomize that would have been found without this one."""
+    """The sitecustomize that Python would have found without this one."""
     from importlib.machinery import PathFinder
     from importlib.util import module_from_spec
 
@@ -28,6 +28,6 @@ if os.environ.get("ROLLBOOK_WANDB") or os.environ.get("ROLLBOOK_TENSORBOARD"):
             from rollbook.adapters.tensorboard.late import install_when_imported
 
             install_when_imported()
-    except (ImportError, RuntimeError, ValueError) as err:  # the program itself runs all the same
+    except (ImportError, RuntimeError, ValueError) as err:  # the program still runs
         sys.stderr.write(f"rollbook run: the hooks were not set: {type(err).__name__}: {err}\n")
 _next_one()
