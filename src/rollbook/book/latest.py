@@ -1,4 +1,4 @@
-"""The newest value of every key: from the descriptions of sealed parts and the last rows of live ones."""
+"""The newest value of every key, from the metadata of sealed parts and the last rows of live ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Latest = dict[str, tuple[Any, dict[str, int], float]]
 """key -> (value, known clocks, unix seconds)."""
 
 _TAIL_ROWS = 16
-"""So many rows at the end of a live segment are looked at first: mostly they have a value of each key."""
+"""How many rows at the end of a live segment are checked first: mostly they have a value of each key."""
 
 
 def latest_values(pieces: Pieces, run: Context) -> Latest:
@@ -76,7 +76,7 @@ def _of_rows(
 
 
 def _counts_to_its_end(piece: Piece, run: Context) -> bool:
-    """Whether the last row of a sealed part is a chosen one."""
+    """Whether the last row of a sealed part is chosen."""
     if run.history.chooses_all(run.attempts):
         return True
     meta = piece.meta

@@ -1,4 +1,4 @@
-"""The files behind rows of `media`: where they are, the film of an episode, and pixels that no file was made of yet."""
+"""The files of rows of `media`: their paths, the video of an episode, and pixels that are not encoded yet."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ __all__ = ["film_of", "media_file", "waiting_pixels", "with_files"]
 
 
 def film_of(book: EpisodeTables, episode: str = "best") -> Path:
-    """The video file of an episode that was filmed.
+    """The video file of a filmed episode.
 
     Args:
-      episode: "best" or "worst" (by return, among those that were filmed), "last", or an episode's id.
+      episode: "best" or "worst" (by return, among filmed episodes), "last", or an episode's id.
     Raises:
-      UnknownKey: the run has no such video; says what it has.
+      UnknownKey: the run has no such video; the message lists what it has.
     """
     films = {
         str(row["episode_id"]): row
@@ -56,7 +56,7 @@ def film_of(book: EpisodeTables, episode: str = "best") -> Path:
 
 
 def _rows(table: pa.Table) -> list[dict[str, Any]]:
-    """The rows as dicts; times as ns, for Python's own times have none."""
+    """The rows as dicts, with times as ns, because Python times have none."""
     if "time" in table.column_names:
         times = table["time"].cast(pa.timestamp("ns")).cast(pa.int64())
         table = table.set_column(table.column_names.index("time"), "time", times)
@@ -76,18 +76,18 @@ def _file(book: EpisodeTables, row: dict[str, object]) -> Path:
 
 
 def media_file(book: EpisodeTables, path: str) -> Path | None:
-    """The file behind a row of `media`, None if it is not there: evicted, not encoded yet, or outside the run."""
+    """The file of a row of `media`; None if it was evicted, is not encoded yet, or is outside the run."""
     root = Path(book.path).resolve()
     wanted = (root / path).resolve()
-    # A film that could not be written in its format has the suffix of another one.
+    # A video that could not be written in its format has another suffix.
     for candidate in (wanted, *(wanted.with_suffix(suffix) for suffix in (".mp4", ".gif", ".png"))):
-        if candidate.is_relative_to(root) and candidate.is_file():  # the path comes from the run: untrusted
+        if candidate.is_relative_to(root) and candidate.is_file():  # the path is from the run: untrusted
             return candidate
     return None
 
 
 def with_files(table: pa.Table, folder: str) -> pa.Table:
-    """The table with a column `file`: where each row's file is now, below the run's folder; null if it is nowhere."""
+    """The table with a column `file`: each row's existing file, relative to the run's folder; null if there is none."""
     if "path" not in table.column_names or "file" in table.column_names:
         return table
     root = os.path.realpath(folder)

@@ -28,19 +28,19 @@ __all__ = ["Wide", "Within", "all_keys", "joined", "pivot", "wide_metrics"]
 
 
 Within: TypeAlias = Sequence[tuple[str, float, float]]
-"""(column, low, high): rows with low <= column < high matter; times in unix ns."""
+"""(column, low, high): only rows with low <= column < high are needed; times in unix ns."""
 
 
 def all_keys(pieces: Pieces, clocks: tuple[str, ...]) -> dict[str, str]:
-    """Every key of metrics and the column it stands under (value/<key> if the name is taken)."""
+    """Every key of metrics and its column (value/<key> if the name is taken)."""
     return {key: value_name(key, clocks) for piece in pieces for key in piece.meta["keys"]}
 
 
 class Wide:
-    """Rows of metrics while they are put together.
+    """Rows of metrics during assembly.
 
     Attributes:
-      table: time, known clocks, one column a key, and the identity columns that were asked for.
+      table: time, known clocks, one column per key, and the requested identity columns.
       attempt: of each row, or of all.
     """
 
@@ -61,7 +61,7 @@ def wide_metrics(
     """The chosen rows of each piece that has one of `keys`, as wide tables (not yet in order).
 
     Args:
-      within: ranges of columns that matter: blocks that have no such rows are not read. Other rows may be given, too.
+      within: needed ranges of columns; blocks without such rows are not read. Other rows may be returned, too.
     """
     tables = []
     for piece in pieces:
@@ -118,7 +118,7 @@ def _wide(
 
 
 def _renamed(table: pa.Table, labels: dict[str, str]) -> pa.Table:
-    """With the keys spelled as all others spell them: a part may be older than a clock of the name of a key of its."""
+    """Rename keys as in the other parts: a part may be older than a clock with the name of one of its keys."""
     names = [labels.get(name, name) for name in table.column_names]
     return table.rename_columns(names) if names != table.column_names else table
 
@@ -135,7 +135,7 @@ def _with_any(table: pa.Table, names: Sequence[str]) -> pa.Table:
 
 
 def pivot(table: pa.Table, keys: Sequence[str] | None, clocks: tuple[str, ...]) -> pa.Table:
-    """Long rows (one line a value) as wide ones: one row for each (writer, lane, seq, index)."""
+    """Long rows (one line per value) as wide ones: one row per (writer, lane, seq, index)."""
     names, kinds = to_numpy(table["key"])[0], to_numpy(table["type"])[0]
     table = table.select([name for name in table.column_names if name not in ("key", "type", "digits")])
     if keys is not None:
@@ -180,7 +180,7 @@ def pivot(table: pa.Table, keys: Sequence[str] | None, clocks: tuple[str, ...]) 
 
 
 def _row_numbers(table: pa.Table) -> tuple[NDArray, NDArray]:
-    """For each line the number of its row, and for each row its first line; rows in order of appearance."""
+    """The row number of each line, and the first line of each row; rows in order of appearance."""
     n = table.num_rows
     if not n:
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
@@ -195,7 +195,7 @@ def _row_numbers(table: pa.Table) -> tuple[NDArray, NDArray]:
         new[1:] |= values[1:] != values[:-1]
     starts = np.flatnonzero(new)
     run_of = np.cumsum(new) - 1
-    # Lines of one row are neighbours, except in files that merge several writers.
+    # Lines of one row are adjacent, except in files that merge several writers.
     heads = np.stack([values[starts] for values in columns], axis=1)
     _, first, same = np.unique(heads, axis=0, return_index=True, return_inverse=True)
     if len(first) == len(starts):
@@ -207,7 +207,7 @@ def _row_numbers(table: pa.Table) -> tuple[NDArray, NDArray]:
 
 
 def joined(wides: list[Wide], keys: Sequence[str], clocks: tuple[str, ...]) -> tuple[pa.Table, NDArray]:
-    """All rows below each other with the columns clocks, time, keys (and identity), and the attempt of each."""
+    """All rows concatenated, with the columns clocks, time, keys (and identity), and the attempt of each row."""
     names = [*clocks, "time", *keys]
     tables = [wide.table for wide in wides]
     table = join_tables(tables) if tables else _no_rows()

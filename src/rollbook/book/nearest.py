@@ -1,6 +1,6 @@
-"""What was going on at one point of a run: small tables of the rows nearest to a clock reading.
+"""The state of a run at one point: small tables of the rows nearest to a clock reading.
 
-Of a table of many rows the clock alone is read first, and then the blocks in which the nearest rows lie.
+In large tables only the clock is read first, then the blocks with the nearest rows.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ __all__ = ["nearest_rows", "read_near", "values_at"]
 
 
 _MANY_ROWS, _MANY_BYTES = 20_000, 4 << 20
-"""Tables of fewer rows, which take fewer bytes, are read whole."""
+"""Tables with fewer rows (and bytes) are read whole."""
 
 
 def read_near(table: str, pieces: Pieces, run: Context, clock: str, value: int, rows: int) -> pa.Table:
-    """The `rows` rows of a table whose reading of `clock` is nearest to `value`, and maybe others, as `Book.table`."""
+    """The `rows` rows of a table whose `clock` is nearest to `value`, and possibly others, as in `Book.table`."""
     if sum(piece.rows for piece in pieces) < _MANY_ROWS and sum(piece.bytes for piece in pieces) < _MANY_BYTES:
         return read_table(table, pieces, run.clocks, run.history, run.attempts)
     everything = run.history.chooses_all(run.attempts)
-    best: list[tuple[float, int, int, int]] = []  # (distance, piece, block, row in it)
+    best: list[tuple[float, int, int, int]] = []  # (distance, piece, block, row in block)
     blocks = [
         (_distance_of(piece, block, clock, value), number, block)
         for number, piece in enumerate(pieces)
         if clock in piece.columns
         for block in _blocks(piece)
     ]
-    for least, number, block in sorted(blocks):  # nearest first: of a long run two or three are read
+    for least, number, block in sorted(blocks):  # nearest first: a long run reads two or three
         if len(best) == rows and least > best[-1][0]:
             break
         piece = pieces[number]
@@ -67,7 +67,7 @@ def read_near(table: str, pieces: Pieces, run: Context, clock: str, value: int, 
 
 
 def _smallest(distances: NDArray, rows: int) -> NDArray:
-    """Where the `rows` smallest are, smallest first and of equals the first first; without sorting all of them."""
+    """The indices of the `rows` smallest, smallest first, ties in order; without a full sort."""
     if rows < 1:
         return np.zeros(0, dtype=np.int64)
     places = np.arange(len(distances))
@@ -77,12 +77,12 @@ def _smallest(distances: NDArray, rows: int) -> NDArray:
 
 
 def _blocks(piece: Piece) -> list[int]:
-    """The row groups of a sealed part; [-1], all of it at once, for rows that are not sealed."""
+    """The row groups of a sealed part; [-1], the whole piece, for rows that are not sealed."""
     return [-1] if piece.part is None else list(range(len(piece.part.row_groups)))
 
 
 def _distance_of(piece: Piece, block: int, clock: str, value: int) -> float:
-    """How far the nearest reading of a block is at least, as far as the file says."""
+    """A lower bound of the distance of a block's readings, from the file's statistics."""
     known = None if piece.part is None else piece.part.column_range(clock, block)
     if known is None or not all(isinstance(end, int) for end in known):
         return 0.0
@@ -93,8 +93,8 @@ def _distance_of(piece: Piece, block: int, clock: str, value: int) -> float:
 def values_at(pieces: Pieces, run: Context, clock: str, value: int) -> pa.Table:
     """The newest value of each key at or before a reading: key, value, the clock's reading, time.
 
-    Looks back from the reading, block by block, until every key is found: a value that is found is newer than all that
-    lie further back.
+    Searches backwards from the reading, block by block, until every key is found: a value found is newer than all
+    earlier blocks.
     """
     labels = all_keys(pieces, run.clocks)
     missing = set(labels)
@@ -122,7 +122,7 @@ def values_at(pieces: Pieces, run: Context, clock: str, value: int) -> pa.Table:
 
 
 def _further_back(pieces: Pieces, keys: set[str], clock: str, stop: float, steps: int) -> float | None:
-    """Where to look from, so that about `steps` blocks before `stop` are read; None for the very beginning."""
+    """Where to read from, so that about `steps` blocks before `stop` are read; None for the start."""
     begins: list[float] = []
     for piece in pieces:
         if piece.part is None or keys.isdisjoint(piece.meta["keys"]):
@@ -138,10 +138,10 @@ def _further_back(pieces: Pieces, keys: set[str], clock: str, stop: float, steps
 def nearest_rows(
     tables: Mapping[str, pa.Table], clock: str, value: int, rows: int, clocks: tuple[str, ...]
 ) -> dict[str, pa.Table]:
-    """Of each table the `rows` rows whose reading of `clock` is nearest to `value`, in their order.
+    """For each table the `rows` rows whose `clock` is nearest to `value`, in order.
 
-    Tables whose rows do not know the clock are left out. Of metrics, the newest value of each key at or before the
-    point is given instead: key, value, the clock's reading, time.
+    Tables whose rows do not know the clock are left out. For metrics, the newest value of each key at or before the
+    point is returned instead: key, value, the clock's reading, time.
     """
     chosen = {}
     for name, table in tables.items():
@@ -163,7 +163,7 @@ def nearest_rows(
 
 
 def _values_at(table: pa.Table, clock: str, readings: NDArray, before: NDArray, clocks: tuple[str, ...]) -> pa.Table:
-    """Of each key the value of the last of those rows `before` a point that have the largest reading."""
+    """For each key, the value of the last of the rows `before` a point that have the largest reading."""
 
     def newest(there: NDArray) -> int:
         own = readings[there]

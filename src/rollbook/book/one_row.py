@@ -1,4 +1,4 @@
-"""A row of a table that a reader holds as a mapping: an episode, a rollout."""
+"""One row of a table as a mapping: an episode, a rollout."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["OneRow"]
 
 
 class OneRow(Mapping[str, Any]):
-    """Column -> value, None where the row lacks it.
+    """Column -> value, None if the row lacks it.
 
     Args:
       table: of one row. key: the column of its id.

@@ -1,4 +1,4 @@
-"""What every reading function has to know about a run beside its rows."""
+"""What every reading function needs to know about a run besides its rows."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from rollbook.storage import History, Piece
 __all__ = ["Context", "Timelines", "counts"]
 
 Timelines = dict[object, dict[int, tuple[NDArray, NDArray, str]]]
-"""{what was asked: {attempt: times (unix ns), readings, their writer}}; see `axis.timelines`."""
+"""{request: {attempt: times (unix ns), readings, their writer}}; see `axis.timelines`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """A run as one call sees it.
+    """A run as seen by one call.
 
     Attributes:
       path: its folder, for messages.
       clocks: all clocks that a row may have.
       history: its attempts and cuts.
-      attempts: which of them are read.
+      attempts: the attempts to read.
       main_writers: the writers that opened the run; they own its clocks.
-      x: the clock that a plot of the run should use, "" if nobody said.
-      hosts: gives where each writer was; asked only when rows are placed by time.
+      x: the default clock for plots of the run; "" if none is set.
+      hosts: returns the host of each writer; called only when rows are placed by time.
       timelines: what placing by time has read of the axis in this call; see `axis.place`.
     """
 
@@ -44,7 +44,7 @@ class Context:
 
 
 def counts(piece: Piece, run: Context) -> bool | None:
-    """Whether all rows of a piece are chosen, none of them, or (None) some."""
+    """Whether all rows of a piece are chosen (True), none (False), or some (None)."""
     if run.history.chooses_all(run.attempts):
         return True
     meta = piece.meta

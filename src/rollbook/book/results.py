@@ -1,16 +1,16 @@
-"""What a run came to: the part of its summary that fills itself.
+"""The results of a run: the part of its summary that rollbook computes.
 
     {"test/return.last": 481.2, "test/return.best": 500.0, "checkpoint.best": "k3…", "checkpoint.best_score": 500.0,
      "length.env_step": 100000, "length.episodes": 812, "length.seconds": 93.1, "status": "finished"}
 
-Of the canonical scores (`aliases.SCORES`) the last and the best value. Worked out from the descriptions and the
-statistics of sealed parts, so a long run costs no more than a short one; rows are read only where some of them do not
-count, or are not sealed. The keeper writes it into run.json once a life is over; whoever asks a run without it works it
-out anew.
+Contains the last and the best value of the canonical scores (`aliases.SCORES`). They come from the metadata and
+statistics of sealed parts, so a long run costs no more than a short one. Rows are read only if some of them do not
+count or are not sealed. The keeper writes the results into run.json when an attempt is over; without them, they are
+computed on reading.
 
-What a run said of itself (`run.summary`) comes over it. Each change of that is a mark in the journal, so it is as safe
-as a row; run.json is written now and then, and at the end. A life that ended by itself has left everything there; after
-any other the marks are gone through.
+Values that the run sets itself (`run.summary`) take precedence. Each change of them is a mark in the journal, as safe
+as a row; run.json is written from time to time and at the end. If an attempt closed cleanly, run.json is complete;
+otherwise the marks are read.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = ["MeasuredRun", "all_marks", "results_of", "results_written", "summary
 
 
 class MeasuredRun(Protocol):
-    """The part of `Book` that is asked."""
+    """The part of `Book` that is used here."""
 
     files: RunFiles
     path: Path
@@ -53,24 +53,24 @@ class MeasuredRun(Protocol):
 
     @property
     def status(self) -> str:
-        """The status as it is judged now."""
+        """The current status."""
 
     def context(self, pieces: Pieces, attempts: Attempts) -> Context:
-        """What reading needs to know beside the rows."""
+        """What reading needs to know besides the rows."""
 
     def table(self, name: str, attempts: Attempts = "effective") -> pa.Table:
         """All rows of a table."""
 
 
 def results_written(book: MeasuredRun) -> dict[str, Any]:
-    """What the keeper wrote when the newest life ended; worked out anew where nothing was written yet."""
+    """The results that the keeper wrote when the newest attempt ended; computed now if there are none yet."""
     if "results" in book.info and manifest.results(book.info):
         return manifest.results(book.info)
     return results_of(book)
 
 
 def write_results(book: MeasuredRun) -> None:
-    """Work it out and put it into run.json, for a run whose newest life is over.
+    """Compute the results and write them into run.json, for a run whose newest attempt is over.
 
     Raises:
       OSError: run.json cannot be replaced; the old one is untouched.
@@ -79,7 +79,7 @@ def write_results(book: MeasuredRun) -> None:
 
 
 def results_of(book: MeasuredRun) -> dict[str, Any]:
-    """See the module. What cannot be read is left out: a summary is no place for an error."""
+    """See the module. What cannot be read is left out: a summary does not raise."""
     values: dict[str, object] = {}
     for part in (_scores, _checkpoint, _length):
         try:
@@ -93,7 +93,7 @@ def results_of(book: MeasuredRun) -> dict[str, Any]:
 
 
 def _scores(book: MeasuredRun) -> dict[str, object]:
-    from rollbook.ground import aliases  # hundreds of names, which reading a series by its own name does not need
+    from rollbook.ground import aliases  # hundreds of names, not needed to read a series by its own name
 
     def work(tables: dict[str, Pieces]) -> dict[str, object]:
         pieces = tables["metrics"]
@@ -126,7 +126,7 @@ def _extremes(pieces: Pieces, run: Context, key: str, label: str) -> tuple[float
 
 
 def _range(piece: Piece, run: Context, key: str, label: str) -> list[tuple[float, float]]:
-    """(lowest, highest) of the finite values of a piece that count: from the footer if it knows, else from the rows."""
+    """(lowest, highest) of a piece's finite values that count: from the footer if possible, else from the rows."""
     if piece.part is not None and piece.is_whole and not (piece.is_long or piece.is_waiting) and counts(piece, run):
         column = piece.column_of(key)
         known = [piece.part.column_range(column, block) for block in range(len(piece.part.row_groups))]
@@ -170,7 +170,7 @@ def summary_of(book: StoredRun) -> dict[str, Any]:
     fields = book.info
     summary: dict[str, object] = dict(fields["summary"])
     newest = manifest.newest(fields)
-    if "last" in newest:  # it wrote run.json after its last mark; only other writers may have had later words
+    if "last" in newest:  # this writer wrote run.json after its last mark; only others may have later values
         since = newest["last"] if type(newest["last"]) is int else 0
         for key, word in manifest.summary_of_others(book.path, since).items():
             manifest.follow_summary(summary, {"values": {key: word[1]}} if len(word) == 2 else {"gone": [key]})

@@ -1,4 +1,4 @@
-"""Finding the place in a run that a clock reading means, as a cut that run.json can hold."""
+"""Finds the position in a run for a clock reading, as a cut that run.json can store."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def place_at(book: StoredRun, clock: str, value: int) -> tuple[int, CutJson, dic
 def place_behind(book: StoredRun, checkpoint: Mapping[str, Any]) -> tuple[int, CutJson]:
     """See `Book.place_behind`.
 
-    The checkpoint's own row stands behind its positions; the cut holds it, or a second restore would not find it.
+    The checkpoint's own row comes after its positions. The cut includes it, so that a second restore finds it.
     """
     positions = _object_in(checkpoint.get("positions"))
     writer = str(checkpoint["writer"])
     lanes = positions.get(writer)
     if isinstance(lanes, dict) and checkpoint.get("lane") is not None and checkpoint.get("seq") is not None:
         lanes[str(checkpoint["lane"])] = max(int(lanes.get(str(checkpoint["lane"]), 0)), int(checkpoint["seq"]))
-    took = int(float(checkpoint.get("seconds") or 0.0) * 1e9)  # the row stands at the end of the save
+    took = int(float(checkpoint.get("seconds") or 0.0) * 1e9)  # the row is written at the end of the save
     attempt = int(checkpoint["attempt"])
     cut: CutJson = {"time": int(checkpoint["time_ns"]) - took, "writers": positions}
     through = {name: n for name, n in _object_in(checkpoint.get("through")).items() if type(n) is int}
@@ -51,7 +51,7 @@ def place_behind(book: StoredRun, checkpoint: Mapping[str, Any]) -> tuple[int, C
 
 
 def _object_in(text: object) -> dict[str, Any]:
-    """A JSON object of a row; {} where it is none."""
+    """A JSON object of a row; {} if it is not an object."""
     with tolerating(ValueError):
         read = json.loads(str(text or "{}"))
         if isinstance(read, dict):
@@ -71,13 +71,13 @@ def _extend(
     writer: str,
     readings: Mapping[str, int],
 ) -> CutJson:
-    """A cut, moved on to where the first of some clocks leaves its reading; exact for `writer`."""
+    """Extend a cut to where the first of some clocks leaves its reading; exact for `writer`."""
     pieces = [piece for each in tables.values() for piece in each]
     run = book.context(pieces, "effective")
     clocks = tuple(name for name in readings if name in run.clocks)
     end: int | None = None
     last = cut["time"]
-    later: list[tuple[NDArray, NDArray, NDArray]] = []  # times, lanes and numbers of the saving writer's rows
+    later: list[tuple[NDArray, NDArray, NDArray]] = []  # times, lanes and numbers of the rows of the writer that saved
     for piece in pieces:
         rows = chosen_rows(piece, clocks, run.history, "effective", without_at=True)
         times, attempts = to_numpy(rows["time"])[0], to_numpy(rows["attempt"])[0]
@@ -112,7 +112,7 @@ def _find(book: StoredRun, tables: dict[str, Pieces], clock: str, value: int) ->
     for piece in pieces:
         if clock not in piece.meta["clocks"]:
             continue
-        # A late row of a checkpoint's scope says nothing about where the run stood when it was written.
+        # A late row of a checkpoint's scope does not show where the run was when it was written.
         rows = chosen_rows(piece, run.clocks, run.history, "effective", without_at=True)
         if clock not in rows.column_names or not rows.num_rows:
             continue

@@ -1,4 +1,4 @@
-"""One rollout as a reader holds it: its row with its newest fate, and what belongs to it.
+"""One rollout: its row with its newest fate, and the data that belongs to it.
 
 rollout = book.rollout(book.rollouts(order_by="reward desc", limit=1)["rollout_id"][0].as_py())
 rollout["reward"], rollout["reason"]           # the row, as a mapping
@@ -24,9 +24,9 @@ __all__ = ["Rollout", "find_rollout"]
 
 
 class Rollout(OneRow):
-    """One rollout of a run. As a mapping it is its row: column -> value, None where the row lacks it.
+    """One rollout of a run. As a mapping it is its row: column -> value, None if the row lacks it.
 
-    Nothing but the row is read before it is asked for.
+    Everything except the row is read on request.
 
     Attributes:
       id: its id.
@@ -42,26 +42,26 @@ class Rollout(OneRow):
         return f"<Rollout {self.id}: {self.row.get('status')}, reward {self.row.get('reward')}, {fate}>"
 
     def turns(self) -> pa.Table:
-        """Its turns, in order. What stood before the first one is the task."""
+        """Its turns, in order. What comes before the first turn is the task."""
         return self._of("turns", "turn")
 
     def tokens(self) -> pa.Table:
-        """Its token lists: a row a turn, and rows without a turn for lists that were reported later of the whole."""
+        """Its token lists: one row per turn, and rows without a turn for lists reported later for the whole rollout."""
         return self._of("tokens", "turn")
 
     def fates(self) -> pa.Table:
-        """All that was reported of its use, oldest first: one row for each update that it was part of."""
+        """All reports of its use, oldest first: one row for each update that it was part of."""
         return self._book.table("fates", "all", where=("rollout_id", self.id))
 
     def task(self) -> dict[str, Any] | None:
-        """What it was asked: `prompt`, `messages` (JSON), `tools` (JSON), `env`; None if that was not logged."""
+        """Its task: `prompt`, `messages` (JSON), `tools` (JSON), `env`; None if not logged."""
         if self.row.get("task_id") is None:
             return None
         rows = self._book.table("tasks", "all", where=("task_id", str(self.row["task_id"])))
         return plain_rows(rows.slice(0, 1))[0] if rows.num_rows else None
 
     def group(self) -> pa.Table:
-        """The rollouts of its group, itself among them: those of the same group, task and batch."""
+        """All rollouts of its group, including itself: those with the same group, task and batch."""
         if self.row.get("group") is None:
             return self._like(["rollout_id"], None)
         return self._like(["group", "task_id", "batch"], None)

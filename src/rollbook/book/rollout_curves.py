@@ -1,7 +1,7 @@
 """Curves of rollouts: reward, length, failures, groups, staleness, waste and time for each update, from the tables.
 
-They are computed when they are read. The facts of one update come from several processes (samplers, reward workers,
-trainers), and late: no process that writes could log them right, and what a rewind abandons must not count.
+They are computed on reading. The facts of one update come late and from several processes (samplers, reward workers,
+trainers), so no writing process could log the curves correctly; and rows abandoned by a rewind must not count.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _FATES = {
     "policy/kl": "avg(kl)",
 }
 CURVES = (*_ROLLOUTS, *_GROUPS, *_FATES)
-"""The columns that are always there; `rollout/<part>` of each part of the reward comes after `rollout/reward`."""
+"""The columns that always exist; `rollout/<part>` of each part of the reward follows `rollout/reward`."""
 
 
 class RolloutQueries:
@@ -60,7 +60,7 @@ class RolloutQueries:
     Args:
       columns: of the tables rollouts and fates.
     Attributes:
-      SOLVED: when a rollout solved its task, unless told: above the middle of the run's lowest and highest reward.
+      SOLVED: default condition for a solved task: a reward above the middle of the run's lowest and highest.
     """
 
     SOLVED: ClassVar = "reward > (select (min(reward) + max(reward)) / 2 from rollouts)"
@@ -73,15 +73,15 @@ class RolloutQueries:
         return view("rollouts_now", self._columns, of)
 
     def curves(self, x: str, mode: str | None = None, solved: str = SOLVED) -> str:
-        """One row for each reading of `x`.
+        """One row per reading of `x`.
 
         Args:
-          x: "gradient_step": a rollout counts at the first update that had something to do with it, before that at its
-            own clock; "policy_version": at the version that began it.
-          mode: of the rollouts; None: all that are no evaluations.
-          solved: when a rollout solved its task, in SQL; checked by the caller.
+          x: "gradient_step": a rollout counts at the first update that handled it, or before that at its own clock;
+            "policy_version": at the version that began it.
+          mode: only rollouts of this mode; None: all except evaluations.
+          solved: SQL condition for a solved task; the caller checks it.
         Raises:
-          BadInput: x is something else.
+          BadInput: another x.
         """
         if x not in _AXES:
             raise BadInput(f"rollout_curves(x={x!r}): pass {' or '.join(map(repr, _AXES))}")

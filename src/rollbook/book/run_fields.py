@@ -1,4 +1,4 @@
-"""What run.json says of a run, as it stands now."""
+"""The fields of a run's run.json, as it is now."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ class RunFields:
     Args:
       folder: the run's folder.
     Raises:
-      NotARun: there is no readable run.json. NewerFormat: a later rollbook wrote it.
+      NotARun: there is no readable run.json.
+      NewerFormat: a later rollbook wrote the run.
     """
 
     def __init__(self, folder: str) -> None:
@@ -31,7 +32,7 @@ class RunFields:
 
     @property
     def info(self) -> RunJson:
-        """The content of run.json, as it stands now."""
+        """The current content of run.json."""
         stamp = self._stamp()
         if stamp != self._info_stamp:
             self._info, self._info_stamp = manifest.read(self._folder), stamp
@@ -44,7 +45,7 @@ class RunFields:
 
     @property
     def project(self) -> str:
-        """The project it belongs to."""
+        """Its project."""
         return self.info["project"]
 
     @property
@@ -54,7 +55,7 @@ class RunFields:
 
     @property
     def config(self) -> dict[str, Any]:
-        """The configuration of the newest life; that of each one is in `attempts`."""
+        """The configuration of the newest attempt; `attempts` has that of each one."""
         return dict(self.info["config"])
 
     @property
@@ -74,20 +75,20 @@ class RunFields:
 
     @property
     def attempts(self) -> list[dict[str, Any]]:
-        """The run's lives, oldest first.
+        """The run's attempts, oldest first.
 
-        Each is a dict: n, parent and cut (where it goes on from), started, ended, status, writer, host, offsets, and
+        Each is a dict: n, parent and cut (where it continues from), started, ended, status, writer, host, offsets, and
         what it was started with: config, seed, git and packages.
         """
         return manifest.attempts(self.info)
 
     @property
     def failure(self) -> dict[str, str] | None:
-        """What ended the newest attempt before its time; None if nothing did, or if it had no time to be noted.
+        """Why the newest attempt ended early; None if it did not, or if there was no time to record it.
 
         A dict of texts: type ("torch.OutOfMemoryError", "KeyboardInterrupt", "SIGTERM" …), message, traceback, and
-        stderr: the last lines of the error output where that went into a file, else "". A `crashed` run without one
-        was ended from outside: SIGKILL, the out-of-memory killer, a power loss.
+        stderr (the last lines of the error output if that went to a file, else ""). If a `crashed` run has None, it was
+        ended from outside: SIGKILL, the out-of-memory killer, a power loss.
         """
         return manifest.failure(self.info)
 

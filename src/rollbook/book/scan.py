@@ -1,9 +1,8 @@
-"""Tables as SQL sees them: large sealed parts are scanned where they lie, everything else is an Arrow table.
+"""Tables for SQL: DuckDB scans large sealed parts directly; everything else is an Arrow table.
 
-The files of a scan may be merged into others while a query reads them: an answer counts only if `is_current` holds
-after it. A scan reads the columns and row groups that a query needs. Which rows count is told by the description of a
-part, or by one comparison of sequence numbers; a part of which that is not enough is read by rollbook, like what is not
-sealed.
+The files of a scan may be merged into others while a query reads them: a result is valid only if `is_current` holds
+afterwards. A scan reads the columns and row groups that a query needs. The metadata of a part, or one comparison of
+sequence numbers, show which rows count. If that is not enough, rollbook reads the part itself, like unsealed rows.
 """
 
 from __future__ import annotations
@@ -27,16 +26,16 @@ from rollbook.storage import IDENTITY, Moved, Part, Piece, Pieces
 __all__ = ["Scan", "scan_of"]
 
 MANY_ROWS, MANY_BYTES = 50_000, 16 << 20
-"""Parts of tables of fewer rows, which take fewer bytes, are read as they are: they have an order in time, and cost
+"""Parts of tables below this number of rows (and of bytes) are read by rollbook: they are ordered by time, and cost
 little."""
 
 
 class Stream:
-    """Rows of frames of the journal, read file by file each time that DuckDB asks for them.
+    """Rows of journal frames, read file by file each time that DuckDB requests them.
 
     Attributes:
       schema: of all rows.
-      is_gone: a file was sealed before it was read.
+      is_gone: whether a file was sealed before it was read.
     """
 
     def __init__(self, table: str, pieces: Pieces, run: Context, schema: pa.Schema) -> None:
@@ -44,11 +43,11 @@ class Stream:
         self.schema, self.is_gone = schema, False
 
     def __arrow_c_schema__(self) -> object:
-        """The schema, for whoever reads the stream."""
+        """The schema of the stream."""
         return self.schema.__arrow_c_schema__()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """All rows, from the first one on."""
+        """All rows, from the start."""
         return pa.RecordBatchReader.from_batches(self.schema, self._batches()).__arrow_c_stream__(requested_schema)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
@@ -63,7 +62,7 @@ class Stream:
 
 
 def _stream(table: str, pieces: Pieces, run: Context) -> Stream | None:
-    """A stream of live frames; None if they are few, or if their columns do not go together as they are."""
+    """A stream of live frames; None if they are few, or if their columns have no common types."""
     if not _is_large(pieces) or table in ("metrics", "checkpoints"):
         return None
     names = [name for piece in pieces for name in piece.columns]
@@ -85,13 +84,13 @@ class Scan:
     """A table for SQL.
 
     Attributes:
-      TRIES: how often a query whose files moved under it begins again; from the fourth time on small parts, which are
-        merged most often, are read before it begins.
-      queries: one a part that DuckDB reads itself; they go together by name.
+      TRIES: how often a query is repeated when files move during it. From the fourth try, small parts are read before
+        the query starts, because they are merged most often.
+      queries: one per part that DuckDB reads itself; combined by column name.
       rest: all other rows.
       columns: of the table, in order.
       parts: those of `queries`.
-      stream: rows of the journal that are many: they go by name with the others, and are read while they are asked.
+      stream: many rows of the journal, combined with the others by column name and read during the query.
     """
 
     TRIES: ClassVar = 12
@@ -104,11 +103,11 @@ class Scan:
 
     @classmethod
     def of_table(cls, rows: pa.Table) -> Scan:
-        """Of a table that is in memory."""
+        """For a table in memory."""
         return cls([], _without_zone(rows), rows.column_names)
 
     def damaged(self) -> dict[str, str]:
-        """{path: what is wrong} of its files that are there and cannot be read; goes through all of them."""
+        """{path: problem} of its existing files that cannot be read; checks all of them."""
         damaged = {}
         for part in self.parts:
             with tolerating(FileNotFoundError):
@@ -119,7 +118,7 @@ class Scan:
         return damaged
 
     def is_current(self) -> bool:
-        """Whether its files are those that it was made for: a query that found others may have seen rows twice."""
+        """Whether its files are still the same; if not, the query may have seen rows twice."""
         try:
             if self.stream is not None and self.stream.is_gone:
                 return False
@@ -132,8 +131,8 @@ def scan_of(table: str, pieces: Pieces, run: Context, tries: int = 0, *, streame
     """The chosen rows of a table.
 
     Args:
-      tries: how often files moved under the query that it is made for.
-      streamed: many rows of the journal may be a stream.
+      tries: how often files moved during the query.
+      streamed: whether many rows of the journal may be a stream.
     """
     parts = {id(piece): piece for piece in pieces if _can_be_scanned(table, piece)}
     if tries > 2:
@@ -158,7 +157,7 @@ def scan_of(table: str, pieces: Pieces, run: Context, tries: int = 0, *, streame
             rest = join_tables([none, rest])
     columns = {number: _columns(piece, run) for number, piece in parts.items()}
     kinds = _kinds(parts, columns, rest)
-    if kinds is None:  # columns without a common type become JSON texts, which rollbook makes
+    if kinds is None:  # columns without a common type become JSON text, made by rollbook
         rest = _rest(table, pieces, run)
         return Scan([], rest, rest.column_names)
     scanned = [
@@ -183,12 +182,12 @@ def _can_be_scanned(table: str, piece: Piece) -> bool:
     part = piece.part
     if part is None or not piece.is_whole or piece.is_long or piece.is_waiting or table == "checkpoints":
         return False
-    # DuckDB has patterns where others have paths.
+    # DuckDB reads paths as patterns.
     return not any(letter in os.path.abspath(part.path) for letter in "*?[")
 
 
 def _condition(piece: Piece, run: Context) -> str | None:
-    """Which rows of a part count, in SQL; None if that takes more than a comparison."""
+    """Which rows of a part count, as an SQL condition; None if a comparison is not enough."""
     whole = counts(piece, run)
     if whole is not None:
         return _ALL if whole else _NONE
@@ -210,7 +209,7 @@ def _rest(table: str, pieces: Pieces, run: Context) -> pa.Table:
 
 
 def _without_zone(rows: pa.Table) -> pa.Table:
-    """With times in UTC that have no zone: Python gets them from DuckDB without pytz."""
+    """Times in UTC without a time zone, so that Python gets them from DuckDB without pytz."""
     for place, field in enumerate(rows.schema):
         if pa.types.is_timestamp(field.type) and field.type.tz is not None:
             cells, valid = to_numpy(rows.column(place))
@@ -231,7 +230,7 @@ def _columns(piece: Piece, run: Context) -> dict[str, str]:
             name = value_name(keys.get(column, column), run.clocks)
             bare = name.removeprefix("value/")
             if bare != name and bare in (*RESERVED, *run.clocks) and bare not in plain:
-                name = bare  # as `Book.table` spells it: nobody knows the clock of that name
+                name = bare  # as in `Book.table`: no row knows the clock of this name
             columns[name] = column
     return columns
 
@@ -259,7 +258,7 @@ def _kinds(
 
 
 def _must_be_json(types: list[pa.DataType]) -> bool:
-    """Whether columns of these types have nothing in common but text."""
+    """Whether these types have only text in common."""
     kind = common_type(types)
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         return False
@@ -268,7 +267,7 @@ def _must_be_json(types: list[pa.DataType]) -> bool:
 
 
 def _query(piece: Piece, columns: dict[str, str], kinds: dict[str, pa.DataType], condition: str) -> str:
-    """The rows of one part, under the names and in the types of the table."""
+    """The rows of one part, with the names and types of the table."""
     assert piece.part is not None
     meta, schema = piece.meta, piece.part.schema
     cells = ['make_timestamp(epoch_ns("time") // 1000) as "time"', *map(quoted, meta["clocks"])]

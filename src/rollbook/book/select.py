@@ -1,4 +1,4 @@
-"""Rows of metrics as a caller asks for them: keys, ranges, an axis, an order."""
+"""Selects rows of metrics: keys, ranges, an axis, an order."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def select_metrics(
             f"start={start!r}, stop={stop!r} without x: name the clock or key they count in, e.g. x='env_step'"
         )
     labels = all_keys(pieces, run.clocks)
-    if x == "time" and x not in labels:  # unix seconds, which every row has
+    if x == "time" and x not in labels:  # unix seconds; every row has them
         table = select_metrics(
             pieces, run, keys, since=_latest(since, start), until=_earliest(until, stop), exact=exact
         )
@@ -70,7 +70,7 @@ def select_metrics(
     if since is not None or until is not None:
         times = to_numpy(table["time"])[0]
         mask &= (times >= _ns(since, -(2**62))) & (times < _ns(until, 2**62))
-    if len(names) > len(wanted):  # rows that only have the axis are not asked for
+    if len(names) > len(wanted):  # leave out rows that only have the axis
         mask &= _have_any(table, [labels[name] for name in wanted])
     if x is None:
         return _as_asked(_without_unknown(in_order(_rows(table, mask), None), run.clocks, ""), aliases, plain)
@@ -100,19 +100,20 @@ def select_metrics(
         kind = table.schema.field(axis).type if not pa.types.is_floating(readings.type) else readings.type
         table = table.set_column(place_of, axis, cast(readings, kind))
     rows = np.flatnonzero(mask)
-    if not exact:  # a key of that name makes way for the column that says which rows were placed by time
+    if not exact:  # the column `inferred` replaces a key of this name
         table = table.rename_columns(["value/inferred" if n == "inferred" else n for n in table.column_names])
     table = in_order(_rows(table, mask), placed.x[rows], None if exact else placed.inferred[rows])
     return _as_asked(_without_unknown(table, run.clocks, x), aliases, plain)
 
 
 def resolve_keys(keys: Sequence[str], labels: dict[str, str], path: str) -> list[str]:
-    """The keys that were asked for, each once; value/<key> and canonical names (`ground.aliases`) are understood.
+    """The requested keys, each once; value/<key> and canonical names (`ground.aliases`) are accepted.
 
-    A key of that very name always wins over an alias.
+    A key with exactly this name wins over an alias.
 
     Raises:
-      UnknownKey: one that the book does not hold. AmbiguousKey: a canonical name for several keys of the book.
+      UnknownKey: a key that the book does not have.
+      AmbiguousKey: a canonical name that matches several keys of the book.
     """
     by_label = {label: key for key, label in labels.items()}
     natives = []
@@ -123,7 +124,7 @@ def resolve_keys(keys: Sequence[str], labels: dict[str, str], path: str) -> list
 
 
 def canonical_keys(labels: dict[str, str]) -> dict[str, str]:
-    """{canonical name: the column it is read from}, of every name that is clear in this book."""
+    """{canonical name: the column it is read from}, for every name with one key in this book."""
     from rollbook.ground.aliases import TABLE, candidates
 
     fitting = ((entry.name, candidates(entry.name, labels)) for entry in TABLE)
@@ -131,7 +132,7 @@ def canonical_keys(labels: dict[str, str]) -> dict[str, str]:
 
 
 def _native(name: str, labels: dict[str, str], path: str) -> str:
-    """The key that a canonical name stands for in this book."""
+    """The key of a canonical name in this book."""
     from rollbook.ground.aliases import candidates, native_names
 
     fitting = candidates(str(name), labels)
@@ -147,16 +148,16 @@ def _native(name: str, labels: dict[str, str], path: str) -> str:
 
 
 def _aliases(names: Sequence[str], labels: dict[str, str], path: str) -> dict[str, str]:
-    """{canonical name: column of the key it stands for}, of the names that are no keys of this book."""
+    """{canonical name: column of its key}, for names that are not keys of this book."""
     taken = set(labels.values())
     free = [name for name in names if name not in taken]
     foreign = {name: labels[_native(name, labels, path)] for name in free if name not in labels}
-    # A key value/time makes way for another in its column, but whoever asks for it by name finds it under that.
+    # The column of a key value/time is renamed if another key needs it, but a request by its name still finds it.
     return foreign | {name: labels[name] for name in free if name in labels and name[:6] == "value/"}
 
 
 def _as_asked(table: pa.Table, aliases: dict[str, str], plain: set[str]) -> pa.Table:
-    """With the columns of canonical names called as they were asked for; those in `plain` stay beside them."""
+    """Name the columns of canonical names as requested; those in `plain` keep a column with their own name, too."""
     for name, column in aliases.items():
         if column in plain:
             table = table.append_column(name, table[column])
@@ -166,7 +167,7 @@ def _as_asked(table: pa.Table, aliases: dict[str, str], plain: set[str]) -> pa.T
 
 
 def _axis_key(x: str | None, labels: dict[str, str], run: Context) -> str | None:
-    """The key that `x` names, or None if it is a clock (or nothing)."""
+    """The key that `x` names; None if it is a clock (or empty)."""
     if x is None or x in run.clocks:
         return None
     try:
@@ -192,7 +193,7 @@ def _have_any(table: pa.Table, columns: Sequence[str]) -> NDArray:
 
 
 def _without_unknown(table: pa.Table, clocks: tuple[str, ...], keep: str) -> pa.Table:
-    """Without the clocks that none of the rows knows."""
+    """Remove clocks that none of the rows knows."""
     unknown = [c for c in clocks if c != keep and table[c].null_count == table.num_rows]
     return table.drop_columns(unknown) if unknown else table
 

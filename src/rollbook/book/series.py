@@ -1,4 +1,4 @@
-"""One key over one axis: raw, or reduced to as many points as a plot has pixels."""
+"""One key over one axis: all rows, or reduced to as many points as a plot has pixels."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Series:
     """A key's values along an axis.
 
     Attributes:
-      x: where each point stands: the axis' reading; for a reduced point the middle of its rows' readings.
-      mean, min, max: of the finite values of the rows behind each point; NaN where there are none. For raw points all
-        three are the value itself, NaN and infinities included.
-      count: rows with a finite value behind each point. 1 (or 0) for raw points.
+      x: the position of each point on the axis; for a reduced point the middle of its rows' readings.
+      mean, min, max: of the finite values of a point's rows; NaN if there are none. For raw points all three are the
+        value itself, including NaN and infinities.
+      count: number of a point's rows with a finite value. 1 (or 0) for raw points.
       axis: the name of the axis: a clock, a key, or "time" (unix seconds).
-      non_finite: rows whose value was NaN or infinite.
-      bad: the same behind each point; None where that was not looked at.
+      non_finite: number of rows whose value was NaN or infinite.
+      bad: the same for each point; None if unknown.
     """
 
     x: NDArray
@@ -56,7 +56,7 @@ class Series:
 
     @classmethod
     def of_rows(cls, x: NDArray, values: NDArray, axis: str, points: int, *, most: int) -> Series:
-        """Rows as they are where there are no more than `most`, else reduced to at most `points` points."""
+        """All rows if there are at most `most`, else reduced to at most `points` points."""
         if len(x) <= most:
             return raw_series(x, values, axis)
         return reduce_points(Buckets.of_rows(x, values), points, axis, None, None)
@@ -88,35 +88,35 @@ class Series:
 
 
 def raw_series(x: NDArray, values: NDArray, axis: str) -> Series:
-    """Every row as a point of its own."""
+    """Every row as a separate point."""
     finite = np.isfinite(values)
     bad = (~finite).astype(np.int64)
     return Series(x, values, values, values, finite.astype(np.int64), axis, int(bad.sum()), bad)
 
 
 def first_whole(readings: NDArray) -> NDArray:
-    """The first whole numbers that are not below these: to look for among int64 without a copy."""
+    """These readings rounded up to whole numbers, to search among int64 without a copy."""
     first: NDArray = np.ceil(np.clip(readings, -(2.0**62), 2.0**62)).astype(np.int64)
     return first
 
 
 def stretch_edges(low: float, high: float, points: int, *, integer: bool) -> NDArray:
-    """The first readings of `points` equal stretches between low and high but the first; `integer` is the axis.
+    """The first readings of `points` equal intervals between low and high, except the first; `integer` is the axis.
 
-    All that divides an axis asks here: a reading that lies on an edge is in the same stretch whoever reads it.
+    Everything that divides an axis uses this function, so a reading on an edge is always in the same interval.
     """
     between = low + (high - low) / points * np.arange(1, points)
     return first_whole(between) if integer else between
 
 
 def starts_between(x: NDArray, between: NDArray) -> NDArray:
-    """The first row of each stretch that has rows, of rows in order of x; `between` are what `stretch_edges` gives."""
+    """The first row of each interval that has rows, for rows in order of x; `between` is from `stretch_edges`."""
     first, last = np.searchsorted(between, x[[0, -1]], side="right")
     return np.unique(np.append(np.searchsorted(x, between[first:last]), 0))
 
 
 def stretches(x: NDArray, points: int, start: float | None, stop: float | None) -> NDArray:
-    """The first row of each of at most `points` equal stretches of an increasing axis that have rows."""
+    """The first row of each of at most `points` equal intervals of an increasing axis that have rows."""
     low = float(start) if start is not None else float(x[0])
     high = float(stop) if stop is not None else float(x[-1])
     if not high > low:
@@ -125,7 +125,7 @@ def stretches(x: NDArray, points: int, start: float | None, stop: float | None) 
 
 
 def reduced_rows(x: NDArray, values: NDArray, starts: NDArray, axis: str) -> Series:
-    """What `reduce_points` makes of rows of an increasing axis, where `stretches` has divided it already."""
+    """Like `reduce_points`, for rows of an increasing axis that `stretches` has already divided."""
     rows = np.diff(np.append(starts, len(x)))
     middle = (x[starts].astype(np.float64) + x[starts + rows - 1].astype(np.float64)) / 2
     finite = np.isfinite(values)
@@ -151,12 +151,12 @@ def reduced_rows(x: NDArray, values: NDArray, starts: NDArray, axis: str) -> Ser
 
 
 class Buckets:
-    """Stretches of rows that were reduced before: what pyramids hold and what raw rows become.
+    """Reduced intervals of rows, from pyramids or from raw rows.
 
     Attributes:
-      low_x, high_x: the range of the axis in each.
-      min, max, total, count: of the finite values; min is +inf and max -inf where there are none.
-      non_finite: how many values were not finite.
+      low_x, high_x: the range of the axis in each bucket.
+      min, max, total, count: of the finite values; min is +inf and max -inf if there are none.
+      non_finite: number of values that were not finite.
     """
 
     def __init__(
@@ -177,7 +177,7 @@ class Buckets:
 
     @classmethod
     def of_rows(cls, x: NDArray, values: NDArray) -> Buckets:
-        """A bucket for each row."""
+        """One bucket per row."""
         finite = np.isfinite(values)
         return cls(
             x,
@@ -191,7 +191,7 @@ class Buckets:
 
     @classmethod
     def of_stretches(cls, x: NDArray, values: NDArray, starts: NDArray) -> Buckets:
-        """A bucket for each stretch of rows in order of x; `starts` are their first rows."""
+        """One bucket per interval of rows in order of x; `starts` are the first rows."""
         finite = np.isfinite(values)
         ends = np.append(starts[1:], len(x)) - 1
         rows = ends - starts + 1
@@ -213,7 +213,7 @@ class Buckets:
 
     @classmethod
     def joined(cls, parts: list[Buckets]) -> Buckets:
-        """All of them, one after the other."""
+        """All of them, concatenated."""
         names = ("low_x", "high_x", "min", "max", "total", "count", "non_finite")
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
@@ -226,10 +226,10 @@ class Buckets:
 def reduce_points(
     buckets: Buckets, points: int, axis: str, start: float | None, stop: float | None, *, scale: float = 1.0
 ) -> Series:
-    """Buckets as at most `points` points, each an equal stretch of the axis that has rows.
+    """Buckets as at most `points` points; each is an equal interval of the axis that has rows.
 
-    A bucket that straddles two stretches counts in that of its middle. The axis, start and stop are divided by `scale`
-    in what comes out: time is divided in the nanoseconds that rows carry, and given in seconds.
+    A bucket that overlaps two intervals counts in that of its middle. In the result, the axis, start and stop are
+    divided by `scale`: time is divided into intervals in nanoseconds and returned in seconds.
     """
     n = len(buckets)
     if n == 0:

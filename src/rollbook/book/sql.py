@@ -1,6 +1,6 @@
-"""SQL over the tables of one run, by DuckDB, which reads from the sealed files what a query needs.
+"""SQL over the tables of one run with DuckDB, which reads from the sealed files what a query needs.
 
-A query asks and changes nothing: it reaches no file but those of the run, no network and no setting, unless `unlocked`.
+Queries are read-only: no other files than the run's, no network, no settings, unless `unlocked`.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ __all__ = ["Database", "one_condition", "one_order", "unique_samples"]
 
 
 def unique_samples(columns: Iterable[str], table: str = "samples") -> str:
-    """A subquery of samples with the newest row of each different item, and how often and since when it was seen."""
+    """A subquery of samples: the newest row of each distinct item, how often it was seen, and since when."""
     known = set(columns)
-    # Items that were logged with ids of the caller's have the digits of their content in a column of its own.
+    # Items with ids of the caller have a separate column with the hash of their content.
     item = "coalesce(content, sample_id)" if "content" in known else "sample_id"
     order = ", ".join(f'"{name}" desc' for name in ("batch", "time", "index") if name in known)
     first = 'min("batch") over items as first_seen, max("batch") over items as last_seen, min("time") over items'
@@ -41,10 +41,10 @@ def unique_samples(columns: Iterable[str], table: str = "samples") -> str:
 
 
 def one_condition(text: str) -> str:
-    """A condition that may be pasted after `where`: it is one expression and nothing else.
+    """A condition that is safe to insert after `where`: exactly one expression.
 
     Raises:
-      BadInput: it is more, or none.
+      BadInput: it is not exactly one expression.
     """
     node = _parsed(f"select (\n{text}\n)", text, "one condition")
     if node.get("select_list") is None or len(node["select_list"]) != 1 or _goes_on(node) or node.get("modifiers"):
@@ -53,10 +53,10 @@ def one_condition(text: str) -> str:
 
 
 def one_order(text: str) -> str:
-    """What may be pasted after `order by`: columns or expressions to order by, and nothing else.
+    """Text that is safe to insert after `order by`: only columns or expressions to order by.
 
     Raises:
-      BadInput: it is more, or none.
+      BadInput: it is anything else.
     """
     node = _parsed(f"select 1 order by\n{text}\n", text, "an order")
     kinds = [modifier.get("type") for modifier in node.get("modifiers") or ()]
@@ -66,7 +66,7 @@ def one_order(text: str) -> str:
 
 
 def _parsed(query: str, text: str, what: str) -> dict[str, Any]:
-    """What DuckDB's own parser makes of a query of one statement."""
+    """The result of DuckDB's own parser for a query of one statement."""
     duckdb = need("duckdb", extra="sql", why="a condition in SQL")
     with duckdb.connect() as connection:
         try:
@@ -92,12 +92,12 @@ def _goes_on(node: dict[str, Any]) -> bool:
 class Database:
     """An in-memory DuckDB with a view for each table that a query names.
 
-    Answers are kept, so they stay good whatever happens to the files; a later query sees the tables anew.
+    Results are materialised, so they stay valid when files change; a later query sees the current tables.
 
     Args:
-      scan: gives a table by name, and how often the query had to begin again.
+      scan: returns a table by name, given how often the query was repeated.
       folder: the only folder whose files may be read; "" for none.
-      leave_out: gets {path: what is wrong} of parts that cannot be read; the next scan is without them.
+      leave_out: receives {path: problem} of parts that cannot be read; the next scan omits them.
     """
 
     def __init__(
@@ -107,14 +107,14 @@ class Database:
         self._connections: dict[bool, object] = {}
 
     def sql(self, query: str, tables: Iterable[str], *, unlocked: bool = False, of: str = "") -> Any:
-        """The answer as a DuckDB relation: `.fetchall()`, `.df()`, `.pl()`, `.to_arrow_table()`.
+        """The result as a DuckDB relation: `.fetchall()`, `.df()`, `.pl()`, `.to_arrow_table()`.
 
         Args:
-          of: a condition on the rows of views such as `rollouts_now`: only of these are the late facts looked at.
+          of: a condition on the rows of views such as `rollouts_now`; late facts of other rows are not read.
 
         Raises:
-          BadInput: DuckDB does not understand the query, or it does more than ask; its words follow.
-          Damaged: files keep moving under it.
+          BadInput: DuckDB rejects the query, or it does more than read; the message has DuckDB's reason.
+          Damaged: files keep moving during the query.
         """
         duckdb = need("duckdb", extra="sql", why="sql()")
         connection = self._connection(duckdb, unlocked)
@@ -125,7 +125,7 @@ class Database:
         views = named_tables(query, VIEWS)
         named = dict.fromkeys([*named_tables(query, known), *(name for each in views for name in VIEWS[each][:2])])
         why = "others are in their place"
-        for tries in range(Scan.TRIES):  # parts are merged into others meanwhile
+        for tries in range(Scan.TRIES):  # parts may be merged meanwhile
             scans: list[Scan] = []
             try:
                 shown = {name: self._show(connection, name, tries) for name in named}
@@ -151,14 +151,14 @@ class Database:
         raise Damaged(f"{self._folder}: the query found its files gone or damaged {Scan.TRIES} times: {why}")
 
     def arrow(self, query: str, tables: Iterable[str], of: str = "") -> pa.Table:
-        """The answer as an Arrow table."""
+        """The result as an Arrow table."""
         relation = self.sql(query, tables, of=of)
         convert = getattr(relation, "to_arrow_table", None) or relation.fetch_arrow_table
         with _said_plainly(need("duckdb", extra="sql", why="sql()")):
             return convert()
 
     def _without_damage(self, scans: Iterable[Scan]) -> bool:
-        """Whether parts of these tables cannot be read, which are left out from now on."""
+        """Whether parts of these tables cannot be read; they are left out from now on."""
         damaged = {path: why for scan in scans for path, why in scan.damaged().items()}
         if not damaged or self._leave_out is None:
             return False
@@ -169,7 +169,7 @@ class Database:
         if unlocked not in self._connections:
             connection = duckdb.connect(config={"python_enable_replacements": unlocked})
             connection.execute("set TimeZone = 'UTC'")
-            connection.execute("set enable_progress_bar = false")  # that of DuckDB is written to stdout
+            connection.execute("set enable_progress_bar = false")  # DuckDB writes it to stdout
             if not unlocked:
                 if self._folder:
                     connection.execute(f"set allowed_directories = [{literal(self._folder + '/')}]")
@@ -179,7 +179,7 @@ class Database:
         return self._connections[unlocked]
 
     def _show(self, connection: Any, name: str, tries: int) -> Scan:
-        """A view of the table as it is now."""
+        """Create a view of the table as it is now."""
         scan = self._scan(name, tries)
         rest = f"rest of {name}"
         connection.register(rest, scan.rest)
@@ -193,12 +193,12 @@ class Database:
         return scan
 
 
-_ASKING = ("SELECT", "MULTI")  # a PIVOT is several statements for DuckDB
+_ASKING = ("SELECT", "MULTI")  # DuckDB sees a PIVOT as several statements
 _EXPLAIN = re.compile(r"\s*explain\s+(analyze\s+)?", re.IGNORECASE)
 
 
 def _check_that_it_asks(duckdb: object, connection: Any, query: str) -> None:
-    """Refuse whatever is no question: COPY could write over the very files that it may read."""
+    """Refuse statements that do more than read: COPY could overwrite the files that it may read."""
     for statement in connection.extract_statements(query):
         kind = statement.type.name
         if kind == "EXPLAIN":
@@ -213,7 +213,7 @@ def _check_that_it_asks(duckdb: object, connection: Any, query: str) -> None:
 
 
 def _kept(relation: Any) -> object:
-    """The relation with its answer, computed now."""
+    """The relation with its result materialised."""
     materialize = getattr(relation, "materialize", None)
     if materialize is not None:
         return materialize()
@@ -224,7 +224,7 @@ _MISTAKES = ("Parser", "Syntax", "Binder", "Catalog", "Conversion", "OutOfRange"
 
 
 def _may_be_damage(duckdb: ModuleType, error: BaseException | None) -> bool:
-    """Whether DuckDB may have met a file that it cannot read, and no mistake in the query."""
+    """Whether the error may come from an unreadable file, not from the query."""
     mistakes = tuple(getattr(duckdb, f"{name}Exception", duckdb.ParserException) for name in _MISTAKES)
     return isinstance(error, duckdb.Error) and not isinstance(error, mistakes)
 
@@ -235,7 +235,7 @@ _QUOTES = 'A key with a slash, and a name that is a word of SQL, needs double qu
 
 @contextmanager
 def _said_plainly(duckdb: ModuleType, tables: Iterable[str] = ()) -> Iterator[None]:
-    """DuckDB's complaints about a query as a mistake in the input; `tables`: those that the run has."""
+    """Raise DuckDB's errors about a query as BadInput; `tables`: those that the run has."""
     try:
         yield
     except duckdb.PermissionException as err:

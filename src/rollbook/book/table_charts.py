@@ -1,4 +1,4 @@
-"""What the charts of a run's tables show: timings, histograms, episodes, samples, rewards, and marks along an axis."""
+"""Data of the charts of a run's tables: timings, histograms, episodes, samples, rewards, and marks along an axis."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ __all__ = [
 
 _STRETCHES = 120
 _WHOLE = ""
-"""The component under which `rewards` has the reward itself, beside the parts it is made of."""
+"""The component name that `rewards` uses for the total reward, next to its parts."""
 _RECENT_SPANS = 400
 _MOST_MARKED = 2_000
 
 
 def marks_along(book: ChartTables, axis: str) -> tuple[Mark, ...]:
-    """Checkpoints that are still kept, and alerts, where they know the axis."""
+    """Kept checkpoints, and alerts, if they know the axis."""
     marks = []
     checkpoints = book.checkpoints("effective")
     ids, states = _texts(checkpoints, "checkpoint_id"), _texts(checkpoints, "kept")
@@ -43,7 +43,7 @@ def marks_along(book: ChartTables, axis: str) -> tuple[Mark, ...]:
 
 
 def stages(book: ChartTables, keys: list[str], x: str | None, points: int = _STRETCHES) -> Stack:
-    """Seconds of each stage without those of the stages inside of it, by stretches of the axis."""
+    """Seconds of each stage without its nested stages, by intervals of the axis."""
     table = book.timings()
     title = f"{book.project}/{book.name}: time per stage"
     axis = _axis_of(book, table, x)
@@ -71,7 +71,7 @@ def stages(book: ChartTables, keys: list[str], x: str | None, points: int = _STR
 def timeline(
     book: ChartTables, keys: list[str], x: str | None, since: float | None = None, until: float | None = None
 ) -> Spans:
-    """Stages as they followed each other, in seconds since the first: all of them, or the newest that are legible."""
+    """Stages in sequence, in seconds since the first: all of them, or the newest that remain legible."""
     table = book.timings()
     ends, seconds, names = moments(table), column(table, "seconds"), _texts(table, "name")
     starts = ends - seconds
@@ -118,7 +118,7 @@ def histograms(book: ChartTables, keys: list[str], x: str | None) -> Cells:
 
 
 def episodes(book: ChartTables, keys: list[str], x: str | None) -> Dots:
-    """The return (or another column) of every episode, by how it ended and in which scope."""
+    """The return (or another column) of every episode, by how it ended and by scope."""
     table = book.episodes()
     up = keys[0] if keys else "return"
     if up not in table.column_names and table.num_rows:
@@ -138,7 +138,7 @@ def episodes(book: ChartTables, keys: list[str], x: str | None) -> Dots:
 
 
 def novelty(book: ChartTables, keys: list[str], x: str | None, points: int = 60) -> Panel:
-    """The share of items that were new, by stretches of the axis, and of all items until there."""
+    """The share of new items, by intervals of the axis and cumulatively."""
     table = book.table("samples")
     title = f"{book.project}/{book.name}: share of samples never seen before"
     if not table.num_rows or "is_new" not in table.column_names:
@@ -166,7 +166,7 @@ def novelty(book: ChartTables, keys: list[str], x: str | None, points: int = 60)
 def rewards(
     book: ChartTables, keys: list[str], x: str | None, points: int = _STRETCHES, stage: str | None = None
 ) -> Stack:
-    """The mean over episodes of each component's sum, by stretches of the axis."""
+    """The mean over episodes of each component's sum, by intervals of the axis."""
     table = book.table("rewards")
     title = f"{book.project}/{book.name}: reward components"
     stages = list(dict.fromkeys(_texts(table, "stage")))
@@ -206,7 +206,7 @@ def _sums(values: Floats, stretch: NDArray, mine: Sequence[bool], n: int) -> Flo
 
 
 def _stretches(places: Floats, points: int) -> tuple[Floats, NDArray]:
-    """(the middle of each stretch, the stretch of each row): at most `points` equal stretches of the axis."""
+    """(the middle of each interval, the interval of each row): at most `points` equal intervals of the axis."""
     if points < 1:
         raise BadInput(f"points={points}: ask for at least 1")
     low, high = float(places.min()), float(places.max())
@@ -217,7 +217,7 @@ def _stretches(places: Floats, points: int) -> tuple[Floats, NDArray]:
 
 
 def _axis_of(book: ChartTables, table: pa.Table, x: str | None) -> str:
-    """The axis asked for; the run's own, or the first clock that the rows know; time if they know none."""
+    """The requested axis; else the run's own, or the first clock that the rows know; time if they know none."""
     if x is not None:
         if x != "time" and x not in table.column_names and table.num_rows:
             raise UnknownKey(f"x={x!r}: these rows do not know it.{did_you_mean(x, [*book.clocks, 'time'])}")
@@ -229,7 +229,7 @@ def _axis_of(book: ChartTables, table: pa.Table, x: str | None) -> str:
 
 
 def along(table: pa.Table, axis: str) -> Floats:
-    """Where the rows of a table stand on an axis ("time": unix seconds); NaN where they do not know it."""
+    """The positions of a table's rows on an axis ("time": unix seconds); NaN if a row does not know it."""
     return moments(table) if axis == "time" else column(table, axis)
 
 
@@ -243,7 +243,7 @@ def moments(table: pa.Table) -> Floats:
 
 
 def column(table: pa.Table, name: str) -> Floats:
-    """Numbers of a column, NaN where a row has none; all NaN if there is no such column."""
+    """Numbers of a column, NaN if a row has none; all NaN if there is no such column."""
     if name not in table.column_names:
         return np.full(table.num_rows, np.nan)
     cells = table[name].to_pylist()
@@ -251,7 +251,7 @@ def column(table: pa.Table, name: str) -> Floats:
 
 
 def _texts(table: pa.Table, name: str) -> list[str]:
-    """The words of a column, "" where a row has none."""
+    """The texts of a column, "" if a row has none."""
     if name not in table.column_names:
         return [""] * table.num_rows
     return list(_words(table[name].to_pylist()))

@@ -1,4 +1,4 @@
-"""What the rooms around `Book` ask of it: the part that an episode, its videos and the charts of a run know."""
+"""The parts of `Book` that other modules use: for an episode, its videos, and the charts of a run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["ChartTables", "EpisodeTables", "RolloutTables", "StoredRun"]
 
 
 class StoredRun(Protocol):
-    """What lies in the folder of a run, as pieces: what reads them itself asks for this part of `Book`."""
+    """The contents of a run's folder as pieces: the part of `Book` used by code that reads them itself."""
 
     files: RunFiles
     path: Path
@@ -31,11 +31,11 @@ class StoredRun(Protocol):
         """The content of run.json."""
 
     def context(self, pieces: Pieces, attempts: Attempts) -> Context:
-        """What reading needs to know beside the rows."""
+        """What reading needs to know besides the rows."""
 
 
 class EpisodeTables(Protocol):
-    """The tables of a run around its episodes. `Book` is one; see there for what each call gives and raises."""
+    """The tables of a run about its episodes. `Book` is one; see there for results and errors of each call."""
 
     @property
     def path(self) -> Path: ...
@@ -60,7 +60,7 @@ class EpisodeTables(Protocol):
 
 
 class ChartTables(EpisodeTables, Protocol):
-    """What the charts of a run are made of."""
+    """The data of the charts of a run."""
 
     @property
     def attempts(self) -> list[dict[str, Any]]: ...
@@ -80,7 +80,7 @@ class ChartTables(EpisodeTables, Protocol):
 
 
 class RolloutTables(Protocol):
-    """The tables of a run around its rollouts. `Book` is one; see there for what each call gives and raises."""
+    """The tables of a run about its rollouts. `Book` is one; see there for results and errors of each call."""
 
     @property
     def path(self) -> Path: ...

@@ -1,4 +1,4 @@
-"""The tables beside metrics: episodes, samples, timings and the others, as one Arrow table each."""
+"""All tables except metrics: episodes, samples, timings and others, as one Arrow table each."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def read_table(
     attempts: Attempts,
     pick: Callable[[Piece], pa.Table | None] = Piece.read,
 ) -> pa.Table:
-    """All chosen rows of a table by time: time, known clocks, the identity columns, then what was logged.
+    """All chosen rows of a table in time order: time, known clocks, the identity columns, then the logged values.
 
     Args:
-      pick: gives the rows of a piece that matter, None if it has none.
+      pick: returns the needed rows of a piece, None if it has none.
     """
     tables = []
     for piece in pieces:
@@ -63,7 +63,7 @@ def read_table(
 
 
 def count_rows(pieces: Pieces, run: Context) -> int:
-    """How many chosen rows a table has; of sealed parts that count whole, nothing is read. Not for checkpoints."""
+    """The number of chosen rows of a table; whole sealed parts are counted without reading. Not for checkpoints."""
     everything = run.history.chooses_all(run.attempts)
     count = 0
     for piece in pieces:
@@ -74,7 +74,7 @@ def count_rows(pieces: Pieces, run: Context) -> int:
         mask = None if everything else run.history.chosen(table, run.attempts)
         if mask is not None and not mask.all():
             table = take_table(table, np.flatnonzero(mask))
-        # Of a rare row, a line a key.
+        # A rare row has one line per key.
         which = ("writer", "lane", "seq", "index")
         cells = [table[name].to_pylist() for name in which if piece.is_long and name in table.column_names]
         count += len(set(zip(*cells, strict=True))) if cells else table.num_rows
@@ -82,7 +82,7 @@ def count_rows(pieces: Pieces, run: Context) -> int:
 
 
 def _of_checkpoints(table: pa.Table, mask: NDArray, history: History) -> NDArray:
-    """Whatever was said of a checkpoint counts as the checkpoint does: that its file was deleted stays true."""
+    """All rows about a checkpoint count if the checkpoint counts: a deletion of its file stays true."""
     if "checkpoint_id" not in table.column_names:
         return mask
     ids = table["checkpoint_id"].to_pylist()
@@ -91,14 +91,14 @@ def _of_checkpoints(table: pa.Table, mask: NDArray, history: History) -> NDArray
 
 
 def read_metrics_rows(pieces: Pieces, clocks: tuple[str, ...], history: History, attempts: Attempts) -> pa.Table:
-    """All chosen rows of metrics by time, with the identity columns and one column a key."""
+    """All chosen rows of metrics in time order, with the identity columns and one column per key."""
     wides = wide_metrics(pieces, None, clocks, history, attempts, with_identity=True)
     table, _ = joined(wides, [], clocks)
     return in_order(_tidy(table, clocks), None)
 
 
 def _tidy(table: pa.Table, clocks: tuple[str, ...]) -> pa.Table:
-    """Plain text instead of dictionaries, no clock that nobody knew, and columns in a fixed order."""
+    """Plain text instead of dictionaries, only known clocks, and columns in a fixed order."""
     names = set(table.column_names)
     known = [c for c in clocks if c in names and table[c].null_count < table.num_rows]
     values = [n for n in table.column_names if n != "time" and n not in clocks and n not in IDENTITY]
@@ -109,7 +109,7 @@ def _tidy(table: pa.Table, clocks: tuple[str, ...]) -> pa.Table:
 
 
 def binned(table: pa.Table, bins: int) -> pa.Table:
-    """Histograms with raw values replaced by `bins` equal bins over their finite range; the others as they are."""
+    """Replace raw values of histograms by `bins` equal bins over their finite range; the others stay unchanged."""
     raw = table["values"].to_pylist()
     columns: dict[str, list[object]] = {
         name: table[name].to_pylist() for name in ("edges", "counts", "low", "high", "total", "total_squares")

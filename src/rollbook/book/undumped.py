@@ -1,8 +1,8 @@
-"""What `store` was given and no `dump` has summed up yet, read back from a run's effective history.
+"""Values passed to `store` that no `dump` has aggregated yet, read back from a run's effective history.
 
-The journal has every stored value as a row of its own, and two kinds of marks: "store" names the keys that a scope was
-given through `store`, once each; "dump" says which of them were summed up, and when. So a window is what was logged
-under such a key, in that scope, behind the last dump mark that names it.
+The journal has every stored value as a separate row, and two kinds of marks. A "store" mark names the keys that a
+scope received through `store`, once each. A "dump" mark names the keys that were aggregated, and when. So a window is
+what was logged under such a key, in that scope, after the last dump mark that names it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rollbook.storage import Pieces
 __all__ = ["Window", "read_windows"]
 
 Window: TypeAlias = list[float | Histogram]
-"""The values of one key since its last dump, as they came; an array too large to be kept raw as its histogram."""
+"""The values of one key since its last dump, in order; an array too large to keep raw is a histogram."""
 
 _Place: TypeAlias = tuple[int, str, int, int]  # unix ns, writer, lane, seq
 
@@ -59,7 +59,7 @@ def _effective(name: str, pieces: Pieces, run: Context) -> pa.Table:
 
 
 def _since(marks: pa.Table, run: Context) -> _Since:
-    """For each scope the keys it was given through `store`, and the last dump mark of each."""
+    """For each scope the keys that it received through `store`, and the last dump mark of each."""
     stored: _Since = {}
     dumped: _Since = {}
     if not marks.num_rows:
@@ -72,7 +72,7 @@ def _since(marks: pa.Table, run: Context) -> _Since:
             if mark == "store":
                 stored.setdefault((scope, at), {})[key] = (0, "", 0, 0)
             else:
-                dumped.setdefault((scope, at), {})[key] = place  # marks come in order of time
+                dumped.setdefault((scope, at), {})[key] = place  # marks are in time order
     return {
         scope: {key: dumped.get(scope, {}).get(key, never) for key, never in keys.items()}
         for scope, keys in stored.items()
@@ -94,7 +94,7 @@ def _add_numbers(values: dict[tuple[str, str], dict[str, Any]], since: _Since, p
             if column not in there:
                 continue
             cells, valid = to_numpy(table[column])
-            # Cheap first: what is older than the mark is out, whoever wrote it.
+            # The cheap test first: rows older than the mark are out, whatever their writer.
             rows = np.flatnonzero(here & (times >= mark[0]) & (True if valid is None else valid))
             chosen = take_table(table.select(["time", "writer", "lane", "seq"]), rows)
             for place, cell in zip(_places(chosen), cells[rows].tolist(), strict=True):
@@ -126,7 +126,7 @@ def _places(table: pa.Table) -> list[_Place]:
 
 
 def _is_behind(place: _Place, mark: _Place, run: Context) -> bool:
-    """By sequence number where both stand in one lane, else by time. Rows of further writers are never in a window."""
+    """By sequence number if both are in one lane, else by time. Rows of other writers are never in a window."""
     if place[1] not in run.main_writers:
         return False
     if place[1:3] == mark[1:3]:

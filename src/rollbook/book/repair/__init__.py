@@ -1,4 +1,4 @@
-"""What is wrong with a run folder, and saving what can be saved of it."""
+"""Checks run folders and repairs them."""
 
 from __future__ import annotations
 

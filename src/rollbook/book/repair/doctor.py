@@ -1,4 +1,4 @@
-"""What is wrong with a run folder, and saving what can be saved of it. Nothing found in it is executed."""
+"""Checks a run folder for damage and repairs what can be saved. Executes nothing found in the folder."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ __all__ = ["repair", "verify"]
 
 
 def verify(run: str | os.PathLike[str]) -> list[str]:
-    """What is wrong with a run, one sentence each; empty if it is sound. Reads everything and changes nothing.
+    """The problems of a run, one sentence each; empty if it is sound. Reads everything and changes nothing.
 
-    A run that is being written is sound: what is unfinished at its end is not damage.
+    A run that is being written is sound: an unfinished end is not damage.
 
     Raises:
-      ForeignManifest: its run.json is another tool's. NotARun: nothing of a run lies there.
+      ForeignManifest: its run.json is another tool's.
+      NotARun: the folder has no data of a run.
     """
     folder = os.fspath(run)
     _refuse_strangers(folder, "verify")
@@ -112,7 +113,7 @@ def _log(path: str, gone: bool) -> list[str]:
 
 
 def _parts(folder: str) -> Iterator[tuple[str, str]]:
-    """(path, what is wrong) of the sealed files."""
+    """(path, problem) of the sealed files."""
     for table in _names(data_folder(folder)):
         if table in ("journal", "keeper", "pyramid", "aside") or not os.path.isdir(
             os.path.join(data_folder(folder), table)
@@ -134,12 +135,12 @@ def _parts(folder: str) -> Iterator[tuple[str, str]]:
                         raise Damaged(f"{path}: rows without a sequence number")
             except FileNotFoundError:
                 continue
-            except Exception as err:  # whatever Arrow says about damaged bytes
+            except Exception as err:  # any error of Arrow about damaged bytes
                 yield path, str(err) if isinstance(err, Damaged) else f"{path}: {err}"
 
 
 def _pyramids(folder: str) -> Iterator[tuple[str, str]]:
-    """(path, what is wrong) of the levels of large parts."""
+    """(path, problem) of the pyramids of large parts."""
     place = os.path.join(data_folder(folder), "pyramid")
     for name in _names(place):
         path = os.path.join(place, name)
@@ -154,13 +155,13 @@ def _pyramids(folder: str) -> Iterator[tuple[str, str]]:
             pyramid = Pyramid(path, rows=part.rows, first_seq=part.meta["first_seq"], last_seq=part.meta["last_seq"])
             pyramid.read(pyramid.axes + pyramid.keys, 0, range(len(pyramid.rows)))
         except (FileNotFoundError, Damaged):
-            continue  # of a part that is gone or broken, which is said there
+            continue  # its part is missing or broken, which is reported there
         except (ValueError, KeyError, TypeError, OSError) as err:
             yield path, f"{err}; plots are read from the rows instead. `rollbook repair` removes it"
 
 
 def _files_of_rows(folder: str) -> Iterator[str]:
-    """Media and checkpoints whose rows are there and whose files are not."""
+    """Media and checkpoints with rows but without files."""
     from rollbook.book.book import Book
     from rollbook.book.checkpoints import kept_checkpoints
 
@@ -191,18 +192,19 @@ def _columns(table: pa.Table, *names: str) -> list[dict[str, Any]]:
 
 
 def repair(run: str | os.PathLike[str], *, force: bool = False) -> list[str]:
-    """Save what can be saved: seal what its writers left, bring damaged files back as far as they are whole.
+    """Repair a run: seal unsealed data, and recover the readable part of damaged files.
 
-    Nothing is thrown away: what cannot be used is moved to data/aside. Safe to repeat.
+    Nothing is deleted: unusable files are moved to data/aside. Safe to repeat.
 
     Args:
       run: the run's folder.
-      force: also where a writer on another host cannot be judged dead or alive, even if it was heard of a moment ago.
+      force: also repair if a writer on another host cannot be judged dead or alive, even if it was active a moment ago.
     Returns:
-      What was done, one sentence each.
+      The actions taken, one sentence each.
     Raises:
-      RunIsLive: a writer of the run lives. OSError: the folder cannot be written.
-      ForeignManifest: its run.json is another tool's. NotARun: nothing of a run lies there. Nothing is touched then.
+      RunIsLive: a writer of the run lives.
+      OSError: the folder cannot be written.
+      ForeignManifest, NotARun: its run.json is another tool's, or there is no data of a run. Nothing is changed then.
     """
     from rollbook.storage import most_processes, seal
 
@@ -248,7 +250,7 @@ def _refuse_strangers(folder: str, asked: str) -> None:
 
 
 def _make_pictures(folder: str) -> Iterator[str]:
-    """Make files of the pixels that wait: whoever should have is dead."""
+    """Encode the pixels that wait: the process that should have done it is dead."""
     if not os.path.isdir(os.path.join(folder, SPOOL)):
         return
     before = read_ledger(folder)
@@ -283,7 +285,7 @@ _MADE_ANEW = "run.json was missing or damaged; made anew from what the writers s
 
 
 def _repair_page(folder: str, writers: list[WriterInfo]) -> Iterator[str]:
-    """A run.json that can be read, with a status that is true."""
+    """Ensure a readable run.json with a correct status."""
     with manifest.ManifestLock(folder):
         yield from list(_repair_page_alone(folder, writers))
 
@@ -320,7 +322,7 @@ def _repair_page_alone(folder: str, writers: list[WriterInfo]) -> Iterator[str]:
 
 
 def _last_time(info: WriterInfo) -> float:
-    """When a writer's last row was written, in unix seconds; 0 if nothing tells."""
+    """When a writer's last row was written, in unix seconds; 0 if unknown."""
     closed = (info.closed or {}).get("time")
     newest = float(closed) / 1e9 if isinstance(closed, (int, float)) else 0.0
     for name in _names(info.folder):
@@ -339,7 +341,7 @@ def _last_time(info: WriterInfo) -> float:
 
 
 def _set_links_aside(folder: str) -> list[str]:
-    """Move out of the way what is neither a file nor a folder: nothing is ever read or written through it.
+    """Move aside what is neither a file nor a folder: nothing is ever read or written through links.
 
     Raises:
       Damaged: data/ itself is a link.
@@ -358,7 +360,7 @@ def _set_links_aside(folder: str) -> list[str]:
 
 
 def _set_folders_aside(folder: str) -> list[str]:
-    """Move folders out of the way that have the name of a file."""
+    """Move aside folders with the name of a file."""
     done = []
     places = [os.path.join(journal_folder(folder), name) for name in _names(journal_folder(folder))]
     places.append(os.path.join(data_folder(folder), "keeper"))
@@ -371,7 +373,7 @@ def _set_folders_aside(folder: str) -> list[str]:
 
 
 def _set_aside(folder: str, info: WriterInfo) -> list[str]:
-    """Move the frame files out of the journal in which a damaged frame hides what is behind it."""
+    """Move aside frame files of the journal in which a damaged frame hides later ones."""
     done = []
     for name in _names(info.folder):
         path = os.path.join(info.folder, name)
@@ -392,12 +394,12 @@ def _set_aside(folder: str, info: WriterInfo) -> list[str]:
                     done.append(f"{path}: {more} whole frames lie behind a damaged one")
                     keep_aside(folder, path)
             except (Damaged, NewerFormat, OSError):
-                continue  # sealing sets it aside
+                continue  # sealing moves it aside
     return done
 
 
 def _set_parts_aside(folder: str) -> list[str]:
-    """Move Parquet files that cannot be read out of the way of the others; wrong pyramids are made again by merges."""
+    """Move aside unreadable Parquet files; merges rebuild wrong pyramids."""
     done = []
     for path, problem in [*_parts(folder), *_pyramids(folder)]:
         if path.endswith(".pyr"):

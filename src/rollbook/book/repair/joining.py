@@ -1,9 +1,9 @@
-"""Bringing a part of a run, which a host kept in its own root, into the run's folder.
+"""Copies a part of a run, kept by a host in its own root, into the run's folder.
 
     join("/mnt/node-7/runs/ant/ppo-k3v9x2ab", "runs/ant/ppo-k3v9x2ab")
 
-Nothing in the part is changed or removed. Files are copied beside and renamed into place; names hold the writer's id,
-so those of two hosts do not meet, and what was joined before is passed over.
+The part is not changed. Files are copied under a temporary name, then renamed. File names contain the writer's id, so
+files of two hosts never clash, and files joined earlier are skipped.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ __all__ = ["Joined", "join"]
 
 _STAY = frozenset({"run.json", "data/writers.json", "data/abandoned.parquet", "data/writers.parquet", "data/page.lock"})
 _STAY_BELOW = ("data/keeper/", "data/pyramid/")
-"""What the run's own folder has, or makes anew of the rest."""
+"""Files that the run's own folder has, or that are rebuilt from the others."""
 
 
 class Joined:
-    """What came of a join.
+    """The result of a join.
 
     Attributes:
       files, bytes: what was copied.
-      known: files that were there already.
-      clashes: files (media, checkpoints, logs) whose name another file of the run has; they stay in the part.
+      known: files that were already there.
+      clashes: files (media, checkpoints, logs) with the name of another file of the run; they stay in the part.
     """
 
     def __init__(self) -> None:
@@ -45,15 +45,17 @@ class Joined:
 
 
 def join(part: str | os.PathLike[str], run: str | os.PathLike[str], *, force: bool = False) -> Joined:
-    """Copy what a part of a run holds into the run's folder. Can be called again, also after an interruption.
+    """Copy a part of a run into the run's folder. Can be repeated, also after an interruption.
 
     Args:
       part: the folder of the part, or a copy of it.
       run: the folder of the run.
-      force: also where a writer of the part cannot be judged dead or alive from here.
+      force: also join if a writer of the part cannot be judged dead or alive from here.
     Raises:
-      BadInput: they are not of one run, or one folder. RunIsLive: a process still writes the part.
-      NotARun, NewerFormat: run.json of one cannot be used. OSError: something cannot be copied; what was copied stays.
+      BadInput: they belong to different runs, or are the same folder.
+      RunIsLive: a process still writes the part.
+      NotARun, NewerFormat: the run.json of one of them cannot be used.
+      OSError: something cannot be copied; what was copied stays.
     """
     source, target = os.path.abspath(os.fspath(part)), os.path.abspath(os.fspath(run))
     theirs, ours = manifest.read(source), manifest.read(target)
@@ -85,7 +87,7 @@ def join(part: str | os.PathLike[str], run: str | os.PathLike[str], *, force: bo
                 done.clashes.append(name)
                 continue
         _copy(path, at)
-        if there != name:  # a merged part has no name of its own: what became of it must be known next time
+        if there != name:  # a merged part has no unique name: record the new one for the next join
             joined[label] = [*stamp, there]
             write_json(record, joined, durable=True)
         done.files += 1
@@ -109,7 +111,7 @@ def _refuse_if_written(part: str, force: bool) -> None:
 
 
 def _files(part: str) -> Iterator[str]:
-    """The files to copy, by name inside of the part: of each writer its page first, so that rows never lack it."""
+    """The files to copy, by name in the part; each writer's info file first, so that rows are never without it."""
     for folder, folders, names in os.walk(part):
         folders.sort()
         for name in sorted(names, key=lambda name: (name == "closed.json", name != "writer.json", name)):
@@ -121,7 +123,7 @@ def _files(part: str) -> Iterator[str]:
 
 
 def _name_for(run: str, name: str) -> str:
-    """Where a file of a part goes: a merged one gets the next number that is free."""
+    """The target of a file of a part: a merged one gets the next free number."""
     folder, base = os.path.split(name)
     part = PartName.parse(base)
     if part is None or part.kind != "merged":

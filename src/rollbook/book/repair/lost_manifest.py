@@ -1,4 +1,4 @@
-"""A run.json made anew where it was lost: from what the writers, the marks in the journal and the config file say."""
+"""Rebuilds a lost run.json from the writers' info files, the marks in the journal and the config file."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ __all__ = ["rebuilt", "recall"]
 
 
 def rebuilt(folder: str, writers: list[WriterInfo]) -> RunJson:
-    """The page of a run as far as its writers tell; `recall` adds what the marks tell once all is sealed."""
+    """The manifest of a run from its writers' info files; `recall` adds the data of the marks after sealing."""
     name, _, identity = os.path.basename(os.path.normpath(folder)).rpartition("-")
     known = {info.id: dict(info.about) for info in writers}
     gone = read_json(
         os.path.join(data_folder(folder), "writers.json")
-    )  # whose folders were removed when all was sealed
+    )  # writers whose folders were removed after sealing
     for writer, about in gone.items():
         if isinstance(about, dict):
             known.setdefault(str(writer), about)
@@ -70,7 +70,7 @@ def rebuilt(folder: str, writers: list[WriterInfo]) -> RunJson:
 
 
 def recall(folder: str) -> list[str]:
-    """Write into a page that was made anew what the run said of itself as it went: rewinds, last words, its summary."""
+    """Write the data of the marks into a rebuilt manifest: rewinds, ends of attempts, the summary."""
     about = manifest.read(folder)
     entries = {entry["n"]: entry for entry in about["attempts"]}
     rewinds = 0
@@ -107,7 +107,7 @@ def _began(about: dict[str, object]) -> float:
 
 
 def _config(folder: str) -> dict[str, object]:
-    """What total_config.py assigns, read as literals; {} if there is anything else in it."""
+    """The assignments of total_config.py, read as literals; {} if it contains anything else."""
     try:
         with open(os.path.join(folder, "total_config.py"), encoding="utf-8") as file:
             (statement,) = ast.parse(file.read()).body
