@@ -1,4 +1,4 @@
-"""What turns an RL loop into rows and frames: episodes, samples, timings, checkpoints, media; each part loads alone."""
+"""Turns an RL loop into rows and frames: episodes, samples, timings, checkpoints, media. Each part loads separately."""
 
 from __future__ import annotations
 

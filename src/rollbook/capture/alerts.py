@@ -1,10 +1,10 @@
-"""Alerts: what was found wrong, counted, reported once per cause and key, and kept in the table `alerts`.
+"""Alerts: problems that were found, counted, reported once per cause and key, and stored in the table `alerts`.
 
     alerts = Alerts(run)
     alerts.say(Alert("reward_ledger", "warn", "the components add up to 3, the reward to 4", {"difference": 1.0}))
 
-The health rules of the keeper, the episode auditor, the reward ledger and whoever else judges a run say it here, so
-that the terminal, `rollbook show`, the page and `book.alerts()` have it all. Standard library only.
+The health rules of the keeper, the episode auditor, the reward ledger and all other checks of a run report here, so
+that the terminal, `rollbook show`, the page and `book.alerts()` show all alerts. Standard library only.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rollbook.protocols import Alert
 
     class Records(Protocol):
-        """What alerts need of a recorder; `protocols.Recorder` has it."""
+        """The part of `protocols.Recorder` that alerts need."""
 
         def record(self, table: str, columns: Mapping[str, object], **clocks: Any) -> int: ...
         def count(self, cause: str, n: int = 1, message: str = "") -> None: ...
@@ -32,27 +32,28 @@ _MOST_CAUSES = 10_000
 
 
 class Alerts:
-    """Says alerts to one recorder. One thread at a time.
+    """Reports alerts to one recorder. One thread at a time.
 
     Args:
-      recorder: gets a row of `alerts` for each alert that is kept, and every one counted under its rule.
-      every: so many alerts of one rule, level, key and cause are all kept; then the tenth of them, the hundredth …
+      recorder: gets a row of `alerts` for each stored alert, and a count of every alert under its rule.
+      every: the first `every` alerts of one rule, level, key and cause are stored; later ones only at 10, 100, … times
+        that number.
     """
 
     def __init__(self, recorder: Records, *, every: int = 1) -> None:
         self._recorder, self._every = recorder, every
         self._counts: dict[tuple[str, str], int] = {}
-        self._untold: dict[tuple[str, str], Alert] = {}  # the last of those that were only counted
+        self._untold: dict[tuple[str, str], Alert] = {}  # the last alert that was only counted
 
     def say(self, alert: Alert, cause: str = "", hint: str = "see the run's alerts") -> bool:
-        """Count an alert, warn of the first of its rule, and keep it unless its like is known already.
+        """Count an alert, warn about the first of its rule, and store it unless enough similar ones are stored.
 
         Args:
-          alert: what was found. Its `clocks` say where; the current ones where it has none.
-          cause: tells alerts of one rule and key apart that are not the same trouble.
+          alert: what was found. Its `clocks` give the point in training; {} means the current clocks.
+          cause: separates different problems with the same rule and key.
           hint: what to do, for the warning.
         Returns:
-          Whether it was kept as a row of `alerts`.
+          Whether it was stored as a row of `alerts`.
         """
         like = (alert.rule, f"{alert.level}\0{alert.key}\0{cause}")
         known = like in self._counts or len(self._counts) < _MOST_CAUSES
@@ -61,13 +62,13 @@ class Alerts:
         if known:
             self._counts[like] = count
             self._untold[like] = alert
-        if is_said:  # before it is counted: under strict=True that raises
+        if is_said:  # before counting, which raises with strict=True
             self._keep(like)
         self._recorder.count(alert.rule, 1, f"{alert.message}; {hint}")
         return is_said
 
     def conclude(self) -> None:
-        """Bring the counts up to date: a last row for each alert that was counted since its like was kept."""
+        """Update the counts: write a last row for each alert that was counted since the last stored one."""
         for like in list(self._untold):
             self._keep(like)
 
@@ -87,18 +88,18 @@ class Alerts:
         )
 
     def counts(self) -> dict[str, int]:
-        """How many alerts there were, by rule."""
+        """The number of alerts by rule."""
         counts: dict[str, int] = {}
         for (rule, _cause), count in self._counts.items():
             counts[rule] = counts.get(rule, 0) + count
         return counts
 
     def state(self) -> list[list[object]]:
-        """What was said, as plain JSON data."""
+        """The reported alerts, as plain JSON data."""
         return [[rule, cause, count] for (rule, cause), count in self._counts.items()]
 
     def set_state(self, state: object) -> None:
-        """Go on from `state`; what is no such thing is passed over."""
+        """Continue from `state`; invalid entries are ignored."""
         for entry in state if isinstance(state, list) else ():
             if isinstance(entry, list) and len(entry) == 3 and type(entry[2]) is int:
                 self._counts[(str(entry[0]), str(entry[1]))] = entry[2]

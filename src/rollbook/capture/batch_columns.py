@@ -1,4 +1,4 @@
-"""Columns of a batch: n values of every one, whatever a caller hands over, and batches cut into frames."""
+"""Columns of a batch: n values each, from any input of the caller; and batches split into frames."""
 
 from __future__ import annotations
 
@@ -25,16 +25,17 @@ class BatchColumns:
     """Makes columns of n values for one verb.
 
     Args:
-      run: only asked for its bill.
-      verb: how the verb is called in warnings.
-      cause: under which a column of another length is counted.
+      run: only its bill is used.
+      verb: the name of the verb in warnings.
+      cause: the cause under which a column of the wrong length is counted.
     """
 
     def __init__(self, run: Recorder, verb: str, cause: str) -> None:
         self._run, self._verb, self._cause = run, verb, cause
 
     def column(self, name: str, value: Any, n: int) -> Any:
-        """n values of a column: an array as it is, anything else a list of plain data; None if it cannot be kept."""
+        """n values of a column: an array unchanged, anything else as a list of plain data; None if it cannot be stored.
+        """
         array = None if isinstance(value, (str, bytes, list, tuple)) else array_or_none(value)
         if type(value) is list and set(map(type, value)) <= ATOMS:
             return list(value) if len(value) == n else self._fitted(name, list(value), n)
@@ -50,7 +51,7 @@ class BatchColumns:
         for part in value:
             array = None if part is None or isinstance(part, _PLAIN) else array_or_none(part)
             if array is not None and array.ndim == 1 and array.dtype.str[1:] in _KEPT_TYPES:
-                cells.append(array)  # as it is, also of one element: its type is that of the column
+                cells.append(array)  # unchanged, also with one element: its type is the column's type
                 continue
             cell = plain(part)
             if cell is UNSTORABLE:
@@ -78,7 +79,7 @@ class BatchColumns:
 
 
 def is_column(value: object) -> bool:
-    """Whether a value is one for each item, not one for all."""
+    """Whether a value has one entry per item, instead of one for all."""
     if isinstance(value, (list, tuple, range)):
         return True
     if isinstance(value, (str, bytes, dict)):
@@ -90,7 +91,7 @@ def is_column(value: object) -> bool:
 
 
 def pieces(sizes: list[int]) -> Iterator[tuple[int, int]]:
-    """Cut a batch so that no frame grows too large."""
+    """Split a batch so that no frame gets too large."""
     start = total = 0
     for index, size in enumerate(sizes):
         if index > start and (total + size > _BYTES_PER_FRAME or index - start >= _ROWS_PER_FRAME):

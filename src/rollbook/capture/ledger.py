@@ -1,13 +1,13 @@
-"""The reward ledger: raw, shaped, clipped, normalised and final reward side by side, per agent and component.
+"""The reward ledger: raw, shaped, clipped, normalised and final reward next to each other, per agent and component.
 
     ledger = RewardLedger(scope)
-    env = ledger.stage(env, "raw")             # what the game pays
+    env = ledger.stage(env, "raw")             # the reward of the game
     env = ClipReward(env)
-    env = ledger.stage(env, "clipped")         # what is left of it
-    env = RecordEpisodes(env, scope, ledger=ledger)    # ... and "final", what the agent gets
+    env = ledger.stage(env, "clipped")         # the reward after clipping
+    env = RecordEpisodes(env, scope, ledger=ledger)    # ... and "final", the reward that the agent gets
 
-Each episode gives one row of the `rewards` table per agent, component and stage. The check: within a stage and agent
-the components add up to the total, step by step.
+Each episode gives one row of the `rewards` table per agent, component and stage. The ledger also checks that within a
+stage and agent the components add up to the total at each step.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["STAGES", "RewardLedger", "Tally"]
 
 STAGES = ("raw", "shaped", "clipped", "normalised", "final")
-"""The usual stages in the order in which a reward passes them; others may be named."""
+"""The usual stages, in the order in which a reward passes them. Other names are possible."""
 
 TOTAL = ""
 """The component that means the whole reward."""
@@ -42,7 +42,7 @@ class Tally:
         self.low, self.high = math.inf, -math.inf
 
     def add(self, value: float) -> None:
-        """Take one number in. A NaN makes the sum NaN; minimum and maximum pass over it."""
+        """Add one number. A NaN makes the sum NaN; minimum and maximum ignore it."""
         self.total += value
         self.magnitude += abs(value)
         self.n += 1
@@ -53,24 +53,24 @@ class Tally:
 
     @property
     def mean(self) -> float | None:
-        """The mean, None of nothing."""
+        """The mean, None without numbers."""
         return self.total / self.n if self.n else None
 
     @property
     def range(self) -> tuple[float | None, float | None]:
-        """(minimum, maximum), None where no number was finite enough to compare."""
+        """(minimum, maximum); None if no number could be compared."""
         return (self.low if self.low != math.inf or self.high == math.inf else None,
                 self.high if self.high != -math.inf or self.low == -math.inf else None)  # fmt: skip
 
 
 class RewardLedger:
-    """Keeps the rewards of one stream of episodes apart, by stage, agent and component.
+    """Keeps the rewards of one stream of episodes separate, by stage, agent and component.
 
-    One ledger goes with one `EpisodeRecorder` (one sub-environment). Not thread-safe.
+    One ledger belongs to one `EpisodeRecorder` (one sub-environment). Not thread-safe.
 
     Args:
-      recorder: where alerts about sums that do not add up go; None: the check's result is only returned.
-      tolerance: the greatest difference, relative to the magnitudes summed, that counts as rounding.
+      recorder: gets an alert if sums do not add up; None: the check only returns its result.
+      tolerance: the largest difference that counts as rounding, relative to the sum of the magnitudes.
     """
 
     most_alerts = 100
@@ -87,11 +87,11 @@ class RewardLedger:
         return key in self._tallies
 
     def begin(self) -> None:
-        """A new episode: forget the sums."""
+        """Begin an episode: reset the sums."""
         self._tallies = {}
 
     def enter(self, stage: str, reward: object) -> None:
-        """`add` for wrappers: what is no number is counted instead of raised."""
+        """`add` for wrappers: values that are not numbers are counted, not raised."""
         try:
             self.add(stage, reward)
         except (TypeError, ValueError) as err:
@@ -112,7 +112,7 @@ class RewardLedger:
             self.tally(agent, component, stage).add(float(reward))
 
     def catch_up(self, stage: str, total: float, n: int) -> None:
-        """Enter the sum of n steps that were not entered one by one; their minimum and maximum are not known."""
+        """Add the sum of n steps that were not added one by one. Their minimum and maximum are unknown."""
         tally = self.tally("", TOTAL, stage)
         tally.total += total
         tally.magnitude += abs(total)
@@ -132,7 +132,7 @@ class RewardLedger:
         return scalars
 
     def tally(self, agent: str, component: str, stage: str) -> Tally:
-        """The sums of one agent, component and stage; new ones begin empty. Valid until `begin`."""
+        """The sums of one agent, component and stage, created empty if new. Valid until `begin`."""
         key = (agent, component, stage)
         tally = self._tallies.get(key)
         if tally is None:
@@ -156,11 +156,11 @@ class RewardLedger:
         }, len(rows)
 
     def check(self, episode_id: str = "") -> list[dict[str, Any]]:
-        """Where components do not add up to the total of their agent and stage. Each finding is an alert, too.
+        """Check that components add up to the total of their agent and stage. Each finding is also an alert.
 
         Returns:
-          One dict per finding: agent, stage, total, components (name -> sum), difference. A stage that has only
-          components, or only a total, has nothing to compare.
+          One dict per finding: agent, stage, total, components (name -> sum), difference. A stage with only
+          components or only a total is not compared.
         """
         parts: dict[tuple[str, str], dict[str, Tally]] = {}
         for (agent, component, stage), tally in self._tallies.items():
@@ -203,9 +203,9 @@ class RewardLedger:
         )
 
     def stage(self, env: object, name: str) -> Any:
-        """`env` wrapped so that each reward it pays is entered under stage `name`. Nothing about it changes.
+        """Wrap `env` so that each of its rewards is added under stage `name`. Its behaviour does not change.
 
-        Works on a gymnasium environment (or anything with its `step`). Put one where each stage begins.
+        Works with a gymnasium environment, or anything with the same `step`. Put one wrapper where each stage begins.
         """
         from rollbook.capture.ledger_stage import LedgerStage
 

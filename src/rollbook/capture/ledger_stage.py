@@ -1,4 +1,4 @@
-"""A wrapper that hands each reward of an environment to a ledger, at the stage where it stands."""
+"""A wrapper that passes each reward of an environment to a ledger, under the wrapper's stage."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ __all__ = ["LedgerStage"]
 
 
 class LedgerStage(gymnasium.Wrapper):
-    """Enters each reward into a ledger under a stage, and passes everything on unchanged. See `RewardLedger.stage`.
+    """Adds each reward to a ledger under a stage, and changes nothing. See `RewardLedger.stage`.
 
     Args:
       env: the environment.
-      enter: takes the stage and the reward of a step.
+      enter: called with the stage and the reward of each step.
       name: the stage.
     """
 
@@ -24,7 +24,7 @@ class LedgerStage(gymnasium.Wrapper):
         self._enter, self._name = enter, name
 
     def step(self, action: object) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Step the environment and enter the reward."""
+        """Step the environment and add the reward to the ledger."""
         result = self.env.step(action)
         self._enter(self._name, result[1])
         return result

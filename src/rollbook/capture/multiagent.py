@@ -1,10 +1,11 @@
-"""Recording multi-agent environments of PettingZoo, both kinds; anything with the same methods will do.
+"""Recording multi-agent environments of PettingZoo, both kinds. Any class with the same methods works.
 
     env = RecordParallel(simple_spread_v3.parallel_env(), run.scope("train"))      # all agents act at once
     env = RecordAEC(connect_four_v3.env(), run.scope("train"))                     # one after the other
 
-An episode's row has the sum of all agents' returns; `rewards` has one row per agent (and per component, if the infos
-tell), and each agent's return is a curve, `return/<agent>`, since the sum of a zero-sum game says nothing.
+An episode's row has the sum of all agents' returns. `rewards` has one row per agent (and per component, if the infos
+contain components). Each agent's return is also a curve, `return/<agent>`, because the sum of a zero-sum game is
+useless.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ __all__ = ["RecordAEC", "RecordParallel"]
 
 
 class _Recorded:
-    """Stands in front of an environment and passes on everything that it does not record."""
+    """Wraps an environment and forwards everything that it does not record."""
 
     needs: tuple[str, ...] = ()
 
@@ -88,21 +89,22 @@ class _Recorded:
 
 
 def _without_recording(env: object) -> object:
-    """A copy of a recorded environment is the environment alone."""
+    """A copy of a recorded environment is the environment without its recorder."""
     return env
 
 
 class RecordParallel(_Recorded):
-    """Records an environment in which all agents act at once (PettingZoo's `ParallelEnv`); nothing changes.
+    """Records an environment in which all agents act at once (PettingZoo's `ParallelEnv`). Its behaviour does not
+    change.
 
-    The episode ends when no agent is left. It terminated if any agent did, and was truncated if any agent was. A
-    trajectory has one row per step and agent, with the agent's name in the column `agent`.
+    The episode ends when no agent is left. It counts as terminated if any agent terminated, and as truncated if any
+    agent was truncated. A trajectory has one row per step and agent, with the agent's name in the column `agent`.
 
     Args:
-      env: anything with reset, step and agents as a `ParallelEnv` has them.
+      env: anything with the reset, step and agents of a `ParallelEnv`.
       settings: see `rollbook.capture.episodes.EpisodeSettings`.
     Raises:
-      BadInput: it has not.
+      BadInput: `env` lacks one of these.
     """
 
     needs = ("reset", "step", "possible_agents")
@@ -154,23 +156,23 @@ class RecordParallel(_Recorded):
             episodes.finish(complete=True)
 
     def _copied(self, obs: Mapping[object, object]) -> dict[str, object]:
-        """The observations as they are now; environments may write into the same arrays again."""
+        """A copy of the observations: environments may overwrite the same arrays."""
         if not self.episodes.keeps_steps:
             return {}
         return {str(agent): copied(seen) for agent, seen in obs.items()}
 
 
 class RecordAEC(_Recorded):
-    """Records an environment in which agents act in turn (PettingZoo's `AECEnv`); nothing changes.
+    """Records an environment in which agents act in turn (PettingZoo's `AECEnv`). Its behaviour does not change.
 
-    An agent's reward is what it is told at its turn, as `last()` gives it, and belongs to the step before. The length
+    An agent's reward is the value that `last()` gives at its turn; it belongs to the agent's previous step. The length
     of an episode is the number of steps of living agents. It ends when no agent is left.
 
     Args:
-      env: anything with reset, step, last, agents and agent_selection as an `AECEnv` has them.
+      env: anything with the reset, step, last, agents and agent_selection of an `AECEnv`.
       settings: see `rollbook.capture.episodes.EpisodeSettings`.
     Raises:
-      BadInput: it has not.
+      BadInput: `env` lacks one of these.
     """
 
     needs = ("reset", "step", "last", "possible_agents")
@@ -191,7 +193,7 @@ class RecordAEC(_Recorded):
         return result
 
     def step(self, action: Any) -> Any:
-        """Note what the agent whose turn it is was told, then let it act."""
+        """Record the reward of the agent whose turn it is, then let it act."""
         try:
             self._turn(action)
         except Exception as err:
@@ -230,7 +232,7 @@ class RecordAEC(_Recorded):
     def _settle(
         self, name: str, reward: float, terminated: bool, truncated: bool, info: Mapping[str, object] | None
     ) -> None:
-        """Write the agent's step before, now that its reward is known."""
+        """Write the agent's previous step, now that its reward is known."""
         waiting = self._waiting.pop(name, None)
         if waiting is not None:
             t = self._steps.get(name, 0)
@@ -238,7 +240,7 @@ class RecordAEC(_Recorded):
             self.episodes.row(name, t, *waiting, reward, terminated, truncated, info)
 
     def _leave(self) -> None:
-        """The episode is left before each agent had its last turn: take what they would have been told."""
+        """The episode is left before each agent had its last turn: take the rewards still due."""
         episodes, env = self.episodes, self.env
         if not episodes.episode_id or not episodes.length:
             return

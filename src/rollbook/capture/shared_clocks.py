@@ -1,8 +1,8 @@
-"""The run's clocks, where sub-environments in other processes can read them: a small mapped file.
+"""The run's clocks in a small mapped file, so that sub-environments in other processes can read them.
 
-Only the training loop knows `env_step`. The outer wrapper writes the clocks it finds before each step of the vector;
-a recorder in a sub-process reads them when an episode ends. Without the outer wrapper the clocks stay unknown there,
-and readers place the rows by time.
+Only the training loop knows `env_step`. The outer wrapper writes the current clocks before each step of the vector. A
+recorder in a sub-process reads them when an episode ends. Without the outer wrapper the clocks stay unknown there, and
+readers place the rows by time.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _COUNTS = struct.Struct("<2q")
 
 
 class SharedClocks:
-    """A table of clock readings in a temporary file. Pickled, it is the same table.
+    """A table of clock readings in a temporary file. A pickled copy refers to the same table.
 
-    A reader may see the clocks of two neighbouring steps mixed; it never sees half a number.
+    A reader may see a mix of the clocks of two adjacent steps, but never half a number.
 
     Args:
-      names: the clocks, at most 32; the others stay unknown to the readers.
+      names: the clocks, at most 32; further ones stay unknown to the readers.
     """
 
     __slots__ = ("_map", "names", "path")
@@ -52,19 +52,19 @@ class SharedClocks:
             try:
                 with open(self.path, "r+b") as file:
                     self._map = mmap.mmap(file.fileno(), _WORDS.size + _COUNTS.size)
-            except (OSError, ValueError):  # another host, or the run is over
+            except (OSError, ValueError):  # on another host, or the run has ended
                 return None
         return self._map
 
     def write(self, clocks: Mapping[str, int]) -> None:
-        """Make these the current clocks; names that are missing become unknown."""
+        """Set the current clocks; missing names become unknown."""
         view = self._open()
         if view is not None:
             readings = [clocks.get(name, UNKNOWN) for name in self.names]
             _WORDS.pack_into(view, 0, *readings, *[UNKNOWN] * (_MOST - len(readings)))
 
     def read(self) -> dict[str, int]:
-        """The clocks that are known."""
+        """The known clocks."""
         view = self._open()
         if view is None:
             return {}
@@ -72,15 +72,15 @@ class SharedClocks:
         return {name: reading for name, reading in zip(self.names, readings, strict=False) if reading != UNKNOWN}
 
     def write_counts(self, steps: int, episodes: int) -> None:
-        """Tell how many steps all sub-environments have made, and how many episodes had begun in earlier lives."""
+        """Publish the steps of all sub-environments and the number of episodes begun in earlier attempts."""
         view = self._open()
         if view is not None:
             _COUNTS.pack_into(view, _WORDS.size, steps, episodes)
 
     def read_counts(self) -> tuple[int | None, int]:
-        """(steps of all sub-environments before this step of the vector, episodes of earlier lives).
+        """(steps of all sub-environments before this step of the vector, episodes of earlier attempts).
 
-        The steps are None where no vector tells them.
+        The steps are None if no vector publishes them.
         """
         view = self._open()
         if view is None:
@@ -89,7 +89,7 @@ class SharedClocks:
         return None if steps == UNKNOWN else steps, episodes
 
     def remove(self) -> None:
-        """Delete the file; who has it open keeps its readings."""
+        """Delete the file. Processes that have it open keep its readings."""
         try:
             os.unlink(self.path)
         except OSError:
@@ -100,6 +100,6 @@ class SharedClocks:
 
 
 def clock_names(recorder: Recorder) -> tuple[str, ...]:
-    """All clocks of the run behind `recorder`: the standard ones, the declared ones, and those known now."""
+    """All clocks of the recorder's run: the standard ones, the declared ones, and those known now."""
     writer = getattr(getattr(recorder, "internals", None), "writer", None)
     return tuple(dict.fromkeys((*STANDARD, *getattr(writer, "clocks", ()), *recorder.clocks_now())))

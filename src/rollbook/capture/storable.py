@@ -1,7 +1,7 @@
-"""Foreign values turned into what a frame of the journal holds: plain data and arrays.
+"""Converts foreign values to what a journal frame can store: plain data and arrays.
 
-Observations, infos, options and sample items come from other people's code. What can be stored is stored as it is,
-what cannot is named by its path so that the caller can say so once and keep the rest.
+Observations, infos, options and sample items come from the user's code. Parts that can be stored are stored as they
+are. A part that cannot is named by its path, so that the caller can report it once and keep the rest.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["UNSTORABLE", "copied", "flat", "is_array", "plain"]
 
 
 class _Unstorable:
-    """What `plain` returns for a value that no frame can hold."""
+    """The result of `plain` for a value that no frame can store."""
 
     __slots__ = ()
 
@@ -37,7 +37,9 @@ class _Refused(Exception):
 
 
 class _Storing(Walk):
-    """Lists and dicts with text keys; a whole array is an array of its own, one inside a container a list."""
+    """Converts to lists and dicts with text keys. A single array stays an array; an array in a container becomes a
+    list.
+    """
 
     def array(self, array: NDArray, place: tuple[Any, ...], above: tuple[int, ...]) -> object:
         del above
@@ -51,12 +53,12 @@ _store = _Storing()
 
 
 def is_array(value: Any) -> bool:
-    """Whether `value` is a numpy array of numbers with at least one axis: it can be stored as raw bytes."""
+    """Whether `value` is a numpy array of numbers with at least one axis, so it can be stored as raw bytes."""
     return hasattr(value, "__array_interface__") and value.ndim > 0 and value.dtype.kind in "biufcMm"
 
 
 def plain(value: object) -> Any:
-    """`value` as plain data or as a numpy array of its own, or UNSTORABLE, as a whole, if some part is."""
+    """`value` as plain data or as a numpy array; UNSTORABLE as a whole if any part is."""
     try:
         return _store(value)
     except _Refused:
@@ -64,7 +66,7 @@ def plain(value: object) -> Any:
 
 
 def copied(value: Any) -> object:
-    """`value` as it is now: environments may write into the same array again at the next step."""
+    """A copy of `value`: environments may overwrite the same array at the next step."""
     if type(value) in ATOMS:
         return value
     if is_array(value):
@@ -73,10 +75,10 @@ def copied(value: Any) -> object:
 
 
 def flat(name: str, value: Any, cells: dict[str, Any], tuples: bool = True, depth: int = 0) -> None:
-    """Put the leaves of nested dicts and tuples into `found`, named `name/key` and `name/0`; leaves are copied.
+    """Put the leaves of nested dicts and tuples into `found`, named `name/key` and `name/0`. Leaves are copied.
 
-    Lists are leaves: their length may change from step to step. So are tuples of plain numbers, unless `tuples` (a
-    Tuple space has a fixed number of parts).
+    Lists are leaves, because their length may change from step to step. Tuples of plain numbers are leaves too, unless
+    `tuples` is set (a Tuple space has a fixed number of parts).
     """
     kind = type(value)
     if kind in ATOMS:

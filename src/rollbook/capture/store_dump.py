@@ -1,14 +1,14 @@
-"""Store then log: values handed over one by one, summed up when asked.
+"""Store then log: values stored one by one, summarised on request.
 
     store = Store(append)
     store.store({"ret": 12.0})               # appended raw, at once, and remembered
     store.dump(with_min_and_max=True)        # {"ret/mean": 12.0, "ret/std": 0.0, "ret/median": 12.0, "ret/n": 1, ...}
 
-Statistics are exact up to `EXACT_UP_TO` values of a key between two dumps. Beyond that, mean, std, min, max and n stay
-exact and the median comes from a uniform sample of `SAMPLE` values (its rank is right to within 0.8 % of n, 19 times
-out of 20). So a key holds at most about 1.2 MiB, however rarely one dumps.
+Statistics are exact for up to `EXACT_UP_TO` values of a key between two dumps. Beyond that, mean, std, min, max and n
+stay exact, and the median comes from a uniform sample of `SAMPLE` values (its rank is correct to within 0.8 % of n, 19
+times out of 20). A key therefore holds at most about 1.2 MiB, however rarely it is dumped.
 
-Two keys cost about 0.8 µs a call beside their row (measured: 2 cores, CPython 3.11); past the bound, each 4,096th
+Two keys cost about 0.8 µs per call in addition to their row (2 cores, CPython 3.11). Above the bound, each 4,096th
 value of a key costs about 1 ms more.
 """
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 __all__ = ["EXACT_UP_TO", "SAMPLE", "Store"]
 
-_BLOCK = 4096  # values of an array that are looked at together
+_BLOCK = 4096  # values of an array that are processed together
 
-_LONGEST_WAIT = 5.0  # seconds that a dump waits for one of another thread
+_LONGEST_WAIT = 5.0  # seconds that a dump waits for a dump of another thread
 
-_MOST_PENDING = 4096  # device values of one key that may wait for a dump; the next one fetches them all
+_MOST_PENDING = 4096  # device values of one key that may wait; one more fetches them all
 
 
 class Store:
@@ -43,12 +43,12 @@ class Store:
 
     Args:
       append: takes the stored values as a dict and writes them as one row (None: the caller writes them).
-      count: `Recorder.count`, for values that cannot be summed up (they are appended all the same).
+      count: `Recorder.count`, for values that have no statistics (they are still appended).
 
-    Device arrays are copied on their device in `store` and fetched by the next dump, all in one go.
+    Device arrays are copied on their device in `store`; the next dump fetches all of them in one transfer.
 
-    Many threads may store at once; nothing here waits for a lock in `store`, so a fork or a signal handler in the
-    midst of it is harmless. A forked child starts empty. Of two dumps at once each value goes to exactly one.
+    Many threads may store at once. `store` never waits for a lock, so a fork or a signal handler during it is harmless.
+    A forked child starts empty. With two dumps at once, each value goes to exactly one.
     """
 
     __slots__ = ("_append", "_cells", "_count", "_named", "_pid", "_turns")
@@ -69,8 +69,8 @@ class Store:
     def store(self, values: Mapping[str, object] | None = None, **more: object) -> None:
         """Append these values raw and remember them for the next dump.
 
-        Numbers count once, arrays, lists and tuples of numbers once per element. Nested dicts are joined by "/".
-        Text and whatever else is no number is appended, counted as such and not remembered.
+        A number counts once; arrays, lists and tuples of numbers count once per element. Nested dicts are joined with
+        "/". Text and other values that are not numbers are appended and counted, but not remembered.
         """
         row = dict(values) if values else {}
         if more:
@@ -101,23 +101,23 @@ class Store:
         average_only: bool = False,
         write: Callable[[dict[str, float | int]], object] | None = None,
     ) -> dict[str, float | int]:
-        """Sum up what was stored since the last dump, and start anew.
+        """Summarise the values stored since the last dump, and start again.
 
         Args:
           keys: which keys; None for every key ever stored. A key without values since its last dump, or one that was
-            never stored, gives `<key>/n` = 0 alone.
+            never stored, gives only `<key>/n` = 0.
           with_min_and_max: add `/min` and `/max`.
           average_only: leave out `/std` and `/median`.
-          write: is given the row before the values are let go; if it raises, they wait for the next dump.
+          write: called with the row before the values are released. If it raises, they stay for the next dump.
         Returns:
-          `<key>/mean`, `/std` (of the population), `/median`, `/n` and, if asked, `/min` and `/max`. NaN among the
-          values makes all but `/n` NaN. Empty if no key was ever stored, or none was asked for.
+          `<key>/mean`, `/std` (population), `/median`, `/n` and, on request, `/min` and `/max`. A NaN among the values
+          makes all but `/n` NaN. Empty if no key was ever stored or requested.
         """
         if self._pid != getpid():
             self._after_fork()
         chosen = [keys] if isinstance(keys, str) else list(self._cells) if keys is None else list(keys)
         turn = self._turns.take(_LONGEST_WAIT)
-        if turn is None:  # a signal handler that dumps within a dump; the outer one has the values
+        if turn is None:  # a signal handler dumps during a dump; the outer one has the values
             return {}
         try:
             cells = {key: self._cells.get(key) for key in chosen}
@@ -136,11 +136,11 @@ class Store:
                     row[f"{key}/max"] = high
             if write is not None and row:
                 write(row)
-            # What was interrupted up to here is said by the next dump.
+            # If interrupted up to here, the next dump has these values.
             for key, cell in cells.items():
                 if cell is not None:
                     cell.folded = None
-                    del cell.values[: len(piles[key].fresh)]  # what others added meanwhile stands behind it
+                    del cell.values[: len(piles[key].fresh)]  # values that others added meanwhile come after these
             return row
         finally:
             self._turns.give(turn)
@@ -150,7 +150,7 @@ class Store:
         return list(self._cells)
 
     def new_keys(self) -> list[str]:
-        """The keys that were stored for the first time since this was last asked."""
+        """The keys stored for the first time since the last call."""
         if self._named == len(self._cells):
             return []
         new = list(self._cells)[self._named :]
@@ -158,10 +158,11 @@ class Store:
         return new
 
     def refill(self, windows: Mapping[str, Iterable[float | Histogram]]) -> None:
-        """Forget everything and go on as if exactly this had been stored since the last dump.
+        """Forget everything, and continue as if exactly these values had been stored since the last dump.
 
         Args:
-          windows: key -> numbers and `ground.values.Histogram`s, [] for a key that was stored before the last dump.
+          windows: key -> numbers and `ground.values.Histogram`s, [] for a key that was only stored before the last
+            dump.
         """
         if self._pid != getpid():
             self._after_fork()
@@ -189,7 +190,7 @@ class Store:
         return Pile(cell.values[: len(cell.values)], cell.folded)
 
     def _fold(self, cell: _Cell) -> None:
-        # Whoever finds another at work leaves the folding to the next value: `store` never waits.
+        # If another thread is folding, leave it to the next value: `store` never waits.
         turn = self._turns.take()
         if turn is not None:
             try:
@@ -199,7 +200,7 @@ class Store:
 
     def _slowly(self, key: str, value: Any) -> None:
         if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
-            value = value.item()  # by far the commonest of the slow ones
+            value = value.item()  # by far the most common slow case
             if type(value) is float or type(value) is int or type(value) is bool:
                 self._cells.setdefault(key, _Cell()).values.append(value)
                 return
@@ -247,7 +248,7 @@ class Store:
             )
 
     def _after_fork(self) -> None:
-        # The parent dumps its own values; and its lock may have been held by a thread that does not exist here.
+        # The parent dumps its own values. Its lock may have been held by a thread that does not exist here.
         self._pid = getpid()
         self._turns = Turns()
         self._named = 0
@@ -255,7 +256,7 @@ class Store:
 
 
 class _Cell:
-    """One key: the values since the last dump, those folded already, and device values not yet fetched."""
+    """One key: values since the last dump, values already folded, and device values not yet fetched."""
 
     __slots__ = ("folded", "pending", "values")
 
@@ -266,7 +267,7 @@ class _Cell:
 
 
 def _fold(cell: _Cell) -> None:
-    """Fold the oldest values of a key; what others append meanwhile stands behind them."""
+    """Fold the oldest values of a key. Values that others append meanwhile come after them."""
     pile = Pile(cell.values[: len(cell.values)], cell.folded)
     before = len(pile.fresh)
     pile.fold()
@@ -278,7 +279,7 @@ def _blocks(value: object) -> Iterator[list[float]]:
     """The numbers in a scalar, an array or a nested sequence, in blocks that stay small for arrays of any size.
 
     Raises:
-      TypeError, ValueError, OverflowError: there is something else in it. Blocks given out before stay given out.
+      TypeError, ValueError, OverflowError: it contains something else. Blocks that were already yielded stay valid.
     """
     if getattr(value, "ndim", 0) and hasattr(value, "reshape"):
         flat = value.reshape(-1)

@@ -1,4 +1,4 @@
-"""How long the stages of a training loop take: nested spans, one row each.
+"""Durations of the stages of a training loop: nested spans, one row each.
 
     with run.timer("update"):
         with run.timer("backward"):        # the row's name is "update/backward"
@@ -7,7 +7,7 @@
     @run.timer("collect")
     def collect(): ...
 
-A with-block costs about 0.9 µs beside the append of its row (measured: 2 cores at 2.1 GHz, CPython 3.11).
+A with-block costs about 0.9 µs in addition to the append of its row (2 cores at 2.1 GHz, CPython 3.11).
 """
 
 from __future__ import annotations
@@ -36,13 +36,12 @@ class Timers:
 
     Args:
       append: takes {full name: seconds} and writes it as one row of the table `timings`. Called in the thread that
-        leaves the block, also when the block raises; what it raises comes out of the block (it does so under
-        strict=True only).
-      clock: seconds that never step back.
+        leaves the block, also if the block raises. Its exceptions come out of the block (only strict runs raise).
+      clock: a clock in seconds that never goes back.
 
-    Spans nest per thread and per asyncio task: a thread starts with no span open, a task inherits those open where it
-    was created. Blocks that are left in another order than the reverse of entering (interleaved generators) are timed
-    right; each keeps the name it was entered with.
+    Spans nest per thread and per asyncio task. A thread starts without open spans; a task inherits the spans open where
+    it was created. Blocks that are not left in reverse order of entering (interleaved generators) are timed correctly,
+    and each keeps the name with which it was entered.
     """
 
     __slots__ = ("_append", "_by_thread", "_clock", "_current", "_stages", "_started")
@@ -54,12 +53,12 @@ class Timers:
         # Innermost open span: [span around it or None, full name, start, its stage, the thread's totals, the frame
         # that opened it, or None if that may be running elsewhere: a generator's or coroutine's].
         self._current: ContextVar[list[Any] | None] = ContextVar("rollbook_span", default=None)
-        # Totals apart per thread, so that no lock is needed: a thread writes its own, readers add them up.
+        # Separate totals per thread, so that no lock is needed: a thread writes its own, readers add them up.
         self._by_thread: dict[int, dict[str, list[Any]]] = {}
         self._started = clock()
 
     def timer(self, name: str) -> Stage:
-        """The stage called `name`: a context manager and a decorator. The same object each time, for all threads."""
+        """The stage `name`: a context manager and a decorator. Always the same object, for all threads."""
         stage = self._stages.get(name)
         if stage is None:
             stage = self._stages.setdefault(name, Stage(self, name))
@@ -78,7 +77,7 @@ class Timers:
         return {name: (seconds[name], calls[name]) for name in seconds}
 
     def shares(self) -> dict[str, float]:
-        """Outermost stage -> its part of the time since the start, 0 to 1; above 1 if threads ran it side by side."""
+        """Outermost stage -> its share of the time since the start, 0 to 1; above 1 if threads ran it in parallel."""
         elapsed = self._clock() - self._started
         outer: dict[str, float] = {}
         for cells in list(self._by_thread.values()):
@@ -109,7 +108,7 @@ class Stage:
             around = _still_open(around, opener)
         if opener is not None and opener.f_code.co_flags & _RESUMED:
             opener = None
-        # A free-threaded build hands a new thread its parent's context; spans of another thread are not around ours.
+        # On a free-threaded build a new thread inherits its parent's context: ignore spans of another thread.
         span: list[object]
         if around is None or around[4] is not cells:
             span = [None, self.name, 0.0, self, cells, opener]
@@ -127,7 +126,7 @@ class Stage:
             return
         if span[3] is self:
             timers._current.set(span[0])
-        else:  # left out of order: unlink our span from the chain
+        else:  # not left in order: unlink our span from the chain
             inner, span = span, span[0]
             while span is not None and span[3] is not self:
                 inner, span = span, span[0]
@@ -148,7 +147,7 @@ class Stage:
     def __call__(self, function: F) -> F:
         """Time every call of `function`: a plain, generator or coroutine function.
 
-        A generator is timed from its first item to its end, the time its consumer takes included.
+        A generator is timed from its first item to its end, including the time of its consumer.
         """
         from functools import wraps
 
@@ -182,17 +181,17 @@ class Stage:
 
 
 def _still_open(span: list[Any] | None, frame: FrameType) -> list[object] | None:
-    """`span`, or the nearest one around it whose block is still running.
+    """`span`, or the nearest enclosing one whose block is still running.
 
-    An exception that comes up as a block is being left (Ctrl-C) leaves its span behind. The function that opened it is
-    then running no more, unless it caught the exception itself; generators and coroutines may be running elsewhere.
+    An exception while a block is being left (Ctrl-C) leaves its span behind. The function that opened it is then no
+    longer running, unless it caught the exception itself. Generators and coroutines may be running elsewhere.
     """
     while span is not None:
         opener = span[5]
         running: FrameType | None = frame
         while running is not None and running is not opener:
             running = running.f_back
-        if running is opener:  # both None: nobody can tell
+        if running is opener:  # both None: unknown
             return span
         span = span[0]
     return None

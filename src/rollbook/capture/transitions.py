@@ -1,11 +1,11 @@
-"""Transitions, recorded from wherever they come: observation, action, reward, next observation, ends, infos, agent.
+"""Records transitions from any source: observation, action, reward, next observation, ends, infos, agent.
 
     transitions = TransitionRecorder(run.scope("train"))
     transitions.add(obs=o, action=a, reward=r, next_obs=o2, terminated=te, truncated=tr, action_logp=lp)
     transitions.add_many(obs=obs_TB, actions=..., episode_ids=ids_T)
 
-For loops that have no environment to wrap: replay buffers, frameworks' sample batches, logs of a real machine. They are
-rows of `steps`, as trajectories of recorded environments are, and are exported with them.
+For loops without an environment to wrap: replay buffers, frameworks' sample batches, logs of a real machine.
+Transitions are rows of `steps`, like trajectories of recorded environments, and are exported the same way.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ _NOTHING: object = object()
 
 
 class TransitionRecorder:
-    """Writes transitions to `steps`, in chunks; an episode's row as well when its last step has been seen.
+    """Writes transitions to `steps`, in chunks, and a row of `episodes` after the last step of an episode.
 
-    Not thread-safe. Nothing raises into the loop; what cannot be stored is named once and counted.
+    Not thread-safe. Nothing raises into the loop; values that cannot be stored are reported once and counted.
 
     Args:
       recorder: a run or a scope.
-      most_steps: the most rows of one episode.
-      most_open: episodes that may be under way at once; the one that waited longest is written when there are more.
+      most_steps: the largest number of rows of one episode.
+      most_open: the largest number of open episodes; beyond it, the one that has waited longest is written.
       episodes: also write a row of `episodes` (return, length, ends) for each episode that ends.
-      agents: the names of all agents, if there are several: an episode ends when each of them has come to its end.
-        Without it that is only known when one of them begins anew, or at `close`.
+      agents: the names of all agents, if there are several: an episode ends when each of them has ended. Without it,
+        the end is only known when one of them begins again, or at `close`.
     """
 
     def __init__(
@@ -80,12 +80,12 @@ class TransitionRecorder:
         t: int | None = None,
         **further: object,
     ) -> None:
-        """One transition.
+        """Add one transition.
 
         Args:
           agent: which agent, in a multi-agent environment.
-          env_index: transitions of one environment and agent, up to an end, make an episode.
-          episode_id: the caller's own; without it one is made up at the start of each episode.
+          env_index: transitions of one environment and agent, up to an end, form an episode.
+          episode_id: an id of your own; by default one is created at the start of each episode.
           t: the step within the episode; counted here if not given.
           further: more columns: action_logp, value, weights_seq_no, …
         """
@@ -102,7 +102,7 @@ class TransitionRecorder:
             cells.update(reward=number, terminated=bool(terminated), truncated=bool(truncated))
             if info:
                 info_cells(info, self._unstorable, cells)
-                cells.update(self._infos.take(info) or {})  # running/ and media/, as recorders of episodes call them
+                cells.update(self._infos.take(info) or {})  # running/ and media/, named as in episode recorders
             for name, value in further.items():
                 episode.chunks.add_flat(name, value, cells)
             episode.chunks.add(cells)
@@ -125,9 +125,10 @@ class TransitionRecorder:
         agents: object = None,
         **further: object,
     ) -> None:
-        """T transitions at once, in order: each argument an array or list whose first axis is T, or a dict of those.
+        """Add T transitions at once, in order. Each argument is an array or list whose first axis is T, or a dict of
+        those.
 
-        Without `episode_ids` an episode ends where `terminated` or `truncated` is set.
+        Without `episode_ids`, an episode ends at a set `terminated` or `truncated`.
         """
         try:
             parts = {"obs": obs, "action": action, "next_obs": next_obs, **further}
@@ -159,12 +160,12 @@ class TransitionRecorder:
             )
 
     def flush(self) -> None:
-        """Write what is in memory; episodes under way go on."""
+        """Write the rows in memory; open episodes continue."""
         for episode in self._open.values():
             episode.chunks.flush()
 
     def close(self) -> None:
-        """Write everything; episodes under way are written as incomplete."""
+        """Write everything; open episodes are written as incomplete."""
         for episode in list(self._open.values()):
             self._close(episode)
 
@@ -176,7 +177,7 @@ class TransitionRecorder:
 
     def _episode(self, key: object, given: str | None, env_index: int, agent: str) -> _Episode:
         episode = self._open.get(key)
-        if episode is not None and given is None and agent in episode.ended:  # it begins anew
+        if episode is not None and given is None and agent in episode.ended:  # it begins again
             self._close(episode)
             episode = None
         if episode is None:
@@ -229,7 +230,7 @@ class TransitionRecorder:
 
 
 class _Episode:
-    """One episode under way: its chunk of steps, and the sums of its agents."""
+    """One open episode: its chunk of steps, and the sums of its agents."""
 
     __slots__ = ("chunks", "ended", "env_index", "key", "returns", "steps", "terminated", "truncated")
 
@@ -245,7 +246,7 @@ class _Episode:
         return max(self.steps.values(), default=0)
 
     def is_over(self, agents: frozenset[str] | None) -> bool:
-        """Whether everybody has come to an end, as far as one can know."""
+        """Whether all agents have ended, as far as known."""
         if agents is not None:
             return agents <= self.ended
         return "" in self.ended

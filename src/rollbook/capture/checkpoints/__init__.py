@@ -1,4 +1,4 @@
-"""Checkpoints: saved whole or not at all, with the exact place in the run they belong to, and gone back to."""
+"""Checkpoints: saved atomically with their exact position in the run, and restored."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@
            …         meta, msgpack: {"tree": …, "blobs": [[offset, size, crc32], …]}
 
 In the tree None, bool, int64, float and text stand for themselves; everything else is a list that begins with a tag.
-Dict subclasses come back as dicts (OrderedDicts as themselves), named tuples as tuples, arrays of other libraries
-(JAX and whatever has `__array__`) as numpy arrays.
+Dict subclasses are read back as dicts (OrderedDicts as themselves), named tuples as tuples, arrays of other libraries
+(JAX and anything with `__array__`) as numpy arrays.
 """
 
 from __future__ import annotations
@@ -54,16 +54,16 @@ VERSION = 1
 _HEAD = struct.Struct("<8sIIQQ")
 _HEAD_SIZE = 64
 _ALIGN = 64
-_INLINE = 4096  # shorter byte strings stand in the meta
+_INLINE = 4096  # shorter byte strings are stored in the meta
 _CHUNK = 16 * 1024 * 1024
 
 
 def write(file: BinaryIO, state: object) -> None:
-    """Write a whole container to an empty file open for writing; arrays go out one by one, without a copy of all.
+    """Write a whole container to an empty file open for writing. Arrays are written one by one, without a copy of all.
 
     Raises:
-      BadInput: something in the state has no plain form; the message says where. The file is then of no use.
-      OSError: the disk's.
+      BadInput: something in the state has no plain form; the message names it. The file is then unusable.
+      OSError: the disk fails.
     """
     blobs: list[object] = []
     try:
@@ -94,7 +94,7 @@ def write(file: BinaryIO, state: object) -> None:
 
 
 def is_container(path: str | os.PathLike[str]) -> bool:
-    """Whether the file begins as one of ours."""
+    """Whether the file begins like a container."""
     with tolerating(OSError), open(path, "rb") as file:
         return file.read(len(MAGIC)) == MAGIC
     return False
@@ -104,7 +104,8 @@ def read(path: str | os.PathLike[str]) -> Any:
     """The state that was written, with new, writable arrays.
 
     Raises:
-      Damaged: cut short, or a checksum differs. NewerFormat: a later rollbook wrote it. OSError: the disk's.
+      Damaged: the file is cut off, or a checksum differs. NewerFormat: a later rollbook wrote it. OSError: the disk
+        fails.
     """
     where = os.fspath(path)
     with open(path, "rb") as file:
@@ -211,7 +212,7 @@ def tree_of(state: Any, blobs: list[object], path: str = "state", above: tuple[i
         return ["p", tree_of(os.fsdecode(state), blobs, path, above)]
     if kind.__name__ in ("Namespace", "SimpleNamespace") and kind.__module__ in ("argparse", "types"):
         return ["n" if kind.__name__ == "Namespace" else "m", tree_of(vars(state), blobs, path, above)]
-    for exact in (int, float):  # subclasses: enums of integers, say
+    for exact in (int, float):  # subclasses, for example integer enums
         if isinstance(state, exact):
             return tree_of(exact(state), blobs, path, above)
     raise BadInput(
@@ -222,10 +223,10 @@ def tree_of(state: Any, blobs: list[object], path: str = "state", above: tuple[i
 
 
 def tree_from(tree: object, blobs: object) -> Any:
-    """The state of a tree. `blobs` gives the raw parts by number (`size`, `into`); None where there can be none.
+    """The state of a tree. `blobs` gives the raw parts by number (`size`, `into`); None if there can be none.
 
     Raises:
-      Damaged, KeyError, IndexError, TypeError, ValueError: it is no tree that `tree_of` made.
+      Damaged, KeyError, IndexError, TypeError, ValueError: the tree was not made by `tree_of`.
     """
     if type(tree) is not list:
         return tree
@@ -292,7 +293,7 @@ def dtype_from(spec: Any) -> Any:
     """The dtype of a `dtype_spec`.
 
     Raises:
-      MissingExtra: it needs `ml_dtypes`, which is not installed. TypeError, ValueError: it is none.
+      MissingExtra: it needs `ml_dtypes`, which is not installed. TypeError, ValueError: the input is not a dtype spec.
     """
     import numpy
 
@@ -323,7 +324,7 @@ def _title(name: Any) -> object:
 
 
 def array_bytes(blob: Any) -> memoryview:
-    """The bytes of an array in C order, or of a byte string; without a copy where the array lies so already."""
+    """The bytes of an array in C order, or of a byte string; without a copy if the array is in C order already."""
     if isinstance(blob, (bytes, bytearray)):
         return memoryview(blob)
     import numpy
@@ -393,7 +394,7 @@ def unpack(data: bytes) -> Any:
     """Plain data from msgpack.
 
     Raises:
-      ValueError: it is none.
+      ValueError: the input is not msgpack.
     """
     import msgspec
 

@@ -1,8 +1,8 @@
-"""The `ckpt/` folder of a run: whole files under free names, the best one, and what may be deleted.
+"""The `ckpt/` folder of a run: complete files under unused names, the best one, and which may be deleted.
 
-A file is written beside under a hidden name, flushed to the disk with its folder, and only then given its name, which
-is never one that exists. `.index.json` remembers names and scores across resumes and processes; it can be lost without
-harm (the book has it all), then older files are simply not deleted any more.
+A file is written under a hidden temporary name, flushed to disk together with its folder, and then renamed to a name
+that does not exist yet. `.index.json` stores names and scores across resumes and processes. Its loss does no harm: the
+book has the data, and older files are only no longer deleted.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ __all__ = ["CkptFolder", "flush", "is_better"]
 
 _INDEX = ".index.json"
 _PARTIAL = ".partial-"
-_STALE_SECONDS = 3600.0  # an unfinished file that nobody has written to for so long has lost its process
+_STALE_SECONDS = 3600.0  # an unfinished file untouched for this long has lost its process
 
 
 class CkptFolder:
     """The checkpoints that rollbook wrote for a run.
 
     Attributes:
-      path: the folder; made at the first `put`.
-      entries: one dict per kept checkpoint, oldest first: id, name (None: registered, not ours), score,
+      path: the folder; created by the first `put`.
+      entries: one dict per kept checkpoint, oldest first: id, name (None: registered, written by others), score,
         higher_is_better, format, clocks.
     """
 
@@ -53,7 +53,7 @@ class CkptFolder:
         self.refresh()
 
     def refresh(self) -> None:
-        """Take over what another process has changed in the index since it was last read or written."""
+        """Load the changes that another process made to the index since it was last read or written."""
         version = self._version()
         if version == self._seen:
             return
@@ -66,10 +66,10 @@ class CkptFolder:
             self.entries = [entry for entry in entries if _is_entry(entry)]
 
     def put(self, stem: str, suffix: str, write: Callable[[Path], object]) -> Path:
-        """A new file `<stem><suffix>`, or `<stem>_2<suffix>` and so on if there is one, written by `write(path)`.
+        """A new file `<stem><suffix>`, written by `write(path)`; `<stem>_2<suffix>` and so on if that name is used.
 
         Raises:
-          OSError, or what `write` raises: nothing was left behind, what was there is untouched.
+          OSError, or any exception of `write`: nothing is left behind, and existing files are unchanged.
         """
         partial = self._partial()
         try:
@@ -80,12 +80,13 @@ class CkptFolder:
             _remove(partial)
 
     def put_own(self, stem: str, write: Callable[[Path], object]) -> Path:
-        """The same for a function that chooses its own suffix or makes a folder: it is given a path called `stem`.
+        """The same for a function that chooses its own suffix or creates a folder. It gets a path with the name `stem`.
 
-        One file or folder whose name begins so is taken as the checkpoint; several stay together in a folder.
+        A single file or folder whose name begins with `stem` becomes the checkpoint; several are kept together in a
+        folder.
 
         Raises:
-          FileNotFoundError: it wrote nothing there.
+          FileNotFoundError: the function wrote nothing there.
         """
         partial = self._partial()
         partial.mkdir()
@@ -102,23 +103,23 @@ class CkptFolder:
             _remove(partial)
 
     def set_best(self, source: Path, suffix: str, *, ours: bool = True) -> Path | None:
-        """Let `ckpt_best<suffix>` be this checkpoint, at once and never by halves; no other `ckpt_best` stays.
+        """Atomically make `ckpt_best<suffix>` this checkpoint, and remove any other `ckpt_best`.
 
         Args:
-          ours: a file that we wrote gets a second name. A folder, and what somebody else wrote (and may write again in
-            place), gets a symbolic link.
+          ours: a file that rollbook wrote gets a hard link. A folder, or a file that others wrote (and may overwrite),
+            gets a symbolic link.
         Returns:
-          The name; None where the system makes no such links.
+          The name; None if the system cannot make such links.
         """
         target = self.path / f"ckpt_best{suffix}"
         partial = self._partial()
         made = True
         try:
-            if source.absolute() != target.absolute():  # a framework may keep its best under this very name
+            if source.absolute() != target.absolute():  # a framework may use this name for its best
                 made = _second_name(source, partial) if ours and is_file(source) else self._point(partial, source)
                 if made:
                     os.replace(partial, target)
-            for older in self._named("ckpt_best"):  # an older best that was written in another way
+            for older in self._named("ckpt_best"):  # an older best of another form
                 if older != target or not made:
                     older.unlink()
             sync_folder(self.path)
@@ -129,7 +130,7 @@ class CkptFolder:
     def _point(self, link: Path, source: Path) -> bool:
         inside = source.absolute().is_relative_to(self.path.parent.absolute())
         there = os.path.relpath(source, self.path) if inside else os.path.abspath(source)
-        with tolerating(OSError, NotImplementedError) as missed:  # Windows asks for a privilege
+        with tolerating(OSError, NotImplementedError) as missed:  # Windows requires a privilege
             os.symlink(there, link, target_is_directory=is_folder(source))
         return not missed
 
@@ -140,7 +141,7 @@ class CkptFolder:
         return [entry for entry in own[: -max(1, keep)] if entry is not best]
 
     def best(self) -> CheckpointEntry | None:
-        """The entry with the best score; the earlier of two that are equal."""
+        """The entry with the best score; the earlier one if two are equal."""
         best: CheckpointEntry | None = None
         for entry in self.entries:
             if entry["score"] is not None and (
@@ -170,7 +171,7 @@ class CkptFolder:
         self.forget(entry)
 
     def forget(self, entry: CheckpointEntry) -> None:
-        """Strike an entry off the list; its file stays."""
+        """Remove an entry from the list; its file stays."""
         self.entries.remove(entry)
         self._write_index()
 
@@ -236,17 +237,17 @@ def _unlink(path: Path) -> None:
 
 
 def flush(path: Path) -> None:
-    """Bring a file, or a folder and all in it, to the disk.
+    """Flush a file, or a folder with all its content, to disk.
 
     Raises:
-      OSError: the disk's.
+      OSError: the disk fails.
     """
     if is_folder(path):
         for inner in path.iterdir():
             flush(inner)
         sync_folder(path)
         return
-    with open(path, "rb+") as file:  # Windows flushes only what is open for writing
+    with open(path, "rb+") as file:  # Windows flushes only files open for writing
         os.fsync(file.fileno())
 
 
@@ -254,7 +255,7 @@ def _give_name(made: Path, target: Path) -> None:
     """Rename without ever replacing a file.
 
     Raises:
-      FileExistsError: somebody was faster.
+      FileExistsError: another process was faster.
     """
     if is_folder(made):
         os.rename(made, target)
@@ -269,7 +270,7 @@ def _give_name(made: Path, target: Path) -> None:
 
 
 def _remove(path: Path) -> None:
-    with tolerating(OSError):  # what could not be written can often not be removed either; it is cleared later
+    with tolerating(OSError):  # the removal often fails too then; the file is removed later
         if is_folder(path) and not is_link(path):
             import shutil
 
@@ -279,7 +280,7 @@ def _remove(path: Path) -> None:
 
 
 def _is_entry(entry: object) -> bool:
-    """Whether a line of the index can be trusted: above all, its name must be one inside the folder."""
+    """Whether an entry of the index is valid; above all, its name must be inside the folder."""
     if not isinstance(entry, dict) or not isinstance(entry.get("id"), str) or "name" not in entry:
         return False
     name, score, clocks = entry["name"], entry.get("score"), entry.get("clocks")
@@ -295,6 +296,6 @@ def _is_entry(entry: object) -> bool:
 
 
 def is_better(score: float, than: CheckpointEntry, higher_is_better: bool) -> bool:
-    """Whether a score is better than that of an entry; any is better than none."""
+    """Whether a score is better than that of an entry. Any score is better than none."""
     known = than["score"]
     return known is None or (score > known if higher_is_better else score < known)

@@ -3,9 +3,9 @@
     text = dumps(take({"env": generator}))
     problems = restore(loads(text), {"env": generator})
 
-Known: Python's `random`, numpy's old global generator, torch's on the CPU and on CUDA devices that are in use, and any
+Supported: Python's `random`, numpy's legacy global generator, torch's on the CPU and on CUDA devices in use, and any
 `numpy.random.Generator`, `numpy.random.RandomState` or `random.Random` by name. Libraries that the process has not
-loaded are not touched; JAX keeps its keys in the training state itself.
+loaded are not touched. JAX keeps its keys in the training state.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ __all__ = ["dumps", "loads", "restore", "take"]
 
 
 def take(generators: Mapping[str, object] | None = None) -> dict[str, object]:
-    """The states as they are now, by library; those of named generators under "generators"."""
+    """The current states by library; those of named generators under "generators"."""
     states: dict[str, object] = {}
     random = sys.modules.get("random")
     if random is not None:
         states["python"] = random.getstate()
     numpy = sys.modules.get("numpy")
-    if numpy is not None:  # its generators load at first use, which may come after this checkpoint
+    if numpy is not None:  # its generators load at first use, maybe after this checkpoint
         states["numpy"] = numpy.random.get_state(legacy=False)
     torch = sys.modules.get("torch")
     if torch is not None and hasattr(torch, "get_rng_state"):
@@ -45,19 +45,19 @@ def take(generators: Mapping[str, object] | None = None) -> dict[str, object]:
 
 
 def restore(states: Mapping[str, Any], generators: Mapping[str, object] | None = None) -> list[str]:
-    """Set the generators as they were; each part on its own.
+    """Restore the states of the generators; each part separately.
 
     Args:
-      generators: the objects whose states were taken under these names; they are set in place.
+      generators: the objects whose states were taken under these names; their state is set in place.
     Returns:
-      What could not be set and why, one sentence each.
+      What could not be restored and why, one sentence each.
     """
     problems: list[str] = []
 
     def attempt(name: str, setting: Any) -> None:
         try:
             setting()
-        except ours(Exception) as err:  # a state of another version, a library that is gone, a forged one
+        except ours(Exception) as err:  # a state of another version or a forged one; a library that is gone
             problems.append(f"the random state of {name} could not be set ({type(err).__name__}: {err})"[:300])
 
     if "python" in states:
@@ -83,10 +83,10 @@ def dumps(states: Mapping[str, object]) -> str:
 
 
 def loads(text: str | None) -> dict[str, object]:
-    """The states in a JSON text; empty for None, "" and what is no object.
+    """The states in a JSON text; empty for None, "" and JSON that is not an object.
 
     Raises:
-      ValueError: it is no JSON, or an array in it contradicts itself.
+      ValueError: it is not JSON, or an array in it is inconsistent.
     """
     states = json.loads(text, object_hook=_from_json) if text else {}
     return states if isinstance(states, dict) else {}

@@ -1,4 +1,4 @@
-"""Going back to a checkpoint: which one, where in the run it stands, and what it holds."""
+"""Going back to a checkpoint: which one, its position in the run, and its content."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ __all__ = ["Restored"]
 
 
 class Restored:
-    """What `run.restore` gives back.
+    """The result of `run.restore`.
 
     Attributes:
-      id: the checkpoint's. path: its file or folder.
-      clocks: the clocks as they stood when it was saved; they are the run's current ones again.
-      score: as given when it was saved, None without one.
-      state: what was saved, loaded when first asked for. For a file that rollbook did not write (write=, path=) this
-        raises BadInput: load `path` with what wrote it.
+      id: the id of the checkpoint. path: its file or folder.
+      clocks: the clocks at the time of the save; they are the run's current clocks again.
+      score: as given at the save, None without one.
+      state: the saved state, loaded at first access. For a file that rollbook did not write (write=, path=) this raises
+        BadInput: load `path` with the tool that wrote it.
     """
 
     def __init__(self, row: Mapping[str, Any], path: Path, clocks: dict[str, int], weights_only: bool = True) -> None:
@@ -49,10 +49,10 @@ class Restored:
             self.state = load(self.path, weights_only=self._weights_only)
 
     def set_random_states(self, generators: Mapping[str, object] | None = None) -> list[str]:
-        """Set the random number generators as they were; returns what could not be set, one sentence each.
+        """Restore the random number generators; returns what could not be restored, one sentence each.
 
         Args:
-          generators: the objects whose states were kept under these names.
+          generators: the objects whose states were stored under these names.
         """
         try:
             return random_states.restore(random_states.loads(self._random), generators)

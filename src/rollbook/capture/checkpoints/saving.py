@@ -1,16 +1,15 @@
-"""Saving checkpoints: whole or not at all, with the exact place in the run they belong to.
+"""Saves checkpoints atomically, with their exact position in the run.
 
     checkpoint = run.save_checkpoint({"policy": weights, "rng": rng.bit_generator.state}, score=mean_return, keep=3)
     state = load(checkpoint.path)
 
 Files are `ckpt/iteration_<n>.pth.tar` (torch tensors inside: `torch.load(path)` reads them with its defaults) or
-`ckpt/iteration_<n>.ckpt` (see `capture.container`), `<n>` being `gradient_step`, or else the first clock that is
-known; `ckpt_best.*` is the one with the best score: a second name of a file that we wrote, a symbolic link to a folder
-or to what a framework wrote. Score, clocks, positions and random states stand in the journal,
-not in the file.
+`ckpt/iteration_<n>.ckpt` (see `capture.container`). `<n>` is `gradient_step`, or else the first known clock.
+`ckpt_best.*` is the one with the best score: a hard link to a file that rollbook wrote, or a symbolic link to a folder
+or to a framework's file. Score, clocks, positions and random states are stored in the journal, not in the file.
 
-Rows of the table `checkpoints`: one when a checkpoint was saved, and one more with `kept` = false, the same
-`checkpoint_id` and the same clocks when it was deleted.
+The table `checkpoints` has one row for each saved checkpoint. When the checkpoint is deleted, it gets one more row with
+`kept` = false, the same `checkpoint_id` and the same clocks.
 """
 
 from __future__ import annotations
@@ -42,16 +41,16 @@ __all__ = ["Checkpoint", "Checkpoints", "load"]
 
 
 class Checkpoint:
-    """What `save_checkpoint` returns; hand it to `scope(name, at=...)`.
+    """The result of `save_checkpoint`; can be passed to `scope(name, at=...)`.
 
     Attributes:
       id: unique in the run; "" if nothing could be saved.
       path: the file or folder; None if nothing could be saved.
-      clocks: the clocks as they stood.
+      clocks: the clocks at the time of the save.
       score: as given, None without one.
       is_best: whether its score was the best so far.
 
-    It is false if nothing was saved.
+    Its truth value is false if nothing was saved.
     """
 
     __slots__ = ("clocks", "id", "is_best", "path", "score")
@@ -74,12 +73,12 @@ class Checkpoints:
     """The checkpoints of one run.
 
     Args:
-      recorder: where rows of the table `checkpoints` and failures go.
+      recorder: gets rows of the table `checkpoints`, and failures.
       folder: the run's folder.
-      positions: gives {writer: {lane: last sequence number}} of this process: where a later restore goes back to.
+      positions: returns {writer: {lane: last sequence number}} of this process: the position for a later restore.
 
-    Threads may save at once; each gets its own name. Nothing raises unless the run is strict: a failure is counted as
-    `checkpoint_failed` and leaves every older checkpoint as it was.
+    Threads may save at once; each gets its own file name. Nothing raises unless the run is strict. A failure is counted
+    as `checkpoint_failed` and leaves every older checkpoint unchanged.
     """
 
     def __init__(
@@ -93,7 +92,7 @@ class Checkpoints:
         self._positions = positions
         self._files: CkptFolder | None = None
         self._saved = 0
-        # Held for the books alone, never while a file is written; re-entrant because SIGTERM handlers like to save.
+        # Held for bookkeeping, never while a file is written. Re-entrant, because SIGTERM handlers often save.
         self._lock = RLock()
         self._pid = os.getpid()
 
@@ -103,7 +102,7 @@ class Checkpoints:
 
     @property
     def best_score(self) -> float | None:
-        """The best score among the checkpoints that are kept, those of earlier lives included; None without one."""
+        """The best score among the kept checkpoints, including those of earlier attempts; None without one."""
         with _books(self._lock):
             files = self._files = self._files or CkptFolder(self._run_folder / "ckpt")
             files.refresh()
@@ -123,19 +122,20 @@ class Checkpoints:
         rng: bool | Mapping[str, object] = True,
         through: Collection[str] = (),
     ) -> Checkpoint:
-        """Save a checkpoint; returns when it is on the disk.
+        """Save a checkpoint; returns when it is on disk.
 
         Args:
           state: nested dicts and lists of numbers, text, arrays, torch tensors.
-          score: a number; the best so far becomes `ckpt_best.*`. NaN never does.
-          write: instead of `state`, a function of your own. It is given a path `…/iteration_<n>` without suffix and may
+          score: a number; the best so far becomes `ckpt_best.*`. NaN is never best.
+          write: instead of `state`, a function of your own. It gets a path `…/iteration_<n>` without suffix and may
             write a file of that name with any suffix, or a folder.
-          path: instead of both, a file or folder that already exists. It is registered, not copied, and never deleted;
-            with the best score so far, `ckpt_best` points to it.
-          keep: delete older checkpoints beyond the best and the `keep` newest. None: keep all.
+          path: instead of both, an existing file or folder. It is registered, not copied, and never deleted; with the
+            best score so far, `ckpt_best` points to it.
+          keep: delete older checkpoints except the best and the `keep` newest. None: keep all.
           clocks: clock -> reading; None takes those of the run.
           higher_is_better: False for a loss.
-          rng: keep the random states of this process; a dict names further generators to keep (see `random_states`).
+          rng: also store the random states of this process; a dict adds further generators by name (see
+            `random_states`).
           through: names of clocks; see `Run.save_checkpoint`.
         """
         known = _known(self._recorder.clocks_now() if clocks is None else clocks)
@@ -143,7 +143,7 @@ class Checkpoints:
             return self._save(state, score, write, path, keep, known, higher_is_better, rng, through)
         except LoggingFailed:
             raise
-        except ours(Exception) as err:  # the disk, torch, a function of the user
+        except ours(Exception) as err:  # from the disk, torch, or a function of the user
             what = str(err).partition("\n")[0] if isinstance(err, BadInput) else f"{type(err).__name__}: {err}"[:400]
             self._recorder.count(
                 "checkpoint_failed", 1, f"save_checkpoint({_shown(known)}): {what}. Older checkpoints are untouched"
@@ -166,9 +166,9 @@ class Checkpoints:
             raise BadInput("more than one of state, write= and path= was given; a checkpoint is one of them")
         if keep is not None and as_clock(keep) is None:
             raise BadInput(f"keep={keep!r:.80} must be an integer, or None to keep all checkpoints")
-        if self._pid != os.getpid():  # a forked child: the lock may be held by a thread that is not here
+        if self._pid != os.getpid():  # in a forked child a thread that does not exist may hold the lock
             self._pid, self._lock, self._files = os.getpid(), RLock(), None
-        # All that says "where" is read before the (long) writing: other threads go on logging meanwhile.
+        # Read the position before the (long) writing: other threads continue to log meanwhile.
         started = time.monotonic()
         positions = dict(self._positions()) if self._positions is not None else {}
         random = {} if rng is False else random_states.take(None if rng is True else rng)
@@ -231,10 +231,11 @@ class Checkpoints:
         return Checkpoint(identity, where, clocks, number, is_best)
 
     def retire(self, identities: Collection[str]) -> set[str]:
-        """Delete the files of these checkpoints, except that of the best one; each gets a row that says so.
+        """Delete the files of these checkpoints, except that of the best one. Each gets a row that records the
+        deletion.
 
         Returns:
-          The ids of those that are gone.
+          The ids of the deleted ones.
         """
         with _books(self._lock):
             files = self._files = self._files or CkptFolder(self._run_folder / "ckpt")
@@ -249,12 +250,12 @@ class Checkpoints:
 
     def _delete(self, files: CkptFolder, entries: list[CheckpointEntry]) -> None:
         for entry in entries:
-            # First the word, then the deed: who dies in between leaves a file too many, not a row without its file.
+            # First the row, then the deletion: a crash in between leaves an extra file, not a row without its file.
             self._say_gone(entry, self._shown_path(files.path / str(entry["name"])))
             self._tolerating(f"deleting {entry['name']}", files.delete, entry)
 
     def _disown(self, files: CkptFolder, path: str) -> None:
-        """A file that was registered before holds another checkpoint now: the earlier ones are not there any more."""
+        """Mark earlier checkpoints of a registered file as gone: the file now holds another checkpoint."""
         for entry in [entry for entry in files.entries if entry["name"] is None and entry.get("path") == path]:
             self._say_gone(entry, path)
             self._tolerating("the list of checkpoints", files.forget, entry)
@@ -272,13 +273,13 @@ class Checkpoints:
         self._record(row, entry["clocks"])
 
     def _record(self, row: dict[str, object], clocks: Mapping[str, int]) -> None:
-        # As columns: clocks given as arguments would become the run's own, which have moved on since (other threads log
-        # while a file is written).
+        # As columns: clocks passed as arguments would set the run's clocks, which have advanced since (other threads
+        # log while a file is written).
         readings = {name: [clocks.get(name, UNKNOWN)] for name in {**self._recorder.clocks_now(), **clocks}}
         self._recorder.record("checkpoints", row, clock_columns=readings)
 
     def _tolerating(self, what: str, work: Callable[..., object], *arguments: object) -> bool:
-        """Do what the checkpoint itself does not depend on."""
+        """Do work on which the checkpoint itself does not depend."""
         try:
             work(*arguments)
         except ours(OSError) as err:
@@ -306,12 +307,12 @@ class Checkpoints:
 
 
 def load(path: str | os.PathLike[str], *, weights_only: bool = True, map_location: object = None) -> Any:
-    """The state in a checkpoint file that rollbook or torch wrote, every part of the type it had.
+    """The state in a checkpoint file that rollbook or torch wrote. Every part keeps its type.
 
     Args:
       weights_only, map_location: for files that torch wrote; see `torch.load`. The default executes nothing.
     Raises:
-      BadInput: written by something else, which has to read it. Damaged: it is not whole. OSError: the disk's.
+      BadInput: another tool wrote it and has to read it. Damaged: it is incomplete. OSError: the disk fails.
     """
     from rollbook.capture.checkpoints import container, torch_files
 
@@ -328,7 +329,7 @@ def load(path: str | os.PathLike[str], *, weights_only: bool = True, map_locatio
 
 
 class _books:
-    """`with _books(lock):` a lock that is held for milliseconds; who waits for it in vain hears of it.
+    """`with _books(lock):` a lock that is held for milliseconds.
 
     Raises:
       TimeoutError: another thread has held it for thirty seconds: the disk hangs.

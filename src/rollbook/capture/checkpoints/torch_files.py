@@ -1,8 +1,8 @@
-"""Checkpoints written by torch, such that `torch.load(path)` with its defaults reads them.
+"""Checkpoints written by torch, so that `torch.load(path)` reads them with its defaults.
 
-torch refuses by default whatever is neither a tensor nor the plainest of data: numpy arrays and scalars, deques, paths,
-namespaces. `save` hands these to torch in a plain form (an array becomes a tensor) and adds one record to the archive
-that says what they were; `load` gives them back as they were, torch alone gives the plain form.
+By default torch accepts only tensors and very simple data. It refuses numpy arrays and scalars, deques, paths and
+namespaces. `save` passes these to torch in a plain form (an array becomes a tensor) and adds one record of their types
+to the archive. `load` restores the original types; torch alone returns the plain form.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MOST_INT_BITS = 2000  # torch's restricted unpickler reads integers of up to 25
 
 
 def holds_tensors(state: object) -> bool:
-    """Whether there is a torch tensor anywhere in a state. Does not import torch: without it there can be none."""
+    """Whether a state contains a torch tensor. Does not import torch: without it there cannot be one."""
     import sys
 
     torch = sys.modules.get("torch")
@@ -54,10 +54,11 @@ def holds_tensors(state: object) -> bool:
 
 
 def save(path: str | os.PathLike[str], state: object) -> None:
-    """Write a state that holds tensors to a new file.
+    """Write a state with tensors to a new file.
 
     Raises:
-      BadInput: something in it has no plain form; the message says where. OSError, RuntimeError: the disk's, by torch.
+      BadInput: something in it has no plain form; the message names it. OSError, RuntimeError: the disk fails, reported
+        by torch.
     """
     import torch
 
@@ -65,7 +66,7 @@ def save(path: str | os.PathLike[str], state: object) -> None:
         plain, types = _plain(state, "state", ())
     except ours(RecursionError):
         raise BadInput("the state nests too deeply to be written. Save a flatter one.") from None
-    with open(path, "wb") as file:  # given a name, torch would write that name into the archive
+    with open(path, "wb") as file:  # given a name, torch would store it in the archive
         torch.save(plain, file)
     if types is not None:
         from zipfile import ZipFile
@@ -77,7 +78,7 @@ def save(path: str | os.PathLike[str], state: object) -> None:
 
 
 def is_torch_file(path: str | os.PathLike[str]) -> bool:
-    """Whether the file is an archive as torch writes them."""
+    """Whether the file is an archive in torch's format."""
     from zipfile import BadZipFile, ZipFile
 
     with tolerating(OSError, BadZipFile), ZipFile(path) as archive:
@@ -86,13 +87,13 @@ def is_torch_file(path: str | os.PathLike[str]) -> bool:
 
 
 def load(path: str | os.PathLike[str], *, weights_only: bool = True, map_location: object = None) -> Any:
-    """The state that was saved, every part of the type it had.
+    """The saved state. Every part keeps its type.
 
     Args:
-      weights_only: torch's own guard: False executes what the file says and is for files of your own alone.
+      weights_only: torch's own guard. False executes code from the file; use it only for files of your own.
       map_location: as for `torch.load`, e.g. "cpu".
     Raises:
-      Damaged: the record of types does not fit. MissingExtra: torch is not installed. And what `torch.load` raises.
+      Damaged: the record of types does not fit. MissingExtra: torch is not installed. Any exception of `torch.load`.
     """
     from zipfile import ZipFile
 
@@ -115,7 +116,7 @@ def load(path: str | os.PathLike[str], *, weights_only: bool = True, map_locatio
 
 
 def _plain(value: Any, path: str, above: tuple[int, ...]) -> tuple[object, object]:
-    """What torch is given for a value, and how to get it back: None if it is the value itself.
+    """The form of a value for torch, and the way back: None if it is the value itself.
 
     The way back is [kind, arguments, {place of an inner value: its way back}]; places count in order of iteration.
     """
@@ -150,7 +151,7 @@ def _plain(value: Any, path: str, above: tuple[int, ...]) -> tuple[object, objec
     if kind is set and all(type(inner) in (int, float, str, bool, type(None)) for inner in value):
         return value, None
     blobs: list[Any] = []
-    tree = container.tree_of(value, blobs, path, above[:-1])  # sets, ranges, paths …: small, kept in the record
+    tree = container.tree_of(value, blobs, path, above[:-1])  # sets, ranges, paths …: small, stored in the record
     if blobs:
         raise BadInput(f"{path}, a {kind.__qualname__}, holds arrays or long bytes. Use a list instead.")
     return str(value), ["tree", tree, {}]
@@ -168,7 +169,7 @@ def _plain_mapping(value: Mapping[Any, object], path: str, above: tuple[int, ...
         changed = changed or plain is not inner or type(plain_key) is not type(key)
         pairs.append((plain_key, plain))
     if not changed:
-        return value, None  # the object itself: a module's state dict carries attributes that torch wants back
+        return value, None  # the object itself: torch needs the attributes of a module's state dict
     ordered = isinstance(value, OrderedDict)
     new: Any = OrderedDict(pairs) if ordered else dict(pairs)
     if ordered and hasattr(value, "_metadata"):

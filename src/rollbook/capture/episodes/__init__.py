@@ -1,4 +1,4 @@
-"""Episodes: returns, lengths, running and final data, trajectories and films, and what others reported of them."""
+"""Episodes: returns, lengths, running and final data, trajectories, videos, and checks against other reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Episodes of several agents: each agent's steps in chunks of its own, each agent's rewards in rows of their own."""
+"""Episodes of several agents: separate chunks for each agent's steps, separate rows for each agent's rewards."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["AgentsRecorder"]
 
 
 class AgentsRecorder(EpisodeRecorder):
-    """An `EpisodeRecorder` whose steps are those of named agents.
+    """An `EpisodeRecorder` for steps of named agents.
 
-    `pay` enters an agent's reward, `tell` its info, `row` a row of its trajectory; `turn` counts a step of the
-    environment. Agents may have observations of unlike shapes, so each has its own chunks.
+    `pay` adds an agent's reward, `tell` its info, `row` a row of its trajectory; `turn` counts a step of the
+    environment. Each agent has its own chunks, because agents may have observations of different shapes.
     """
 
     _trajectory: _AgentsTrajectory
@@ -35,7 +35,7 @@ class AgentsRecorder(EpisodeRecorder):
 
     @property
     def keeps_steps(self) -> bool:
-        """Whether the trajectory of the episode under way is wanted (or may be, in the end)."""
+        """Whether the trajectory of the current episode is wanted, or may be wanted at its end."""
         return self._trajectory.in_full
 
     def turn(self) -> None:
@@ -96,7 +96,7 @@ class AgentsRecorder(EpisodeRecorder):
         chunks.add(cells)
 
     def last_obs(self, agent: str, t: int, obs: object) -> None:
-        """An agent's last observation: a row without an action, in a chunk of its own."""
+        """An agent's last observation: a row without an action, in a separate chunk."""
         chunks = self._trajectory.of_agent(agent)
         cells: dict[str, object] = {"t": t, "agent": agent}
         chunks.add_flat("obs", obs, cells)
@@ -105,7 +105,7 @@ class AgentsRecorder(EpisodeRecorder):
         chunks.flush()
 
     def ends(self, agent: str, terminated: bool, truncated: bool) -> None:
-        """An agent has come to its end."""
+        """An agent has ended."""
         self._ends[agent] = (terminated, truncated)
 
     def finish(self, complete: bool) -> str:
@@ -125,7 +125,7 @@ class _AgentsTrajectory(Trajectory):
         self._of_agent: dict[str, StepChunks] = {}
 
     def of_agent(self, agent: str) -> StepChunks:
-        """Where an agent's steps go."""
+        """The chunks for an agent's steps."""
         chunks = self._of_agent.get(agent)
         if chunks is None:
             chunks = self._of_agent[agent] = self._new_chunks(hold=self._is_held())

@@ -1,8 +1,8 @@
-"""The episode auditor: compares the return and length of the reward stream with what somebody else reported.
+"""The episode auditor: compares the return and length of the reward stream with what other tools report.
 
-`RecordEpisodeStatistics`, Stable-Baselines3's `Monitor` and training frameworks add up rewards too, and they get it
-wrong in ways that nobody sees: the step at which a vector environment resets itself is counted or forgotten, a return
-leaks into the next episode, the last info goes missing. Each difference becomes an alert that holds the numbers.
+`RecordEpisodeStatistics`, Stable-Baselines3's `Monitor` and training frameworks add up rewards too. Their errors are
+easy to miss: the step at which a vector environment resets itself is counted or forgotten, a return leaks into the next
+episode, the last info gets lost. Each difference becomes an alert with the numbers.
 
     auditor = EpisodeAuditor(scope)
     auditor.check("e1.0.7", own=(3.0, 3), reported=(2.0, 2), source="RecordEpisodeStatistics", env_index=0)
@@ -25,18 +25,18 @@ _FIRST_EPISODES = 3
 
 
 class EpisodeAuditor:
-    """Judges reported returns and lengths. One may serve many environments; it remembers the last episode of each.
+    """Checks reported returns and lengths. One auditor may serve many environments; it stores the last episode of each.
 
     Args:
       recorder: gets the alerts and the counts.
-      relative, per_step: how far returns may differ as rounding: relative to the larger one, and per step (Monitor
-        rounds to six digits, others add up in float32).
+      relative, per_step: tolerance for rounding of returns: relative to the larger one, and per step (Monitor rounds to
+        six digits, others sum in float32).
     Attributes:
-      checked: episodes that were compared with a report.
-      differences: findings.
+      checked: number of episodes that were compared with a report.
+      differences: number of findings.
 
-    The first finding of each kind is an alert, and so is the tenth, the hundredth … with a count; what was checked and
-    what was not is said when the run ends, in the text `audit`.
+    The first finding of each kind is an alert, then the tenth, the hundredth … with a count. At the end of the run, the
+    text `audit` reports what was checked and what was not.
     """
 
     def __init__(self, recorder: Recorder, *, relative: float = 1e-5, per_step: float = 2e-6) -> None:
@@ -64,14 +64,13 @@ class EpisodeAuditor:
         compare_return: bool = True,
         compare_length: bool = True,
     ) -> str:
-        """Compare one finished episode. Returns what is wrong in a word or two, "" if nothing is.
+        """Compare one finished episode. Returns the problem in a word or two, "" if there is none.
 
         Args:
           own: (return, length) of the reward stream.
-          reported: (return, length) as `source` says; None for a value it does not give; None altogether when it
-            said nothing about this episode.
+          reported: (return, length) from `source`; None for a missing value; None as a whole if there is no report.
           autoreset: the vector environment's mode, for the evidence.
-          compare_return, compare_length: False where a wrapper in between changes rewards, or the number of steps.
+          compare_return, compare_length: False if a wrapper in between changes rewards, or the number of steps.
         """
         before = self._previous.get((source, env_index))
         self._previous[source, env_index] = own
@@ -105,11 +104,11 @@ class EpisodeAuditor:
         return wrong
 
     def not_checked(self, reason: str) -> None:
-        """An episode ended that cannot be compared with anything; why not is said when the run ends."""
+        """Count an episode that cannot be compared; the end of the run reports the reason."""
         self._not_checked[reason] = self._not_checked.get(reason, 0) + 1
 
     def end_not_passed_on(self, episode_id: str, length: int, *, source: str, env_index: int = 0) -> None:
-        """An episode was reported as ended at a step that ended nothing: an autoreset further inside hides ends."""
+        """An end was reported at a step without an end: an autoreset further inside hides ends."""
         self.differences += 1
         message = (
             f"end not passed on: {source} reported an episode that ended at a step which was neither terminated nor "
@@ -130,7 +129,7 @@ class EpisodeAuditor:
         self._alert({"wrong": "stepped on after the end", **evidence}, message, "the loop")
 
     def conclude(self) -> str:
-        """Say what was checked and what was not; counts of findings are brought up to date. "" without episodes."""
+        """A report of what was checked and what was not; also updates the counts of findings. "" without episodes."""
         self._alerts.conclude()
         missed = sum(self._not_checked.values())
         total = self.checked + missed
@@ -146,11 +145,11 @@ class EpisodeAuditor:
         return said
 
     def expects(self, source: str) -> None:
-        """From now on `source` is known to report: an episode it says nothing about is a finding."""
+        """Mark `source` as reporting: from now on, an episode without its report is a finding."""
         self._reporting.add(source)
 
     def sums_differ(self, own: tuple[float, int, int], reported: tuple[float, int, int], autoreset: str = "") -> None:
-        """Over a whole vector, the sub-environments' recorders counted something else than the vector gave.
+        """Report that the sub-environments' recorders and the vector have different sums.
 
         Args:
           own, reported: (sum of returns, steps, episodes) of the vector and of its recorders.
@@ -244,7 +243,7 @@ class EpisodeAuditor:
 
 
 def reported_in(info: Mapping[str, object] | None, key: str = "episode") -> tuple[float | None, int | None] | None:
-    """(return, length) as `info["episode"]` reports them in the keys "r" and "l", or None if it is not there.
+    """(return, length) from the keys "r" and "l" of `info["episode"]`, or None if it is missing.
 
     Reads the infos of single environments, where both are numbers or arrays of one element.
     """

@@ -1,6 +1,6 @@
-"""The frames of an episode in bounded memory: at the bound every second one goes and the film runs faster.
+"""The frames of an episode in bounded memory: at the limit, every second frame is dropped and the video runs faster.
 
-A film of any length keeps its beginning, its end and an even spacing between frames.
+A video of any length keeps its beginning, its end and an even spacing between frames.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Film:
     """Frames of one key, height x width x 3 uint8 arrays.
 
     Args:
-      most_bytes: how much memory the frames may take.
+      most_bytes: memory limit for the frames.
     """
 
     __slots__ = ("_bytes", "_every", "_seen", "frames", "most_bytes")
@@ -35,7 +35,7 @@ class Film:
         return len(self.frames)
 
     def add(self, frame: Any) -> None:
-        """Take a copy of one frame (or pass over it, if the film is thinned already)."""
+        """Store a copy of one frame (or skip it, if the video is already thinned)."""
         index, self._seen = self._seen, self._seen + 1
         if index % self._every:
             return
@@ -47,7 +47,7 @@ class Film:
             self._bytes = sum(frame.nbytes for frame in self.frames)
 
     def log(self, recorder: Recorder, key: str, fps: float, **columns: object) -> None:
-        """Hand the film to the run: a video of all frames of the first one's shape, or a picture if there is one."""
+        """Log the frames: a video of all frames with the first one's shape, or an image if there is only one."""
         if not self.frames:
             return
         shape = self.frames[0].shape
@@ -66,13 +66,13 @@ class Film:
 
 
 class Films:
-    """The films of one episode, then the next one's: what is rendered of it, and pictures that its infos hold.
+    """The videos of one episode, then of the next: rendered frames, and images from its infos.
 
     Args:
       settings: those of the recorder.
     Attributes:
-      rendered: where a wrapper adds the frames it renders; None if the episode is not to be filmed.
-      fps: frames per second of rendered films; wrappers set what the environment says.
+      rendered: where a wrapper adds the frames it renders; None if the episode is not filmed.
+      fps: frames per second of rendered videos; wrappers take it from the environment.
     """
 
     def __init__(self, settings: EpisodeSettings) -> None:
@@ -94,14 +94,14 @@ class Films:
             self.rendered = Film(self._settings.held_bytes)
 
     def add(self, name: str, pixels: object) -> None:
-        """A picture that stands in an info under `name`: height x width (x 1, 3 or 4), uint8."""
+        """Add an image from an info under `name`: height x width (x 1, 3 or 4), uint8."""
         film = self._by_name.get(name)
         if film is None:
             film = self._by_name[name] = Film(self._settings.held_bytes)
         film.add(pixels)
 
     def finish(self, finished: Finished, is_marked: bool, clocks: Mapping[str, int]) -> None:
-        """The episode is over: hand its films to the run, the rendered one if it is wanted."""
+        """The episode is over: log its videos, the rendered one if it is wanted."""
         settings = self._settings
         by_name, self._by_name = self._by_name, {}
         rendered, self.rendered = self.rendered, None

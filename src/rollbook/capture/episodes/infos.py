@@ -1,4 +1,4 @@
-"""What an environment says in its `info`: running and final data, media, reward components, and keys the user selects.
+"""Data in an environment's `info`: running and final data, media, reward components, and keys selected by the user.
 
 info = {"data": {"running": {"speed": 0.7}, "final": {"parts_made": 12}},     # running: kept per step, summed up
         "media": {"trace": [4, 7]},                                           # final: the last value counts
@@ -31,8 +31,8 @@ def component_reader(said: object) -> Callable[[Mapping[str, object]], Mapping[s
 
     Args:
       said: "auto": a dict under "reward_components" or "rewards", else the numbers under keys that begin with "reward_"
-        (as MuJoCo's environments have them); another text: the key of a dict, or with a star at the end the beginning
-        of the keys; a function of the info; None for none.
+        (as in MuJoCo's environments); another text: the key of a dict, or a key prefix if it ends with a star; a
+        function of the info; None for none.
     Raises:
       BadInput: none of these.
     """
@@ -56,7 +56,7 @@ def _dict_of(value: Any) -> Mapping[str, object]:
 
 
 def _prefix_reader(prefix: str) -> Callable[[Mapping[str, object]], Mapping[str, object]]:
-    # An environment returns the same few key sets again and again: look through each of them once.
+    # An environment returns the same few key sets repeatedly: inspect each of them once.
     cut = len(prefix)
     known: dict[tuple[object, ...], list[tuple[str, str]]] = {}
 
@@ -86,12 +86,12 @@ def _auto_reader() -> Callable[[Mapping[str, object]], Mapping[str, object]]:
 
 
 class EpisodeInfos:
-    """Collects what the infos of one episode say.
+    """Collects the data in the infos of one episode.
 
     Args:
-      keys: info keys to keep, "a/b" for nested ones: per step in the trajectory, the last one in the episode's row.
-      unstorable: hears of values that cannot be kept.
-      film: takes (name, pixels) of pictures under info["media"], or None to keep pictures as arrays.
+      keys: info keys to store, "a/b" for nested ones: per step in the trajectory, the last value in the episode's row.
+      unstorable: called with values that cannot be stored.
+      film: takes (name, pixels) of images under info["media"]; None stores images as arrays.
     """
 
     __slots__ = ("_film", "_keys", "_unstorable", "final", "running", "selected")
@@ -110,7 +110,7 @@ class EpisodeInfos:
         self.selected: dict[str, object] = {}
 
     def take(self, info: Mapping[str, object]) -> dict[str, object] | None:
-        """Read the info of one step. Returns the cells that belong into its row of `steps` whatever else is kept."""
+        """Read the info of one step. Returns the cells that always belong in its row of `steps`."""
         data, media = info.get("data"), info.get("media")
         cells: dict[str, object] | None = None
         if data is not None and hasattr(data, "get"):
@@ -131,7 +131,7 @@ class EpisodeInfos:
         return cells
 
     def columns(self) -> dict[str, object]:
-        """What the episode's row gets."""
+        """The columns for the episode's row."""
         columns: dict[str, object] = {}
         for name, tally in self.running.items():
             low, high = tally.range
@@ -144,7 +144,7 @@ class EpisodeInfos:
         return columns
 
     def scalars(self) -> dict[str, float]:
-        """The same as curves: single numbers only."""
+        """The same data as curves: only single numbers."""
         scalars = {f"running/{name}/mean": tally.total / tally.n for name, tally in self.running.items() if tally.n}
         for name, value in self.final.items():
             if isinstance(value, (int, float)) and type(value) in (int, float, bool):
@@ -191,7 +191,7 @@ class EpisodeInfos:
 
 
 def info_cells(info: Mapping[str, object], unstorable: Unstorable, cells: dict[str, object]) -> None:
-    """Every leaf of `info` that can be stored, as cells `info/…`; not what `EpisodeInfos.take` keeps."""
+    """Every leaf of `info` that can be stored, as cells `info/…`, without the data that `EpisodeInfos.take` stores."""
     leaves: dict[str, object] = {}
     for key, value in info.items():
         if key not in ("data", "media", "episode", "final_obs", "final_info"):

@@ -4,8 +4,8 @@
     recorder.begin(seed=3, obs=obs)
     recorder.step(1.0, terminated, truncated, info, action=action, next_obs=obs)     # the episode ends by itself
 
-This is the core that knows no framework; the gymnasium and PettingZoo wrappers and the adapters stand on it. Each
-finished episode is one row of `episodes` at once; nothing here raises into the loop.
+This core is independent of frameworks. The gymnasium and PettingZoo wrappers and the adapters use it. Each finished
+episode is written at once as one row of `episodes`. Nothing here raises into the loop.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ __all__ = ["EpisodeRecorder", "EpisodeSettings", "Finished"]
 
 
 TOTAL_FINAL = ("", TOTAL, "final")
-"""The ledger's key of the reward as the agent gets it."""
+"""The ledger's key of the reward that the agent gets."""
 
 
 class _End:
-    """An episode's end under way. One that an exception of others cuts short is gone on with by the next call."""
+    """The end of an episode in progress. If an outside exception interrupts it, the next call continues it."""
 
     __slots__ = ("curves", "finished", "row", "sums", "terminated", "truncated", "why_kept")
 
@@ -54,26 +54,26 @@ class _End:
 class EpisodeRecorder:
     """Records the episodes of one environment, one after the other.
 
-    Call `begin` at a reset, `step` for each step; an episode ends with the step that terminates or truncates it, or
-    with `end`. A `begin` in the middle of an episode writes the part so far with `complete` = False. Not thread-safe:
-    one recorder belongs to one environment.
+    Call `begin` at a reset and `step` for each step. An episode ends with the step that terminates or truncates it, or
+    with `end`. A `begin` during an episode writes the part so far with `complete` = False. Not thread-safe: one
+    recorder belongs to one environment.
 
     Args:
       recorder: a run or a scope; or the `EpisodeSettings` that several recorders share.
       env_index: which sub-environment this is.
-      ledger: a `RewardLedger` that other stages of the reward are entered into.
+      ledger: a `RewardLedger` that gets the other stages of the reward.
       settings: see `EpisodeSettings`.
     Attributes:
-      total, length: of the episode under way. A wrapper with nothing else to tell may add to them directly when
-        `plain_steps` says so.
-      episode_id: of the episode under way, "" between episodes.
-      last: the episode that ended last, or None.
-      plain_steps: whether a step without info, after the first one, needs no more than adding to `total` and `length`.
-      films: of the episode under way; who renders it adds to `films.rendered`.
-      drives: whether each step moves a clock of the run, see `drive_clock`.
-      check: called with the recorder and the info of an episode's last step while the episode can still be kept;
-        wrappers that know what is reported there set it, and it calls `audit`. It must not hold the environment, which
-        would then outlive its last reference.
+      total, length: of the current episode. A wrapper with no other data may add to them directly if `plain_steps` is
+        true.
+      episode_id: of the current episode, "" between episodes.
+      last: the last finished episode, or None.
+      plain_steps: whether a step without info, after the first one, only needs an addition to `total` and `length`.
+      films: of the current episode; wrappers add rendered frames to `films.rendered`.
+      drives: whether each step advances a clock of the run, see `drive_clock`.
+      check: called with the recorder and the info of an episode's last step, while the episode can still be kept.
+        Wrappers that know the reports in that info set it, and it calls `audit`. It must not reference the environment,
+        which would then never be released.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class EpisodeRecorder:
         obs: object = UNSTORABLE,
         env_index: int | None = None,
     ) -> None:
-        """An episode begins. `obs` is the first observation; `seed` and `options` are what the reset was given."""
+        """Begin an episode. `obs` is the first observation; `seed` and `options` are the arguments of the reset."""
         try:
             self._begin(seed, options, obs, env_index)
         except Exception as err:
@@ -158,7 +158,7 @@ class EpisodeRecorder:
         self._trajectory.begin(episode_id, self.number, obs)
         self.films.begin(self.number)
         self._entered = self._given_ledger
-        self.episode_id = episode_id  # at last: a beginning that was cut short is begun anew
+        self.episode_id = episode_id  # last: an interrupted beginning starts again
 
     def step(
         self,
@@ -173,13 +173,13 @@ class EpisodeRecorder:
         components: Mapping[str, object] | None = None,
         extra: Mapping[str, object] | None = None,
     ) -> str:
-        """One step of the environment. Returns the episode's id if it ended with it, else "".
+        """One step of the environment. Returns the episode's id if the step ended it, else "".
 
         Args:
           reward: a number; or a mapping of agent -> number; or a vector, whose parts become components "0", "1", …
-          obs: the observation the action was chosen on; without it, the `next_obs` of the step before.
-          components: reward by component; without it, they are looked for in the info.
-          extra: further columns of the step's row of the trajectory (log-probability, value estimate, …).
+          obs: the observation on which the action was chosen; by default the `next_obs` of the previous step.
+          components: reward by component; by default taken from the info.
+          extra: further columns of the step's row in the trajectory (log-probability, value estimate, …).
         """
         try:
             return self._step(reward, terminated, truncated, info, obs, action, next_obs, components, extra)
@@ -224,12 +224,12 @@ class EpisodeRecorder:
             if self.check is not None:
                 self._check(info)
             return self._end(bool(terminated), bool(truncated), complete=True)
-        if not t:  # what kind of reward it is shows with the first one
+        if not t:  # the first reward shows its kind
             self.plain_steps = not trajectory.in_full and not self._entered
         return ""
 
     def end(self, terminated: bool = False, truncated: bool = False) -> str:
-        """End the episode under way, as a framework that knows says. Returns its id, "" if there was none."""
+        """End the current episode, for frameworks that know its end. Returns its id, "" if there was none."""
         try:
             return self._end(bool(terminated), bool(truncated), complete=bool(terminated or truncated))
         except Exception as err:
@@ -237,7 +237,7 @@ class EpisodeRecorder:
             return ""
 
     def mark(self) -> None:
-        """Something is remarkable about this episode: kept if the schedule keeps those with an alert."""
+        """Mark this episode as having an alert; the schedule may keep such episodes."""
         self._marked = True
 
     def audit(
@@ -249,9 +249,9 @@ class EpisodeRecorder:
         compare_return: bool = True,
         compare_length: bool = True,
     ) -> str:
-        """Compare the last finished episode with what `source` reported of it; see `EpisodeAuditor.check`.
+        """Compare the last finished episode with the report of `source`; see `EpisodeAuditor.check`.
 
-        Called in `check`, it is about the episode that is ending, and a difference marks it.
+        Called from `check`, it checks the episode that is ending, and a difference marks that episode.
         """
         ending = self._ending
         if not ending and self.last is None:
@@ -276,20 +276,20 @@ class EpisodeRecorder:
         return wrong
 
     def flush(self) -> None:
-        """Write the steps that are still in memory, and the episode under way as incomplete. Called at close."""
+        """Write the steps in memory, and the current episode as incomplete. Called at close."""
         if self.episode_id and self.length:
             self.end()
         self.count_steps()
 
     def failed(self, err: Exception) -> None:
-        """Count what went wrong in here, and say it once; what somebody else raised meanwhile goes on.
+        """Count an internal failure and report it once. Exceptions from outside pass through.
 
         Raises:
-          LoggingFailed: what was refused under strict=True.
+          LoggingFailed: strict=True only: the failure.
         """
         if isinstance(err, LoggingFailed) or is_foreign(err):
             raise err
-        if self._end_begun is not None:  # what fails by itself would fail again
+        if self._end_begun is not None:  # an internal failure would repeat
             self.episode_id = ""
         self._recorder.count(
             "episode_recording",
@@ -299,21 +299,21 @@ class EpisodeRecorder:
         )
 
     def drive_clock(self) -> None:
-        """Count the steps so far and make the sum the run's current clock, as `EpisodeSettings(clock=…)` asks."""
+        """Set the clock of `EpisodeSettings(clock=…)` to the number of steps so far."""
         settings = self.settings
         settings.count(self)
         if self._clock is not None and settings.clock is not None:
             self._clock(**{settings.clock: settings.counted_env_step})
 
     def count_steps(self) -> None:
-        """Bring the common count of steps up to date, with those of the other sub-environments."""
+        """Update the common count of steps, which includes the other sub-environments."""
         self.settings.count_all()
         self.settings.count(self)
 
     def write_out(self) -> None:
-        """Write the steps that are in memory, in the middle of an episode: what is held for a choice at its end stays.
+        """Write the steps in memory during an episode. Steps that are held for a choice at its end stay in memory.
 
-        For hosts that hand steps over in pieces, and may die between two of them.
+        For hosts that pass steps in pieces, and may die between two of them.
         """
         try:
             self._trajectory.write_out()

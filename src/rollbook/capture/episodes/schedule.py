@@ -1,7 +1,7 @@
-"""Which episodes get their full trajectory kept: the first ones, every n-th, the best, the worst, those with an alert.
+"""Which episodes keep their full trajectory: the first ones, every n-th, the best, the worst, those with an alert.
 
 Schedule(first=1, every=100, best=True, on_alert=True)
-Schedule.of("first, every 100, best")        # the same thing, as a configuration file would say it
+Schedule.of("first, every 100, best")        # the same, as in a configuration file
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _FORMS = (
 
 
 class Schedule:
-    """Says for each episode whether its trajectory is to be kept.
+    """Decides for each episode whether its trajectory is kept.
 
     Args:
       first: this many episodes from the start.
       every: each episode whose number is a multiple of this; 0 for none.
-      best, worst: an episode with a higher (lower) return than all before it. It is only known at the end, so every
-        episode is held in memory until then (see `EpisodeRecorder`'s limits).
-      on_alert: an episode that the auditor, or the caller, raised an alert about. Held in memory likewise.
-      choose: a function of the episode's number, counted from 0, that says yes or no; it may not raise.
+      best, worst: an episode with a higher (lower) return than all before it. This is only known at the end, so every
+        episode is held in memory until then (see the limits of `EpisodeRecorder`).
+      on_alert: an episode with an alert from the auditor or the caller. Also held in memory.
+      choose: a function of the episode's number, counted from 0, that returns a bool; it must not raise.
     """
 
     __slots__ = ("best", "choose", "every", "first", "on_alert", "worst")
@@ -62,12 +62,12 @@ class Schedule:
 
     @property
     def in_hindsight(self) -> bool:
-        """Whether some episodes are chosen only when they have ended."""
+        """Whether some episodes are chosen only after their end."""
         return self.best or self.worst or self.on_alert
 
     @property
     def never(self) -> bool:
-        """Whether no episode will ever be chosen."""
+        """Whether no episode is ever chosen."""
         return not (self.first or self.every or self.choose or self.in_hindsight)
 
     def from_start(self, number: int) -> bool:
@@ -78,10 +78,10 @@ class Schedule:
 
     @classmethod
     def of(cls, said: object) -> Schedule:
-        """The schedule that `said` stands for.
+        """The schedule that `said` describes.
 
         Raises:
-          BadInput: it is none of the forms; the message lists them.
+          BadInput: not a valid form; the message lists the forms.
         """
         if isinstance(said, Schedule):
             return said

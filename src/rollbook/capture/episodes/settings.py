@@ -1,4 +1,4 @@
-"""What the recorders of an environment have in common: the choices of the user, the counters, the best so far."""
+"""Shared state of an environment's recorders: the user's settings, the counters, the best return so far."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from rollbook.protocols import Recorder, RunInternals
 
     class Counted(Protocol):
-        """The recorder of one sub-environment, as far as its steps are counted.
+        """The part of a sub-environment's recorder that counts its steps.
 
         Attributes:
-          length: steps of the episode under way. counted: how many of them the common count knows.
+          length: steps of the current episode. counted: how many of them the common count includes.
         """
 
         counted: int
@@ -35,12 +35,12 @@ __all__ = ["EpisodeSettings", "Finished"]
 
 
 class Finished:
-    """What is known of an episode that has ended.
+    """Data of an episode that has ended.
 
     Attributes:
       episode_id, total, length: of the reward stream (the total is the return).
-      complete: it terminated or was truncated; False if it was left off in the middle.
-      noted: `EpisodeSettings.note_finished` has it.
+      complete: it terminated or was truncated; False if it was left before its end.
+      noted: whether `EpisodeSettings.note_finished` has counted it.
     """
 
     __slots__ = ("complete", "episode_id", "length", "noted", "total")
@@ -51,26 +51,27 @@ class Finished:
 
 
 class EpisodeSettings:
-    """What the recorders of one environment, or of all sub-environments of a vector, have in common.
+    """Shared settings of the recorders of one environment, or of all sub-environments of a vector.
 
     Args:
       recorder: a run or a scope.
       steps: which episodes keep their trajectory: see `Schedule.of`. Off by default.
-      video: which episodes are rendered and kept as a film, likewise (used by wrappers that can render).
-      info_keys: keys of the info to keep: the last value in the episode's row, all of them in trajectories.
+      video: which episodes are rendered and stored as a video, in the same form (used by wrappers that can render).
+      info_keys: keys of the info to store: the last value in the episode's row, all values in trajectories.
       components: where the reward components are in the info: see `_infos.component_reader`.
       curves: also log `return`, `length`, `counted_env_step` and single running and final numbers as scalars.
-      clock: the name of a clock that this recorder drives with its own count of steps. None (the default) leaves the
-        clocks to the caller; the own count is always kept as `counted_env_step`.
-      most_steps: the most rows of one trajectory.
-      held_bytes: memory for one trajectory or film that waits for its episode to end (best, worst, on alert).
-      stride, offset: how episode numbers are spread over sub-environments that run in processes of their own.
-      step_rows: write what came at each step to the table `steps`. Without, it is only summed up: for hosts that record
-        transitions, whose rows have it.
-      token: begins every episode's id; made up when not given.
-      clocks: called for the clocks of each row where the recorder's run does not know them; None asks the run.
-      counts: called for (own count of steps, number of the next episode) where several recorders share them; None
-        counts here.
+      clock: the name of a clock that this recorder sets to its own count of steps. None (the default) leaves the clocks
+        to the caller. The own count is always stored as `counted_env_step`.
+      most_steps: the largest number of rows of one trajectory.
+      held_bytes: memory limit for one trajectory or video that waits for the end of its episode (best, worst, on
+        alert).
+      stride, offset: how episode numbers are spread over sub-environments in separate processes.
+      step_rows: write the data of each step to the table `steps`. If False, it is only summed up: for hosts that record
+        transitions, whose rows contain it.
+      token: begins every episode's id; created if not given.
+      clocks: called for the clocks of each row if the recorder's run does not know them; None asks the run.
+      counts: called for (own count of steps, number of the next episode) if several recorders share them; None counts
+        here.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class EpisodeSettings:
         self.best, self.worst = float("-inf"), float("inf")
 
     def note_finished(self, finished: Finished) -> None:
-        """Take a complete episode into what is known of all of them, once."""
+        """Add a complete episode to the shared state, once."""
         self.best, self.worst = max(self.best, finished.total), min(self.worst, finished.total)
         if finished.noted:
             return
@@ -121,7 +122,7 @@ class EpisodeSettings:
         self.finished, finished.noted = (episodes + 1, steps + finished.length, total + finished.total), True
 
     def chosen(self, schedule: Schedule, finished: Finished, is_marked: bool) -> str:
-        """Why an episode is kept after the fact ("alert", "best", "worst"), "" if it is not."""
+        """Why an episode is kept at its end ("alert", "best", "worst"), "" if it is not."""
         if schedule.on_alert and is_marked:
             return "alert"
         if not finished.complete:
@@ -133,25 +134,25 @@ class EpisodeSettings:
         return ""
 
     def next_number(self) -> int:
-        """The number of an episode that begins, counted over all sub-environments from 0."""
+        """The number of the next episode, counted over all sub-environments from 0."""
         self.follow_history()
         number, self._next = self._next, self._next + self._stride
         return number if self._counts is None else number + self._counts()[1]
 
     @property
     def begun(self) -> int:
-        """How many episodes have begun, those of earlier lives included."""
+        """How many episodes have begun, including those of earlier attempts."""
         return self._next
 
     def take_in(self, recorder: Counted) -> None:
-        """Have the steps of one more sub-environment counted."""
+        """Also count the steps of this sub-environment."""
         self._recorders.add(recorder)
 
     def follow_history(self) -> None:
-        """After a resume, and wherever the run goes back, counting goes on from what its history has of this scope."""
-        internals: RunInternals | None = getattr(self.recorder, "internals", None)  # a recorder need not have a run
+        """Continue counting from the effective history of this scope, after a resume and after each rewind."""
+        internals: RunInternals | None = getattr(self.recorder, "internals", None)  # a recorder may have no run
         era = internals.era if internals is not None else 0
-        if era == self._era or self._counts is not None:  # a sub-process is told by the vector
+        if era == self._era or self._counts is not None:  # the vector informs a sub-process
             return
         self._era = era
         if internals is not None:
@@ -160,24 +161,24 @@ class EpisodeSettings:
             recorder.counted = recorder.length
 
     def count(self, recorder: Counted) -> None:
-        """Bring the count up to date with the steps of one sub-environment."""
+        """Update the count with the steps of one sub-environment."""
         if self.counts_outside:
             return
         if self._counts is not None:
             steps, _ = self._counts()
-            if steps is not None:  # the sub-environments step one after the other
+            if steps is not None:  # the sub-environments step in turn
                 self.counted_env_step = steps + recorder.env_index + 1
                 return
         steps = recorder.length
         self.counted_env_step, recorder.counted = self.counted_env_step + steps - recorder.counted, steps
 
     def count_all(self) -> None:
-        """The same with all of them: whose episodes are still under way have made steps, too."""
+        """The same for all sub-environments, including those with an unfinished episode."""
         for recorder in self._recorders:
             self.count(recorder)
 
     def clocks(self) -> dict[str, Any]:
-        """Clocks to write with: none (the run's own count) unless a clock is driven here or comes from elsewhere."""
+        """Clocks for writing: none (the run's own) unless a clock is set here or comes from elsewhere."""
         readings = dict(self._clocks()) if self._clocks is not None else {}
         if self.clock is not None:
             readings[self.clock] = self.counted_env_step

@@ -1,9 +1,9 @@
-"""Rows of the `steps` table: collected by column, written in chunks, so that a killed run keeps the part written.
+"""Rows of the `steps` table: collected by column and written in chunks, so that a killed run keeps the written part.
 
-A chunk goes out when it has enough rows or bytes, or when its first row is a second old. Columns whose arrays agree in
-type and shape are stored as one array, pictures and other arrays of several axes flat, with their axes as a text in the
-column `shape/<name>`; a column that changes its shape within a chunk is stored as lists, and missing cells are None.
-Nothing here raises for odd data.
+A chunk is written when it has enough rows or bytes, or when its first row is one second old. A column whose arrays
+agree in type and shape is stored as one array. Images and other arrays with several axes are stored flat, with their
+shape as text in the column `shape/<name>`. A column that changes its shape within a chunk is stored as lists. Missing
+cells are None. Nothing here raises for unusual data.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ CHUNK_BYTES = 1024 * 1024
 CHUNK_NS = 1_000_000_000
 
 _ALWAYS = ("running/", "media/")
-"""Columns that are kept of every step, whether or not its episode's trajectory is."""
+"""Columns that are stored for every step, even without its episode's trajectory."""
 
 
 class Unstorable:
-    """Names each thing that could not be stored once, and counts all of them."""
+    """Counts values that could not be stored, and reports each name once."""
 
     most_names = 32
 
@@ -41,7 +41,7 @@ class Unstorable:
         self._names: set[str] = set()
 
     def __call__(self, name: str, value: object) -> None:
-        """`value`, found at `name`, was not kept."""
+        """`value`, found at `name`, was not stored."""
         if name not in self._names and len(self._names) >= self.most_names:
             name = "others"
         self._names.add(name)
@@ -57,10 +57,10 @@ class StepChunks:
     """The trajectory of one episode on its way to the `steps` table.
 
     Args:
-      episode_id: goes into every row.
-      hold: keep everything in memory until `keep()` or `drop()`; for episodes chosen in hindsight.
-      most_rows: rows beyond this are counted and left out.
-      most_held_bytes: a held trajectory that grows beyond this is given up (counted).
+      episode_id: written to every row.
+      hold: keep everything in memory until `keep()` or `drop()`; for episodes chosen at their end.
+      most_rows: further rows are counted and left out.
+      most_held_bytes: a held trajectory larger than this is dropped (counted).
       clocks: the clocks to write with, or None for the run's own.
     """
 
@@ -96,7 +96,7 @@ class StepChunks:
         self._bytes = self._first_ns = 0
 
     def add(self, cells: Mapping[str, object]) -> None:
-        """One row, kept as it is: `cells` and the arrays in it must be the row's own (see `add_flat`)."""
+        """Add one row without a copy: `cells` and its arrays must belong to the row alone (see `add_flat`)."""
         if self.lost:
             cells = {name: value for name, value in cells.items() if name == "t" or name.startswith(_ALWAYS)}
             if len(cells) < 2:
@@ -123,7 +123,9 @@ class StepChunks:
             self.flush()
 
     def add_flat(self, prefix: str, value: Any, cells: dict[str, Any], tuples: bool = True) -> None:
-        """Put `value` into `cells` under `prefix`, its parts under `prefix/…`; what cannot be stored is named."""
+        """Put `value` into `cells` under `prefix`, its parts under `prefix/…`; parts that cannot be stored are
+        reported.
+        """
         kind = type(value)
         if kind in ATOMS:
             cells[prefix] = value
@@ -140,7 +142,7 @@ class StepChunks:
                 cells[name] = cell
 
     def flush(self) -> None:
-        """Write (or set aside) what has been collected. Called between rows of unlike kinds, and at the end."""
+        """Write (or hold) the collected rows. Called between rows of different kinds, and at the end."""
         rows = self._rows
         n = len(rows)
         if not n:
@@ -153,7 +155,7 @@ class StepChunks:
         for name in names:
             column = _column([row.get(name) for row in rows])
             axes = getattr(column, "shape", ())
-            if len(axes) > 2:  # tables hold lists of one axis; the others are told beside
+            if len(axes) > 2:  # tables store lists of one axis; the shape goes into a separate column
                 columns[f"shape/{name}"] = [",".join(map(str, axes[1:]))] * n
                 column = column.reshape(n, -1)
             columns[name] = column
@@ -177,7 +179,7 @@ class StepChunks:
             )
 
     def keep(self) -> None:
-        """Write everything that was held, and go on writing at once."""
+        """Write all held rows, and from now on write directly."""
         self.flush()
         self.hold = False
         held, self._held, self._held_bytes = self._held, [], 0
@@ -186,7 +188,7 @@ class StepChunks:
             self._write(columns, n, times)
 
     def drop(self) -> None:
-        """Forget what was held, but for running data and media; what was written stays."""
+        """Drop the held rows, except running data and media. Written rows stay."""
         self.flush()
         self.hold = False
         held, self._held, self._held_bytes = self._held, [], 0

@@ -1,4 +1,4 @@
-"""The steps of the episode under way: which go to the table `steps` at once, and which wait for its end."""
+"""The steps of the current episode: some go to the table `steps` at once, others wait for its end."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["Trajectory"]
 
 
 class Trajectory:
-    """One episode's steps, then the next one's.
+    """The steps of one episode, then of the next.
 
     Args:
       settings: those of the recorder.
     Attributes:
-      in_full: every step is wanted, or may be in the end; else only what the infos say of single steps.
+      in_full: every step is wanted, or may be wanted at the end; else only the data in the infos of single steps.
     """
 
     __slots__ = ("_chunks", "_episode_id", "_obs", "_settings", "_why", "in_full")
@@ -51,7 +51,7 @@ class Trajectory:
             self._obs = self._cells_of(obs)
 
     def drop(self) -> None:
-        """What is held of an episode without steps is not wanted."""
+        """Drop the held data of an episode without steps."""
         if self._chunks is not None:
             self._chunks.drop()
 
@@ -68,7 +68,7 @@ class Trajectory:
         cells: Mapping[str, object] | None,
         extra: Mapping[str, object] | None,
     ) -> None:
-        """One step of an episode that is wanted in full; see `EpisodeRecorder.step`. `cells`: what its info says."""
+        """One step of an episode that is wanted in full; see `EpisodeRecorder.step`. `cells`: the data of its info."""
         chunks = self._chunks
         if chunks is None:
             return
@@ -88,25 +88,25 @@ class Trajectory:
         self._obs = self._cells_of(next_obs)
 
     def add_said(self, t: int, cells: dict[str, object]) -> None:
-        """What an info says of a step of an episode that is not wanted in full."""
+        """Add the info data of a step whose episode is not wanted in full."""
         cells["t"] = t
         if self._chunks is None:
             self._chunks = self._new_chunks(hold=False)
         self._chunks.add(cells)
 
     def write_out(self) -> None:
-        """Write what is in memory, but for what is held."""
+        """Write the rows in memory, except held ones."""
         if self._chunks is not None and not self._chunks.hold:
             self._chunks.flush()
 
     def finish(self, finished: Finished, is_marked: bool) -> str:
-        """The episode is over: write its steps or drop them. Returns why it is kept in full, "" if it is not."""
+        """The episode is over: write or drop its steps. Returns why it is kept in full, "" if it is not."""
         chunks = self._chunks
         if chunks is None:
             return ""
         obs, self._obs = self._obs, {}
         if obs:
-            chunks.flush()  # the last observation has no action beside it: a row, and a chunk, of its own
+            chunks.flush()  # the last observation has no action: a separate row and chunk
             chunks.add({"t": finished.length, **obs})
         if chunks.hold:
             self._why = self._settings.chosen(self._settings.steps, finished, is_marked)

@@ -1,11 +1,11 @@
-"""Recording wrappers for gymnasium: `RecordEpisodes` for an environment or a vector, `record_envs` for their makers.
+"""Recording wrappers for gymnasium: `RecordEpisodes` for an environment or a vector, `record_envs` for env functions.
 
     env = RecordEpisodes(gymnasium.make("CartPole-v1"), run.scope("train"))
     envs = RecordEpisodes(AsyncVectorEnv(record_envs(env_fns, run.scope("train"))), run.scope("train"))
 
-Nothing about a recorded environment changes for the agent: same observations, rewards, infos and random streams.
-gymnasium merges the infos of sub-environments into arrays and loses some on the way (2.5 becomes 2 beside an integer,
-arrays of unlike shapes raise), so a vector is recorded inside each sub-environment wherever that is possible.
+Recording changes nothing for the agent: same observations, rewards, infos and random streams. gymnasium merges the
+infos of sub-environments into arrays and loses data (2.5 becomes 2 if the first value is an integer, arrays of
+different shapes raise). So a vector is recorded inside each sub-environment if possible.
 """
 
 from rollbook.capture.gym.envs import record_envs

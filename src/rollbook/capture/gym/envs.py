@@ -1,9 +1,9 @@
-"""Sub-environments that record themselves, in whatever process they end up.
+"""Sub-environments that record themselves, in any process.
 
     envs = AsyncVectorEnv(record_envs([make_env] * 16, run.scope("train")))
 
-gymnasium merges the infos of sub-environments lossily; recorded here, before that, nothing is lost. Works with
-gymnasium's vectors and with those of Stable-Baselines3 and Tianshou.
+gymnasium loses data when it merges the infos of sub-environments. Recording here, before the merge, loses nothing.
+Works with the vectors of gymnasium, Stable-Baselines3 and Tianshou.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ __all__ = ["EnvGroup", "RecordedEnv", "record_envs"]
 
 
 class EnvGroup:
-    """What the recorded sub-environments of one vector share. Pickled, it goes on in another process.
+    """The shared state of the recorded sub-environments of one vector. A pickled copy works in another process.
 
-    In the process that made it all recorders share one `EpisodeSettings`; elsewhere each has its own, and reads the
-    clocks that the outer wrapper publishes.
+    In the process that created it, all recorders share one `EpisodeSettings`. In other processes each has its own, and
+    reads the clocks that the outer wrapper publishes.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class EnvGroup:
 
     @property
     def at_home(self) -> bool:
-        """Whether this is the process in which the group was made."""
+        """Whether this is the process that created the group."""
         return self._home == os.getpid()
 
     def settings_for(self, index: int) -> EpisodeSettings:
@@ -67,30 +67,30 @@ class EnvGroup:
 
 
 class RecordedEnv:
-    """A function that makes one sub-environment, recorded. See `record_envs`."""
+    """A function that creates one recorded sub-environment. See `record_envs`."""
 
     def __init__(self, make: Callable[[], object], group: EnvGroup, index: int) -> None:
         self.make, self.group, self.index = make, group, index
 
     def __call__(self) -> Any:
-        """Make the environment and wrap it."""
+        """Create the environment and wrap it."""
         return RecordEpisodes(self.make(), self.group.settings_for(self.index), env_index=self.index)
 
 
 def record_envs(
     env_fns: Sequence[Callable[[], object]], recorder: Recorder, **settings: Any
 ) -> list[Callable[[], Any]]:
-    """Functions like `env_fns` whose environments record their episodes themselves.
+    """Wrap `env_fns` so that the environments they create record their own episodes.
 
-    Pass them to `SyncVectorEnv`, `AsyncVectorEnv`, or the vectors of Stable-Baselines3 and Tianshou. In a sub-process
-    the recorder becomes a further writer of the run. Episode numbers (for "first" and "every") count over all of them;
-    "best" and "worst" are those of the sub-environment where it runs in a process of its own.
+    Pass the result to `SyncVectorEnv`, `AsyncVectorEnv`, or the vectors of Stable-Baselines3 and Tianshou. In a
+    sub-process the recorder becomes a further writer of the run. Episode numbers (for "first" and "every") count over
+    all sub-environments. "best" and "worst" are per sub-environment if it runs in a separate process.
 
     Args:
       recorder: a run or a scope.
       settings: see `rollbook.capture.episodes.EpisodeSettings`.
     Raises:
-      BadInput: no list of functions, or settings that cannot be used.
+      BadInput: not a list of functions, or settings that cannot be used.
     """
     makers = list(env_fns)
     if not makers or not all(callable(make) for make in makers):
@@ -98,7 +98,7 @@ def record_envs(
             f"record_envs takes a list of functions that each make an environment; it was given {env_fns!r:.80}. Write "
             "record_envs([lambda: gymnasium.make(…) for _ in range(n)], scope)."
         )
-    EpisodeSettings(recorder, **settings)  # mistakes in the settings are said here, not in a sub-process
+    EpisodeSettings(recorder, **settings)  # mistakes in the settings raise here, not in a sub-process
     shared = SharedClocks(clock_names(recorder))
     home = os.getpid()
     group = EnvGroup(recorder, len(makers), settings, os.urandom(4).hex(), shared, home)

@@ -1,7 +1,7 @@
-"""The infos of a vector, which gymnasium merges into one dict of arrays with a mask `_key` beside each, taken apart.
+"""Splits the infos of a vector, which gymnasium merges into one dict of arrays, each with a mask `_key`.
 
-Merging loses something: numbers take the type of the first one seen (2.5 becomes 2 beside an integer). What is read
-here is what is left; `record_envs` records before the merging.
+Merging loses data: numbers get the type of the first one (2.5 becomes 2 after an integer). This module reads what is
+left; `record_envs` records before the merge.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ALWAYS_READ = ("data", "media", "reward_components", "rewards")
 
 
 def tells(infos: Any, settings: EpisodeSettings) -> bool:
-    """Whether these infos hold something that belongs to each step, beyond returns and lengths."""
+    """Whether these infos have data of single steps, apart from returns and lengths."""
     if not hasattr(infos, "keys"):
         return any(infos)
     if settings.reads_all_infos:
@@ -35,7 +35,7 @@ def info_of(infos: Any, i: int, *, final: bool = False) -> dict[str, object]:
     """The info of sub-environment `i`.
 
     Args:
-      final: it has ended and was reset within this step (SAME_STEP): its last info is under "final_info".
+      final: it ended and was reset in this step (SAME_STEP): its last info is under "final_info".
     """
     if not hasattr(infos, "keys"):  # a list of dicts
         info: dict[str, Any] = dict(infos[i])
@@ -63,7 +63,7 @@ def _part(infos: Any, i: int) -> dict[str, object]:
 
 
 def reported_of(infos: Any, i: int, key: str = "episode") -> tuple[float | None, int | None] | None:
-    """(return, length) of the ended episode of sub-environment `i` as infos report them, or None."""
+    """(return, length) of the ended episode of sub-environment `i` from the infos, or None."""
     if not hasattr(infos, "keys"):
         episode = infos[i].get(key) or (infos[i].get("final_info") or {}).get(key)
         return _numbers(episode.get("r"), episode.get("l")) if episode else None

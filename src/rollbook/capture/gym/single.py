@@ -1,4 +1,4 @@
-"""`RecordEpisodes`: recording around one environment of gymnasium."""
+"""`RecordEpisodes`: records one gymnasium environment."""
 
 from __future__ import annotations
 
@@ -22,28 +22,27 @@ __all__ = ["RecordEpisodes", "without_recording"]
 
 
 class RecordEpisodes(gymnasium.Wrapper):
-    """Records the episodes of an environment; nothing changes for who uses it.
+    """Records the episodes of an environment. The environment behaves as before.
 
-    For a `VectorEnv` this makes a `RecordVectorEpisodes`. About a quarter of a microsecond per step without
-    trajectories.
+    For a `VectorEnv` this creates a `RecordVectorEpisodes`. Costs about 0.25 µs per step without trajectories.
 
     Args:
       env: the environment, as the agent sees it.
       recorder: a run, a scope such as `run.scope("train")`, or `EpisodeSettings` shared with others.
       env_index: which sub-environment this is.
-      ledger: a `RewardLedger` whose stages lie further inside.
+      ledger: a `RewardLedger` with stages further inside.
       settings: see `rollbook.capture.episodes.EpisodeSettings`: steps=, video=, info_keys=, components=, curves=,
         clock= and the others.
     Raises:
-      BadInput: not an environment of gymnasium, or settings that cannot be used.
+      BadInput: not a gymnasium environment, or settings that cannot be used.
     """
 
     for_vectors: ClassVar[Callable[..., Any] | None] = None
 
     def __new__(cls, env: object, *args: object, **kwargs: object) -> Any:
-        """A wrapper for one environment or, given a vector, one for vectors."""
+        """Create a wrapper for one environment or, given a vector, for a vector."""
         if cls is RecordEpisodes and isinstance(env, gymnasium.vector.VectorEnv):
-            assert cls.for_vectors is not None  # the face of this package sets it
+            assert cls.for_vectors is not None  # set in this package's __init__
             return cls.for_vectors(env, *args, **kwargs)
         return super().__new__(cls)
 
@@ -85,7 +84,7 @@ class RecordEpisodes(gymnasium.Wrapper):
 
     @property
     def recorded_by(self) -> str:
-        """The nonce of the run that gets these episodes; "" if it is no run. Callbacks that see them too leave them."""
+        """The nonce of the run that gets these episodes; "" without a run. Callbacks then do not record them again."""
         recorder = self.episodes.settings.recorder
         return str(getattr(getattr(recorder, "run", recorder), "about", {}).get("nonce", ""))
 
@@ -99,7 +98,7 @@ class RecordEpisodes(gymnasium.Wrapper):
         return result
 
     def step(self, action: object) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Step the environment and note the reward."""
+        """Step the environment and record the reward."""
         result = self.env.step(action)
         episodes = self.episodes
         try:
@@ -116,7 +115,7 @@ class RecordEpisodes(gymnasium.Wrapper):
         return result
 
     def _note(self, result: tuple[object, object, bool, bool, dict[str, object]], action: object) -> None:
-        """A step that is more than a number to add up: the first ones, the last one, one with an info or a film."""
+        """Handle a step that needs more than an addition: the first ones, the last one, one with an info or a video."""
         episodes = self.episodes
         obs, reward, terminated, truncated, info = result
         if self._autoreset and self._over:
@@ -125,7 +124,7 @@ class RecordEpisodes(gymnasium.Wrapper):
             if self._films:
                 self._frame()
             return
-        if self._over:  # of an environment that does not reset itself
+        if self._over:  # the environment does not reset itself
             self._over = False
             ended = episodes.last
             episodes.mark()
@@ -160,17 +159,17 @@ class RecordEpisodes(gymnasium.Wrapper):
         super().close()
 
     def recorded_totals(self) -> tuple[int, int, float]:
-        """(episodes, steps, sum of returns) of the finished episodes recorded here; a vector's wrapper asks for it."""
+        """(episodes, steps, sum of returns) of the finished episodes recorded here; used by a vector's wrapper."""
         return self.episodes.settings.finished
 
     def __getattr__(self, name: str) -> Any:
-        """Attributes of the environment itself, so that recording it hides none."""
+        """Attributes of the environment, so that recording hides none."""
         if name.startswith("_") or name == "env":
             raise AttributeError(name)
         return getattr(self.env, name)
 
     def set_wrapper_attr(self, name: str, value: object, *, force: bool = True) -> bool:
-        """Set an attribute where it lives: on this wrapper only what is its own."""
+        """Set an attribute on its owner: on this wrapper only the wrapper's own attributes."""
         if name in self.__dict__ or hasattr(type(self), name):
             setattr(self, name, value)
             return True
@@ -181,12 +180,12 @@ class RecordEpisodes(gymnasium.Wrapper):
 
 
 def without_recording(env: object) -> Any:
-    """A copy of a recorded environment is the environment alone: what is tried out on copies is no training."""
+    """A copy of a recorded environment, without the recorder: trials on copies are not training."""
     return env
 
 
 class _Reports:
-    """Has the auditor compare what a wrapper further inside reports at an episode's end. Knows no environment."""
+    """Lets the auditor check the report of an inner wrapper at an episode's end. Holds no environment."""
 
     def __init__(self, source: str, key: str, compare: tuple[bool, bool]) -> None:
         self._source, self._key, self._compare = source, key, compare

@@ -1,7 +1,7 @@
-"""Recording around a vector of gymnasium environments: it hands out the run's clocks and checks the sums.
+"""Records a vector of gymnasium environments: publishes the run's clocks and checks the sums.
 
-Around a `SyncVectorEnv` the sub-environments are wrapped where they are; those of `record_envs` record themselves.
-Around any other vector, or behind wrappers that change rewards, recording takes what the merged infos have.
+In a `SyncVectorEnv` the sub-environments are wrapped in place; those of `record_envs` record themselves. For any other
+vector, or with wrappers in between that change rewards, recording uses the merged infos.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ __all__ = ["RecordVectorEpisodes"]
 
 
 class RecordVectorEpisodes(VectorWrapper):
-    """Records the episodes of a vector of environments; nothing changes for who uses it.
+    """Records the episodes of a vector of environments. The vector behaves as before.
 
     Args:
-      env: a `VectorEnv` of any autoreset mode.
+      env: a `VectorEnv` with any autoreset mode.
       recorder: a run or a scope.
-      inside: record inside the sub-environments of a `SyncVectorEnv`. None: if nothing between it and here may change
+      inside: record inside the sub-environments of a `SyncVectorEnv`. None: only if no wrapper in between may change
         rewards or lengths.
-      settings: see `rollbook.capture.episodes.EpisodeSettings`. Those of `record_envs` count where that was used.
+      settings: see `rollbook.capture.episodes.EpisodeSettings`. With `record_envs`, the settings given there apply.
     Raises:
       BadInput: not a `VectorEnv`, or settings that cannot be used.
     """
@@ -67,7 +67,7 @@ class RecordVectorEpisodes(VectorWrapper):
         self._compare_inside = comparable(env, env.unwrapped)
         if self._reports:
             self._settings.auditor.expects(self._reports)
-        # What each sub-environment's recorder is not told at every step is counted here, for all of them.
+        # Counts here, for all sub-environments, the steps that their recorders are not called for.
         self._settings.counts_outside = self._counts_here = not self._subs
         self._totals = numpy.zeros(n)
         self._now, self._starts = 0, [0] * n
@@ -82,7 +82,7 @@ class RecordVectorEpisodes(VectorWrapper):
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Reset all sub-environments, or those that `options["reset_mask"]` names."""
-        mask = options.get("reset_mask") if options else None  # gymnasium takes it out of the options
+        mask = options.get("reset_mask") if options else None  # gymnasium removes it from the options
         mask = None if mask is None else numpy.array(mask, dtype=bool)
         asked = {name: value for name, value in options.items() if name != "reset_mask"} if options else None
         self._publish()
@@ -94,7 +94,7 @@ class RecordVectorEpisodes(VectorWrapper):
         return result
 
     def step(self, actions: object) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Step all sub-environments and note the rewards."""
+        """Step all sub-environments and record the rewards."""
         self._publish()
         result = self.env.step(actions)
         try:
@@ -104,7 +104,7 @@ class RecordVectorEpisodes(VectorWrapper):
         return result
 
     def close(self, **kwargs: object) -> None:
-        """Write what is still in memory, check the sums with those of the sub-environments, and close."""
+        """Write the rows in memory, compare the sums with those of the sub-environments, and close."""
         try:
             self._note_close()
         except Exception as err:
@@ -139,7 +139,7 @@ class RecordVectorEpisodes(VectorWrapper):
         obs, rewards, terminations, truncations, infos = result
         rewards = numpy.asarray(rewards, dtype=numpy.float64)
         over = numpy.logical_or(terminations, truncations)
-        some_over = 1 in over.tobytes()  # a quarter of what any() costs on a few environments
+        some_over = 1 in over.tobytes()  # a quarter of the cost of any() for a few environments
         resets = self._over if self._some_over and self._mode == "NEXT_STEP" else None
         if not self._inner:
             self._note_around(obs, rewards, terminations, truncations, infos, actions, over, resets, some_over)
@@ -148,7 +148,7 @@ class RecordVectorEpisodes(VectorWrapper):
         self._now += 1
         if resets is None:
             self._totals += rewards
-        else:  # the step after an episode's last one is a reset, whatever its reward says
+        else:  # the step after an episode's last one is a reset, with any reward
             live = ~resets
             numpy.add(self._totals, rewards, out=self._totals, where=live)
             for i in numpy.flatnonzero(resets).tolist():
@@ -172,7 +172,7 @@ class RecordVectorEpisodes(VectorWrapper):
         resets: NDArray | None,
         some_over: bool,
     ) -> None:
-        """Nothing records inside: give each sub-environment's recorder its part of the step where it needs one."""
+        """Record here if nothing records inside: pass each recorder its part of the step if it needs one."""
         everyone = self._settings.clock is not None or (bool(infos) and tells(infos, self._settings))
         if not (everyone or some_over or self._slow) and resets is None:
             self._settings.counted_env_step += self._n
@@ -215,7 +215,7 @@ class RecordVectorEpisodes(VectorWrapper):
         self._slow.add(i)
 
     def _catch_up(self, i: int) -> None:
-        """Steps without anything to tell are only added up here; bring the recorder to where they are."""
+        """Pass the steps that were only summed here to the recorder."""
         recorder = self._recorders[i]
         length = self._now - self._starts[i]
         if recorder.episode_id or length:
@@ -257,7 +257,7 @@ class RecordVectorEpisodes(VectorWrapper):
             )
 
     def _episode_id(self, i: int) -> str:
-        """The id of the last episode that ended in sub-environment `i`, as its recorder wrote it."""
+        """The id of the last finished episode of sub-environment `i`, as its recorder wrote it."""
         recorder = self._subs[i] if self._subs else (self._recorders[i] if self._recorders else None)
         if recorder is not None:
             return recorder.last.episode_id if recorder.last is not None else ""
@@ -294,7 +294,7 @@ class RecordVectorEpisodes(VectorWrapper):
 
 
 def _mode_of(env: VectorEnv) -> str:
-    """The name of the autoreset mode; gymnasium takes NEXT_STEP for a vector that says nothing."""
+    """The name of the autoreset mode; NEXT_STEP, as in gymnasium, if the vector does not define it."""
     mode = (env.metadata or {}).get("autoreset_mode")
     return str(getattr(mode, "name", None) or mode or "NEXT_STEP").upper().replace(" ", "_")
 
@@ -316,7 +316,7 @@ def _recorder_of(env: Any) -> EpisodeRecorder:
 
 
 def _wrap_inside(env: Any, settings: EpisodeSettings) -> bool:
-    """Put a recorder around each sub-environment of a `SyncVectorEnv`. False where that is not what `env` is."""
+    """Put a recorder around each sub-environment of a `SyncVectorEnv`. False if `env` is something else."""
     base = env.unwrapped
     if not isinstance(base, gymnasium.vector.SyncVectorEnv) or not isinstance(base.envs, list):
         return False

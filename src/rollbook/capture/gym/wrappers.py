@@ -1,4 +1,4 @@
-"""Reading an environment and its wrappers: spaces to write down, and which sums must agree across a layer."""
+"""Inspects an environment and its wrappers: its spaces, and which sums must agree across a wrapper."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ _ANY = (gymnasium.Wrapper, gymnasium.vector.VectorWrapper)
 
 
 def reporter(env: object) -> tuple[Any, str, str]:
-    """The outermost wrapper inside `env` that reports returns itself: (wrapper, its name, the info key it writes).
+    """The outermost wrapper inside `env` that reports returns: (wrapper, its name, the info key it writes).
 
-    That is one of the known ones or a subclass, or a wrapper whose code writes `info["episode"]`: nothing outside it
-    can have changed what it reported. (None, "", "episode") if there is none.
+    This is a known wrapper or a subclass of one, or a wrapper whose code writes `info["episode"]`. No wrapper outside
+    it can have changed its report. (None, "", "episode") if there is none.
     """
     while isinstance(env, _ANY):
         kinds = type(env).__mro__
@@ -57,7 +57,7 @@ def reporter(env: object) -> tuple[Any, str, str]:
 
 
 def _writes_episode(kind: type) -> bool:
-    """Whether the code of a class names the key "episode" and stores under names: it is who reports."""
+    """Whether the code of a class contains the key "episode" and stores items: then it reports returns."""
     if kind in _ANY or kind.__module__.partition(".")[0] in ("gymnasium", "rollbook"):
         return False
     codes = [value.__code__ for value in vars(kind).values() if hasattr(value, "__code__")]
@@ -78,7 +78,7 @@ def _stores(code: CodeType) -> bool:
 
 
 def has_autoreset(env: object) -> bool:
-    """Whether a single environment resets itself at the step after an episode's last one."""
+    """Whether a single environment resets itself in the step after an episode's last one."""
     while isinstance(env, gymnasium.Wrapper):
         if type(env).__name__ == "Autoreset":
             return True
@@ -89,7 +89,7 @@ def has_autoreset(env: object) -> bool:
 def comparable(env: object, inner: object) -> tuple[bool, bool]:
     """Whether (returns, lengths) measured outside `env` and inside, at `inner`, must agree.
 
-    Wrappers that change rewards make returns differ, and one that is not known here may skip or add steps.
+    Wrappers that change rewards make returns differ. An unknown wrapper may skip or add steps.
     """
     returns = lengths = True
     while env is not inner and isinstance(env, _ANY):
@@ -103,7 +103,7 @@ def comparable(env: object, inner: object) -> tuple[bool, bool]:
 
 
 def describe_env(env: gymnasium.Env | gymnasium.vector.VectorEnv, settings: EpisodeSettings) -> None:
-    """Keep the spaces and the id of an environment as texts of the run, so that exports need no environment."""
+    """Store the spaces and the id of an environment as texts of the run, so that exports need no environment."""
     try:
         if settings.described:
             return

@@ -1,4 +1,4 @@
-"""Pictures and films: the training process writes raw pixels aside, the keeper makes files of them."""
+"""Images and videos: the training process writes raw pixels to a spool, the keeper encodes them to files."""
 
 from __future__ import annotations
 

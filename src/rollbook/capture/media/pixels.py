@@ -1,6 +1,6 @@
-"""Pictures of any make as rows of bytes: [height, width, channels] uint8, channels last.
+"""Any image as rows of bytes: [height, width, channels] uint8, channels last.
 
-Taken are numpy arrays and whatever turns into one (tensors, nested lists), Pillow images, and matplotlib figures:
+Accepted: numpy arrays and anything that converts to one (tensors, nested lists), Pillow images, and matplotlib figures;
 uint8, bools, or floats in [0, 1]; [height, width] or with 1, 3 or 4 channels.
 """
 
@@ -24,12 +24,12 @@ _CHANNELS = (1, 3, 4)
 
 
 def picture_of(image: object, *, channels_first: bool = False) -> NDArray:
-    """One picture as [height, width, channels] uint8; a copy only where it has to be.
+    """One image as [height, width, channels] uint8; copied only if necessary.
 
     Args:
       channels_first: `image` is [channels, height, width].
     Raises:
-      BadInput: it is no picture; says what it is and what to do.
+      BadInput: it is not an image; the message says what it is and what to do.
     """
     if is_figure(image):
         return figure_pixels(image)
@@ -51,13 +51,13 @@ def picture_of(image: object, *, channels_first: bool = False) -> NDArray:
 
 
 def frames_of(frames: object, *, channels_first: bool = False) -> Iterator[NDArray]:
-    """The frames of a film one by one, each as `picture_of` gives it and all of one shape.
+    """The frames of a video one by one, each as returned by `picture_of`, all of one shape.
 
     Args:
-      frames: an array [time, height, width, channels] or [time, height, width], or anything that gives pictures one by
-        one; what it gives is not kept.
+      frames: an array [time, height, width, channels] or [time, height, width], or an iterable of images; they are not
+        kept.
     Raises:
-      BadInput: while iterating: it is no film, or a frame differs in shape from the first.
+      BadInput: during iteration: it is not a video, or a frame differs in shape from the first.
     """
     if is_tensor(frames) or (hasattr(frames, "shape") and hasattr(frames, "dtype")):
         frames = _array(frames)
@@ -81,16 +81,16 @@ def frames_of(frames: object, *, channels_first: bool = False) -> Iterator[NDArr
 
 
 def is_figure(value: object) -> bool:
-    """Whether this is a matplotlib figure, or something that has one (axes, seaborn's grids)."""
+    """Whether this is a matplotlib figure, or an object with one (axes, seaborn's grids)."""
     figure = value if hasattr(value, "savefig") else getattr(value, "figure", None)
     return hasattr(figure, "set_canvas") and hasattr(figure, "canvas")
 
 
 def figure_pixels(figure: Any) -> NDArray:
-    """A matplotlib figure at its own size and dpi. It stays open, on the canvas it had.
+    """The pixels of a matplotlib figure at its own size and dpi. The figure stays open, on its canvas.
 
     Raises:
-      BadInput: it is none.
+      BadInput: it is not a figure.
     """
     if not is_figure(figure):
         raise BadInput(
@@ -115,7 +115,7 @@ def figure_pixels(figure: Any) -> NDArray:
 def _from_pillow(image: Any) -> object:
     mode = image.mode
     if mode not in ("L", "RGB", "RGBA"):
-        # "I;16" and "F" have more than 8 bits: to be scaled by whoever knows their range
+        # "I;16" and "F" have more than 8 bits: only the caller knows the range to scale
         if mode.startswith(("I", "F")):
             raise BadInput(f"a Pillow image of mode {mode!r} has no 8-bit pixels. Convert it with .convert('L')")
         image = image.convert("RGBA" if "A" in mode or "transparency" in getattr(image, "info", {}) else "RGB")

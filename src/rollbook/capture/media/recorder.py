@@ -1,12 +1,12 @@
-"""Pictures and films: the training process writes raw pixels aside, the keeper makes PNG, GIF and MP4 of them.
+"""Images and videos: the training process writes raw pixels to a spool, the keeper encodes PNG, GIF and MP4.
 
     media = Media(folder, count)
     media.log_image(recorder, "train/frame", pixels, env_step=5000)
     media.log_video(recorder, "train/episode", frames, fps=30)
 
-A row of the table `media` names the file as it will be called; until the keeper has made it, its pixels lie in
-`media/.spool/` under the name in the row's column `spool`. `capture.encode` has the other half, and `locate` there
-finds whichever exists.
+A row of the table `media` has the final name of the file. Until the keeper has encoded it, its pixels are in
+`media/.spool/`, under the name in the row's column `spool`. `capture.encode` does the encoding; its `locate` finds
+whichever file exists.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ if TYPE_CHECKING:
 __all__ = ["MOST_SPOOLED", "Media"]
 
 MOST_SPOOLED = 1024**3
-"""Bytes of raw pixels that may wait for the keeper; what comes beyond is refused and counted."""
+"""Bytes of raw pixels that may wait for the keeper; more are refused and counted."""
 
 
 class Media:
-    """The pictures and films of one run.
+    """The images and videos of one run.
 
     Args:
       folder: the run's folder.
       count: `Recorder.count`.
-      most_spooled: bytes of raw pixels, of all processes of the run together, that may wait for the keeper.
+      most_spooled: bytes of raw pixels that may wait for the keeper, for all processes of the run together.
     Attributes:
-      bytes_kept: bytes of raw pixels that this process has handed over.
+      bytes_kept: bytes of raw pixels that this process has written.
 
-    Threads may log at once. A call costs one conversion to uint8 and one write; nothing is encoded here. What is no
-    picture is counted as `media_refused`, what cannot be written as `media_failed`; both leave nothing behind.
+    Threads may log at once. A call costs one conversion to uint8 and one write; it encodes nothing. Values that are not
+    images are counted as `media_refused`, failed writes as `media_failed`; both leave nothing behind.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Media:
         self._folder = os.fspath(folder)
         self._count = count
         self._most_spooled = most_spooled
-        self._room = (0, float("-inf"))  # bytes free in the spool, and when that was counted
+        self._room = (0, float("-inf"))  # free bytes in the spool, and the time of the count
         self.bytes_kept = 0
 
     def log_image(
@@ -72,15 +72,15 @@ class Media:
         episode_id: str | None = None,
         **clocks: object,
     ) -> str | None:
-        """Keep a picture as PNG.
+        """Store an image as PNG.
 
         Args:
           key: its full name, scope included.
           image: see `capture.pixels`.
           channels_first: `image` is [channels, height, width].
-          episode_id: the episode it was taken in.
+          episode_id: the episode of the image.
         Returns:
-          The path of the file it will be, relative to the run's folder; None if it was refused.
+          The path of the later file, relative to the run's folder; None if it was refused.
         """
         from rollbook.capture.media.pixels import picture_of
 
@@ -101,10 +101,10 @@ class Media:
         episode_id: str | None = None,
         **clocks: object,
     ) -> str | None:
-        """Keep a film of one frame or more.
+        """Store a video of one frame or more.
 
         Args:
-          frames: [time, height, width(, channels)], or pictures one by one, which are written as they come.
+          frames: [time, height, width(, channels)], or an iterable of images, each written as it arrives.
           fps: frames per second.
           format: "mp4", "gif" or "apng"; None takes the first of these that this installation can write.
         Returns, others: as `log_image`.
@@ -130,7 +130,7 @@ class Media:
     def log_figure(
         self, recorder: Recorder, key: str, figure: object, *, episode_id: str | None = None, **clocks: object
     ) -> str | None:
-        """Keep a matplotlib figure as PNG, drawn now (tens of milliseconds) at its own size. It stays open."""
+        """Store a matplotlib figure as PNG, drawn now (tens of milliseconds) at its own size. It stays open."""
         from rollbook.capture.media.pixels import figure_pixels
 
         def pictures() -> Iterable[NDArray]:
@@ -139,7 +139,7 @@ class Media:
         return self._keep(recorder, key, "figure", "png", pictures, 0.0, episode_id, clocks)
 
     def bill(self) -> dict[str, object]:
-        """Bytes handed over by this process; files and bytes kept, evicted and failed so far; what is kept at most."""
+        """Bytes written by this process; files and bytes kept, evicted and failed so far; the limits."""
         return {
             "spooled_bytes": self.bytes_kept,
             **encode.read_ledger(self._folder),
@@ -147,10 +147,10 @@ class Media:
         }
 
     def keep(self, files: int | None = None, bytes: int | None = None) -> None:
-        """Say how many media files, and how many bytes of them, the run keeps; beyond that the oldest are deleted.
+        """Limit how many media files, and how many bytes of them, the run keeps. Beyond a limit the oldest are deleted.
 
-        Holds for all processes and lives of the run, from the next file on. None leaves a bound as it is; what is no
-        whole number from 1 is counted and changes nothing.
+        Applies to all processes and attempts of the run, from the next file on. None leaves a limit unchanged. A value
+        that is not a whole number from 1 on is counted and ignored.
         """
         bounds = encode.read_bounds(self._folder)
         for name, value in (("files", files), ("bytes", bytes)):
@@ -188,7 +188,7 @@ class Media:
             return None
         except LoggingFailed:
             raise
-        except ours(Exception) as err:  # the disk; an iterator, image or figure of the user
+        except ours(Exception) as err:  # from the disk, or from an iterator, image or figure of the user
             message = f"{key!r} could not be kept: {type(err).__name__}: {err}"[:400]
             self._count("media_failed", 1, message)
             return None
@@ -200,7 +200,7 @@ class Media:
         return path
 
     def _spool(self, name: str, kind: str, suffix: str, pictures: Iterable[NDArray], fps: float) -> dict[str, Any]:
-        """Write raw pixels and, last, the note that tells the keeper of them."""
+        """Write raw pixels and, last, the file that announces them to the keeper."""
         spool = os.path.join(self._folder, encode.SPOOL)
         make_folders(spool)
         room = self._free(spool)
@@ -238,7 +238,7 @@ class Media:
         return {**{field: note[field] for field in fields}, "spool": spooled}
 
     def _free(self, spool: str, again: bool = False) -> int:
-        """Bytes that may still be spooled; counted anew at most once a second, unless it matters."""
+        """Bytes that may still be spooled; recounted at most once a second, unless space is short."""
         now = time.monotonic()
         if again or now - self._room[1] > 1.0:
             self._room = self._most_spooled - _bytes_in(spool), now
@@ -251,13 +251,13 @@ class Media:
 def _bytes_in(folder: str) -> int:
     size = 0
     for entry in os.scandir(folder):
-        with tolerating(OSError):  # the keeper has just done with it
+        with tolerating(OSError):  # the keeper has just processed it
             size += entry.stat().st_size
     return size
 
 
 def _safe(key: str) -> str:
-    """A key as part of a file name: letters, digits, dots and dashes of ASCII, at most 80."""
+    """A key as part of a file name: ASCII letters, digits, dots and dashes, at most 80."""
     letters = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in key)
     return letters.lstrip(".-")[:80] or "media"
 

@@ -1,4 +1,4 @@
-"""Rollouts of language models and agents: turns, rewards, versions and tokens, and later what became of each."""
+"""Rollouts of language models and agents: turns, rewards, versions and tokens, and later the fate of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns and rollouts by columns: what one call to `log_many`, or a single turn, writes."""
+"""Turns and rollouts by columns: the rows of one call to `log_many`, or of a single turn."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 __all__ = ["LISTS", "TOTALS", "Turns", "version_of", "write_rollouts"]
 
 LISTS = {"logprobs": "sampler_logprobs", "entropy": "entropy", "mask": "mask"}
-"""What `turn` calls its lists of one number a token -> their columns in `tokens`."""
+"""Arguments of `turn` with one number per token -> their columns in `tokens`."""
 
 TOTALS = ("sampled_tokens", "other_tokens", "tool_calls", "tool_errors", "seconds/model", "seconds/tools")
-"""The columns of a rollout that are sums over its turns."""
+"""Columns of a rollout that are sums over its turns."""
 
 _CUT_SHORT = frozenset(("length", "max_tokens", "max_length", "max_turns", "truncated", "overlong"))
 
 
 class Turns:
-    """Turns that are written, and what they add to the rows of their rollouts.
+    """Written turns, and their contribution to the rows of their rollouts.
 
     Attributes:
-      totals: for each of `TOTALS`, one number for each turn, None where it adds nothing; those that some turn has.
-      readings: the policy version that each turn brought itself.
-      roles: of the turns.
-      texts: the columns of their texts: `text`, and `item_path`, `item_size`, … where some are long or odd.
-      tokens: how many each has.
+      totals: for each of `TOTALS` that some turn has: one number per turn, None if it adds nothing.
+      readings: the policy version that was given for each turn.
+      roles: the roles of the turns.
+      texts: the columns of their texts: `text`, and `item_path`, `item_size`, … if some are long or not plain text.
+      tokens: the number of tokens of each.
     """
 
     def __init__(self, rows: RolloutRows) -> None:
@@ -48,11 +48,11 @@ class Turns:
         """Write n turns, in order.
 
         Args:
-          owners: the id of the rollout of each.
+          owners: the rollout id of each.
           places: the number of each in its rollout.
-          versions: the policy version that its rollout began with.
-          given: columns, as `OpenRollout.turn` calls them.
-          before: how many tokens the rollout of the first turn had before it.
+          versions: the policy version with which its rollout began.
+          given: columns, named as in `OpenRollout.turn`.
+          before: number of tokens of the first turn's rollout before that turn.
         """
         n, rows = len(owners), self._rows
         columns = dict(given)
@@ -98,7 +98,7 @@ class Turns:
             self.totals[name] = cells
 
     def _versions(self, owners: list[str], versions: Cells, own: Cells | None) -> Cells:
-        """The version of each turn: its own, or that of its rollout, which is the first one known."""
+        """The version of each turn: its own, or that of its rollout, which is the first known one."""
         if own is None:
             return versions
         self.readings = [version_of(self._rows, value) for value in own]
@@ -113,11 +113,11 @@ class Turns:
     def _write_tokens(
         self, owners: list[str], places: list[int], trained: Cells, lists: dict[str, Cells], before: int
     ) -> None:
-        """Count the tokens of each turn, and write those that were given as lists."""
+        """Count the tokens of each turn, and write the tokens that were given as lists."""
         n = len(owners)
         counts: Cells = lists.get("tokens") or [None] * n
         sampled: Cells
-        if lists.keys() == {"tokens"} and set(map(type, counts)) <= {int, type(None)}:  # only how many there are
+        if lists.keys() == {"tokens"} and set(map(type, counts)) <= {int, type(None)}:  # only the number of tokens
             self.tokens = counts
             sampled = [None if k is None else k if of else 0 for k, of in zip(counts, trained, strict=True)]
         else:
@@ -146,7 +146,7 @@ class Turns:
             self._total("other_tokens", [None if k is None else k - of for k, of in pairs])
 
     def _lists_of(self, given: dict[str, Any]) -> tuple[int | None, dict[str, Any]]:
-        """(how many tokens a turn has, its lists by column of `tokens`)."""
+        """(number of tokens of a turn, its lists by column of `tokens`)."""
         rows, tokens = self._rows, given.get("tokens")
         ids = None if tokens is None else numbers(tokens)
         n = len(ids) if ids is not None else None if tokens is None else as_clock(tokens)
@@ -188,10 +188,10 @@ def write_rollouts(rows: RolloutRows, columns: Columns, items: Columns, firsts: 
     """Write the rows of n rollouts whose turns are written.
 
     Args:
-      columns: of `rollouts`; cells that are None count as not given.
+      columns: of `rollouts`; a None counts as not given.
       items: the columns of their last texts.
-      firsts: the version that began each.
-      lasts: the newest one that generated a turn of it, or None.
+      firsts: the version with which each began.
+      lasts: the newest version that generated one of its turns, or None.
     """
     n = len(firsts)
     columns = dict(columns)
@@ -221,7 +221,7 @@ def write_rollouts(rows: RolloutRows, columns: Columns, items: Columns, firsts: 
 
 
 def version_of(rows: RolloutRows, value: object) -> int | None:
-    """A policy version; None, counted, for what is none."""
+    """A policy version; None (counted) if it is not valid."""
     version = None if value is None else as_clock(value)
     if value is not None and version is None:
         rows.refused("policy_version", value, "a clock, which takes an integer")
@@ -229,7 +229,7 @@ def version_of(rows: RolloutRows, value: object) -> int | None:
 
 
 def _sum(cells: Sequence[Any]) -> float | None:
-    """The reward of which these are the parts, None while one is unknown."""
+    """The sum of these reward parts, None while one is unknown."""
     known = [None if cell is None else number(cell) for cell in cells]
     return None if None in known else sum(known)  # type: ignore[arg-type]
 

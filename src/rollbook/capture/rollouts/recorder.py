@@ -1,4 +1,4 @@
-"""Rollouts of language models and agents, and later what became of each.
+"""Rollouts of language models and agents, and later the fate of each.
 
     with run.rollouts.begin(task=prompt, group="12-3", policy_version=7) as rollout:
         rollout.turn("assistant", text, tokens=ids, logprobs=logprobs, seconds=0.8)
@@ -7,8 +7,8 @@
         rollout.stop("eos")
     run.rollouts.trained([rollout.id], advantage=[0.7], trained_version=8, gradient_step=120)
 
-Rollouts are rows of `rollouts`, `turns` and `tokens`, prompts of `tasks`, what became of them of `fates`: rows are
-never rewritten, and what is known late may come from another process.
+Rollouts are rows of `rollouts`, `turns` and `tokens`; prompts are rows of `tasks`, and fates rows of `fates`. Rows are
+never rewritten. Later data may come from another process.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ _OURS = frozenset(("text", "calls", "rollout_id", "turn"))
 
 
 class RolloutLog:
-    """The rollouts of a run, written by this process. `run.rollouts` is one.
+    """The rollouts of a run, written by this process: `run.rollouts`.
 
     Threads: every method may be called from any number of threads. Nothing raises into training unless the run is
-    strict; what cannot be kept is counted (`run.bill()`), and the rest is kept.
+    strict. Values that cannot be stored are counted (`run.bill()`), and the rest is stored.
 
     Args:
-      run: the run that they belong to.
+      run: the run of the rollouts.
     """
 
     def __init__(self, run: Recorder) -> None:
@@ -78,19 +78,19 @@ class RolloutLog:
         tools: object = None,
         **columns: object,
     ) -> OpenRollout:
-        """Begin a rollout; the block that it opens ends it, and an exception in the block becomes a row as well.
+        """Begin a rollout. Use it as a context manager: the end of the block ends the rollout, also after an exception.
 
         Args:
-          task: the prompt: a text, or the messages so far. It is stored once, however many rollouts begin with it.
+          task: the prompt: a text, or the messages so far. Stored once, even if many rollouts begin with it.
           task_id: the data set's own id of the task; by default 16 hexadecimal digits of its content.
-          group: which rollouts are judged against each other; a name that no other batch uses.
+          group: rollouts that are judged against each other; a name that no other batch uses.
           policy_version: the version that generates, or (first, last).
-          env: the environment or data set that the task is from.
-          tools: what the model may call, as plain data.
+          env: the environment or data set of the task.
+          tools: the tools that the model may call, as plain data.
           columns: clocks, and further columns of `rollouts`: `mode`, `batch`, `agent`, `episode_id`, `temperature`, ….
         Returns:
-          The rollout. If the block raises, its status is "failed" ("aborted" for what is no Exception), its error says
-          why, and the exception goes on.
+          The rollout. If the block raises, its status is "failed" ("aborted" if it is not an `Exception`), its error
+          has the reason, and the exception passes through.
         """
         rollout = OpenRollout(self._rows, self._new_id())
         with handled_by(reported, self._run, "begin()"):
@@ -113,20 +113,20 @@ class RolloutLog:
         """Append a batch of whole rollouts.
 
         Args:
-          messages: one conversation each, a list of {"role", "content", "tool_calls", "name", …}. What stands before
-            the first message of the assistant is the task. A message may hold what `turn` takes: `tokens`, `logprobs`,
-            `policy_version`, `seconds`, `finish_reason`, `error`, `reward`, `trained`.
-          prompts: instead of messages: the task of each, a text or a list of messages,
-          completions: and what came after it, a text or a list of messages.
+          messages: one conversation each, a list of {"role", "content", "tool_calls", "name", …}. The messages before
+            the first one of the assistant are the task. A message may also have arguments of `turn`: `tokens`,
+            `logprobs`, `policy_version`, `seconds`, `finish_reason`, `error`, `reward`, `trained`.
+          prompts: instead of messages: the task of each, a text or a list of messages.
+          completions: with prompts: the rest of each, a text or a list of messages.
           rewards: {name: n numbers}, columns `rewards/<name>`, or n numbers, the reward.
           reward: n numbers; by default the sum of the parts.
-          group: one for each, or one for all, as all that follow.
-          policy_version: the version that generated; (first, last) where it changed meanwhile.
+          group: one per rollout, or one for all; the same applies to the arguments below.
+          policy_version: the version that generated; (first, last) if it changed during the rollout.
           columns: clocks, further columns of `rollouts` (`stop_reason`, `status`, `task_id`, `metrics={…}`), and
-            `tokens`, `logprobs`, `entropy`, `mask` of the last turn of the assistant. A column of another length is cut
-            or filled up, and counted.
+            `tokens`, `logprobs`, `entropy`, `mask` of the assistant's last turn. A column of another length is cut or
+            filled, and counted.
         Returns:
-          Their ids, in order; [] if the batch could not be kept (counted).
+          Their ids, in order; [] if the batch could not be stored (counted).
         """
         with handled_by(reported, self._run, "log_many()"):
             return self._log_many(messages, prompts, completions, rewards, reward, group, policy_version, columns)
@@ -167,7 +167,7 @@ class RolloutLog:
         return ids
 
     def _tasks(self, tasks: list[object], by_name: Columns) -> list[str | None]:
-        """The id of the task of each; the columns that belong to the task are taken out."""
+        """The task id of each; removes the columns that belong to the task."""
         more = [by_name.pop(name) if name in by_name else [None] * len(tasks) for name in _OF_A_TASK]
         found: list[str | None] = []
         before: tuple[object, ...] = ()
@@ -180,9 +180,9 @@ class RolloutLog:
     def _turns(
         self, ids: list[str], talks: list[list[dict[str, Any]]], lists: Columns, firsts: list[Any], lasts: list[Any]
     ) -> tuple[Columns, Columns]:
-        """Write the turns of each rollout; (what they add to its columns, the columns of its last text).
+        """Write the turns of each rollout; returns (their contribution to its columns, the columns of its last text).
 
-        `lists` belong to its last turn of the assistant; `firsts` and `lasts` are filled in from the turns.
+        `lists` belong to its last turn of the assistant; `firsts` and `lasts` are filled from the turns.
         """
         n = len(ids)
         bounds = [0, *itertools.accumulate(map(len, talks))]
@@ -231,17 +231,17 @@ class RolloutLog:
         gradient_step: int | None = None,
         **columns: object,
     ) -> None:
-        """Report that rollouts were trained on; in any process of the run, whichever made them.
+        """Report that rollouts were trained on. Any process of the run may call this.
 
         Args:
-          ids: of the rollouts, a list or one.
-          advantage: n numbers, or one for all, as all that follow.
-          trained_version: the version that the update changes; its distance to the version that generated is the
-            `staleness` that readers show.
+          ids: the ids of the rollouts, a list or one id.
+          advantage: n numbers, or one for all; the same applies to the arguments below.
+          trained_version: the version that the update changes. Readers show its distance to the version that generated
+            as `staleness`.
           gradient_step: the clock of the update.
           columns: further columns of `fates` (`ratio_mean`, `ratio_max`, `clipped`, `gap_mean`, `gap_max`, `kl`,
-            `weight`, `epoch`, `in_queue`, …); lists for each rollout (`trainer_logprobs`, `entropy`, `advantages`,
-            `mask`: one number a token of the whole rollout) go to `tokens`.
+            `weight`, `epoch`, `in_queue`, …). Lists for each rollout (`trainer_logprobs`, `entropy`, `advantages`,
+            `mask`: one number per token of the whole rollout) go to `tokens`.
         """
         more = {"advantage": advantage, "trained_version": trained_version, "gradient_step": gradient_step}
         self._fate("trained", ids, {**columns, **more, "used": True})
@@ -250,9 +250,9 @@ class RolloutLog:
         """Report that rollouts were not trained on.
 
         Args:
-          ids: of the rollouts, a list or one.
-          reason: why, for each or for all: zero_std, stale, overlong, error, unscorable, surplus, cancelled, or a word
-            of your own.
+          ids: the ids of the rollouts, a list or one id.
+          reason: the reason, per rollout or for all: zero_std, stale, overlong, error, unscorable, surplus, cancelled,
+            or a name of your own.
           columns: further columns of `fates`, and clocks.
         """
         self._fate("dropped", ids, {**columns, "reason": reason, "used": False})
@@ -276,7 +276,7 @@ class RolloutLog:
                 self._rows.write("tokens", lists, own, len(some))
 
     def _measure(self, verb: str, names: list[str], cells: Columns, clocks: Columns) -> None:
-        """Fill in the staleness of the fates whose two versions are given; readers join the others."""
+        """Compute the staleness of fates with both versions given; readers join the others."""
         versions, trained = clocks.get("policy_version"), cells.get("trained_version")
         ages = list(cells.get("staleness") or [None] * len(names))
         if versions is not None and trained is not None:
@@ -295,7 +295,7 @@ class RolloutLog:
                 )
 
     def _look_at(self, verb: str, names: list[str]) -> None:
-        """Count ids that no rollout can have; whether one of another process exists is known to readers alone."""
+        """Count ids that no rollout can have. Only readers know whether an id of another process exists."""
         unknown = []
         for name in names:
             found = _ID.fullmatch(name)
@@ -326,7 +326,7 @@ class RolloutLog:
 
 
 def _listed(column: Any) -> list[Any]:
-    """The cells of an array; of one of several axes, its rows."""
+    """The cells of an array; for several axes, its rows."""
     return column.tolist() if getattr(column, "ndim", 0) == 1 else list(column)
 
 

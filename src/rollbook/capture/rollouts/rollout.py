@@ -1,4 +1,4 @@
-"""One rollout while it is made: its turns are written as they come, its own row at the end of the block."""
+"""One open rollout: its turns are written as they arrive, its own row at the end of the block."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _STATUSES = ("completed", "truncated", "aborted", "failed")
 
 
 class OpenRollout:
-    """One rollout that is being made; `run.rollouts.begin` gives it, and its block ends it.
+    """One open rollout. `run.rollouts.begin` returns it; the end of its block ends it.
 
-    One thread at a time. Nothing here raises into training; what cannot be kept is counted.
+    One thread at a time. Nothing here raises into training; values that cannot be stored are counted.
 
     Attributes:
-      id: its id, text, unique in the run: hand it to `trained` and `dropped`, in this process or another one.
+      id: its id, a text, unique in the run. Pass it to `trained` and `dropped`, in this process or another one.
     """
 
     def __init__(self, rows: RolloutRows, rollout_id: str) -> None:
@@ -59,7 +59,7 @@ class OpenRollout:
         self.end()
 
     def begin(self, version: object, columns: Mapping[str, object]) -> None:
-        """Take in what is known at the start; for `RolloutLog`."""
+        """Store the data known at the start; for `RolloutLog`."""
         first, last = version if isinstance(version, (tuple, list)) and len(version) == 2 else (version, None)
         self._version, self._version_end = version_of(self._rows, first), version_of(self._rows, last)
         self._columns.update(columns)
@@ -84,25 +84,25 @@ class OpenRollout:
         parent: int | None = None,
         **columns: object,
     ) -> int:
-        """Append one turn, what was generated or what came back; its row is safe when this returns.
+        """Append one turn, generated or received. Its row is safe when this returns.
 
         Args:
           role: "assistant", "tool", "user", …
-          text: what was written, at any length: of more than 256 KiB the whole lies in a file of its own.
-          name: of the tool that answers.
-          calls: the tool calls that the model made, as plain data.
-          tokens: the ids of its tokens, a list or array (kept in `tokens`), or only how many there are.
-          logprobs: by the engine that generated; one number a token, as `entropy` and `mask` (loss mask).
-          entropy: of the distribution that each token was drawn from, in nats.
+          text: the text, of any length; above 256 KiB the whole text is stored in a separate file.
+          name: the tool that answers.
+          calls: the tool calls of the model, as plain data.
+          tokens: the token ids, a list or array (stored in `tokens`), or only their number.
+          logprobs: of the engine that generated; one number per token, like `entropy` and `mask` (loss mask).
+          entropy: of the distribution from which each token was sampled, in nats.
           mask: 1 for each token that is trained on.
-          trained: whether the turn is trained on; by default what the assistant wrote is.
-          policy_version: that generated it; by default that of the rollout.
-          seconds: how long it took.
+          trained: whether the turn is trained on; by default true for turns of the assistant.
+          policy_version: the version that generated it; by default that of the rollout.
+          seconds: its duration.
           finish_reason: why the engine stopped, such as "stop" or "length".
-          error: what went wrong, a text or an exception; None if nothing did.
-          reward: of this turn alone.
-          parent: the number of the turn that it follows, where that is not the one before.
-          columns: further columns of yours.
+          error: a failure, as text or exception; None without one.
+          reward: the reward of this turn alone.
+          parent: the number of the preceding turn, if it is not the previous one.
+          columns: further columns of your own.
         Returns:
           The number of the turn, from 0.
         """
@@ -121,7 +121,7 @@ class OpenRollout:
         return number_of_turn
 
     def _take(self, turns: Turns) -> None:
-        """Add up what a turn adds to the row of the rollout."""
+        """Add a turn's contribution to the row of the rollout."""
         for name, (value,) in turns.totals.items():
             self._totals[name] = self._totals.get(name, 0) + value
         reading = None if turns.readings is None else turns.readings[0]
@@ -133,23 +133,23 @@ class OpenRollout:
             self._last = {"item" if name == "text" else name: cells for name, cells in turns.texts.items()}
 
     def reward(self, total: float | None = None, /, **parts: float | None) -> None:
-        """Set the reward as the trainer uses it.
+        """Set the reward that the trainer uses.
 
         Args:
-          total: the reward; by default the sum of the parts, and none while a part is None.
-          parts: rewards by name, columns `rewards/<name>`. Several calls add up to one row, the later value wins.
+          total: the reward; by default the sum of the parts, or none while a part is None.
+          parts: rewards by name, columns `rewards/<name>`. Several calls fill one row; the later value wins.
         """
         self._rewards.update(parts)
         if total is not None:
             self._columns["reward"] = total
 
     def stop(self, reason: str | None = None, *, status: str | None = None, **columns: object) -> None:
-        """Report why the rollout ended, and anything that is known by then.
+        """Report why the rollout ended, and any other data known then.
 
         Args:
           reason: the engine's or environment's own word: "eos", "length", "tool limit", …
-          status: "completed", "truncated", "aborted" or "failed"; by default truncated where the reason is a limit of
-            length, else completed.
+          status: "completed", "truncated", "aborted" or "failed"; by default "truncated" if the reason is a length
+            limit, else "completed".
           columns: further columns, such as `prompt_tokens=120`, `seconds={"reward": 0.2}`, `metrics={"pass": 1}`.
         """
         if status is not None and status not in _STATUSES:

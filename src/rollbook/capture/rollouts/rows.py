@@ -1,4 +1,4 @@
-"""Cells of the tables of rollouts: columns of the kinds that the tables have, many rows in one frame."""
+"""Cells of the rollout tables: columns with the types of the tables, many rows in one frame."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rollbook.protocols import Recorder
 
     Columns: TypeAlias = dict[str, list[Any]]
-    """Column -> one cell for each row, None where there is none."""
+    """Column -> one cell per row, None if missing."""
 
 __all__ = ["RolloutRows", "conversation", "turns_of"]
 
@@ -39,10 +39,10 @@ _AS_JSON = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class RolloutRows:
-    """Makes and writes the rows of one process, columns at a time.
+    """Builds and writes the rows of one process, by column.
 
     Args:
-      run: the run; asked for its folder, its clocks, its attempt and its bill.
+      run: the run; provides its folder, clocks, attempt and bill.
     """
 
     def __init__(self, run: Recorder) -> None:
@@ -55,9 +55,9 @@ class RolloutRows:
     # -- cells
 
     def columns(self, table: str, given: Mapping[str, Sequence[Any]]) -> tuple[Columns, Columns]:
-        """(columns, clocks) as the table has them: each cell of the kind of its column, empty columns left out.
+        """(columns, clocks) in the form of the table: each cell has the type of its column, empty columns are left out.
 
-        Dicts become columns named "name/key"; what a column cannot hold is counted and left empty.
+        Dicts become columns named "name/key". A value that does not fit its column is counted and left empty.
         """
         cells: Columns = {}
         clocks: Columns = {}
@@ -118,7 +118,7 @@ class RolloutRows:
         return cell
 
     def refused(self, name: str, value: object, wanted: str) -> None:
-        """Count a value that its column cannot hold; the rest of the row is kept."""
+        """Count a value that does not fit its column; the rest of the row is stored."""
         self.run.count(
             "rollout_value",
             1,
@@ -126,7 +126,7 @@ class RolloutRows:
         )
 
     def texts(self, name: str, values: list[Any]) -> Columns:
-        """The columns of texts: `name`, and where the whole of a long one lies (`item_path`, `item_size`)."""
+        """The columns of texts: `name`, and for long texts the file with the whole text (`item_path`, `item_size`)."""
         columns: Columns = {name: values}
         copied = False
         for row, value in enumerate(values):
@@ -140,7 +140,7 @@ class RolloutRows:
         return columns
 
     def json(self, name: str, value: object) -> str | None:
-        """A structure as JSON; None (counted) where some part of it is no plain data."""
+        """A structure as JSON; None (counted) if some part is not plain data."""
         with tolerating(TypeError, ValueError, RecursionError, UnicodeEncodeError):
             text = _AS_JSON(value)
             text.encode()
@@ -167,7 +167,7 @@ class RolloutRows:
             task_id = f"{content:016x}"
         name = _word(task_id)
         attempt = int(getattr(self.run, "attempt", 1))
-        if attempt != self._attempt or len(self._tasks) >= _MOST_TASKS:  # a rewind hides the rows that were abandoned
+        if attempt != self._attempt or len(self._tasks) >= _MOST_TASKS:  # a rewind hides abandoned rows
             self._attempt = attempt
             self._tasks.clear()
         if name not in self._tasks:
@@ -204,7 +204,7 @@ class RolloutRows:
 def conversation(messages: object) -> tuple[object, list[dict[str, Any]]]:
     """(the task, the turns after it) of a list of messages; a text is one turn of the assistant.
 
-    The task is what stands before the first message of the assistant: the text of a single message, else the messages.
+    The task is the messages before the first one of the assistant; a single message becomes its text.
     """
     if isinstance(messages, (str, bytes)) or not is_column(messages):
         return None, turns_of(messages)
@@ -217,7 +217,7 @@ def conversation(messages: object) -> tuple[object, list[dict[str, Any]]]:
 
 
 def turns_of(completion: object) -> list[dict[str, Any]]:
-    """The messages that a text or a list of messages stands for."""
+    """A text or a list of messages, as messages."""
     if isinstance(completion, (str, bytes)) or not is_column(completion):
         return [{"role": "assistant", "content": completion}]
     listed = completion if type(completion) is list else list(completion)  # type: ignore[call-overload]
@@ -227,7 +227,7 @@ def turns_of(completion: object) -> list[dict[str, Any]]:
 
 
 def rendered(messages: Iterable[Any]) -> str:
-    """Messages as one text, a paragraph each."""
+    """Messages as one text, one paragraph each."""
     parts = []
     for message in messages:
         if hasattr(message, "get"):
@@ -239,7 +239,7 @@ def rendered(messages: Iterable[Any]) -> str:
 
 
 def number(value: Any) -> float | None:
-    """A single number, None for what is none."""
+    """A single number, None for anything else."""
     if isinstance(value, (str, bytes)):
         return None
     with tolerating(TypeError, ValueError, OverflowError, RuntimeError):
@@ -248,7 +248,7 @@ def number(value: Any) -> float | None:
 
 
 def numbers(value: Any) -> Any:
-    """A list of numbers: an array keeps its type, anything else becomes a list; None for what is none."""
+    """A list of numbers: an array keeps its type, other input becomes a list; None if it is not numbers."""
     if isinstance(value, (str, bytes)):
         return None
     if type(value) is list and set(map(type, value)) <= _NUMBERS:
@@ -268,7 +268,7 @@ def _kind(kinds: Mapping[str, str], name: str) -> str:
 
 
 def _is_exact(kind: str, column: list[Any]) -> bool:
-    """Whether every cell is of the very type of its column, or None, and needs no further look."""
+    """Whether every cell has exactly the type of its column, or is None, so that no check is needed."""
     kinds = set(map(type, column)) - {_NONE}
     if kinds - {_EXACT.get(kind)}:
         return not kind and len(kinds) == 1 and kinds <= _SMALL  # a column of the caller's
@@ -281,7 +281,7 @@ def _is_exact(kind: str, column: list[Any]) -> bool:
 
 
 def _is_short(value: object) -> bool:
-    """Whether a value is a text that a table holds as it is."""
+    """Whether a value is a text that a table stores directly."""
     if type(value) is not str or 4 * len(value) > _INLINE_BYTES:
         return False
     if value.isascii():
@@ -298,7 +298,7 @@ def _word(value: object) -> str:
 
 
 def _sizes(cells: Columns, n: int) -> list[int]:
-    """About how much room each row takes in a frame."""
+    """The approximate size of each row in a frame."""
     sizes = [9 * len(cells)] * n
     for column in cells.values():
         kinds = set(map(type, column))
@@ -313,7 +313,7 @@ def _sizes(cells: Columns, n: int) -> list[int]:
 
 
 def new_prefix() -> str:
-    """What the ids of one process begin with."""
+    """The prefix of the ids of one process."""
     return os.urandom(5).hex()
 
 

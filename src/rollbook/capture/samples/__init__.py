@@ -1,4 +1,4 @@
-"""Samples: one row per item of a batch, and at once the word which items were never seen before."""
+"""Samples: one row per item of a batch, and at once whether each item is new."""
 
 from __future__ import annotations
 

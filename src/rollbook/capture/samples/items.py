@@ -1,4 +1,4 @@
-"""What an item of a batch is: its fingerprint, its text for the table, and where the whole of a long one lies."""
+"""An item of a batch: its fingerprint, its text for the table, and the file of a long one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Items:
         self._run, self._verb, self.inline_bytes, self.apart_bytes = run, verb, inline_bytes, apart_bytes
 
     def read(self, items: list[Any]) -> tuple[list[int | None], list[Any], list[int], dict[str, list[Any]]]:
-        """(fingerprints, texts for the table, their sizes, further columns where some item is no short text)."""
+        """(fingerprints, texts for the table, their sizes, further columns if some item is not a short text)."""
         prints: list[int | None] = []
         texts: list[Any] = []
         sizes: list[int] = []

@@ -1,10 +1,10 @@
-"""Samples: one row per item of a batch, with any columns, and at once the word which items were never seen before.
+"""Samples: one row per item of a batch, with any columns, and at once whether each item is new.
 
     logged = run.log_samples(prompts, reward=rewards, advantage=advantages, group=group_ids, policy_version=7)
     bonus = [0.1 if new else 0.0 for new in logged.new]
 
-Items are text or anything structured; they are known by their content. The cost per item does not grow with the run,
-and neither does the memory (see `SampleLog`).
+Items are text or any structured data, identified by their content. Neither the cost per item nor the memory grows with
+the run (see `SampleLog`).
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _OWN = frozenset(
 
 
 class LoggedSamples:
-    """What `log_samples` says about a batch.
+    """The result of `log_samples` for one batch.
 
     Attributes:
-      new: one bool per item: it was not seen before in this run. Of equal items in one batch the first is new.
+      new: one bool per item: whether this run sees it for the first time. Of equal items in one batch the first is new.
       ids: one id per item: the caller's, or one that no other row of the run has.
-      count: how many items there were.
+      count: number of items.
       batch: the number of the batch in the run.
     """
 
@@ -62,23 +62,24 @@ class LoggedSamples:
 
 
 class SampleLog:
-    """The sample log of a run: its table, and the set of what was seen.
+    """The sample log of a run: its table, and the set of items seen before.
 
-    Seen-before is exact for the first million different items (18 MB; 64-bit fingerprints, so 3e-8 is the chance of any
-    confusion among them). Beyond that a filter of fixed size decides: it never takes a known item for a new one, and a
-    new one for a known one with the chance `seen.error`, 1e-4 at 4.5 million items in the default 16 MiB. The set is
-    kept in `data/seen` and survives resume; what a rewind abandoned counts as not seen. Each process that logs samples
-    has its own.
+    The first million different items are recognised exactly (18 MB; 64-bit fingerprints, so the chance of any confusion
+    among them is 3e-8). Beyond that, a filter of fixed size decides. It never takes a known item for a new one. It
+    takes a new item for a known one with the chance `seen.error`: 1e-4 at 4.5 million items in the default 16 MiB. The
+    set is stored in `data/seen` and survives a resume; items that a rewind abandoned count as not seen. Each process
+    that logs samples has its own set.
 
     Args:
-      run: the run (or a scope of it); only asked for its folder, its attempt and its bill.
-      exact: how many items are told apart exactly; "always" for all of them, in memory that grows by 18 to 36 bytes
+      run: the run (or a scope of it); provides its folder, attempt and bill.
+      exact: how many items are recognised exactly; "always" for all of them, in memory that grows by 18 to 36 bytes
         each.
       filter_bytes: the size of the filter.
-      inline_bytes: longer items lie in files of their own under `data/items`, and only their beginning in the table.
-      apart_bytes: of items longer than this only the beginning is kept (counted).
+      inline_bytes: longer items are stored in separate files under `data/items`, with only their beginning in the
+        table.
+      apart_bytes: for items longer than this only the beginning is stored (counted).
     Raises:
-      BadInput: a limit that is none.
+      BadInput: an invalid limit.
     """
 
     def __init__(
@@ -116,12 +117,12 @@ class SampleLog:
         """Append one row per item to `samples`, through `recorder` (the run or a scope of it).
 
         Args:
-          items: a list of texts or of anything structured, or an array whose first axis counts items.
-          ids: one id per item, where items have an identity of their own (prompt 812). By default each row gets one.
+          items: a list of texts or of structured data, or an array whose first axis counts items.
+          ids: one id per item, for items with an identity (prompt 812). By default each row gets one.
           group: one value per item, or one for all.
           columns: name -> n values (list, array or tensor), one value for all, or a dict of those ("rewards" by
-            component becomes `rewards/<component>`). Clocks among them are taken as clocks. A column of another length
-            is cut or filled with None, and named.
+            component becomes `rewards/<component>`). May include clocks. A column of another length is cut or filled
+            with None, and reported.
         Returns:
           Which items are new. After a failure (counted) all count as seen.
         """
@@ -184,27 +185,27 @@ class SampleLog:
     # -- seen before
 
     def is_seen(self, item: object) -> bool:
-        """Whether an item was logged before, without taking it in. What shows no content of its own never was."""
+        """Whether an item was logged before. Does not add it. Objects without readable content never count as seen."""
         self._follow_attempt()
         key = fingerprint_of(item)
         return key is not None and key in self.seen
 
     def unique(self) -> int:
-        """How many different items were logged, over all lives of the run that count."""
+        """How many different items were logged, over all effective attempts of the run."""
         self._follow_attempt()
         return self.seen.count
 
     def _follow_attempt(self) -> None:
-        """At the first batch, and when the run was rewound: take in what counts as seen."""
+        """Load the set of seen items at the first batch and after a rewind."""
         attempt = int(getattr(getattr(self._run, "run", self._run), "attempt", 1))
         if attempt == self._attempt:
             return
         self._attempt = attempt
-        self._prefix = os.urandom(4).hex()  # batches are numbered anew in each process, and after a rewind
+        self._prefix = os.urandom(4).hex()  # batch numbers restart in each process, and after a rewind
         self.reload()
 
     def reload(self) -> None:
-        """Forget what was seen, and take it in again from the files of the run's effective history."""
+        """Forget the seen items, and load them again from the run's effective history."""
         self.seen.clear()
         self._batch = 0
         until = effective_until(self._run.folder)
@@ -260,7 +261,7 @@ class SampleLog:
     # -- columns
 
     def _sorted(self, columns: Mapping[str, object], n: int) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-        """(clocks for all rows, clocks per row, columns), each column n long."""
+        """(clocks for all rows, clocks per row, columns), each column with n values."""
         clocks: dict[str, object] = {}
         clock_columns: dict[str, Any] = {}
         values: dict[str, Any] = {}
@@ -294,7 +295,7 @@ def _listed(items: Any) -> list[Any]:
 
 
 def _whole(value: object) -> object:
-    """A column of pandas looks like a dict; it is a list."""
+    """Convert a pandas column to a list; it looks like a dict."""
     return value.tolist() if hasattr(value, "tolist") and hasattr(value, "items") else value
 
 
@@ -303,7 +304,7 @@ def _as_list(column: Any) -> list[object]:
 
 
 def _time_ns(run: object) -> int:
-    """Now, as the journal of the run says it: the cut of a rewind is compared with it."""
+    """The current time on the journal's clock, for comparison with the cut of a rewind."""
     offset = getattr(getattr(getattr(run, "internals", None), "writer", None), "time_offset", None)
     if offset is None:
         return time.time_ns()

@@ -1,8 +1,9 @@
-"""Which items were seen before, in bounded memory: exactly up to a million of them, by a filter of stated error beyond.
+"""The items seen before, in bounded memory: exact for the first million, then a filter with a known error rate.
 
-Items are known by a 64-bit fingerprint of their content. The first million lie in an open table (12 bytes a slot); the
-chance that any two of a million different items share a fingerprint is 3e-8. Later ones go into a Bloom filter of fixed
-size, which never forgets an item and now and then takes a new one for a known one; `error` says how often.
+Items are identified by a 64-bit fingerprint of their content. The first million are in an open-addressing table (12
+bytes a slot); the chance that any two of a million different items share a fingerprint is 3e-8. Later ones go into a
+Bloom filter of fixed size. It never forgets an item, but may take a new one for a known one; `error` is the chance of
+that.
 """
 
 from __future__ import annotations
@@ -20,17 +21,18 @@ __all__ = ["Seen"]
 _HASHES = 4
 _MASK = (1 << 64) - 1
 _SIZES = (1 << 12, 1 << 16, 1_500_000)
-"""Slots of the tables; the last holds a million at a load of two thirds."""
+"""Slots of the tables; the last has room for a million at a load of two thirds."""
 
 
 class Seen:
-    """A growing set of 64-bit fingerprints that also remembers a number (the batch) for each exact one.
+    """A growing set of 64-bit fingerprints, which also stores a number (the batch) for each exact one.
 
     Args:
-      exact: how many fingerprints are kept exactly; None for all of them, in memory that grows by 18 to 36 bytes each.
+      exact: how many fingerprints are stored exactly; None for all of them, in memory that grows by 18 to 36 bytes
+        each.
       filter_bytes: the size of the filter for the others, a power of two.
     Attributes:
-      count: how many different items there were, as far as they could be told apart.
+      count: number of different items, as far as they could be distinguished.
     """
 
     __slots__ = (
@@ -67,12 +69,12 @@ class Seen:
 
     @property
     def filtered(self) -> int:
-        """How many items lie in the filter."""
+        """How many items are in the filter."""
         return self.count - self._exact_count
 
     @property
     def error(self) -> float:
-        """The chance, now, that a new item is taken for a known one."""
+        """The current chance that a new item is taken for a known one."""
         if self._filter is None:
             return self.count / 2**64
         return (1.0 - math.exp(-_HASHES * self.filtered / self._bits)) ** _HASHES
@@ -84,11 +86,11 @@ class Seen:
         return 12 * slots + (self.filter_bytes if self._filter is not None else 0)
 
     def add(self, fingerprint: int, batch: int = 0) -> int:
-        """Take an item in. Returns -1 if it is new, otherwise the batch it was first seen in; -2 if that is not known.
+        """Add an item. Returns -1 if it is new, else the batch in which it was first seen; -2 if that batch is unknown.
 
         Args:
           fingerprint: 0 <= fingerprint < 2**64.
-          batch: a number below 2**32 to remember.
+          batch: a number below 2**32 to store.
         """
         key = fingerprint or 1  # 0 marks an empty slot
         for keys, batches, slots in self._earlier:
@@ -119,7 +121,7 @@ class Seen:
         return -1
 
     def __contains__(self, fingerprint: int) -> bool:
-        """Whether `add` would find it; nothing is taken in."""
+        """Whether `add` would find it. Adds nothing."""
         key = fingerprint or 1
         for keys, slots in [*((keys, slots) for keys, _, slots in self._earlier), (self._keys, self._slots)]:
             at = (key * slots) >> 64
@@ -133,7 +135,7 @@ class Seen:
         return bits is not None and all(bits[byte] & bit for byte, bit in self._places(key))
 
     def _places(self, key: int) -> Iterator[tuple[int, int]]:
-        """The (byte, bit) of the filter that stand for a fingerprint."""
+        """The (byte, bit) positions of a fingerprint in the filter."""
         # Two independent halves of a scrambled fingerprint give the four places (Kirsch and Mitzenmacher).
         mixed = (key * 0x9E3779B97F4A7C15 + 0x7F4A7C15) & _MASK
         mixed ^= mixed >> 32
@@ -145,7 +147,7 @@ class Seen:
             mixed += step
 
     def _grow(self) -> None:
-        """Make room. Only small tables are moved (15 ms at most); a large one stays and another is opened beside it."""
+        """Make room. Only small tables are moved (at most 15 ms); next to a large one, a second table is opened."""
         keys, batches, slots = self._keys, self._batches, self._slots
         if slots >= _SIZES[-1]:
             if self.exact is None or self._exact_count < self.exact:

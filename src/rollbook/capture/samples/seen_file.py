@@ -3,8 +3,8 @@
     data/seen/<attempt>-<random>.bin      one block per batch, appended by a single write
 
 A block is a head (magic, crc32 of the rest, number of fingerprints, batch, attempt, unix ns) and the fingerprints of
-the items that were new. A torn block at the end is passed over. After a resume only what is part of the run's effective
-history counts: blocks after the cut of the attempt that went on are left out.
+the new items. A torn block at the end is skipped. After a resume only the run's effective history counts: blocks after
+an attempt's cut are left out.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LARGEST_BLOCK = 1 << 24
 
 
 class SeenFile:
-    """Appends blocks of fingerprints for one process, and reads those of all.
+    """Appends blocks of fingerprints for one process, and reads those of all processes.
 
     Args:
       folder: the run's folder.
@@ -74,7 +74,7 @@ class SeenFile:
                 yield from _read(file)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._handle is not None and self._pid == os.getpid():
             os.close(self._handle)
         self._handle = None
@@ -96,9 +96,9 @@ def _read(file: Any) -> Iterator[tuple[int, int, int, object]]:
 
 
 def effective_until(folder: Path) -> dict[int, int] | None:
-    """Which attempts count, and up to which unix ns: {attempt: time}. None (everything counts) without a run.json.
+    """Which attempts count, and until which unix ns: {attempt: time}. None (everything counts) without a run.json.
 
-    The newest attempt counts whole; each parent up to the cut that its child names.
+    The newest attempt counts completely; each parent counts up to the cut in its child.
     """
     lives = manifest.chain(manifest.look(folder))
     return {number: cut.time if cut is not None else 2**63 - 1 for number, cut in lives.items()} or None
