@@ -1,23 +1,23 @@
-"""Statistics of groups of runs: arrays in, numbers out. numpy and scipy only; knows nothing of runs, files or plots.
+"""Statistics of groups of runs: arrays in, numbers out. Uses only numpy and scipy; no runs, files or plots.
 
-    alignment     curves of several runs on one grid, without inventing points
+    alignment     curves of several runs on one grid, without invented points
     smooth        TensorBoard's average, the warm-up average, rolling mean and median
     aggregates    mean, median, IQM, optimality gap, profiles, probability of improvement, ranks, area under the curve
     aggregate_row median, IQM, mean and optimality gap over tasks, each with its interval
     common_scale  scores of several tasks on one scale, by published or own anchors
-    intervals     an interval by the method that holds for this statistic and so many seeds, or why there is none
+    intervals     an interval by the method valid for the statistic and number of seeds, or why there is none
     bands         the same along a curve; a band for the whole curve
     differences   intervals of the difference of two groups, of the probability of improvement, of a profile
     two_samples   Welch, permutation and rank tests
     several       many comparisons at once: Holm, step-down over tasks
-    variance_shares  what goes along with each setting of a sweep, with its seeds, and what chance does
-    sample_size   how likely a difference is found, before the study
-    boundaries    what each look at growing data may spend
-    evidence      what may be looked at after every seed without a plan
-    verdict       is A better than B: plan, looks, answer
+    variance_shares  the variance explained by each setting of a sweep, by its seeds, and by chance
+    sample_size   the power to detect a difference, before the study
+    boundaries    the error that each interim look at growing data may spend
+    evidence      evidence that may be checked after every seed, without a plan
+    verdict       is A better than B: plan, interim looks, answer
 
 Axes in array names: R or N runs (seeds), T tasks, P points, B draws, V = runs x tasks. Random choices take
-`rng: np.random.Generator` and use only that. docs/statistics.md says which method holds where, by simulation.
+`rng: np.random.Generator` and use only that. docs/statistics.md shows by simulation where each method is valid.
 """
 
 from rollbook.stats.aggregate_row import Aggregate, aggregate_row

@@ -5,7 +5,7 @@
     probability_of_improvement(ppo_RT, dqn_RT)
 
 Axes: R runs, T tasks, P points, H thresholds. A vector is the runs of one task. Runs and tasks are the first two axes;
-further axes are kept. NaN and infinities are refused: what a crashed run is worth is decided before it gets here.
+further axes are kept. NaN and infinities are refused: the caller decides the score of a crashed run.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def median(scores_RT: ArrayLike) -> Any:
 
 
 def median_of_task_means(scores_RT: ArrayLike) -> Any:
-    """Median over tasks of each task's mean over runs; what older papers on Atari report. Of one task it is the mean.
+    """Median over tasks of each task's mean over runs, as in older papers on Atari. For one task it is the mean.
 
     Args:
       scores_RT: [runs], [runs, tasks] or [runs, tasks, ...].
@@ -77,8 +77,8 @@ def median_of_task_means(scores_RT: ArrayLike) -> Any:
 def iqm(scores_RT: ArrayLike) -> Any:
     """Interquartile mean: the mean of the middle half of all runs and tasks together.
 
-    Of V values the floor(V / 4) smallest and largest are left out. So of three values none is left out and of four two
-    are: IQMs of 3 and of 4 or 5 seeds of one task estimate different things and are not compared.
+    The floor(V / 4) smallest and largest of V values are left out: none of three, two of four. So IQMs of 3 seeds and
+    of 4 or 5 seeds of one task estimate different things and must not be compared.
 
     Args:
       scores_RT: [runs], [runs, tasks] or [runs, tasks, ...], in comparable units over tasks.
@@ -104,11 +104,11 @@ def trimmed_mean(values_V: Floats) -> Any:
 
 
 def optimality_gap(scores_RT: ArrayLike, target: float = 1.0) -> Any:
-    """How far runs stay below `target` on average; a run above it counts as 0, not as a negative gap.
+    """How far runs are below `target` on average; a run above it counts as 0, not as a negative gap.
 
     Args:
       scores_RT: [runs], [runs, tasks] or [runs, tasks, ...].
-      target: the score worth reaching, 1 for normalised scores.
+      target: the score to reach, 1 for normalised scores.
 
     Returns:
       A float, or an array of the further axes.
@@ -129,7 +129,7 @@ AGGREGATES = {
 
 
 def aggregate(statistic: str, scores_RT: ArrayLike) -> Any:
-    """The statistic of that name: "mean", "median", "iqm", "optimality_gap" or "median_of_task_means".
+    """The statistic with this name: "mean", "median", "iqm", "optimality_gap" or "median_of_task_means".
 
     Args:
       statistic: a name of `AGGREGATES`.
@@ -176,7 +176,7 @@ def performance_profile(scores_RT: ArrayLike, thresholds_H: ArrayLike) -> Floats
 
 
 def profile_of_task_means(scores_RT: ArrayLike, thresholds_H: ArrayLike) -> Floats:
-    """Share of tasks whose mean over runs lies above each threshold.
+    """Share of tasks whose mean over runs is above each threshold.
 
     Args:
       scores_RT: [runs] or [runs, tasks].
@@ -217,7 +217,7 @@ def probability_of_improvement(
 
 
 def placements(x: Floats, y: Floats) -> Floats:
-    """For each value of x the share of y below it, ties half."""
+    """For each value of x the share of y below it; ties count half."""
     ordered = np.sort(y)
     return (np.searchsorted(ordered, x, "left") + np.searchsorted(ordered, x, "right")) / (2 * len(y))
 
@@ -225,22 +225,22 @@ def placements(x: Floats, y: Floats) -> Floats:
 def rank_distribution(scores: Sequence[ArrayLike]) -> Floats:
     """Probability of each rank of each algorithm per task, when one run of each is drawn; rank 0 is the highest score.
 
-    Exact, without drawing: given a run's score the others beat it independently, and a tie is broken by lot.
+    Exact, without sampling: given a run's score, the others beat it independently; ties are broken at random.
 
     Args:
       scores: per algorithm [runs] or [runs, tasks]; the same tasks in the same order.
 
     Returns:
-      [algorithms, tasks, ranks]; each row of ranks sums to 1. Its mean over tasks is the aggregate rank distribution,
-      and `(result * arange(algorithms)).sum(-1)` the mean rank.
+      [algorithms, tasks, ranks]; each row of ranks sums to 1. The mean over tasks is the aggregate rank distribution;
+      `(result * arange(algorithms)).sum(-1)` is the mean rank.
 
-    Source: the question is that of Agarwal et al. (2021), who sample; the exact sum is ours.
+    Source: Agarwal et al. (2021) ask this question and sample; the exact sum is ours.
     """
     tables = [seeds_by_tasks(table, f"scores[{i}]") for i, table in enumerate(scores)]
     if len({table.shape[1] for table in tables}) > 1:
         raise BadInput(f"The algorithms have {[t.shape[1] for t in tables]} tasks; they have to be the same ones.")
     many = len(tables)
-    nodes, weights = nodes_and_weights(many // 2 + 1)  # exact for polynomials of the lots' degree
+    nodes, weights = nodes_and_weights(many // 2 + 1)  # exact for polynomials of the ties' degree
     lots, weights = (nodes + 1) / 2, weights / 2
     result = np.zeros((many, tables[0].shape[1], many))
     for task in range(tables[0].shape[1]):
@@ -284,11 +284,11 @@ def area_under_curve(x_P: ArrayLike, curves_RP: ArrayLike, interpolation: str = 
 
 
 def steps_to_reach(x_P: ArrayLike, curves_RP: ArrayLike, threshold: float) -> Floats:
-    """The first x at which each run's curve is at or above the threshold; infinity where it never is.
+    """The first x at which each run's curve is at or above the threshold; infinity if never.
 
     Args:
       x_P: [points].
-      curves_RP: [runs, points]; NaN (not measured) reaches nothing.
+      curves_RP: [runs, points]; NaN (not measured) never reaches the threshold.
       threshold: in the units of the curve.
 
     Returns:

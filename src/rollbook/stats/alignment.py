@@ -1,12 +1,12 @@
-"""Curves of several runs on one grid of x, without inventing points.
+"""Curves of several runs on one grid of x, without invented points.
 
     together = align({"seed-1": (x, y), "seed-2": (x, y)}, points=200)
     together.values_RP       # [runs, points], NaN where a run has no value
     together.n_P             # how many runs have a value at each point
     together.sentences()     # "n = 5 until 80,000, 4 after it."
 
-x is anything that was logged: a clock, wall time, another key. A run may begin late, end early, crash, be restarted
-(its x goes back and the rows it had written beyond that point count no longer) and log at its own moments.
+x is any logged value: a clock, wall time, another key. A run may begin late, end early, crash, log at irregular x, or
+restart (then its x goes back, and its earlier rows beyond that point no longer count).
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class Series:
       x: [rows], increasing.
       y: [rows].
       crashed: whether the run ended without finishing.
-      superseded: rows left out because a restart went back before them.
-      unplaced: rows left out because their x is NaN or infinite.
-      merged: rows that shared their x with another one and were merged with it.
-      dropped: rows left out because their y is not finite (nan="drop").
+      superseded: number of rows left out because a restart went back before them.
+      unplaced: number of rows left out because their x is NaN or infinite.
+      merged: number of rows merged with another row of the same x.
+      dropped: number of rows left out because their y is not finite (nan="drop").
     """
 
     x: Floats
@@ -63,13 +63,13 @@ class Aligned:
 
     Attributes:
       x_P: [points], the grid.
-      values_RP: [runs, points]; NaN where the run has no value, and, with nan="keep", where it logged one.
-      present_RP: [runs, points]; whether the run has a value there (of its own or the floor).
+      values_RP: [runs, points]; NaN where the run has no value and, with nan="keep", where it logged NaN.
+      present_RP: [runs, points]; whether the run has a value there (its own or the floor).
       names: [runs].
       interpolation: "previous", "linear" or "none".
       crashed_as: "count", "floor", "hold" or "drop".
       floor_RP: [runs, points]; where the value is the declared floor of a crashed run.
-      raw: the rows behind each run.
+      raw: the rows of each run.
       left_out: names of runs without any row, and of crashed ones with crashed_as="drop", each with the reason.
     """
 
@@ -85,21 +85,21 @@ class Aligned:
 
     @property
     def n_P(self) -> Ints:
-        """[points], runs that have a value there; crashed runs at their floor are among them."""
+        """[points], the number of runs with a value there, including crashed runs at their floor."""
         return np.asarray(self.present_RP.sum(axis=0), dtype=np.int64)
 
     @property
     def started(self) -> int:
-        """Runs on the grid, those that crashed included."""
+        """The number of runs on the grid, including crashed ones."""
         return len(self.names)
 
     @property
     def crashed(self) -> int:
-        """Runs on the grid that ended without finishing."""
+        """The number of runs on the grid that ended without finishing."""
         return sum(series.crashed for series in self.raw)
 
     def sentences(self) -> list[str]:
-        """What a reader of the curves has to know: where n changes, who crashed and how it counts, who is left out."""
+        """Remarks for readers of the curves: where n changes, how crashed runs count, which runs are left out."""
         return _sentences(self)
 
 
@@ -129,28 +129,28 @@ def align(
       points: how many, at least 2. With interpolation="none" and no grid every x that any run logged is a point.
       span: "any": from the first to the last x of any run; "all": only where every run has begun and none has ended.
       spacing: "linear" or "log" (needs x above 0).
-      interpolation: "previous": the last value logged at or before x; knows nothing of the future. "linear": on the
-        straight line between the two neighbours. "none": only where the run logged exactly this x. None of them goes
-        beyond the run's first and last row.
+      interpolation: "previous": the last value logged at or before x, without knowledge of the future. "linear": on
+        the straight line between the two neighbours. "none": only where the run logged exactly this x. All end at the
+        run's first and last row.
       crashed: names of the runs that ended without finishing.
-      crashed_as: after its last row a crashed run "count"s without a value (n falls, `started` does not), is worth the
-        declared "floor", "hold"s its last value, or the whole run is left out ("drop").
-      floor: what a crashed run is worth with crashed_as="floor".
-      nan: of y that is NaN or infinite: "refuse" with the run's name, "keep" (the curve is NaN there), "drop" the row,
-        or count it as the "floor".
-      backwards: where x goes back: "restart" (rows at or beyond the new x were abandoned), "sort", or "refuse".
-      ties: of rows with the same x the "last" or the "mean" counts; only with backwards="sort" can "mean" see rows
-        that a restart would have replaced.
-      window: in units of x; the value at x is then `reduce` of the run's rows in (x - window, x], missing where there
-        is none. Never looks ahead. Takes the place of the interpolation, which has to be "previous".
+      crashed_as: after its last row a crashed run: "count" has no value (n falls, `started` does not); "floor" has the
+        declared floor; "hold" keeps its last value; "drop" leaves out the whole run.
+      floor: the value of a crashed run with crashed_as="floor".
+      nan: for y that is NaN or infinite: "refuse" raises with the run's name, "keep" makes the curve NaN there, "drop"
+        drops the row, "floor" counts it as the floor.
+      backwards: if x goes back: "restart" (rows at or beyond the new x were abandoned), "sort", or "refuse".
+      ties: of rows with the same x, use the "last" or the "mean". "mean" sees rows that a restart would have replaced
+        only with backwards="sort".
+      window: in units of x. The value at x is then `reduce` of the run's rows in (x - window, x], missing if there are
+        none. Never looks ahead. Replaces the interpolation, which must be "previous".
       reduce: "mean", "median", "max" or "min", of a window.
-      max_gap: in units of x; with "previous" and "linear", no value farther than that from the rows it comes from.
+      max_gap: in units of x. With "previous" and "linear", no value farther than this from the rows it comes from.
 
     Returns:
       An `Aligned`.
 
     Raises:
-      BadInput: no rows at all, NaN that nobody decided on, no common point with span="all", arguments that clash.
+      BadInput: no rows at all, NaN without a rule, no common point with span="all", arguments that conflict.
     """
     choice(interpolation, _INTERPOLATIONS, "interpolation")
     choice(crashed_as, ("count", "floor", "hold", "drop"), "crashed_as")
@@ -223,7 +223,7 @@ def placed(
     backwards: str = "restart",
     ties: str = "last",
 ) -> Series:
-    """One run's rows in order of x, and the count of what was left out; the arguments are those of `align`."""
+    """One run's rows in order of x, and the counts of left-out rows; the arguments are those of `align`."""
     choice(backwards, ("restart", "sort", "refuse"), "backwards")
     choice(ties, ("last", "mean"), "ties")
     xs, ys = floats(x, f"x of {name}"), floats(y, f"y of {name}")
@@ -246,7 +246,7 @@ def placed(
                 'Choose backwards="restart" (later rows replace what they repeat) or backwards="sort".'
             )
         if backwards == "restart":
-            # A row stands if every later row lies beyond it; one at the same x is a tie, not a restart.
+            # A row is valid if every later row is beyond it; one at the same x is a tie, not a restart.
             later = np.append(np.minimum.accumulate(xs[::-1])[::-1][1:], np.inf)
             stands = (xs < later) | ((xs == later) & _runs_on(xs))
             superseded = int((~stands).sum())
@@ -301,13 +301,13 @@ def common_grid(
       points: at least 2; a single x of all runs gives a grid of one point.
       span: "any" or "all", as in `align`.
       spacing: "linear" or "log".
-      ends: the runs whose end bounds span="all"; all of them by default.
+      ends: the runs whose end limits span="all"; all of them by default.
 
     Returns:
       [points], increasing.
 
     Raises:
-      BadInput: no common point with span="all", or a range that a logarithm does not have.
+      BadInput: no common point with span="all", or a range without a logarithm.
     """
     choice(span, ("any", "all"), "span")
     choice(spacing, ("linear", "log"), "spacing")
@@ -337,7 +337,7 @@ def common_grid(
 
 
 def overlap(a: Aligned, b: Aligned) -> tuple[float, float] | None:
-    """The range of x in which both groups have a value of at least one run, or None where there is no such range.
+    """The range of x in which both groups have a value of at least one run; None if there is none.
 
     Args:
       a: one group.
@@ -373,7 +373,7 @@ def _fill(
     at = np.searchsorted(x, x_P, side="right") - 1  # the last row at or before each point
     if window is not None:
         begin = np.searchsorted(x, x_P - window, side="right")
-        within = (at >= begin) & (x_P <= x[-1])  # after its end a run has no window
+        within = (at >= begin) & (x_P <= x[-1])  # no window after the run's end
         values_P[within] = _windows(y, begin[within], at[within] + 1, reduce)
         present_P[within] = True
         return
@@ -390,7 +390,7 @@ def _fill(
             left, right = at[inside], following[inside]
             width = np.where(right > left, x[right] - x[left], 1.0)
             share = np.where(exact[inside], 0.0, (x_P[inside] - x[left]) / width)
-            with np.errstate(invalid="ignore"):  # an infinity that was kept gives NaN beside it
+            with np.errstate(invalid="ignore"):  # an infinity that was kept gives NaN next to it
                 between = y[left] + share * (y[right] - y[left])
             values_P[inside] = np.where(share == 0.0, y[left], between)
         else:
@@ -403,7 +403,7 @@ def _fill(
 def _windows(y: Floats, begin: Ints, end: Ints, reduce: str) -> Floats:
     """The reduction of y[begin:end] for each pair; none is empty."""
     if reduce == "mean" and np.isfinite(y).all():
-        centre = y.mean()  # sums of deviations: a large constant part costs no digits
+        centre = y.mean()  # sum deviations, so that a large constant part costs no precision
         total = np.append(0.0, np.cumsum(y - centre))
         return np.asarray((total[end] - total[begin]) / (end - begin) + centre)
     function = _REDUCERS[reduce]

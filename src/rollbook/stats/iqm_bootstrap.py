@@ -5,13 +5,13 @@
 
 Axes: N seeds, T tasks, V = N x T runs, P points, B draws, W places of a window.
 
-A resample is a vector of counts over the runs, the same one at every point. Over the sorted values its IQM needs only
-the counts cumulated up to each value and clipped at the two cut points. Where runs are drawn by themselves and there
-are many, the cut points stay near the quartiles: values farther inside are always in, values farther outside always out
-(two matrix products for all points together), and only the two windows between are cumulated. A cut point that leaves
-its window is noticed and that resample done again over all values.
+A resample is a vector of counts over the runs, the same at every point. To compute its IQM over the sorted values, only
+the counts cumulated up to each value and clipped at the two cut points are needed. If runs are drawn individually and
+there are many, the cut points stay near the quartiles: values farther inside are always included, values farther
+outside never (two matrix products for all points), and only the two windows between are cumulated. If a cut point
+leaves its window, that resample is repeated over all values.
 
-Values are integers in units of a power of two while they are summed, so every sum is exact whatever its order: the same
+While they are summed, values are integers in units of a power of two, so every sum is exact in any order: the same
 generator gives the same bytes on any number of threads and with any BLAS.
 """
 
@@ -39,26 +39,27 @@ from rollbook.stats.draws import BLOCK, Counts, counts_of_block
 __all__ = ["IqmReplicates", "RefinedIqm", "iqm_of_counts", "refined_iqm"]
 
 _TOGETHER = 20
-"""Blocks of draws that are worked on at once: 1,000 draws fill matrices and stay in the cache."""
+"""Blocks of draws processed at once: 1,000 draws fill matrices and stay in the cache."""
 _MANY = 400
-"""From so many runs on windows are cheaper than all values."""
+"""From this number of runs, windows are cheaper than all values."""
 _WIDE = 4_000
-"""Counts in a row that are cumulated at once; shorter rows cost more in calls than in sums."""
+"""Counts in a row cumulated at once; shorter rows cost more in calls than in sums."""
 _SDS = 3.5
-"""Half a window, in standard deviations of a cut point: wider costs more than the few resamples that leave it."""
+"""Half a window, in standard deviations of a cut point. A wider one costs more than repeating the few resamples that
+leave it."""
 
 
 @brief
 @dataclass(frozen=True)
 class RefinedIqm:
-    """The IQM at each point with a bootstrap interval that further draws make more exact.
+    """The IQM at each point with a bootstrap interval that further draws refine.
 
     Attributes:
       centre_P: [points], the IQM of the sample.
       low_P: [points].
       high_P: [points].
-      draws: resamples so far. An end of a 95 % interval errs by 5 % of the width at 200, 1.5 % at 2,000.
-      preliminary: whether more are on their way.
+      draws: resamples so far. The error of an end of a 95 % interval is 5 % of the width at 200 draws, 1.5 % at 2,000.
+      preliminary: whether more will follow.
     """
 
     centre_P: Floats
@@ -78,19 +79,19 @@ def refined_iqm(
     level: float = 0.95,
     threads: int | None = 1,
 ) -> Iterator[RefinedIqm]:
-    """An interval of the IQM at each point, at once from few draws, then better and better.
+    """An interval of the IQM at each point: at once from few draws, then refined.
 
-    What is resampled decides what the interval means: "runs" of each task by themselves are independent only if seeds
-    share no luck over tasks (rliable assumes it); "seeds" are whole rows.
+    The resampled unit defines what the interval means. "runs" draws the runs of each task separately and assumes that
+    seeds share nothing over tasks (as rliable does); "seeds" draws whole rows.
 
     Args:
       curves_NTP: [seeds, tasks, points] or [seeds, tasks], finite.
-      rng: only its spawned children are drawn from. The last stage is what one stage of that many draws gives.
-      stages: draws so far at each answer, increasing.
+      rng: only its spawned children are used. The last stage equals a single stage with that many draws.
+      stages: number of draws at each answer, increasing.
       resample: "runs" or "seeds".
       method: "percentile" or "expanded" (see `bootstrap`).
       level: nominal coverage.
-      threads: how many work; None for all the processor has. The result does not depend on it.
+      threads: number of threads; None for all cores. The result does not depend on it.
 
     Yields:
       One `RefinedIqm` per stage; the last is not preliminary.
@@ -110,13 +111,13 @@ def refined_iqm(
 
 
 class IqmReplicates:
-    """A source of bootstrap replicates of the IQM; may be asked again and again. For one thread at a time.
+    """A source of bootstrap replicates of the IQM; can be called repeatedly. For one thread at a time.
 
     Args:
       curves_NTP: [seeds, tasks, points] or [seeds, tasks], finite.
-      rng: only its spawned children are drawn from.
-      resample: "runs" of each task by themselves, or whole "seeds".
-      threads: how many work; None for all the processor has.
+      rng: only its spawned children are used.
+      resample: "runs" of each task separately, or whole "seeds".
+      threads: number of threads; None for all cores.
     """
 
     def __init__(
@@ -137,10 +138,10 @@ class IqmReplicates:
         self._spare: Counts = np.empty((0, self.seeds * (1 if self._whole else self.tasks)), np.int16)
 
     def draw(self, draws: int) -> Floats:
-        """So many further replicates: [draws, points].
+        """This many further replicates: [draws, points].
 
-        Draws come in blocks of 50; what is left of one is used first by the next call, so asking for 70 and then for 30
-        gives what asking for 100 gives.
+        Draws come in blocks of 50. The next call first uses the rest of a block, so 70 and then 30 draws equal 100
+        draws.
         """
         if draws < 1:
             raise BadInput(f"draws={draws!r} has to be at least 1.")
@@ -154,7 +155,7 @@ class IqmReplicates:
         return result
 
     def _counts(self, draws: int, run_all: _RunAll) -> Counts:
-        """The next so many resamples: [V, draws]."""
+        """The next resamples: [V, draws]."""
         children = self._rng.spawn(max(0, -(-(draws - len(self._spare)) // BLOCK)))
         blocks: list[Counts] = [self._spare, *(np.empty((0, 0), np.int16) for _ in children)]
         tasks = 1 if self._whole else self.tasks
@@ -174,7 +175,7 @@ _RunAll = Callable[[Sequence[Callable[[], None]]], None]
 
 @contextmanager
 def _workers(threads: int) -> Iterator[_RunAll]:
-    """A function that does all of a list of things, on so many threads."""
+    """A function that processes a list of items on this many threads."""
     if threads == 1:
 
         def one_by_one(work: Sequence[Callable[[], None]]) -> None:
@@ -218,7 +219,7 @@ def iqm_of_counts(scores_NTP: ArrayLike, counts: Counts) -> Floats:
 
 
 class _Sorted:
-    """The values of each point in order, as integers, and what of them lies in and between the windows."""
+    """The values of each point in order, as integers, and which of them are in and between the windows."""
 
     def __init__(self, values_VP: Floats, windows: bool) -> None:
         size, self.points = values_VP.shape
@@ -237,7 +238,7 @@ class _Sorted:
             self._prepare()
 
     def _prepare(self) -> None:
-        """Maps from runs to what is below the windows and between them, for all points."""
+        """Maps from runs to the values below the windows and between them, for all points."""
         rank = np.empty_like(self.order)
         np.put_along_axis(rank, self.order, np.arange(self.size)[:, None], axis=0)
         inner = (rank >= self.low[1]) & (rank < self.high[0])
@@ -272,7 +273,7 @@ class _Sorted:
         """Sums of the middle values from counts cumulated over all sorted values: [B, some points]."""
         draws = counts_VB.shape[1]
         totals = np.empty((draws, points.stop - points.start))
-        together = max(1, _WIDE // draws)  # points beside each other, so that rows are long
+        together = max(1, _WIDE // draws)  # adjacent points, for long rows
         for begin in range(points.start, points.stop, together):
             chosen = slice(begin, min(begin + together, points.stop))
             inside = counts_VB[self.order[:, chosen]]  # [V, some points, B]
@@ -284,11 +285,11 @@ class _Sorted:
     def _sum_inside(self, units: Floats, cumulated_VB: Counts) -> Floats:
         low, high = np.int16(self.cut), np.int16(self.size - self.cut)
         inside = np.clip(cumulated_VB[:-1], low, high).astype(np.float64)
-        # Every count is too large by `low`; over all steps that adds up to the range.
+        # Every count is too large by `low`; over all steps this adds up to the range.
         return np.asarray(units[-1] * float(high) - units[0] * float(low) - np.diff(units) @ inside)
 
     def _by_windows(self, layer: _Layer, points: slice, counts_VB: Counts, places: object, between: Floats) -> Floats:
-        """The same from the two windows and what lies between them."""
+        """The same from the two windows and the values between them."""
         size, cut, (a0, a1), (b0, b1) = self.size, self.cut, self.low, self.high
         most = np.int16(size)
         zero = np.int16(0)
@@ -317,7 +318,7 @@ class _Sorted:
 
 
 def _cumulated(counts: Counts) -> Counts:
-    """The running sum down the rows, in place; row by row is several times as fast as numpy's own on wide ones."""
+    """The running sum down the rows, in place. On wide rows this is several times as fast as numpy's own."""
     if counts.shape[1] < 64:
         return np.add.accumulate(counts, axis=0, out=counts)
     rows = iter(counts)
@@ -338,10 +339,10 @@ class _Layer:
 
 
 def _as_integers(ordered_VP: Floats, shift_P: Floats, size: int) -> list[tuple[Floats, Floats]]:
-    """(whole numbers [V, P], their unit [P]): sums of them over all runs stay below 2 ** 53 and are exact.
+    """(integers [V, P], their unit [P]): their sums over all runs stay below 2 ** 53 and are exact.
 
-    One layer resolves the range of a point to 2 ** -(50 - log2 V). Where the middle half is so narrow within that range
-    that this is too coarse for it, a second layer holds what the first one left.
+    One layer resolves the range of a point to 2 ** -(50 - log2 V). If this is too coarse for a middle half that is
+    narrow within that range, a second layer holds the remainder.
     """
     bits = 50 - size.bit_length()
     rest = ordered_VP - shift_P

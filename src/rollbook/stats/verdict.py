@@ -1,13 +1,13 @@
-"""Is A better than B? A verdict that may be looked at after every seed, by a plan made before the first look.
+"""Is A better than B? A group-sequential test: a plan made in advance allows an interim look after every seed.
 
     plan = Plan(arms=("ppo", "dqn"))               # store plan.as_data() before the first look
     study = Study(plan)
     study = study.look({"ppo": ppo_N, "dqn": dqn_N})   # store study.as_data() after each look
     print(study.verdicts()[0].sentence())
 
-A test at 5 % repeated after each seed names a false winner in 18-21 % of studies. A plan spends 4.5 % over all its
-looks, little at first; a winner must pass Welch's test and the studentised permutation test; over several pairs Holm's
-step-down shares the error among them. When the plan is over there is no further look at 5 %: what remains is evidence
+A test at 5 % repeated after each seed finds a false winner in 18-21 % of studies. A plan spends 4.5 % over all its
+looks, little at first. A winner must pass Welch's test and the studentised permutation test; with several pairs,
+Holm's step-down shares the error among them. After the end of the plan there is no further look at 5 %, only evidence
 (see `evidence`) or a new plan on new seeds.
 """
 
@@ -39,23 +39,23 @@ _FORMAT = 1
 @brief
 @dataclass(frozen=True)
 class Plan:
-    """What will be compared, and how often it may be looked at; written down before the first look.
+    """What is compared, and how often; fixed before the first look.
 
     Attributes:
       arms: names of the groups of runs, at least two.
-      pairs: which of them are compared; every pair if none is named.
-      n_min: seeds an arm at the first look, at least 4.
-      n_max: seeds an arm at the last look.
-      alpha: false winners over all looks and pairs, two-sided.
+      pairs: the pairs to compare; every pair if none is named.
+      n_min: seeds per arm at the first look, at least 4.
+      n_max: seeds per arm at the last look.
+      alpha: probability of a false winner over all looks and pairs, two-sided.
       spending: "obrien-fleming" or "pocock".
-      delta: the largest difference that would not matter, in units of the score; None asks for winners only.
-      floor: what a crashed run is worth; None where none may be counted. A winner is tried against it: would it still
-        win if one more of its seeds had failed?
-      centre: "mean", or "iqm" for a test of trimmed means (weaker on normal scores, stronger where tails are heavy).
-      draws: random splits of the permutation test where there are too many for all.
+      delta: the largest difference that would not matter, in units of the score; None looks for winners only.
+      floor: the score of a crashed run; None if crashed runs must not be counted. A winner is checked against it: would
+        it still win if one more of its seeds had failed?
+      centre: "mean", or "iqm" for a test of trimmed means (weaker on normal scores, stronger with heavy tails).
+      draws: random splits of the permutation test if there are too many to try all.
       seed: of the random splits; the same plan and scores give the same verdict.
-      note: free words, such as the metric.
-      lower_is_better: whether the arm of the lower scores is the better one.
+      note: free text, such as the metric.
+      lower_is_better: whether lower scores are better.
     """
 
     arms: tuple[str, ...]
@@ -99,7 +99,7 @@ class Plan:
 
     @property
     def claim(self) -> str:
-        """What is known of the share of false winners, in words."""
+        """What is known about the rate of false winners, in words."""
         if (self.n_min, self.n_max, self.alpha, self.spending, self.centre) == (5, 22, 0.045, "obrien-fleming", "mean"):
             return (
                 "false winners in at most 6 % of studies for arms alike in shape; where a rare failing or lucky seed "
@@ -114,10 +114,10 @@ class Plan:
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Plan:
-        """The plan that `as_data` wrote.
+        """The plan from the output of `as_data`.
 
         Raises:
-          BadInput: the data is no plan, or that of a later version.
+          BadInput: the data is not a plan, or is from a later version.
         """
         return cls(
             **_known(cls, data, "plan")
@@ -128,26 +128,26 @@ class Plan:
 @brief
 @dataclass(frozen=True)
 class Look:
-    """One look at one pair; what was seen and what was allowed then.
+    """One interim look at one pair: the observed data and the allowed error.
 
     Attributes:
       pair: the two arms.
       n: finished seeds of the smaller arm.
-      n_a: finished seeds of A; crashed ones are among them.
-      n_b: finished seeds of B.
+      n_a: finished seeds of A, including crashed ones.
+      n_b: finished seeds of B, including crashed ones.
       fraction: of the plan's information.
       level: the p-value that decides at this look.
-      pairs_left: the pairs among which the error was shared when it was last tested.
+      pairs_left: the number of pairs that shared the error when this pair was last tested.
       p_welch: two-sided p of Welch's test (Yuen's for trimmed means).
-      p_permutation: two-sided p of the studentised permutation test; None where Welch's test forbids a winner anyway.
+      p_permutation: two-sided p of the studentised permutation test; None if Welch's test already excludes a winner.
       difference: A minus B in means (or trimmed means).
       error: its standard error.
       freedom: degrees of freedom.
       low: lower end of the repeated interval of the difference.
       high: upper end.
       outcome: "better", "worse" (B is better), "no difference", or "open".
-      holds: whether the winner also wins one test at the plan's alpha with one more seed at the floor; None without a
-        winner or a floor.
+      holds: whether the winner also wins a single test at the plan's alpha with one more seed at the floor; None
+        without a winner or a floor.
     """
 
     pair: tuple[str, str]
@@ -174,7 +174,7 @@ class Look:
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Look:
-        """The look that `as_data` wrote."""
+        """The look from the output of `as_data`."""
         known = _known(cls, data, "look")
         infinite = {"freedom": math.inf, "low": -math.inf, "high": math.inf}
         known |= {key: value for key, value in infinite.items() if known.get(key) is None}
@@ -184,7 +184,7 @@ class Look:
 @brief
 @dataclass(frozen=True)
 class SeedRange:
-    """How many seeds an arm the plan would need, as a range; None means more than 100."""
+    """The number of seeds per arm that the plan would need, as a range; None means more than 100."""
 
     low: int | None
     high: int | None
@@ -198,30 +198,30 @@ class SeedRange:
 
 
 def _percent(chance: float) -> str:
-    """A probability in words that never claims to be sure."""
+    """A probability in words; never 0 % or 100 %."""
     return "more than 99 %" if chance > 0.99 else "less than 1 %" if chance < 0.01 else f"{100 * chance:.0f} %"
 
 
 @brief
 @dataclass(frozen=True)
 class Verdict:
-    """What may be said about one pair now.
+    """The current verdict about one pair.
 
     Attributes:
       pair: the two arms as the plan names them.
       outcome: "better", "worse" (the second arm is better), "no difference", "not decided", "plan over" (undecided), or
         "no look yet".
       better: the name of the better arm, or None.
-      n: seeds an arm at the last look.
+      n: seeds per arm at the last look.
       look: the number of the last look at this pair, from 1; 0 before the first.
       plan: the plan.
       difference: first arm minus second; NaN before the first look.
-      low: lower end of the repeated interval, which holds over all looks.
+      low: lower end of the repeated interval, which is valid over all looks.
       high: upper end.
-      chance: probability that the plan's end decides, if the difference is like what was seen; None when decided.
-      more: seeds an arm for an 80 % chance, a range; only from 10 seeds on.
-      evidence: of the e-process on seed pairs, may be looked at any time; None where scores were not given.
-      reason: why no look was taken or nothing was decided, in words; "" otherwise.
+      chance: probability that the plan's last look decides, if the difference is as observed; None when decided.
+      more: seeds per arm for an 80 % chance, a range; only from 10 seeds.
+      evidence: of the e-process on seed pairs, valid at any time; None if scores were not given.
+      reason: why no look was taken or nothing was decided, in words; else "".
       holds: see `Look`.
     """
 
@@ -241,7 +241,7 @@ class Verdict:
     holds: bool | None = None
 
     def sentence(self) -> str:
-        """The answer first; behind a winner what the seeds cannot exclude."""
+        """The answer; for a winner, followed by what the seeds cannot exclude."""
         plan = self.plan
         between = f"{_number(self.low)} and {_number(self.high)}"
         if self.outcome in ("better", "worse"):
@@ -298,7 +298,7 @@ class Verdict:
 @brief
 @dataclass(frozen=True)
 class Study:
-    """A plan and the looks taken so far. It never changes; `look` returns the next one.
+    """A plan and its looks so far. Immutable; `look` returns a new study.
 
     Attributes:
       plan: made before the first look.
@@ -311,14 +311,14 @@ class Study:
     evidence: tuple[float | None, ...] = ()
 
     def look(self, scores: Mapping[str, ArrayLike], *, crashed: Mapping[str, ArrayLike] | None = None) -> Study:
-        """Look at the scores of all seeds that have ended; runs that go on are not among them yet.
+        """Look at the scores of all seeds that have ended; leave out running ones.
 
-        A pair is tested when its smaller arm has at least n_min seeds and more than at its last look; otherwise nothing
-        happens to it, so looking again at the same seeds costs nothing and changes nothing.
+        A pair is tested if its smaller arm has at least n_min seeds and more than at its last look. Otherwise nothing
+        changes, so another look at the same seeds costs nothing.
 
         Args:
-          scores: arm -> [seeds] final scores in the order in which the seeds were started. Seeds that crashed are among
-            them and count as the plan's floor, whatever score they have.
+          scores: arm -> [seeds] final scores in the order in which the seeds were started. Includes crashed seeds,
+            which count as the plan's floor, whatever their score.
           crashed: arm -> [seeds] booleans.
 
         Returns:
@@ -338,7 +338,7 @@ class Study:
         winners = sum(1 for look in looks if look.outcome in ("better", "worse"))
         taken: dict[tuple[str, str], Look] = {}
         while True:
-            # A pair called "no difference" keeps its share: only a winner hands its part of the error on.
+            # A pair with "no difference" keeps its share of the error: only a winner passes its share on.
             won_now = sum(look.outcome in ("better", "worse") for look in taken.values())
             left = max(len(self.plan.pairs) - winners - won_now, 1)
             fresh = {}
@@ -355,7 +355,7 @@ class Study:
         return replace(self, looks=tuple(looks), evidence=evidence)
 
     def verdicts(self) -> list[Verdict]:
-        """What may be said now, one verdict per pair of the plan, in its order."""
+        """The current verdicts, one per pair of the plan, in its order."""
         return [self._verdict(place, pair) for place, pair in enumerate(self.plan.pairs)]
 
     def verdict(self, a: str, b: str) -> Verdict:
@@ -380,10 +380,10 @@ class Study:
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Study:
-        """The study that `as_data` wrote.
+        """The study from the output of `as_data`.
 
         Raises:
-          BadInput: the data is no study, or that of a later version.
+          BadInput: the data is not a study, or is from a later version.
         """
         _check_format(data, "study")
         return cls(
@@ -449,7 +449,7 @@ class Study:
             outcome = "better" if a_wins else "worse"
             holds = None if plan.floor is None else tested.holds(a_wins, plan.floor)
         elif plan.delta is not None and plain.error > 0:
-            narrow = _reach(0.10, plain.freedom) * plain.error  # one equivalence test at 5 % a side, at the end only
+            narrow = _reach(0.10, plain.freedom) * plain.error  # one equivalence test at 5 % per side, only at the end
             at_end = tested.fractions[-1] >= 1 and abs(plain.difference) + narrow < plan.delta
             if -plan.delta < low and high < plan.delta:
                 outcome = "no difference"
@@ -473,7 +473,7 @@ class Study:
             outcome = "not decided" if last.fraction < 1 else "plan over"
         if outcome == "not decided" and last.error > 0:
             critical = self._last_boundary(looks)
-            n = 2 / (1 / last.n_a + 1 / last.n_b)  # seeds an arm that say as much
+            n = 2 / (1 / last.n_a + 1 / last.n_b)  # the equivalent number of seeds per arm
             chance = chance_to_decide(last.difference, last.error, n, self.plan.n_max, critical, last.freedom)
             if last.n >= 10:
                 more = seeds_needed(last.difference, last.error, n, critical, last.freedom)
@@ -483,14 +483,14 @@ class Study:
         )  # fmt: skip
 
     def _last_boundary(self, looks: Sequence[Look]) -> float:
-        """The |z| that the plan's last look will need, if it is looked at after every seed till then."""
+        """The |z| needed at the plan's last look, if there is a look after every seed until then."""
         done = [look.fraction for look in looks]
         ahead = [n / self.plan.n_max for n in range(1, self.plan.n_max + 1) if n / self.plan.n_max > done[-1] + 1e-9]
         return float(boundaries((*done, *ahead), self.plan.alpha / looks[-1].pairs_left, self.plan.spending)[-1])
 
 
 class _Tested:
-    """The tests of one pair at one look; the permutation test is made when a winner depends on it."""
+    """The tests of one pair at one look; the permutation test runs only if a winner depends on it."""
 
     def __init__(self, a: Floats, b: Floats, fractions: tuple[float, ...], plan: Plan, place: int) -> None:
         self.fractions, self.n_a, self.n_b = fractions, len(a), len(b)
@@ -499,12 +499,12 @@ class _Tested:
 
     @cached_property
     def p_permutation(self) -> float:
-        """Two-sided, from a generator of this plan, pair and look alone."""
+        """Two-sided, from a generator that depends only on plan, pair and look."""
         rng = np.random.default_rng([self._plan.seed, self._place, self.n_a, self.n_b])
         return permutation(*self._arms, rng=rng, draws=self._plan.draws, centre=self._plan.centre).p
 
     def holds(self, a_wins: bool, floor: float) -> bool:
-        """Whether the winner would win one test at the plan's alpha with one more seed at the floor."""
+        """Whether the winner would win a single test at the plan's alpha with one more seed at the floor."""
         a, b, level = *self._arms, self._plan.alpha
         failed = _Tested(
             np.append(a, floor) if a_wins else a, b if a_wins else np.append(b, floor), self.fractions, self._plan,
@@ -524,23 +524,23 @@ def _decides(plan: Plan) -> float:
 
 
 def _reach(level: float, freedom: float) -> float:
-    """The two-sided t quantile; the number of standard errors to each side."""
+    """The two-sided t quantile: the number of standard errors to each side."""
     return float(stdtrit(min(freedom, 1e9), 1 - level / 2)) if level > 1e-15 else math.inf
 
 
 def chance_to_decide(
     difference: float, error: float, n: float, later: float, critical: float = 1.96, freedom: float | None = None
 ) -> float:
-    """Probability that a test at `later` seeds an arm finds a winner, given what n seeds an arm show.
+    """Probability that a test at `later` seeds per arm finds a winner, given the data of n seeds per arm.
 
-    The true difference is taken as drawn from a normal distribution around 0 with the spread of the seeds, then
-    informed by the data. A flat prior promises too much: what it calls 60-80 % comes true in 53 % of studies.
+    The prior of the true difference is normal around 0 with the spread of the seeds, updated with the data. A flat
+    prior is too optimistic: events that it gives 60-80 % occur in 53 % of studies.
 
     Args:
       difference: A minus B now.
       error: its standard error now, above 0.
-      n: seeds an arm now.
-      later: seeds an arm at the test; not more than n gives 1 or 0 by the data as they are.
+      n: seeds per arm now.
+      later: seeds per arm at the test; at most n gives 1 or 0, by the present data.
       critical: |z| that the test needs.
       freedom: degrees of freedom now; 2 n - 2 by default.
 
@@ -553,7 +553,7 @@ def chance_to_decide(
         return float(abs(difference) > critical * error)
     freedom = 2 * n - 2 if freedom is None else freedom
     sd_of_pair, share = error * math.sqrt(n), n / later
-    trust = 1 / (1 + 2 / n)  # prior variance of one seed's against that of a difference of means
+    trust = 1 / (1 + 2 / n)  # the prior variance is that of one seed; a difference of means has 2 / n of it
     centre = difference * (share + (1 - share) * trust)
     spread = (1 - share) * sd_of_pair * math.sqrt(trust / n + 1 / (later - n))
     need = critical * sd_of_pair / math.sqrt(later)
@@ -563,18 +563,18 @@ def chance_to_decide(
 def seeds_needed(
     difference: float, error: float, n: float, critical: float = 1.96, freedom: float | None = None, power: float = 0.8
 ) -> SeedRange:
-    """Seeds an arm for which a test would have this power, at the quartiles of the plausible differences.
+    """Seeds per arm for which a test has this power, at the quartiles of the plausible differences.
 
     Args:
       difference: A minus B now.
       error: its standard error now, above 0.
-      n: seeds an arm now.
+      n: seeds per arm now.
       critical: |z| that the test needs.
       freedom: degrees of freedom now; 2 n - 2 by default.
       power: from 0 to 1.
 
     Returns:
-      A range up to 100; below 10 seeds it says next to nothing and is not shown.
+      A range up to 100. Below 10 seeds it is too uncertain and is not shown.
     """
     freedom = 2 * n - 2 if freedom is None else freedom
     trust = 1 / (1 + 2 / n)
