@@ -1,10 +1,10 @@
-"""Bands along a curve: at each point by itself (which says so), or for the whole curve of the mean.
+"""Bands along a curve: pointwise (labelled so), or for the whole curve of the mean.
 
     iqm = band(aligned.values_RP, "iqm", rng=rng)
     iqm.low_P, iqm.high_P, iqm.n_P
     iqm.legend()          # "IQM of 5 seeds, 95 % at each point (at worst 80 %)"
 
-A pointwise band holds the whole true curve in 7-58 % of studies. The whole-curve band is 1.6 to 4 times as wide.
+A pointwise band contains the whole true curve in 7-58 % of studies. The whole-curve band is 1.6 to 4 times as wide.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ class Band:
     Attributes:
       statistic: of the centre line.
       centre_P: [points]; NaN where no seed has a value.
-      low_P: [points]; NaN where nothing honest can be drawn: the seeds themselves are the picture there.
+      low_P: [points]; NaN where no valid band exists; draw the seeds there.
       high_P: [points].
-      n_P: [points], seeds with a value (of several tasks: with a value in all of them).
-      claim_P: [points], the coverage that may be claimed at that point; NaN without a band, and for means.
+      n_P: [points], seeds with a value (with several tasks: with a value in all of them).
+      claim_P: [points], the guaranteed coverage at that point; NaN without a band, and for means.
       methods: the methods used, in the order of their first point.
       level: nominal coverage.
       kind: "pointwise" or "whole curve".
-      draws: resamples behind it; 0 for closed forms.
-      preliminary: whether more draws are on their way.
-      reason: why there is no band at some points; "" where there is one everywhere.
+      draws: number of resamples; 0 for closed forms.
+      preliminary: whether more draws will follow.
+      reason: why there is no band at some points; "" if there is one everywhere.
     """
 
     statistic: str
@@ -59,7 +59,7 @@ class Band:
     reason: str = ""
 
     def legend(self) -> str:
-        """What the picture has to say about its band."""
+        """The text that a chart shows about its band."""
         name = {"iqm": "IQM", "optimality_gap": "optimality gap"}.get(self.statistic, self.statistic.replace("_", " "))
         seen = self.n_P[self.n_P > 0]
         if not len(seen):
@@ -94,7 +94,7 @@ def band(
       statistic: "mean", "iqm", "median", "optimality_gap", "solved" or "success_rate".
       rng: of the resamples. Points with the same seeds share them.
       level: nominal coverage at each point.
-      draws: resamples where the method needs them.
+      draws: number of resamples, if the method needs them.
       target: of the optimality gap.
 
     Returns:
@@ -103,7 +103,7 @@ def band(
     curves = _curves(curves_RTP)
     level_of(level)
     _, tasks, points = curves.shape
-    decide(statistic, 1, tasks)  # names the statistics before any work
+    decide(statistic, 1, tasks)  # raises for an unknown statistic before any work
     present = ~np.isnan(curves).any(axis=1)
     centre, low, high, claim = (np.full(points, np.nan) for _ in range(4))
     methods: list[str] = []
@@ -135,11 +135,10 @@ def band(
 
 
 def whole_curve_band(curves_RP: ArrayLike, level: float = 0.95) -> Band:
-    """A band that holds the whole true mean curve at once, by the Gaussian kinematic formula for t curves.
+    """A band that contains the whole true mean curve, by the Gaussian kinematic formula for t curves.
 
-    Right for curves that are roughly Gaussian at each point (95-97 % at 5 to 20 seeds, smooth or rough). Where 20 % of
-    the seeds start late or never it holds 78, 80 and 91 % at 5, 10 and 20 seeds; as for any mean, no coverage is
-    claimed.
+    Valid for curves that are roughly Gaussian at each point (95-97 % at 5 to 20 seeds, smooth or rough). If 20 % of the
+    seeds start late or never, it covers 78, 80 and 91 % at 5, 10 and 20 seeds; as for any mean, no coverage is claimed.
 
     Args:
       curves_RP: [seeds, points]; all seeds have a value at all points, at least 5 seeds.
@@ -151,7 +150,7 @@ def whole_curve_band(curves_RP: ArrayLike, level: float = 0.95) -> Band:
     Raises:
       BadInput: NaN: cut the curves to the range that all seeds have.
 
-    Source: Taylor and Worsley (2007) for the formula; its length is read off the standardised residuals.
+    Source: Taylor and Worsley (2007) for the formula; its length is estimated from the standardised residuals.
     """
     curves = _curves(curves_RP)
     if curves.shape[1] != 1:
@@ -197,12 +196,12 @@ def whole_curve_band(curves_RP: ArrayLike, level: float = 0.95) -> Band:
 
 
 def centre_line(curves_RTP: ArrayLike, statistic: str) -> Floats:
-    """The statistic at each point of those seeds that have a value there; NaN where none has."""
+    """The statistic at each point over the seeds with a value there; NaN if there are none."""
     curves = _curves(curves_RTP)
     present = ~np.isnan(curves).any(axis=1)
     centre = np.full(curves.shape[2], np.nan)
     if statistic not in AGGREGATES:
-        aggregate(statistic, curves)  # raises with the choices
+        aggregate(statistic, curves)  # raises and lists the choices
     patterns, which = np.unique(present, axis=1, return_inverse=True)
     for k in range(patterns.shape[1]):
         if patterns[:, k].any():

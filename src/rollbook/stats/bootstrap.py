@@ -46,7 +46,7 @@ def expanded_level(seeds: int, level: float = 0.95) -> float:
 
 
 def expanded_percentile(replicates_BP: ArrayLike, seeds: int, level: float = 0.95) -> tuple[Floats, Floats]:
-    """A percentile interval taken farther out, as far as n seeds and t instead of the normal distribution ask for.
+    """A percentile interval expanded for n seeds and for t instead of the normal distribution.
 
     Args:
       replicates_BP: [draws] or [draws, points]; below 10 seeds at least 4,999 draws.
@@ -63,16 +63,16 @@ def expanded_percentile(replicates_BP: ArrayLike, seeds: int, level: float = 0.9
 def bca(
     replicates_BP: ArrayLike, estimate_P: ArrayLike, jackknife_VP: ArrayLike, level: float = 0.95
 ) -> tuple[Floats, Floats]:
-    """Bias-corrected and accelerated percentile interval. For means below 20 seeds no better than the percentile's.
+    """Bias-corrected and accelerated percentile interval. For means below 20 seeds no better than the percentile one.
 
     Args:
       replicates_BP: [draws] or [draws, points].
-      estimate_P: the statistic of the sample itself.
-      jackknife_VP: the statistic without each unit that is resampled; see `jackknife`.
+      estimate_P: the statistic of the sample.
+      jackknife_VP: the statistic without each resampled unit; see `jackknife`.
       level: nominal coverage.
 
     Returns:
-      (low, high), each [points]; both the estimate where the replicates are all equal.
+      (low, high), each [points]; both are the estimate if all replicates are equal.
 
     Source: Efron (1987); percentiles interpolate linearly, as in scipy.
     """
@@ -97,19 +97,19 @@ def bca(
 
 
 _FARTHEST = 5.0
-"""Ranges of the scores from their mean: an end farther out than that is none."""
+"""Ranges of the scores from their mean: an end farther out is invalid."""
 
 
 def bootstrap_t(values_NP: ArrayLike, counts_BN: Counts, level: float = 0.95) -> tuple[Floats, Floats, Bools]:
-    """Interval of a mean from resampled t ratios; Student's t where resamples of hardly any spread send an end far out.
+    """Interval of a mean from resampled t ratios; Student's t if resamples without spread move an end too far out.
 
-    Of nearly equal scores and one apart, a resample without that one has next to no spread, and its ratio may be huge.
-    An end that lies more than five times the range of the scores from their mean says nothing; t in its place moves the
+    With nearly equal scores and one outlier, a resample without the outlier has almost no spread, and its ratio may be
+    huge. An end more than five times the range of the scores from their mean is invalid. Using t instead changes the
     coverage over normal, lognormal, t3, capped and failing seeds by at most 0.3 points.
 
     Args:
-      values_NP: [seeds] or [seeds, points]; of several tasks the seeds' means over tasks.
-      counts_BN: of `seed_counts`.
+      values_NP: [seeds] or [seeds, points]; with several tasks the seeds' means over tasks.
+      counts_BN: from `seed_counts`.
       level: nominal coverage.
 
     Returns:
@@ -126,7 +126,7 @@ def bootstrap_t(values_NP: ArrayLike, counts_BN: Counts, level: float = 0.95) ->
     unit = (values - centre) / span
     error = unit.std(axis=0, ddof=1) / math.sqrt(n)
     weights = counts_BN.astype(np.float64) / n
-    # einsum: its sums do not depend on the number of BLAS threads, and so the bytes of the interval do not either.
+    # einsum: its sums, and so the bytes of the interval, do not depend on the number of BLAS threads.
     mean = np.einsum("bn,np->bp", weights, unit)
     variance = np.maximum(np.einsum("bn,np->bp", weights, unit**2) - mean**2, 0.0)
     variance[variance < 1e-14] = 0.0  # a resample of copies of one seed, up to rounding
@@ -144,7 +144,7 @@ def bootstrap_t(values_NP: ArrayLike, counts_BN: Counts, level: float = 0.95) ->
 
 
 def _between(values_BP: Floats, low: float, high: float) -> tuple[Floats, Floats]:
-    """The order statistics at two levels; floor(level x (draws + 1)), the ends mirror each other."""
+    """The order statistics at two levels: floor(level x (draws + 1)); the ends mirror each other."""
     draws = len(values_BP)
     first = min(max(math.floor(low * (draws + 1) + 1e-9) - 1, 0), draws - 1)
     last = min(max(draws - 1 - (math.floor((1 - high) * (draws + 1) + 1e-9) - 1), 0), draws - 1)

@@ -1,9 +1,9 @@
-"""What each look at growing data may spend: two-sided group-sequential boundaries for looks at any information.
+"""The error that each interim look may spend: two-sided group-sequential boundaries at any information fractions.
 
     nominal_levels((0.25, 0.5, 0.75, 1.0))     # the p-value that each of four looks must not exceed
 
-Under no difference the z statistics of the looks are a Brownian motion seen at the information fractions. The part of
-it that has not crossed a boundary yet is carried from look to look as a density on Gauss-Legendre nodes.
+Without a difference, the z statistics of the looks are a Brownian motion at the information fractions. The part of it
+that has not crossed a boundary is carried from look to look as a density on Gauss-Legendre nodes.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ __all__ = ["boundaries", "classical_constant", "nominal_levels", "spent"]
 SPENDING = ("obrien-fleming", "pocock")
 _NODES = 401
 _FARTHEST = 8.0
-"""In standard errors; where nothing can be spent yet the boundary is here."""
+"""In standard errors; the boundary while nothing can be spent."""
 
 
 def spent(fraction: float, alpha: float = 0.05, spending: str = "obrien-fleming") -> float:
-    """Error probability spent by the time this share of the information is seen.
+    """Error probability spent up to this share of the information.
 
     Args:
       fraction: from 0 (not included) to 1.
@@ -51,8 +51,7 @@ def spent(fraction: float, alpha: float = 0.05, spending: str = "obrien-fleming"
 def boundaries(fractions: Sequence[float], alpha: float = 0.05, spending: str = "obrien-fleming") -> Floats:
     """The |z| that each look must exceed.
 
-    A look's boundary depends on that look and on those before it, not on later ones: it can be had before the later
-    looks are known.
+    A look's boundary depends only on this look and earlier ones, so it can be computed before later looks are known.
 
     Args:
       fractions: information fraction of each look, increasing, above 0, at most 1.
@@ -81,7 +80,7 @@ def nominal_levels(fractions: Sequence[float], alpha: float = 0.05, spending: st
 
 @dataclass(frozen=True)
 class _Walk:
-    """What is left after some looks: their boundaries, and the density of the sums that have crossed none."""
+    """The state after some looks: their boundaries, and the density of the sums that have crossed none."""
 
     bounds: tuple[float, ...]
     at: float
@@ -89,12 +88,12 @@ class _Walk:
     mass: Floats
 
     def tail(self, z: float, now: float) -> float:
-        """The chance of being beyond z standard errors at information `now` for the first time."""
+        """The probability of being beyond z standard errors at information `now` for the first time."""
         sd, edge = math.sqrt(now - self.at), z * math.sqrt(now)
         return float(self.mass @ (ndtr((self.sums - edge) / sd) + ndtr((-edge - self.sums) / sd)))
 
     def beyond(self, z: float, now: float) -> _Walk:
-        """After one further look that stops at |z|."""
+        """The state after one more look that stops at |z|."""
         sd, edge = math.sqrt(now - self.at), z * math.sqrt(now)
         nodes, weights = nodes_and_weights(_NODES)
         fresh = nodes * edge
@@ -107,7 +106,7 @@ _START = _Walk((), 0.0, np.zeros(1), np.ones(1))
 
 @lru_cache(maxsize=4096)
 def _walked(fractions: tuple[float, ...], alpha: float, spending: str) -> _Walk:
-    """The walk through these looks; a further look starts from the one before it."""
+    """The state after these looks; another look continues from the one before it."""
     if not fractions:
         return _START
     before, now = _walked(fractions[:-1], alpha, spending), fractions[-1]

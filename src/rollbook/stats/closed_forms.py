@@ -1,4 +1,4 @@
-"""Intervals that need no draws: Student's t, winsorised t by seed, order statistics, Clopper-Pearson, tolerance.
+"""Intervals without resampling: Student's t, winsorised t by seed, order statistics, Clopper-Pearson, tolerance.
 
 Axes: N seeds, T tasks, P points. All are vectorised over points; NaN is refused by their callers.
 """
@@ -46,12 +46,12 @@ def student_t(values_NP: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats
 def winsorised_t(scores_NTP: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats]:
     """Interval of the IQM of several tasks, with whole seeds as the unit.
 
-    Every run's influence on the pooled IQM is its value clipped at the pooled quartiles, centred within its task and
-    divided by the share that is kept; a seed's influence is the mean over its tasks; Student's t on those n numbers.
-    It holds whether or not the runs of a seed share luck over tasks.
+    A run's influence on the pooled IQM is its value clipped at the pooled quartiles, centred within its task, and
+    divided by the share that is kept. A seed's influence is the mean over its tasks. The interval is Student's t on
+    these n numbers. It is valid whether or not the runs of a seed share luck over tasks.
 
     Args:
-      scores_NTP: [seeds, tasks] or [seeds, tasks, points]; at least 2 seeds. From 5 tasks on; with 2 it fails.
+      scores_NTP: [seeds, tasks] or [seeds, tasks, points]; at least 2 seeds. Valid from 5 tasks; fails with 2.
       level: nominal coverage.
 
     Returns:
@@ -72,7 +72,7 @@ def winsorised_t(scores_NTP: ArrayLike, level: float = 0.95) -> tuple[Floats, Fl
 
 
 def influence_by_seed(scores_NT: Floats) -> Floats:
-    """[seeds]: how each seed moves the pooled IQM; their mean is 0, their spread that of the IQM's error."""
+    """[seeds]: how each seed moves the pooled IQM. Their mean is 0; their spread is that of the IQM's error."""
     return _influence(scores_NT[:, :, None])[:, 0]
 
 
@@ -85,14 +85,14 @@ def _influence(scores_NTP: Floats) -> Floats:
 
 
 def order_statistics(values_NP: ArrayLike, level: float = 0.95) -> tuple[Floats, Floats]:
-    """Interval of the median between two of the seeds themselves; holds for any distribution, ties included.
+    """Interval of the median between two of the seeds; valid for any distribution, with ties.
 
     Args:
       values_NP: [seeds] or [seeds, points].
-      level: wanted coverage; with fewer seeds than it takes, the range of the seeds.
+      level: wanted coverage; with too few seeds for it, the range of the seeds.
 
-    Returns:
-      (low, high), each [points]; `order_statistics_coverage` says what they cover.
+      Returns:
+      (low, high), each [points]; see `order_statistics_coverage` for their coverage.
     """
     values = np.sort(_columns(values_NP, 1), axis=0)
     k = _outermost(len(values), level_of(level))
@@ -100,7 +100,7 @@ def order_statistics(values_NP: ArrayLike, level: float = 0.95) -> tuple[Floats,
 
 
 def order_statistics_coverage(seeds: int, level: float = 0.95) -> float:
-    """What `order_statistics` covers at least; 1 - 2 ** (1 - n) where it is the range of the seeds.
+    """The minimum coverage of `order_statistics`; 1 - 2 ** (1 - n) if it is the range of the seeds.
 
     Source: Thompson (1936).
     """
@@ -141,17 +141,17 @@ def clopper_pearson(solved: ArrayLike, seeds: ArrayLike, level: float = 0.95) ->
 def tolerance(
     values_NP: ArrayLike, share: float = 0.9, level: float = 0.95, normal: bool = False
 ) -> tuple[Floats, Floats, float]:
-    """A range that holds at least `share` of all seeds one could run: where the next ones will lie, not the mean.
+    """A range that contains at least `share` of all possible seeds: where the next ones will be, not the mean.
 
     Args:
       values_NP: [seeds] or [seeds, points], at least 2 seeds.
       share: of the population.
-      level: how sure.
-      normal: assume normal scores (Howe's factor); without it the range of the seeds is returned with the confidence
-        that it has, whatever the distribution: 95 % needs 46 seeds for a share of 90 % and 93 for one of 95 %.
+      level: confidence.
+      normal: assume normal scores (Howe's factor). Otherwise the result is the range of the seeds with its confidence
+        for any distribution: 95 % needs 46 seeds for a share of 90 % and 93 for one of 95 %.
 
     Returns:
-      (low, high), each [points], and the confidence that may be claimed: `level` if normal scores are assumed.
+      (low, high), each [points], and the guaranteed confidence: `level` if normal scores are assumed.
 
     Source: Howe (1969); Wilks (1941).
     """

@@ -1,9 +1,9 @@
-"""How far apart two groups of runs are: intervals of a difference, of the probability of improvement, of a profile.
+"""Intervals of a difference of two groups of runs, of the probability of improvement, and of a profile.
 
     difference(a_RT, b_RT, "iqm", rng=rng).sentence("ppo", "dqn")
 
-The interval of the difference, never two intervals that do or do not overlap. These are for one look at finished runs;
-while seeds come in, the repeated interval of `verdict` is the one that holds.
+Use the interval of the difference, not the overlap of two intervals. These intervals are for one look at finished runs;
+while seeds come in, use the repeated interval of `verdict`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Difference:
       n_a: seeds of A.
       n_b: seeds of B.
       tasks: tasks.
-      reason: why there is no interval; "" where there is one.
+      reason: why there is no interval; else "".
     """
 
     statistic: str
@@ -89,9 +89,9 @@ def difference(
 ) -> Difference:
     """The difference of two groups, A minus B, over whole seeds.
 
-    Means: Welch's interval of the seeds' means over tasks, from 5 seeds an arm on. IQM of up to 4 tasks: independent
-    resamples of each arm, taken as far out as the smaller arm asks for, from 5 seeds an arm on. IQM of 5 tasks and
-    more: winsorised t by seed, from 3 seeds an arm on.
+    Means: Welch's interval of the seeds' means over tasks, from 5 seeds per arm. IQM of up to 4 tasks: independent
+    resamples of each arm, expanded for the size of the smaller arm, from 5 seeds per arm. IQM of 5 tasks and more:
+    winsorised t by seed, from 3 seeds per arm.
 
     Args:
       a_RT: [seeds of A] or [seeds of A, tasks]; crashed ones at the declared floor.
@@ -99,10 +99,10 @@ def difference(
       statistic: "mean" or "iqm".
       rng: of the resamples.
       level: nominal coverage.
-      draws: resamples where the method needs them.
+      draws: number of resamples, if the method needs them.
 
     Returns:
-      A `Difference`; without ends where nothing honest can be said.
+      A `Difference`; without ends if no valid interval exists.
 
     Raises:
       BadInput: NaN, or different numbers of tasks.
@@ -138,10 +138,10 @@ def difference(
 
 
 def improvement(a_RT: ArrayLike, b_RT: ArrayLike, *, level: float = 0.95) -> Difference:
-    """Probability that a run of A scores more than one of B on the same task, over whole seeds.
+    """Probability that a run of A scores higher than one of B on the same task, over whole seeds.
 
-    Each seed's share of the other arm's runs that it beats, averaged over tasks, is its influence; Welch's t on these,
-    cut to 0 and 1. For one task it is the interval of Brunner and Munzel.
+    A seed's influence is the share of the other arm's runs that it beats, averaged over tasks. The interval is Welch's
+    t on the influences, clipped to 0 and 1. For one task it is the interval of Brunner and Munzel.
 
     Args:
       a_RT: [seeds of A] or [seeds of A, tasks].
@@ -149,8 +149,8 @@ def improvement(a_RT: ArrayLike, b_RT: ArrayLike, *, level: float = 0.95) -> Dif
       level: nominal coverage.
 
     Returns:
-      A `Difference` with statistic "probability_of_improvement"; without ends below 5 seeds an arm, or where every
-      run of one arm beats every run of the other.
+      A `Difference` with statistic "probability_of_improvement"; without ends below 5 seeds per arm, or if every run of
+      one arm beats every run of the other.
 
     Source: Brunner and Munzel (2000); the average over tasks by whole seeds is ours.
     """
@@ -176,15 +176,15 @@ def improvement(a_RT: ArrayLike, b_RT: ArrayLike, *, level: float = 0.95) -> Dif
 def profile_band(
     scores_RT: ArrayLike, thresholds_H: ArrayLike, *, rng: np.random.Generator, level: float = 0.95
 ) -> Band:
-    """The performance profile with an interval at each threshold by itself: the share of runs above it, by seeds.
+    """The performance profile with a pointwise interval at each threshold: the share of runs above it, by seeds.
 
-    One task: Clopper-Pearson. Several: t over the seeds' shares, cut to 0 and 1, from 5 seeds on; no ends where all
+    One task: Clopper-Pearson. Several: t over the seeds' shares, clipped to 0 and 1, from 5 seeds; no ends where all
     seeds agree.
 
     Args:
       scores_RT: [seeds] or [seeds, tasks].
       thresholds_H: [thresholds].
-      rng: unused by today's methods; there so that others may come.
+      rng: unused by the present methods; reserved for others.
       level: nominal coverage at each threshold.
 
     Returns:

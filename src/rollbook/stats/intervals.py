@@ -1,14 +1,14 @@
-"""An interval for a group of runs by the method that holds for this statistic, this many seeds and tasks; or the reason
-why there is none.
+"""An interval for a group of runs by the method valid for the statistic and the numbers of seeds and tasks; or the
+reason why there is none.
 
     iqm = interval(scores_RT, "iqm", rng=np.random.default_rng(0))
-    iqm.low, iqm.high, iqm.claim           # claim: the coverage it may claim, at worst
+    iqm.low, iqm.high, iqm.claim           # claim: the coverage that it guarantees in the worst case
     print(iqm.sentence("test/return"))
 
 The decision table is data: `DECISIONS`. Its claims are the lowest coverages over a grid of shapes (5 to 40 % of the
-seeds fail or are lucky, skew both ways, heavy tails, a ceiling) in the simulations of docs/statistics.md. Of a mean,
-and of an IQM over few tasks, none is claimed: a rare kind of seed that was not drawn moves it, and no method can put
-that into the interval.
+seeds fail or are lucky, skew both ways, heavy tails, a ceiling) in the simulations of docs/statistics.md. For a mean,
+and for an IQM over few tasks, no coverage is claimed: a rare kind of seed that was not drawn shifts it, and no method
+can include that.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from rollbook.stats.replicates import replicates
 __all__ = ["DECISIONS", "DRAWS", "Decision", "Interval", "complete_seeds", "decide", "interval", "pointwise"]
 
 DRAWS = 4_999
-"""Resamples of a bootstrap interval; below 10 seeds its ends lie so far out that fewer do not reach them."""
+"""Resamples of a bootstrap interval; below 10 seeds its ends are so far out that fewer resamples do not reach them."""
 
 
 @brief
@@ -47,12 +47,12 @@ class Decision:
 
     Attributes:
       statistic: what is estimated.
-      tasks: holds from so many tasks on.
-      seeds: and from so many seeds on.
+      tasks: minimum number of tasks.
+      seeds: minimum number of seeds.
       method: "none", "range", "order statistics", "Student's t", "bootstrap-t", "expanded percentile bootstrap",
         "winsorised t by seed" or "Clopper-Pearson".
-      claim: the lowest coverage over the grid of shapes at a nominal 95 %; None where nothing is claimed.
-      mild: the lowest without strong skew and without failing seeds; None where not measured.
+      claim: the lowest coverage over the grid of shapes at a nominal 95 %; None if nothing is claimed.
+      mild: the lowest without strong skew and without failing seeds; None if not measured.
       reason: why there is no interval, for people.
     """
 
@@ -66,7 +66,7 @@ class Decision:
 
 
 _ROUNDING = 1e-12
-"""Scores that differ by less, relative to the largest, are equal: the rest is the order in which sums were rounded."""
+"""Scores that differ by less, relative to the largest, count as equal: the rest is rounding error of sums."""
 
 _FEW = "an interval needs at least 5 seeds"
 _THREE = "no 95 % interval of 3 or 4 seeds of one task is honest: where some seeds fail, it covers too little"
@@ -104,15 +104,15 @@ DECISIONS: tuple[Decision, ...] = (
     Decision("success_rate", 1, 1, "none", reason=_FEW),
     Decision("success_rate", 1, 5, _T, None, 0.94),
 )
-"""Searched from the bottom for the first row that fits. "optimality_gap" is a mean and uses its rows; for means over
-several tasks each seed is averaged over tasks first, which leaves the problem of one task."""
+"""Searched from the bottom for the first matching row. "optimality_gap" is a mean and uses its rows. For means over
+several tasks, each seed is averaged over tasks first, which reduces the problem to one task."""
 
 _LIKE = {"optimality_gap": "mean"}
 _STATISTICS = ("mean", "iqm", "median", "optimality_gap", "solved", "success_rate")
 
 
 def decide(statistic: str, seeds: int, tasks: int = 1) -> Decision:
-    """The row of the decision table for this statistic, so many seeds and tasks.
+    """The row of the decision table for this statistic and these numbers of seeds and tasks.
 
     Raises:
       UnknownOption: no such statistic.
@@ -137,16 +137,16 @@ class Interval:
       high: upper end, or None.
       level: nominal coverage.
       method: see `Decision`.
-      n: seeds.
-      tasks: tasks.
-      claim: the coverage it may claim whatever the scores; None without an interval, away from a level of 95 %, and for
+      n: number of seeds.
+      tasks: number of tasks.
+      claim: the coverage guaranteed for any scores; None without an interval, at a level other than 95 %, and for
         means.
-      mild: what it may claim without strong skew and failing seeds.
-      reason: why there is no interval; "" where there is one.
+      mild: the coverage without strong skew and failing seeds.
+      reason: why there is no interval; else "".
       smallest: the lowest score of a seed (of its mean over tasks).
       largest: the highest.
-      draws: resamples behind it; 0 for a closed form.
-      left_out: seeds that were left out because they lack a task.
+      draws: number of resamples; 0 for a closed form.
+      left_out: number of seeds left out because they lack a task.
     """
 
     statistic: str
@@ -167,7 +167,7 @@ class Interval:
 
     @property
     def is_honest(self) -> bool:
-        """Whether it may be called an interval of its level: it has ends and is not a mere range of few seeds."""
+        """Whether it is a valid interval of its level: it has ends and is not only the range of a few seeds."""
         return self.low is not None and self.method != "range"
 
     def as_data(self) -> dict[str, Any]:
@@ -175,7 +175,7 @@ class Interval:
         return asdict(self)
 
     def sentence(self, metric: str = "score") -> str:
-        """One sentence, the number first, then how sure it is or why nothing can be said."""
+        """One sentence: the number, then how certain it is or why that is unknown."""
         name = {"iqm": "IQM", "optimality_gap": "Optimality gap", "solved": "Share of seeds that solved the task"}.get(
             self.statistic, self.statistic.replace("_", " ").capitalize()
         )
@@ -219,17 +219,17 @@ def interval(
 
     Args:
       scores_RT: [seeds] or [seeds, tasks], every seed with all tasks (see `complete_seeds`), crashed ones at the
-        declared floor. For "solved" booleans, for "success_rate" each seed's own rate, never episodes
-        pooled over seeds.
+        declared floor. For "solved" booleans; for "success_rate" each seed's own rate, never episodes pooled over
+        seeds.
       statistic: "mean", "iqm", "median", "optimality_gap", "solved" or "success_rate".
       rng: of the resamples; the same generator state gives the same interval.
-      level: nominal coverage. Claims hold for 0.95 only.
-      draws: resamples where the method needs them.
+      level: nominal coverage. Claims are for 0.95 only.
+      draws: number of resamples, if the method needs them.
       target: of the optimality gap.
       left_out: how many seeds the caller left out, for the sentence.
 
     Returns:
-      An `Interval`; without ends where nothing honest can be said.
+      An `Interval`; without ends if no valid interval exists.
 
     Raises:
       BadInput: NaN, no seeds.
@@ -278,7 +278,7 @@ def pointwise(
     draws: int = DRAWS,
     target: float = 1.0,
 ) -> tuple[Floats, Floats, Floats, str, str]:
-    """The estimate and its interval at each point by itself, all points from the same resamples.
+    """The estimate and its pointwise interval, all points from the same resamples.
 
     Args:
       scores_NTP: [seeds, tasks, points], finite.
@@ -289,8 +289,8 @@ def pointwise(
       target: of the optimality gap.
 
     Returns:
-      (estimate, low, high), each [points], the method, and the reason why there is none. Ends are NaN where there is no
-      interval, or where all seeds are equal, up to rounding, at that point.
+      (estimate, low, high), each [points], the method, and the reason why there is no interval. Ends are NaN where
+      there is no interval, or where all seeds are equal up to rounding.
     """
     level_of(level)
     n, tasks, points = scores_NTP.shape
@@ -325,7 +325,7 @@ def pointwise(
 def _ends(
     method: str, statistic: str, scores_NTP: Floats, rng: np.random.Generator, level: float, draws: int
 ) -> tuple[Floats, Floats, str]:
-    """(low, high, the method): of bootstrap-t what stands in for it, where that is so at every point."""
+    """(low, high, method); for bootstrap-t the method that replaces it, if it does so at every point."""
     n = len(scores_NTP)
     if method == _WINSORISED:
         return *winsorised_t(scores_NTP, level), method
@@ -348,7 +348,7 @@ def complete_seeds(scores_RT: ArrayLike) -> tuple[Floats, int]:
     """The seeds that have all tasks, and how many were left out.
 
     Args:
-      scores_RT: [seeds, tasks], NaN where a seed has no run of a task. Infinities are refused later.
+      scores_RT: [seeds, tasks], NaN if a seed has no run of a task. Infinities are refused later.
 
     Returns:
       ([complete seeds, tasks], left out).

@@ -2,8 +2,8 @@
 
     welch(a_N, b_N).p
 
-Axes: N the seeds of an arm; the arms need not be of one size. Every test is two-sided. None of them may be repeated
-while seeds come in at the same level: see `verdict`.
+Axes: N the seeds of an arm; the arms may differ in size. Every test is two-sided. None of them may be repeated at the
+same level while seeds come in: see `verdict`.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from rollbook.stats._special import ndtr, stdtr, stdtrit
 __all__ = ["TwoSampleTest", "brunner_munzel", "mann_whitney", "permutation", "welch", "yuen"]
 
 EXACT_SPLITS = 20_000
-"""Up to so many splits of the scores into two arms all of them are tried."""
+"""Up to this number of splits of the scores into two arms, all of them are tried."""
 
 
 @brief
 @dataclass(frozen=True)
 class TwoSampleTest:
-    """What a test of two arms found.
+    """The result of a test of two arms.
 
     Attributes:
       method: its name.
       difference: A minus B in what the test compares: means, trimmed means, or P(A > B) - 1/2.
-      statistic: t, z, or NaN where both arms are constant.
+      statistic: t, z, or NaN if both arms are constant.
       p: two-sided.
       error: standard error of the difference, in its units.
       freedom: degrees of freedom of t; infinite for z.
@@ -56,7 +56,7 @@ class TwoSampleTest:
 def welch(a_N: ArrayLike, b_N: ArrayLike) -> TwoSampleTest:
     """Welch's t test of the difference of means, with Satterthwaite's degrees of freedom.
 
-    Two arms that are equal constants have p = 1, two different constants p = 0: their permutation test decides then.
+    Two arms that are equal constants have p = 1, two different constants p = 0: use their permutation test.
 
     Args:
       a_N: [seeds of A], at least 2.
@@ -96,12 +96,12 @@ def welch_interval(
     """Welch's interval of the difference of two means, A minus B, point by point.
 
     Args:
-      mean_a, variance_a, n_a: [points], of arm A; the variance has n - 1 below it, and n is at least 2.
+      mean_a, variance_a, n_a: [points], of arm A; the variance is divided by n - 1, and n is at least 2.
       mean_b, variance_b, n_b: [points], of arm B.
-      level: coverage at each point by itself, for normal scores.
+      level: coverage at each single point, for normal scores.
 
     Returns:
-      (low, high), each [points]; both are the difference itself where neither arm varies.
+      (low, high), each [points]; both are the difference itself if neither arm varies.
     """
     square_a, square_b = (
         np.asarray(variance, dtype=np.float64) / np.asarray(n, dtype=np.float64)
@@ -118,7 +118,7 @@ def welch_interval(
 def yuen(a_N: ArrayLike, b_N: ArrayLike) -> TwoSampleTest:
     """Yuen's test of the difference of the means of the middle halves, with winsorised errors.
 
-    On normal scores weaker than Welch's, where tails are heavy stronger. Constants as in `welch`.
+    Weaker than Welch's test on normal scores, stronger with heavy tails. Constants as in `welch`.
 
     Args:
       a_N: [seeds of A], at least 4.
@@ -156,22 +156,23 @@ def permutation(
     draws: int = 9_999,
     centre: str = "mean",
 ) -> TwoSampleTest:
-    """Permutation test of the studentised difference: exact for arms of one distribution, robust where spreads differ.
+    """Permutation test of the studentised difference: exact for arms with equal distribution, robust to unequal
+    spreads.
 
-    All splits into two arms are tried if there are at most 20,000, else `draws` random ones beside the one seen. A
-    split that is as extreme as the one seen counts against a winner.
+    All splits into two arms are tried if there are at most 20,000, else `draws` random ones and the observed one. A
+    split as extreme as the observed one counts against a winner.
 
     Args:
       a_N: [seeds of A], at least 2.
       b_N: [seeds of B], at least 2.
-      rng: used only where not all splits are tried.
+      rng: used only if not all splits are tried.
       draws: random splits.
       centre: "mean" (Welch's ratio) or "iqm" (Yuen's: trimmed means over winsorised errors).
 
     Returns:
       A `TwoSampleTest`.
 
-    Source: Janssen (1997); Chung and Romano (2013) for unlike arms.
+    Source: Janssen (1997); Chung and Romano (2013) for unequal arms.
     """
     a, b = vector(a_N, "a_N", 2), vector(b_N, "b_N", 2)
     choice(centre, ("mean", "iqm"), "centre")
@@ -239,7 +240,7 @@ def _studentised(ordered: Floats, members_SN: Bools, centre: str) -> tuple[Float
 
 
 def _trimmed(ordered: Floats, inside_SN: Bools, size: int, cut: int) -> tuple[Floats, Floats]:
-    """Mean of the middle and winsorised variance of the members of each split."""
+    """Mean of the middle values and winsorised variance of the members of each split."""
     values = np.broadcast_to(ordered, inside_SN.shape)[inside_SN].reshape(len(inside_SN), size)
     mean = values[:, cut : size - cut].mean(axis=1)
     clipped = np.clip(values, values[:, cut : cut + 1], values[:, size - cut - 1 : size - cut])
@@ -247,7 +248,7 @@ def _trimmed(ordered: Floats, inside_SN: Bools, size: int, cut: int) -> tuple[Fl
 
 
 def mann_whitney(a_N: ArrayLike, b_N: ArrayLike) -> TwoSampleTest:
-    """Rank test of Wilcoxon, Mann and Whitney: are both arms one distribution?
+    """Rank test of Wilcoxon, Mann and Whitney: do both arms have the same distribution?
 
     Exact without ties up to 2,500 pairs of seeds, else the normal limit with corrections for ties and continuity.
 
@@ -256,7 +257,7 @@ def mann_whitney(a_N: ArrayLike, b_N: ArrayLike) -> TwoSampleTest:
       b_N: [seeds of B], at least 2.
 
     Returns:
-      A `TwoSampleTest`; its difference is P(A > B) - 1/2, ties half.
+      A `TwoSampleTest`; its difference is P(A > B) - 1/2, ties count half.
 
     Source: Mann and Whitney (1947).
     """
@@ -289,7 +290,7 @@ _EXACT_PAIRS = 2_500
 
 @lru_cache(maxsize=64)
 def _ways_to_win(na: int, nb: int) -> tuple[int, ...]:
-    """In how many splits of na + nb different scores A wins 0, 1 … na x nb of the pairs: the Gaussian binomial."""
+    """In how many splits of na + nb distinct scores A wins 0, 1 … na x nb of the pairs: the Gaussian binomial."""
     ways = [1] + [0] * (na * nb)
     for step in range(1, na + 1):
         for wins in range(na * nb, nb + step - 1, -1):
@@ -300,15 +301,15 @@ def _ways_to_win(na: int, nb: int) -> tuple[int, ...]:
 
 
 def brunner_munzel(a_N: ArrayLike, b_N: ArrayLike) -> TwoSampleTest:
-    """Rank test of P(A > B) = 1/2 that lets the arms differ in spread and shape.
+    """Rank test of P(A > B) = 1/2; the arms may differ in spread and shape.
 
     Args:
       a_N: [seeds of A], at least 2.
       b_N: [seeds of B], at least 2.
 
     Returns:
-      A `TwoSampleTest`; its difference is P(A > B) - 1/2. Arms that do not overlap at all have no error to compare
-      with: p is that of `mann_whitney` then.
+      A `TwoSampleTest`; its difference is P(A > B) - 1/2. If the arms do not overlap, the error is unknown, and p is
+      that of `mann_whitney`.
 
     Source: Brunner and Munzel (2000).
     """
