@@ -1,4 +1,4 @@
-"""What callers hand in, checked once and turned into float arrays: the errors of this room are made here."""
+"""Checks inputs once and converts them to float arrays; the errors of this package are raised here."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Bools: TypeAlias = NDArray[np.bool_]
 
 
 def choice(asked: str, choices: Iterable[str], what: str) -> str:
-    """The choice itself, or an error that names the choices."""
+    """The choice, or an error that lists the choices."""
     names = list(choices)
     if asked not in names:
         raise UnknownOption(f"There is no {what} {asked!r}.{did_you_mean(str(asked), names)}")
@@ -26,14 +26,14 @@ def choice(asked: str, choices: Iterable[str], what: str) -> str:
 
 
 def level_of(level: float) -> float:
-    """A coverage between 0 and 1, both left out."""
+    """A coverage between 0 and 1, both excluded."""
     if not 0 < level < 1:
         raise BadInput(f"level={level!r}: a coverage has to lie between 0 and 1, for example 0.95.")
     return float(level)
 
 
 def floats(values: ArrayLike, what: str) -> Floats:
-    """A float64 array; what is no number is refused."""
+    """A float64 array; refuses what is not a number."""
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -53,7 +53,7 @@ def finite(values: ArrayLike, what: str) -> Floats:
 
 
 def vector(values: ArrayLike, what: str, least: int = 1) -> Floats:
-    """A finite vector with at least so many values."""
+    """A finite vector with at least `least` values."""
     array = finite(values, what)
     if array.ndim != 1:
         raise BadInput(f"{what} has to have one axis, the runs; its shape is {array.shape}.")

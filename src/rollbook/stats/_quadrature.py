@@ -1,4 +1,4 @@
-"""Gauss-Legendre nodes and weights on [-1, 1], worked out when they are first needed: 400 of them take 50 ms."""
+"""Gauss-Legendre nodes and weights on [-1, 1], computed on first use: 400 of them take 50 ms."""
 
 from __future__ import annotations
 

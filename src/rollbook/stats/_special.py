@@ -1,6 +1,6 @@
-"""scipy's distribution functions, loaded when one is first called: most of what `stats` does needs none of them.
+"""scipy's distribution functions, imported on first call: most of `stats` does not need them.
 
-Loading scipy.special takes twice as long as all of numpy, and a first picture must not wait for it.
+Importing scipy.special takes twice as long as all of numpy, and a first chart must not wait for it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ __all__ = ["bdtr", "betaincinv", "chdtri", "gammaln", "ndtr", "ndtri", "stdtr", 
 
 
 def bdtr(k: object, n: object, p: object) -> Any:
-    """P(X <= k) of a binomial X of n throws with chance p."""
+    """P(X <= k) of a binomial X of n trials with probability p."""
     from scipy.special import bdtr as function
 
     return function(k, n, p)
@@ -25,7 +25,7 @@ def betaincinv(a: object, b: object, y: object) -> Any:
 
 
 def chdtri(freedom: object, y: object) -> Any:
-    """What a chi-square of so many degrees of freedom exceeds with chance y."""
+    """What a chi-square with these degrees of freedom exceeds with probability y."""
     from scipy.special import chdtri as function
 
     return function(freedom, y)
@@ -53,14 +53,14 @@ def ndtri(y: object) -> Any:
 
 
 def stdtr(freedom: object, x: object) -> Any:
-    """P(X <= x) of Student's t with so many degrees of freedom."""
+    """P(X <= x) of Student's t with these degrees of freedom."""
     from scipy.special import stdtr as function
 
     return function(freedom, x)
 
 
 def stdtrit(freedom: object, y: object) -> Any:
-    """The quantile y of Student's t with so many degrees of freedom."""
+    """The quantile y of Student's t with these degrees of freedom."""
     from scipy.special import stdtrit as function
 
     return function(freedom, y)

@@ -1,4 +1,4 @@
-"""Median, IQM, mean and optimality gap of one group over its tasks, each with a bootstrap interval: a paper's row."""
+"""Median, IQM, mean and optimality gap of one group over its tasks, each with a bootstrap interval, as in papers."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Aggregate:
     """One number for a group.
 
     Attributes:
-      statistic: "median", "iqm", "mean" or "optimality_gap". Over several tasks the median is that of the tasks' means.
-      name: the same for people.
-      estimate: of the scores as they are.
-      low, high: 95 % interval; None where so few runs have no honest one.
-      draws: resamples behind the interval; 0 without one.
+      statistic: "median", "iqm", "mean" or "optimality_gap". With several tasks the median is that of the tasks' means.
+      name: a readable name.
+      estimate: of the scores.
+      low, high: 95 % interval; None if there are too few runs for a valid one.
+      draws: number of resamples; 0 without an interval.
     """
 
     statistic: str
@@ -49,12 +49,12 @@ def aggregate_row(scores_RT: Floats, *, gap: bool, resample: str, rng: np.random
 
     Args:
       scores_RT: [runs, tasks], without NaN, at least one run.
-      gap: whether the optimality gap has a meaning: scores are normalised, 1 is worth reaching.
+      gap: whether the optimality gap is meaningful: scores are normalised, and 1 is the goal.
       resample: "runs": percentile intervals of a bootstrap stratified by task, as in rliable. "seeds": whole seeds are
-        drawn, and the percentiles lie farther out the fewer they are (`expanded_percentile`).
-      rng: only its spawned children are drawn from.
-    Raises:
-      UnknownOption: another word for `resample`.
+        drawn, and the percentiles are expanded, more so for few seeds (`expanded_percentile`).
+      rng: only its spawned children are used.
+      Raises:
+      UnknownOption: another value of `resample`.
     """
     if resample not in _DRAWS:
         raise UnknownOption(f"resample={resample!r}: there is no such way.{did_you_mean(resample, list(_DRAWS))}")
@@ -77,7 +77,7 @@ def aggregate_row(scores_RT: Floats, *, gap: bool, resample: str, rng: np.random
 
 
 def _task_means(scores_RT: Floats, counts: Counts) -> Floats:
-    """Of each resample the mean of each task: [draws, tasks]."""
+    """The mean of each task in each resample: [draws, tasks]."""
     runs, tasks = scores_RT.shape
     if counts.shape[1] == runs:
         sums = np.einsum("br,rt->bt", counts, scores_RT)
@@ -98,4 +98,4 @@ _REPLICATES: dict[str, Callable[[Floats, Counts], Floats]] = {
     "mean": lambda scores_RT, counts: _task_means(scores_RT, counts).mean(axis=1),
     "optimality_gap": lambda scores_RT, counts: 1 - _task_means(np.minimum(scores_RT, 1.0), counts).mean(axis=1),
 }
-"""Statistic -> its value of each resample, [draws]."""
+"""Statistic -> function that returns its value for each resample, [draws]."""

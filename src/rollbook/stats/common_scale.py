@@ -28,10 +28,10 @@ def normalise(scores_RT: ArrayLike, tasks: Sequence[str], anchors: str | Mapping
       anchors: the name of a published table ("atari", "d4rl") or task -> (low, high) in units of the score.
 
     Returns:
-      The shape given.
+      An array of the same shape.
 
-    Raises:
-      BadInput: a number of names that is not the number of tasks, anchors that are equal or not finite.
+      Raises:
+      BadInput: the number of names is not the number of tasks, or anchors are equal or not finite.
       UnknownKey: a task without anchors.
     """
     scores = floats(scores_RT, "scores_RT")

@@ -1,7 +1,7 @@
 """How often each seed, or each run of a task, is drawn in a resample.
 
-Axes: N seeds, T tasks, B draws. Draws are made in blocks of 50, each from a generator of its own that `rng` spawns: the
-first thousand draws of a larger number are the same, and threads change nothing.
+Axes: N seeds, T tasks, B draws. Draws are made in blocks of 50, each from its own generator spawned from `rng`. So the
+first thousand draws do not depend on the total number, and threads do not change the result.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ __all__ = ["BLOCK", "Counts", "counts_of_block", "run_counts", "seed_counts"]
 Counts: TypeAlias = NDArray[np.int16]
 
 BLOCK = 50
-"""Draws a generator makes; small blocks stay in the processor's cache."""
+"""Draws per generator; small blocks stay in the processor's cache."""
 
 
 def seed_counts(seeds: int, draws: int, rng: np.random.Generator) -> Counts:
-    """How often each of so many seeds is drawn, with replacement, in each resample.
+    """How often each seed is drawn, with replacement, in each resample.
 
     Args:
       seeds: N, from 1 to 32,767.
       draws: B, at least 1.
-      rng: only its spawned children are drawn from.
+      rng: only its spawned children are used.
 
     Returns:
       [B, N]; each row sums to N.
@@ -36,13 +36,13 @@ def seed_counts(seeds: int, draws: int, rng: np.random.Generator) -> Counts:
 
 
 def run_counts(seeds: int, tasks: int, draws: int, rng: np.random.Generator) -> Counts:
-    """The same for every task by itself (stratified): right only where runs of one seed on two tasks share no luck.
+    """The same for each task separately (stratified); valid only if runs of one seed on two tasks share no luck.
 
     Args:
       seeds: N.
       tasks: T.
       draws: B.
-      rng: only its spawned children are drawn from.
+      rng: only its spawned children are used.
 
     Returns:
       [B, N * T], run n of task t at n * T + t.

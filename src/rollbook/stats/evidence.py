@@ -1,6 +1,6 @@
-"""Evidence that may be looked at after every seed, without a plan: e-processes on pairs of seeds.
+"""Evidence that may be checked after every seed, without a plan: e-processes on pairs of seeds.
 
-e_process(a_N, b_N)[-1] >= 20     # decided; false in at most one of 20 studies, however often one looks
+e_process(a_N, b_N)[-1] >= 20     # decided; false in at most one of 20 studies, however often it is checked
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from rollbook.stats._checked_input import Floats, vector
 __all__ = ["DECIDES", "e_process"]
 
 DECIDES = 20.0
-"""Evidence at which one comparison is decided, 1 / 0.05; of m comparisons made together each needs m times as much."""
+"""Evidence that decides one comparison, 1 / 0.05; for m comparisons made together each needs m times as much."""
 _BETS = (-0.85, -0.45, 0.45, 0.85)
 
 
 def e_process(a_N: ArrayLike, b_N: ArrayLike) -> Floats:
     """Evidence against "a seed of A scores more than one of B as often as less" after each pair of seeds.
 
-    Seed i of A is paired with seed i of B, in order of arrival; seeds beyond the shorter arm wait for their partner.
-    The wealth of four gamblers is averaged, each of whom bets a fixed part of it on which of the two scores more. If
-    neither usually does, that is a fair coin, whatever the shapes of the two arms: the expected wealth never grows, and
-    P(it ever reaches e) is at most 1 / e. Ties bet nothing. Bets that also weigh how large a difference is would need
-    fewer seeds, but would be fair only for arms of one shape.
+    Seed i of A is paired with seed i of B, in order of arrival; seeds beyond the shorter arm wait for a partner. The
+    evidence is the average wealth of four gamblers. Each bets a fixed share of its wealth on which of the two scores
+    more. If neither usually does, that is a fair coin for any shapes of the two arms: the expected wealth never grows,
+    and P(it ever reaches e) is at most 1 / e. Nothing is bet on ties. Bets that also use the size of a difference would
+    need fewer seeds, but would be fair only for arms of equal shape.
 
     Args:
       a_N: [seeds] of A in order of arrival; crashed ones at the declared floor.
       b_N: [seeds] of B.
 
     Returns:
-      [pairs]; 1 is no evidence, 20 decides. Empty where an arm has no seed.
+      [pairs]; 1 is no evidence, 20 decides. Empty if an arm has no seed.
 
     Source: betting as in Shafer (2021) and Ramdas et al. (2023).
     """

@@ -1,7 +1,7 @@
 """Many comparisons at once: step-down corrections over pairs of algorithms and over tasks.
 
 holm({"a-b": 0.01, "a-c": 0.04})         # adjusted p of each
-step_down_tasks(a_RT, b_RT, rng=rng)     # which tasks differ, one p a task, correct for all together
+step_down_tasks(a_RT, b_RT, rng=rng)     # which tasks differ: one p per task, valid for all together
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ __all__ = ["holm", "step_down_tasks"]
 
 
 def holm(p_values: Mapping[str, float]) -> dict[str, float]:
-    """Adjusted p-values: reject those up to 0.05 and at most 5 % of families have a false rejection, however dependent.
+    """Adjusted p-values. Rejecting those up to 0.05 gives a false rejection in at most 5 % of families, for any
+    dependence.
 
     Args:
       p_values: name -> p, from 0 to 1.
@@ -42,16 +43,16 @@ def holm(p_values: Mapping[str, float]) -> dict[str, float]:
 
 
 def step_down_tasks(a_RT: ArrayLike, b_RT: ArrayLike, *, rng: np.random.Generator, draws: int = 9_999) -> Floats:
-    """On which tasks do two algorithms differ? Whole seeds are permuted; the largest ratio of the tasks left decides.
+    """On which tasks do two algorithms differ? Permutes whole seeds; the largest ratio of the remaining tasks decides.
 
-    Whole seeds change sides, so luck that a seed shares over tasks is taken into account and costs nothing: sharper
-    than Holm where tasks depend on each other. Exact for algorithms of one distribution; see `two_samples.permutation`.
+    Whole seeds change sides, so luck that a seed shares over tasks is taken into account. This is more powerful than
+    Holm if tasks depend on each other. Exact for algorithms of equal distribution; see `two_samples.permutation`.
 
     Args:
       a_RT: [seeds of A, tasks], at least 2 seeds.
       b_RT: [seeds of B, the same tasks].
       rng: of the permutations.
-      draws: random permutations beside the one seen.
+      draws: random permutations, in addition to the observed one.
 
     Returns:
       [tasks], adjusted two-sided p-values.
@@ -73,7 +74,7 @@ def step_down_tasks(a_RT: ArrayLike, b_RT: ArrayLike, *, rng: np.random.Generato
         many = min(1_000, draws - begin)
         members = np.argsort(rng.random((many, len(pooled))), axis=1) < len(a)
         drawn = _ratios(unit, members)[:, order]
-        beside = np.maximum.accumulate(drawn[:, ::-1], axis=1)[:, ::-1]  # the largest of this task and those after it
+        beside = np.maximum.accumulate(drawn[:, ::-1], axis=1)[:, ::-1]  # the largest of this task and later ones
         as_large += (beside >= seen[order] * (1 - 1e-9)).sum(axis=0)
     steps = np.maximum.accumulate((1 + as_large) / (1 + draws))
     adjusted = np.empty(len(seen))

@@ -1,6 +1,6 @@
-"""Published scores between which tasks are put on one scale: Atari (random, human) and D4RL (random, expert).
+"""Published scores that put tasks on one scale: Atari (random, human) and D4RL (random, expert).
 
-Numbers only, each table with its source. A name is found however a library spells it: "Breakout", "breakout",
+Numbers only, each table with its source. A name is found in the spelling of any library: "Breakout", "breakout",
 "ALE/Breakout-v5", "BreakoutNoFrameskip-v4"; "hopper-medium-replay-v2" is "hopper".
 """
 
@@ -20,9 +20,9 @@ class Reference:
     """A named table of scores.
 
     Attributes:
-      name: how it is asked for.
-      low: who scores the lower anchor, which becomes 0.
-      high: who scores the upper one, which becomes 1.
+      name: the name of the table.
+      low: the agent of the lower anchor, which becomes 0.
+      high: the agent of the upper anchor, which becomes 1.
       source: where the numbers were published, and under which conditions.
       scores: task -> (low, high).
     """
@@ -34,7 +34,7 @@ class Reference:
     scores: Mapping[str, tuple[float, float]]
 
     def of(self, task: str) -> tuple[float, float]:
-        """The anchors of a task, however it is spelled.
+        """The anchors of a task, in any spelling.
 
         Raises:
           UnknownKey: the table does not have it.
@@ -44,7 +44,7 @@ class Reference:
             if _plain(name) == plain:
                 return anchors
         known = sorted(self.scores, key=lambda name: -len(name))
-        for name in known if self.name == "d4rl" else ():  # the data set does not change the environment's anchors
+        for name in known if self.name == "d4rl" else ():  # the dataset does not change the environment's anchors
             if plain.startswith(_plain(name)):
                 return self.scores[name]
         raise UnknownKey(
@@ -53,7 +53,7 @@ class Reference:
 
 
 def _plain(task: str) -> str:
-    """Letters and digits of the game alone."""
+    """Only the letters and digits of the game's name."""
     name = re.sub(r"-v\d+$", "", task.rpartition("/")[2] if task.startswith(("ALE/", "ale/")) else task)
     name = re.sub(r"(?i)[-_]?(NoFrameskip|Deterministic)$", "", name)
     return re.sub(r"[^a-z0-9]", "", name.lower())

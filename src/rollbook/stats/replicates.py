@@ -24,7 +24,7 @@ def replicates(statistic: str | Callable[[Floats], ArrayLike], scores_NTP: Float
 
     Args:
       statistic: "mean", "iqm" or "median" of all runs together; or a function of scores [N, T, P] that returns [P],
-        which is called once a draw.
+        called once per draw.
       scores_NTP: [seeds, tasks, points].
       counts: [B, N] of whole seeds or [B, N * T] of runs.
 
@@ -76,12 +76,12 @@ def _called(function: Callable[[Floats], ArrayLike], scores_NTP: Floats, counts:
 
 
 def jackknife(statistic: Callable[[Floats], ArrayLike], scores_NTP: Floats, whole: bool = True) -> Floats:
-    """The statistic without each seed, or, of the runs of one task, without each run.
+    """The statistic without each seed, or, for one task, without each run.
 
     Args:
       statistic: of scores [N, T, P], returns [P].
       scores_NTP: at least 2 seeds.
-      whole: leave out whole seeds; otherwise `scores_NTP` has to have one task.
+      whole: leave out whole seeds; otherwise `scores_NTP` must have one task.
 
     Returns:
       [N, P].

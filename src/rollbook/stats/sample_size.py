@@ -1,4 +1,4 @@
-"""How likely a difference is found, and how many seeds that takes: before the study, not after it.
+"""The power to detect a difference, and the number of seeds it needs: for use before a study, not after it.
 
 power(seeds=16, difference=1.0)            # 0.78: a difference of one standard deviation between seeds
 seeds_for(power=0.8, difference=1.0)       # 17
@@ -27,8 +27,8 @@ def power(seeds: int, difference: float, alpha: float = 0.05, seeds_b: int | Non
     Args:
       seeds: of arm A, at least 2.
       difference: of the means, in standard deviations between seeds.
-      alpha: the level of the one test; a plan of several looks has a little less power at the same n_max.
-      seeds_b: of arm B; as many as A by default.
+      alpha: the level of a single test; a plan with several looks has slightly less power at the same n_max.
+      seeds_b: of arm B; default: as many as A.
 
     Returns:
       From alpha to 1.
@@ -56,22 +56,22 @@ def power(seeds: int, difference: float, alpha: float = 0.05, seeds_b: int | Non
 
 
 def _likely_spread(freedom: int) -> tuple[float, float]:
-    """Where s / sigma lies but for one case in 10 ** 16."""
+    """The range of s / sigma, except for one case in 10 ** 16."""
     reach = 9.0 / math.sqrt(2 * freedom)
     return max(1 - reach, 1e-12), 1 + reach + 4.0 / freedom
 
 
 def seeds_for(power: float, difference: float, alpha: float = 0.05, most: int = 10_000) -> int | None:
-    """The smallest number of seeds an arm with at least this power; None where even `most` are too few.
+    """The smallest number of seeds per arm with at least this power; None if `most` is not enough.
 
     Args:
       power: wanted, above alpha and below 1.
       difference: in standard deviations between seeds, not 0.
-      alpha: of the one test.
-      most: where to give up.
+      alpha: of a single test.
+      most: the largest number to try.
 
     Returns:
-      Seeds an arm.
+      Seeds per arm.
     """
     if not alpha < power < 1 or difference == 0:
         raise BadInput(f"power={power!r} has to lie between alpha and 1 and difference={difference!r} away from 0.")
@@ -93,9 +93,9 @@ def power_table(seeds: ArrayLike, differences: ArrayLike, alpha: float = 0.05) -
     """Power for several numbers of seeds and differences.
 
     Args:
-      seeds: [rows], seeds an arm.
+      seeds: [rows], seeds per arm.
       differences: [columns], in standard deviations between seeds.
-      alpha: of the one test.
+      alpha: of a single test.
 
     Returns:
       [rows, columns].

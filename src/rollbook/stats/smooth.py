@@ -1,8 +1,8 @@
-"""Smoothing of one series that never looks ahead: a smoothed value depends on its own and on earlier values only.
+"""Smoothing of one series without looking ahead: a smoothed value depends only on its own and on earlier values.
 
-All functions take values in the order in which they were logged and return as many. NaN and infinities are kept where
-they are: such a point is NaN or infinite in the result too, it does not enter its neighbours' averages, and the series
-goes on after it. A gap in x is not seen here; smooth before aligning.
+All functions take values in logged order and return the same number of values. NaN and infinities stay in place: such
+a point is NaN or infinite in the result, too, but does not enter the averages of others. Gaps in x have no effect;
+smooth before aligning.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _BLOCK = 64
 
 
 def ema(values: ArrayLike, weight: float) -> Floats:
-    """Exponential average, divided by the weight it has seen: what TensorBoard's slider shows.
+    """Exponential average, divided by the sum of its weights: what TensorBoard's slider shows.
 
     Args:
       values: [points].
-      weight: of the past, from 0 (no smoothing) up to, but not including, 1. 1 / (1 - weight) values count.
+      weight: of the past, from 0 (no smoothing) to below 1. About 1 / (1 - weight) values count.
 
     Returns:
-      [points]; the first finite value is itself.
+      [points]; the first finite value is unchanged.
 
     Raises:
       BadInput: weight out of range, or more than one axis.
@@ -47,7 +47,7 @@ def ema(values: ArrayLike, weight: float) -> Floats:
 
 
 def _decayed(fresh: Floats, weight: float) -> Floats:
-    """out[i] = weight * out[i - 1] + fresh[i], block by block: inside a block by one matrix product."""
+    """out[i] = weight * out[i - 1] + fresh[i], block by block, with one matrix product per block."""
     lag = np.subtract.outer(np.arange(_BLOCK), np.arange(_BLOCK))
     with np.errstate(under="ignore"):
         kernel = np.where(lag >= 0, weight ** np.maximum(lag, 0).astype(float), 0.0)
@@ -63,9 +63,9 @@ def _decayed(fresh: Floats, weight: float) -> Floats:
 
 
 def warm_up_average(values: ArrayLike, weight: float = 0.99) -> Floats:
-    """Running average whose weight begins at 0 and comes nearer to `weight` by a tenth of the distance each value.
+    """Running average whose weight starts at 0 and approaches `weight` by a tenth of the distance with each value.
 
-    The same average as the filter `Smooth(mode="warm_up")` writes beside a key.
+    The filter `Smooth(mode="warm_up")` writes the same average.
 
     Args:
       values: [points].
@@ -86,7 +86,7 @@ def warm_up_average(values: ArrayLike, weight: float = 0.99) -> Floats:
 
 
 def rolling_mean(values: ArrayLike, window: int) -> Floats:
-    """Mean of the last `window` finite values up to each point; of all there are before that many were seen.
+    """Mean of the last `window` finite values up to each point, or of all if there are fewer.
 
     Args:
       values: [points].
@@ -99,7 +99,7 @@ def rolling_mean(values: ArrayLike, window: int) -> Floats:
 
 
 def rolling_median(values: ArrayLike, window: int) -> Floats:
-    """Median of the last `window` finite values up to each point; of all there are before that many were seen.
+    """Median of the last `window` finite values up to each point, or of all if there are fewer.
 
     Args:
       values: [points].
@@ -123,7 +123,7 @@ def _rolled(values: ArrayLike, window: int, name: str, centre: object) -> Floats
     head = min(window - 1, len(numbers))
     for end in range(head):
         rolled[end] = centre(numbers[: end + 1])  # type: ignore[operator]
-    for begin in range(0, len(numbers) - window + 1, 4096):  # bounded memory whatever the window
+    for begin in range(0, len(numbers) - window + 1, 4096):  # bounded memory for any window
         part = numbers[begin : begin + 4096 + window - 1]
         full = np.lib.stride_tricks.sliding_window_view(part, window)
         rolled[begin + head : begin + head + len(full)] = centre(full, axis=1)  # type: ignore[operator]

@@ -1,6 +1,6 @@
-"""How much of the spread of scores goes along with a setting of several, and how much with seeds.
+"""How much of the variance of scores is explained by each setting, and how much by seeds.
 
-Axes: C configurations, L levels of a setting, D draws; of each configuration its scores [seeds].
+Axes: C configurations, L levels of a setting, D draws; each configuration has scores [seeds].
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _SHUFFLES = 400
 
 @dataclass(frozen=True, slots=True)
 class VarianceShares:
-    """Where the variance of scores comes from.
+    """The sources of the variance of scores.
 
     Attributes:
       settings: name -> (share, low, high), see `share_of_levels` and `over_seeds`.
       seeds: see `seeds_share`.
-      chance: the largest share that any of the settings reaches in 5 % of shuffles; NaN without settings.
+      chance: the largest share that any setting reaches in 5 % of permutations; NaN without settings.
     """
 
     settings: Mapping[str, tuple[float, float, float]]
@@ -39,13 +39,13 @@ class VarianceShares:
 def variance_shares(
     scores: Sequence[Floats], levels: Mapping[str, Sequence[int]], rng: np.random.Generator, *, whole: bool = True
 ) -> VarianceShares:
-    """How much of the variance goes along with each setting, with the seeds, and what chance does.
+    """How much of the variance is explained by each setting, by the seeds, and by chance.
 
     Args:
       scores: of each configuration, at least one.
       levels: setting -> the level of each configuration.
-      rng: of the shuffles.
-      whole: whether configurations change places with their seeds; else the scores do, one by one.
+      rng: of the permutations.
+      whole: whether configurations are permuted with their seeds; else single scores are.
     """
     settings = {name: (share_of_levels(scores, of), *over_seeds(scores, of)) for name, of in levels.items()}
     chance = _by_chance(scores, list(levels.values()), rng, whole) if levels else math.nan
@@ -53,17 +53,17 @@ def variance_shares(
 
 
 def share_of_levels(scores: Sequence[Floats], labels_C: Sequence[int]) -> float:
-    """The share of the variance of scores between levels, less what configurations within a level, or seeds, do anyway.
+    """The share of the variance of scores between levels, minus that of configurations within a level, or of seeds.
 
-    Epsilon squared of a nested analysis of variance: the mean square of the configurations of one level, or of the
-    seeds where that is larger, is what a level without an effect has.
+    Epsilon squared of a nested analysis of variance. A level without an effect has the mean square of the
+    configurations of one level, or of the seeds if that is larger.
 
     Args:
       scores: of each configuration, at least one.
       labels_C: the level of each.
 
     Returns:
-      From 0 to 1; 0 where all scores are equal.
+      From 0 to 1; 0 if all scores are equal.
 
     Source: Kelley (1935).
     """
@@ -72,7 +72,7 @@ def share_of_levels(scores: Sequence[Floats], labels_C: Sequence[int]) -> float:
 
 
 def _parts(scores: Sequence[Floats]) -> tuple[Floats, Floats, Floats]:
-    """Of each configuration how many scores, their mean, and their sum of squares around it; each [C]."""
+    """For each configuration the number of scores, their mean, and their sum of squares around it; each [C]."""
     return (
         np.array([len(each) for each in scores], dtype=np.float64),
         np.array([each.mean() for each in scores]),
@@ -99,7 +99,7 @@ def _shares(n_DC: Floats, mean_DC: Floats, within_DC: Floats, labels_C: Sequence
 
 
 def seeds_share(scores: Sequence[Floats]) -> float:
-    """The variance of seeds of one configuration as a share of that of all runs; NaN where no configuration has two."""
+    """The variance between seeds of one configuration as a share of that of all runs; NaN if none has two seeds."""
     n_C, mean_C, within_C = _parts(scores)
     freedom = n_C.sum() - len(n_C)
     if freedom < 1:
@@ -109,11 +109,11 @@ def seeds_share(scores: Sequence[Floats]) -> float:
 
 
 def over_seeds(scores: Sequence[Floats], labels_C: Sequence[int]) -> tuple[float, float]:
-    """What other seeds of the same configurations would give: Student's t around the share, the error by leaving out
-    one seed at a time. NaN where no configuration has two.
+    """The interval over other seeds of the same configurations: Student's t around the share, the error by leaving out
+    one seed at a time. NaN if no configuration has two seeds.
 
-    Said as 90 %: with Student's factor of 95 % it holds the mean over new seeds in 88 to 94 % of simulated sweeps of 6
-    to 24 configurations with 3 to 5 seeds.
+    Reported as 90 %: with Student's factor of 95 % it contains the mean over new seeds in 88 to 94 % of simulated
+    sweeps of 6 to 24 configurations with 3 to 5 seeds.
     """
     n_C, mean_C, within_C = _parts(scores)
     freedom = n_C.sum() - len(n_C)
@@ -151,7 +151,7 @@ def _by_chance(
 
 
 def _of_shuffled(scores_N: Floats, n_C: Floats, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
-    """`_parts` of scores that were dealt anew, each [D, C]."""
+    """`_parts` of permuted scores, each [D, C]."""
     away_DN = rng.permuted(np.tile(scores_N - scores_N.mean(), (_SHUFFLES, 1)), axis=1)
     begins: NDArray[np.intp] = np.concatenate([[0], np.cumsum(n_C)[:-1]]).astype(np.intp)
     n_DC = np.tile(n_C, (_SHUFFLES, 1))
