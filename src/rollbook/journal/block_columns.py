@@ -1,4 +1,4 @@
-"""The rows of a segment as columns, straight from their bytes: no row object is made of them."""
+"""The rows of a segment as columns, read directly from their bytes without row objects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class BlockPiece(Piece):
     """Committed rows of one segment, in order.
 
     Args:
-      header: of the segment; none of its keys may be deferred.
+      header: the segment's header; none of its keys may be deferred.
       data: whole rows, all of them committed.
     """
 
@@ -75,8 +75,9 @@ class BlockPiece(Piece):
         }
 
     def non_finite(self) -> Collection[str]:
-        """See `Piece`. The last byte of a float is its sign and the upper part of its exponent: that of a NaN or an
-        infinity is 7f or ff, and hardly ever that of anything else in a row."""
+        """See `Piece`. Fast: the last byte of a float is its sign and the upper part of its exponent. For a NaN or an
+        infinity it is 7f or ff, which other values almost never have.
+        """
         last_bytes = self._data[7::8]
         if b"\x7f" not in last_bytes and b"\xff" not in last_bytes:
             return ()

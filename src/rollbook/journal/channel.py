@@ -1,4 +1,4 @@
-"""Where a log function writes to."""
+"""The target of a log function."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     Shape: TypeAlias = tuple[int, tuple[str, ...], str, tuple[str, ...]]
-    """Which rows share a stream: channel id, full keys, type codes, deferred keys."""
+    """Identifies the rows of one stream: channel id, full keys, type codes, deferred keys."""
 
 __all__ = ["Channel"]
 
 
 class Channel:
-    """The run itself or one of its scopes, as the journal sees it.
+    """The run itself or one of its scopes, as seen by the journal.
 
     Attributes:
-      id: unique within a writer's life; number of the key cache.
-      current: the clocks as they stand, in the writer's order. Scopes of a run share one list; a scope opened at a
-        checkpoint has its own.
+      id: unique within a writer's attempt; number of the key cache.
+      current: the current clocks, in the writer's order. Scopes of a run share one list; a scope opened at a checkpoint
+        has its own.
     """
 
     __slots__ = ("at", "current", "id", "prefix", "scope", "table")

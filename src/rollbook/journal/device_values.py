@@ -1,4 +1,4 @@
-"""Values of rows that are committed already but whose numbers still lie on a device: fetched later, in one batch."""
+"""Values of committed rows that are still on a device: fetched later, in one batch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LONGEST_NS = 2_000_000_000
 
 
 class _Array:
-    """A device array that becomes a histogram once it is here. `receipt` tells whether it was written already."""
+    """A device array that becomes a histogram after the fetch. `receipt` tells whether it was written."""
 
     __slots__ = ("key", "payload", "receipt", "time_ns", "value")
 
@@ -30,10 +30,10 @@ class _Array:
 
 
 class DeviceValues:
-    """What a writer's rows are still owed.
+    """The pending device values of a writer's rows.
 
-    Any thread may add; one at a time fetches. A fetch that was interrupted is begun again by the next one: numbers of
-    rows may then be written twice, which says the same, histograms are not.
+    Any thread may add; one at a time fetches. If a fetch is interrupted, the next one repeats it. Numbers of rows may
+    then be written twice, with the same value; histograms are not.
 
     Attributes:
       numbers: (lane, seq, key, value) of committed rows.
@@ -49,12 +49,12 @@ class DeviceValues:
         self._turns = Turns()
 
     def add(self, lane: Lane, seq: int, key: str, value: object) -> None:
-        """Remember the device value of a row that is already committed."""
+        """Store the device value of a committed row."""
         self.numbers.append((lane.index, seq, key, value))
         self._added(value)
 
     def add_array(self, key: str, value: object, payload: dict[str, object]) -> None:
-        """Remember a device array that becomes a histogram once it is here."""
+        """Store a device array that becomes a histogram after the fetch."""
         self._arrays.append(_Array(key, value, payload))
         self._added(value)
 
@@ -66,10 +66,10 @@ class DeviceValues:
             self.flush()
 
     def flush(self, wait_seconds: float = 0.0) -> None:
-        """Fetch all that is pending, in one batch, and write it down.
+        """Fetch all pending values in one batch, and write them.
 
         Args:
-          wait_seconds: how long to wait for another thread that is doing so; 0 leaves it to that thread.
+          wait_seconds: how long to wait for another thread that is fetching; 0 leaves it to that thread.
         """
         if not self.numbers and not self._arrays:
             return
@@ -95,7 +95,7 @@ class DeviceValues:
             keys = list(dict.fromkeys(key for row in rows.values() for key in row))
             columns = {key: [row.get(key) for row in rows.values()] for key in keys}
             self._writer.frame({"fill": list(rows), "lane": lane, "columns": columns})
-        del self.numbers[: len(waiting)]  # others may have added more behind them
+        del self.numbers[: len(waiting)]  # others may have added more after them
         for key in lost:
             self._lost(key)
 
@@ -108,7 +108,7 @@ class DeviceValues:
                 try:
                     columns = {"key": [array.key], **histogram_columns(content)}
                 except ours(Exception):
-                    content = None  # it came, and is nothing that has a distribution
+                    content = None  # fetched, but not numeric
             if content is not None:
                 payload = {**array.payload, "n": 1, "columns": columns}
                 if not self._writer.frame_once(array.receipt, payload, array.time_ns):
@@ -122,7 +122,7 @@ class DeviceValues:
 
 
 def _nbytes(value: object) -> int:
-    """How much device memory the copy holds, as far as it says."""
+    """The device memory of the copy, if known."""
     with tolerating(Exception):
         size = getattr(value, "nbytes", None)
         return int(size) if size is not None else 8

@@ -1,7 +1,7 @@
-"""Reading the files of a journal without mapping and without changing them.
+"""Reads the files of a journal without mapping and without changing them.
 
-A reader that maps a file dies when somebody truncates it, so everything is read with `pread`. `segments` knows the
-rows, `frame_files` the frames, `writers` whose they are.
+A reader that maps a file dies if another process truncates it, so everything is read with `pread`. `segments` handles
+rows, `frame_files` frames, and `writers` their owners.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 __all__ = ["BLOCK", "JournalFile"]
 
 BLOCK = 1024 * 1024
-"""Bytes read at once."""
+"""Bytes per read."""
 
 
 class JournalFile:
-    """A file that is open for reading. Not for several threads at once.
+    """A file open for reading. Not for several threads at once.
 
     Raises:
-      FileNotFoundError: it was unlinked, so what it held is in Parquet. Damaged: it is a link, a pipe or a device.
+      FileNotFoundError: it was unlinked, so its content is in Parquet. Damaged: it is a link, a pipe or a device.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -42,7 +42,7 @@ class JournalFile:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file; twice is fine."""
+        """Close the file. A second call does nothing."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -53,7 +53,7 @@ class JournalFile:
 
     @contextmanager
     def closed_on_failure(self) -> Iterator[None]:
-        """For what is read while it is opened: a file that cannot be read is not left open."""
+        """For reading during the open: closes the file if reading fails."""
         try:
             yield
         except BaseException:

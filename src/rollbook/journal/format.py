@@ -1,12 +1,12 @@
-"""The bytes of the journal, in one page.
+"""The bytes of the journal on one page.
 
     data/journal/<writer>/
-      writer.json               who writes: see `liveness.identity`, plus attempt, clocks, time_offset
+      writer.json               the writer: see `liveness.identity`, plus attempt, clocks, time_offset
       closed.json               written at a clean close: the last sequence per lane and the bill
       L00.S000.0.seg            lane 0, stream 0, slot 0: a segment of fixed-width rows
-      L00.frames.000000.log     lane 0, frame file 0: everything that is no scalar row
+      L00.frames.000000.log     lane 0, frame file 0: everything that is not a scalar row
 
-All numbers are little-endian. Every record is made of 8-byte words, so a segment is one 2-d array of words.
+All numbers are little-endian. Every record consists of 8-byte words, so a segment is one 2-d array of words.
 
 Segment = head (64 bytes), meta (JSON, padded so that rows start at `header_size`), rows.
 
@@ -18,8 +18,8 @@ Segment = head (64 bytes), meta (JSON, padded so that rows start at `header_size
     24      u64    first_seq: a row counts only if its commit word is at least this
     32      u32    row_words: width of a row in words
     36      u32    capacity in rows
-    40      u64    state: 0 active, 1 left (the writer may recycle it once sealed), 2 sealed, 3 dropped (left for good:
-                   whoever seals it unlinks it)
+    40      u64    state: 0 active, 1 left (the writer may recycle it once sealed), 2 sealed, 3 dropped (never reused:
+                   the process that seals it unlinks it)
     48      u64    fence: not 0 means that another process took the run over
     56      u32    meta_size in bytes
     60      u32    crc32 of the meta
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 VERSION = 1
-"""The format version of journals and run folders. Readers refuse a greater one by name."""
+"""The format version of journals and run folders. Readers refuse a higher one with an error that names it."""
 
 SEGMENT_MAGIC = b"RBKSEG1\n"
 FRAMES_MAGIC = b"RBKFRM1\n"
@@ -73,12 +73,12 @@ class SegmentHeader:
     """The head and meta of a segment.
 
     Attributes:
-      generation, first_seq, state, fence: as they stood when read.
+      generation, first_seq, state, fence: their values at the time of reading.
       header_size, row_words, capacity: layout.
-      writer, attempt, lane, stream, slot: whose it is.
-      table: "metrics" or another table of DESIGN's list; scope: the opened scope, "" for the run;
-        at: the checkpoint that its scope was opened at, or "".
-      keys: full names, in row order; types: one of d, q, b per key; deferred: keys whose values come later, by frame.
+      writer, attempt, lane, stream, slot: its owner.
+      table: "metrics" or another standard table; scope: the opened scope, "" for the run;
+        at: the checkpoint of its scope, or "".
+      keys: full names, in row order; types: d, q or b per key; deferred: keys whose values come later, in frames.
       clocks: clock names, in row order; time_offset: add it to a row's time to get unix nanoseconds.
     """
 
@@ -138,8 +138,8 @@ def pack_header(meta: dict[str, Any], *, first_seq: int, size: int) -> tuple[byt
     Args:
       meta: writer, attempt, lane, stream, slot, table, scope, keys, types, deferred, clocks, time_offset.
     Returns:
-      (header bytes, header_size, row width in bytes, capacity in rows). The file is header_size + width * capacity
-      long.
+      (header bytes, header_size, row width in bytes, capacity in rows). The file has header_size + width * capacity
+      bytes.
     """
     text = json.dumps(meta, separators=(",", ":")).encode()
     header_size = -(-(HEAD.size + len(text)) // 64) * 64
@@ -155,7 +155,7 @@ def unpack_header(data: bytes | memoryview, path: str) -> SegmentHeader:
     """Read a segment's head and meta.
 
     Raises:
-      Damaged: too short, not a segment, or fields that contradict each other.
+      Damaged: too short, not a segment, or inconsistent fields.
       NewerFormat: written by a later version.
     """
     if len(data) < HEAD.size:

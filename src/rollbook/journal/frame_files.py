@@ -1,4 +1,4 @@
-"""Frames of one frame file, while its writer may be appending more."""
+"""Reads the frames of one frame file, also while its writer appends."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class FrameFile(JournalFile):
     Attributes:
       lane, number: from the file's head.
       end: where the last `scan` or `frames` stopped: the end of the last whole frame.
-      problems: (offset, text) of frames that were skipped because their checksum differs, each once.
+      problems: (offset, text) of frames that were skipped because of a wrong checksum, each once.
 
     Raises:
       FileNotFoundError: it was unlinked, so its frames are in Parquet.
-      Damaged, NewerFormat: not a frame file. `Damaged` also while a writer is just creating it.
+      Damaged, NewerFormat: not a frame file. `Damaged` also while a writer is creating it.
     """
 
     def __init__(self, path: str | os.PathLike[str], time_offset: int = 0) -> None:
@@ -52,10 +52,10 @@ class FrameFile(JournalFile):
             )
 
     def scan(self, offset: int = 0) -> Iterator[tuple[int, int, bytes, int, int]]:
-        """Whole frames from `offset` on, undecoded: (seq, unix ns, payload, start, end offset).
+        """Whole frames from `offset` on, not decoded: (seq, unix ns, payload, start, end offset).
 
-        Stops at a torn tail (`end` says where). A frame whose checksum differs is skipped and reported in `problems`
-        if a good one follows it; finding the next one after that is the business of `rollbook repair`.
+        Stops at a torn tail (`end` has the position). A frame with a wrong checksum is skipped and added to `problems`
+        if a good one follows it. `rollbook repair` searches for further frames.
         """
         self.end = offset = max(offset, layout.FRAMES_FILE_HEAD.size)
         head_size = layout.FRAME_HEAD.size
@@ -88,7 +88,7 @@ class FrameFile(JournalFile):
             offset = self.end
 
     def frames(self, offset: int = 0) -> Iterator[tuple[int, int, dict[str, object], int]]:
-        """Whole frames from `offset` on: (seq, unix ns, payload, end offset). What cannot be decoded is reported."""
+        """Whole frames from `offset` on: (seq, unix ns, payload, end offset). Undecodable ones go to `problems`."""
         for seq, time_ns, data, start, end in self.scan(offset):
             try:
                 payload = decode(data)
@@ -101,7 +101,7 @@ class FrameFile(JournalFile):
         """(seq, unix ns, payload) of the frame that `scan` found at `start`.
 
         Raises:
-          Damaged: there is no whole frame at that place any more.
+          Damaged: there is no longer a whole frame at this position.
         """
         frame = self._frame(start)
         if frame is None:
@@ -109,30 +109,30 @@ class FrameFile(JournalFile):
         return frame[0], frame[1] + self.time_offset, decode(frame[2])
 
     def payload(self, start: int, end: int) -> bytes:
-        """The payload of the frame that `scan` found at `start` and that ends at `end`, undecoded."""
+        """The payload of the frame that `scan` found from `start` to `end`, not decoded."""
         begin = start + layout.FRAME_HEAD.size
         return pread(self._fd, end - begin, begin)
 
     def size(self) -> int:
-        """How many bytes the file has now."""
+        """The current size of the file in bytes."""
         return os.fstat(self._fd).st_size
 
     def torn_bytes(self) -> int:
-        """How many bytes lie behind `end`: a torn frame, or one that is being written."""
+        """Number of bytes after `end`: a torn frame, or one that is being written."""
         return max(0, os.fstat(self._fd).st_size - self.end)
 
     @staticmethod
     def whole_in(data: bytes) -> Iterator[tuple[int, int, bytes]]:
-        """(seq, monotonic ns, payload) of every whole frame in `data`, wherever it begins.
+        """(seq, monotonic ns, payload) of every whole frame in `data`, at any position.
 
-        A frame is found by its checksum at any byte, so one damaged length does not cost the frames behind it.
+        Frames are found by their checksum at any byte, so one damaged length does not lose the frames after it.
         """
         at, last = 0, 0
         head = layout.FRAME_HEAD.size
         while at + head <= len(data):
             length, crc, seq, mono = layout.FRAME_HEAD.unpack_from(data, at)
             end = at + head + length
-            # The cheap questions first: at most bytes the length or the number makes no sense.
+            # Cheap checks first: at most positions the length or the number is invalid.
             if length and end <= len(data) and last < seq < last + 2**40:
                 rest = zlib.crc32(data[at + 8 : at + head])
                 if zlib.crc32(memoryview(data)[at + head : end], rest) == crc:
@@ -142,7 +142,7 @@ class FrameFile(JournalFile):
             at += 1
 
     def is_torn_by_damage(self) -> bool:
-        """Whether more than one unfinished frame follows the last whole one."""
+        """Whether more than one incomplete frame follows the last whole one."""
         head = pread(self._fd, layout.FRAME_HEAD.size, self.end)
         if len(head) < layout.FRAME_HEAD.size or not any(head):
             return False

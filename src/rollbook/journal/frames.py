@@ -1,10 +1,10 @@
-"""The payload of a frame: one msgpack map with raw arrays, encoded so that odd data never raises.
+"""The payload of a frame: one msgpack map with raw arrays. Encoding never raises for unusual data.
 
     data, problems = encode({"table": "samples", "n": 2, "columns": {"reward": numpy.zeros(2)}})
     decode(data)["columns"]["reward"].to_numpy()
 
-Arrays are Ext code 1 (`dtype.str|shape|bytes`), integers beyond int64 are Ext code 2 (decimal digits). Decoding
-executes nothing and allocates no more than the data holds; numpy is needed by nobody here.
+Arrays are Ext code 1 (`dtype.str|shape|bytes`); integers beyond int64 are Ext code 2 (decimal digits). Decoding
+executes nothing and allocates no more memory than the size of the data. numpy is not needed here.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ _LONGEST_REPR = 10_000
 _MOST_PROBLEMS = 8
 _MOST_DIGITS = 4300
 _MOST_EMPTY = 1 << 20
-"""The longest side of an array with a side of 0: it takes no bytes, whatever number of rows it claims."""
+"""The longest side of an array with a side of 0: such an array has no bytes, so its row count is not checked by size.
+"""
 
 _MOST_DIMENSIONS = 32
 
@@ -43,10 +44,10 @@ _BUFFER_KINDS = {"d": "f8", "f": "f4", "e": "f2", "?": "b1", "c": "u1"}
 def encode(payload: Mapping[str, object]) -> tuple[bytes, list[str]]:
     """The bytes of a frame's payload, and what had to be changed to write it.
 
-    Numbers, text, bytes, lists, tuples, dicts and arrays on the host go as they are. Whatever msgpack cannot hold
-    is replaced by the nearest thing it can: broken text has its surrogates escaped, unknown objects become their
-    repr, what nests too deeply or contains itself is cut. Each change is named in the list (at most eight of them).
-    Never raises for odd data; a MemoryError or an interrupt passes through.
+    Numbers, text, bytes, lists, tuples, dicts and arrays on the host are stored unchanged. Anything that msgpack cannot
+    store is replaced: broken text has its surrogates escaped, unknown objects become their repr, values that nest too
+    deeply or contain themselves are cut. The list names each change (at most eight). Never raises for unusual data; a
+    MemoryError or an interrupt passes through.
     """
     try:
         return _encoder()(payload), []
@@ -62,7 +63,7 @@ def decode(data: bytes | memoryview) -> dict[str, Any]:
     """The payload of a frame.
 
     Raises:
-      Damaged: the bytes are no msgpack map, nest too deeply, or hold an array whose shape and size disagree.
+      Damaged: the bytes are not a msgpack map, nest too deeply, or contain an array whose shape and size disagree.
     """
     import msgspec
 
@@ -105,7 +106,7 @@ def _ext(code: int, data: bytes) -> object:
 
 
 def _replace(value: object) -> object:
-    """What msgspec writes instead of an object it does not know. Raises TypeError where only the slow way helps."""
+    """The replacement for an object that msgspec does not know. Raises TypeError if only the slow path can help."""
     interface = getattr(value, "__array_interface__", None)
     if interface is not None and getattr(value, "shape", None) != ():
         return _array(value)
@@ -141,7 +142,7 @@ def _item(value: Any) -> object:
 
 
 def _host_array(value: object) -> NDArray | None:
-    """A numpy array of a tensor that lies in host memory, or None. Never waits for a device."""
+    """A tensor in host memory as a numpy array, or None. Never waits for a device."""
     device = getattr(value, "__dlpack_device__", None)
     if device is None or not hasattr(value, "__array__") or int(device()[0]) not in (1, 3):  # host, pinned host
         return None
@@ -149,7 +150,7 @@ def _host_array(value: object) -> NDArray | None:
 
 
 def _array(value: Any) -> object:
-    """An array of numpy as Ext code 1, or as lists where its type has no raw form."""
+    """A numpy array as Ext code 1, or as lists if its type has no raw form."""
     value = plain_array(value)
     dtype = value.dtype
     if dtype.kind not in "biufcMm" or dtype.itemsize > 16 or dtype.str[1:].partition("[")[0] not in ITEM_SIZES:
@@ -184,7 +185,7 @@ def _buffer(value: Any) -> object:
 
 
 def _clean(value: Any, where: str, problems: list[str], above: tuple[int, ...]) -> object:
-    """`value` made of nothing but what msgpack can hold."""
+    """`value` converted to types that msgpack can store."""
     kind = type(value)
     if value is None or kind is bool or kind is float:
         return value
@@ -204,7 +205,7 @@ def _clean(value: Any, where: str, problems: list[str], above: tuple[int, ...]) 
         return _clean_other(value, where, problems, (*above, id(value)))
     except MemoryError:
         raise
-    except ours(Exception) as err:  # a property, iterator or conversion of the caller's object failed
+    except ours(Exception) as err:  # the caller's object failed: a property, iterator or conversion
         _note(problems, where, f"could not be read ({type(err).__name__}); it was kept as its repr")
         return _safe_repr(value)
 
@@ -236,7 +237,7 @@ def _clean_other(value: object, where: str, problems: list[str], above: tuple[in
 
 
 def _native(value: object) -> object:
-    """Dataclasses, enums, dates and the like as msgspec shows them, or None."""
+    """Dataclasses, enums, dates and the like as msgspec converts them, or None."""
     import msgspec
 
     try:
@@ -289,7 +290,7 @@ def _note(problems: list[str], where: str, what: str) -> None:
 
 
 def _from_ext(code: int, data: memoryview) -> object:
-    """What an extension of msgpack stands for; one that is not known stays as its bytes."""
+    """The value of a msgpack extension; an unknown one stays as bytes."""
     raw = bytes(data)
     if code == BIG_INT:
         digits = raw[1:] if raw[:1] == b"-" else raw

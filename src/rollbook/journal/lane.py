@@ -21,11 +21,11 @@ NO_DESCRIPTOR = (errno.ENFILE, errno.EMFILE)
 
 
 class Receipt:
-    """Tells whether a frame was written, to whom an exception may have kept it from hearing of it.
+    """Tells a caller whether a frame was written, also after an exception interrupted the call.
 
     Attributes:
-      seq: the frame's sequence number; 0 while it is not known to stand in the file.
-      lane: where it was tried last.
+      seq: the frame's sequence number; 0 until it is known to be in the file.
+      lane: the lane of the last try.
     """
 
     __slots__ = ("lane", "seq")
@@ -51,12 +51,12 @@ class _FrameLog:
 
 
 class Lane:
-    """See the module. `seq` is the last sequence number given out; it is advanced before anything is written.
+    """See the module. `seq` is the last assigned sequence number; it is advanced before anything is written.
 
-    As in a stream, an exception may come up between any two instructions, and the next call goes on from there.
+    As in a stream, an exception may arrive between any two instructions; the next call continues from there.
 
     Attributes:
-      scopes: scope id -> the keys as a call spells them -> their stream; what the hot path looks up.
+      scopes: scope id -> the keys as spelled by a call -> their stream; used by the hot path.
       shapes: (scope id, full keys, types, deferred keys) -> stream.
     """
 
@@ -72,16 +72,16 @@ class Lane:
 
     @property
     def has_frame_log(self) -> bool:
-        """Whether a frame can be appended without a further file descriptor."""
+        """Whether a frame can be appended without another file descriptor."""
         return self._log is not None
 
     def append(self, payload: bytes, time: int, receipt: Receipt | None = None) -> int:
         """Write one frame and return its sequence number.
 
         Args:
-          receipt: told of the frame even where an exception keeps this function from returning; see `settle`.
+          receipt: records the frame even if an exception interrupts this function; see `settle`.
         Raises:
-          OSError: it could not be written; what was there before is untouched.
+          OSError: it could not be written; earlier data is unchanged.
         """
         self.settle()
         log = self._log
@@ -102,7 +102,7 @@ class Lane:
         return seq
 
     def settle(self) -> None:
-        """Take note of a frame whose writing was interrupted: it stays if it is whole, as readers may have seen it."""
+        """Settle a frame whose writing was interrupted: a whole one stays, because readers may have seen it."""
         log = self._log
         if log is None or log.trying is None:
             return
@@ -112,7 +112,7 @@ class Lane:
             if receipt is not None:
                 receipt.seq = seq
         elif hasattr(os, "ftruncate"):
-            os.ftruncate(log.fd, log.end)  # the torn frame goes
+            os.ftruncate(log.fd, log.end)  # remove the torn frame
         log.trying = None
 
     def drop(self, stream: Stream) -> None:
@@ -124,7 +124,7 @@ class Lane:
         self.shapes.pop(stream.shape, None)
 
     def close(self) -> None:
-        """Leave all segments and close the frame file. Can be called again."""
+        """Leave all segments and close the frame file. Can be repeated."""
         self.scopes.clear()
         for shape, stream in list(self.shapes.items()):
             stream.close()
@@ -135,7 +135,7 @@ class Lane:
             self._close_log()
 
     def forget(self) -> None:
-        """Let go of everything in a forked child, leaving the parent's files alone."""
+        """Release everything in a forked child, without a change to the parent's files."""
         for stream in self.shapes.values():
             stream.forget()
         self.shapes.clear()
@@ -148,9 +148,9 @@ class Lane:
             log.close()
 
     def _next_file(self) -> _FrameLog:
-        """Begin another frame file; where there is no descriptor for one, the file that is open grows on.
+        """Begin another frame file. Without a free descriptor, the open file continues to grow.
 
-        The number is taken first, so that a file which an interrupt left behind is stepped over.
+        The number is taken first, so that a file left by an interrupt is skipped.
         """
         before = self._log
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -183,7 +183,7 @@ class Lane:
 
 
 def _is_whole(fd: int, start: int, size: int, seq: int) -> bool:
-    """Whether the frame of this size and sequence number stands at `start`."""
+    """Whether the frame with this size and sequence number is at `start`."""
     import zlib
 
     data = pread(fd, size, start)

@@ -1,4 +1,4 @@
-"""Segments that their writers have left: they wait to be sealed, and are given up then."""
+"""Segments that their writers have left: they wait to be sealed and are then released."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["LeftSegment"]
 
 
 class LeftSegment:
-    """A segment that its writer has left; its rows are in memory only while they are sealed.
+    """A segment that its writer has left. Its rows are in memory only while they are sealed.
 
     Attributes:
-      path, size: where it is, and its bytes.
-      generation: as it was when it was looked at.
-      first_seq: the number of its first row, 0 if it has none; segments of a stream are in order by it.
+      path, size: its path and its size in bytes.
+      generation: its value at the time of the look.
+      first_seq: the number of its first row, 0 without rows; orders the segments of a stream.
     """
 
     __slots__ = ("first_seq", "generation", "path", "size")
@@ -29,20 +29,22 @@ class LeftSegment:
 
     @classmethod
     def look(cls, path: str, gone: bool, in_use: bool = False) -> LeftSegment | None:
-        """None if its writer has not left it (and not `in_use`), or it is sealed: then it goes, if its writer has."""
+        """The segment, or None if its writer has not left it (and it is not `in_use`) or it is sealed. A sealed one is
+        removed if its writer has ended.
+        """
         fd = open_regular(path)
         try:
             data = pread(fd, layout.HEAD.size, 0)
             if len(data) < layout.HEAD.size or not any(data):
                 if gone and not any(pread(fd, layout.LARGEST_SEGMENT_BYTES * 2, 0)):
-                    _unlink(path)  # it was never begun
+                    _unlink(path)  # it never had a row
                     return None
                 return cls(path, 0, 0, 0) if gone else None
             magic, _, header_size, generation, first_seq, words, _, state, *_ = layout.HEAD.unpack(data)
             if magic != layout.SEGMENT_MAGIC:
-                return cls(path, 0, 0, 0)  # comes first in its stream, and `load` says what is wrong
+                return cls(path, 0, 0, 0)  # comes first in its stream; `load` reports the problem
             if gone and (state == layout.SEALED or generation % 2):
-                # Its rows are sealed; if its writer died while recycling it, new ones had not come.
+                # Its rows are sealed. If its writer died while recycling it, there are no new ones.
                 _unlink(path)
             if state == layout.SEALED or generation % 2 or (state == layout.ACTIVE and not gone and not in_use):
                 return None
@@ -51,10 +53,10 @@ class LeftSegment:
             os.close(fd)
 
     def load(self) -> tuple[layout.SegmentHeader, bytes, int, int]:
-        """(header, the bytes of all rows, the least number that they may have, generation).
+        """(header, the bytes of all rows, the lowest number that they may have, generation).
 
         Raises:
-          Damaged: the segment is, or was recycled just now.
+          Damaged: the segment is damaged, or was just recycled.
         """
         with Segment(self.path) as segment:
             head = segment.head()
@@ -64,12 +66,12 @@ class LeftSegment:
             return segment.header, data, head.first_seq, head.generation
 
     def give_up(self, generation: int, gone: bool) -> bool:
-        """Mark a live writer's segment as sealed, so that it is used again; unlink one that nobody will use.
+        """Mark a live writer's segment as sealed, so that it can be reused; unlink one that will not be reused.
 
         Args:
-          generation: of the rows that are sealed now. gone: its writer will not write again.
+          generation: of the sealed rows. gone: its writer will not write again.
         Returns:
-          False, and nothing is done, if it was recycled meanwhile.
+          False, without any change, if it was recycled meanwhile.
         """
         fd = open_regular(self.path, os.O_RDWR)
         try:
@@ -93,7 +95,7 @@ def _unlink(path: str) -> None:
 
 
 def _first_row(fd: int, header_size: int, words: int, first_seq: int) -> int:
-    """The number of the first committed row of a segment; 0 if there is none."""
+    """The number of the first committed row of a segment, 0 without one."""
     width = 8 * max(1, min(words, 1 << 20))
     offset = header_size
     while True:

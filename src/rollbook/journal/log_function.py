@@ -1,8 +1,8 @@
 """The function that a training loop calls: `log` of one channel.
 
-It is one closure without a facade in front: it takes a lane off a free list, finds the stream by the keys of the call,
-and packs clocks, time, values and the commit word straight into a mapped file. Whatever is unusual (a new key set,
-another type, a tensor, a full segment, no lane) it leaves to `unusual_calls.UnusualCalls`.
+It is a single closure. It takes a lane from a free list, finds the stream by the keys of the call, and packs clocks,
+time, values and the commit word directly into a mapped file. Unusual cases (a new key set, another type, a tensor, a
+full segment, no lane) go to `unusual_calls.UnusualCalls`.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _NOTHING: Any = None
 def make_log(free: list[Lane], clocks: tuple[str, ...], channel: Channel, unusual: UnusualCalls) -> Callable[..., None]:
     """The function log(values, *, env_step=…, …) -> None of `channel`.
 
-    It costs about 1 µs for one key and 1.7 µs for twenty, adds no wait and never raises of its own accord (see
-    `Bill.strict`), except TypeError for a call that does not fit its signature. What somebody else raises meanwhile
-    (Ctrl-C, the handler of a time limit) comes out as it is; the row is then whole in the files or not there at all.
+    It costs about 1 µs for one key and 1.7 µs for twenty, adds no wait and does not raise (see `Bill.strict`), except
+    TypeError for a call that does not fit its signature. An exception from outside (Ctrl-C, a time limit) passes
+    through; the row is then either complete in the files or absent.
     """
     pop, push, number = free.pop, free.append, channel.id
     current = channel.current
@@ -49,10 +49,10 @@ def make_log(free: list[Lane], clocks: tuple[str, ...], channel: Channel, unusua
         step: int = unknown,
         **declared: int,
     ) -> None:
-        """Append one row: values by key (nested dicts are joined with "/") and the clocks that say where it is.
+        """Append one row: values by key (nested dicts are joined with "/"), and the clocks of the row.
 
-        Clocks that are not given are the run's current ones. The row is safe when this returns, after about 2 µs;
-        nothing raises unless the run is strict.
+        Clocks that are not given keep the run's current reading. The row is safe when this returns, after about 2 µs.
+        Nothing raises unless the run is strict.
         """
         lane, seq = None, 0
         try:

@@ -1,8 +1,8 @@
-"""Where a segment may be mapped into memory, and making the files that are.
+"""Where a segment may be mapped into memory, and creating mapped files.
 
-A store into a mapped page that the file system cannot back is SIGBUS, which kills the training. Block allocation made
-ahead (`posix_fallocate`) prevents that only where the file system never moves an allocated block: not on copy-on-write
-ones. So segments are mapped on the file systems below and written with `pwrite` everywhere else.
+A store into a mapped page without a disk block is SIGBUS, which kills the training. Allocating blocks in advance
+(`posix_fallocate`) prevents this only if the file system never moves an allocated block, so not on copy-on-write ones.
+Segments are therefore mapped on the file systems below and written with `pwrite` on all others.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _POPULATE_WRITE = 23  # MADV_POPULATE_WRITE, Linux 5.14; Python has no name for 
 
 
 def is_mappable(folder: str, mountinfo: str = "/proc/self/mountinfo") -> bool:
-    """Whether allocated blocks stay where they are on the file system of `folder`.
+    """Whether allocated blocks stay in place on the file system of `folder`.
 
-    Known to be so: ext2/3/4, xfs, tmpfs, and overlay whose upper layer lies on one of them and can be seen from here.
-    Unknown means no. `ROLLBOOK_MMAP=0` in the environment turns mapping off.
+    True for ext2/3/4, xfs, tmpfs, and overlay if its upper layer is on one of them and visible here. Unknown ones give
+    False. `ROLLBOOK_MMAP=0` in the environment turns mapping off.
     """
     if os.environ.get("ROLLBOOK_MMAP") == "0" or not hasattr(os, "posix_fallocate"):
         return False
@@ -40,7 +40,7 @@ def _safe(folder: str, mounts: list[list[str]], depth: int) -> bool:
         return False
     device = os.stat(folder).st_dev
     wanted = f"{os.major(device)}:{os.minor(device)}"
-    for fields in reversed(mounts):  # the last mount on a point is the one in force
+    for fields in reversed(mounts):  # the last mount on a mount point applies
         if fields[2] != wanted:
             continue
         dash = fields.index("-")
@@ -56,10 +56,10 @@ def _safe(folder: str, mounts: list[list[str]], depth: int) -> bool:
 
 
 def create(path: str, header: bytes, size: int) -> mmap.mmap:
-    """A new segment file of `size` bytes with all its blocks allocated, begun with `header`, mapped and populated.
+    """A new segment file of `size` bytes with all blocks allocated, starting with `header`, mapped and populated.
 
     Raises:
-      OSError: no space (nothing is left behind), or the file cannot be made.
+      OSError: no space (nothing is left behind), or the file cannot be created.
     """
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666)
     try:
@@ -70,7 +70,7 @@ def create(path: str, header: bytes, size: int) -> mmap.mmap:
                 raise OSError(errno.ENOSPC, "No space left on device", path)
             buffer = mmap.mmap(fd, size)
         except BaseException:
-            os.unlink(path)  # a failed allocation may have taken part of the space
+            os.unlink(path)  # a failed allocation may hold part of the space
             raise
     finally:
         os.close(fd)
@@ -79,7 +79,7 @@ def create(path: str, header: bytes, size: int) -> mmap.mmap:
 
 
 def populate(buffer: mmap.mmap, start: int = 0, length: int | None = None) -> None:
-    """Fault the pages of a range in now, so that no later store has to; where the kernel cannot, nothing happens."""
+    """Fault in the pages of a range now, so that later stores need not. Does nothing if the kernel cannot."""
     with tolerating(OSError, AttributeError, ValueError):
         first = start - start % mmap.PAGESIZE
         end = len(buffer) if length is None else start + length

@@ -1,4 +1,4 @@
-"""The open files of a journal between polls: what is there, how far it has been read, what is new."""
+"""The open files of a journal between polls: which exist, how far they are read, what is new."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
 __all__ = ["Block", "Listing", "LogState", "SegmentState", "WriterFiles", "collect_fill"]
 
 _RELIST_SECONDS = 0.1
-"""A folder that changed this recently is listed again: its time stamp may not move for the next change."""
+"""A folder changed within this time is listed again: its time stamp may not show the next change."""
 
 _THOROUGH_EVERY = 16
-"""Every so many polls a segment is searched to its end, should a long stretch of holes hide rows from a quick look."""
+"""After this many polls a segment is searched to its end, in case holes hide rows from a quick look."""
 
 
 class Listing:
-    """The names in a folder, read again only when the folder has changed."""
+    """The names in a folder, read again only after the folder has changed."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._stamp: tuple[int, int] | None = None
 
     def names(self, force: bool = False) -> list[str] | None:
-        """Sorted names, or None if they are the same as last time."""
+        """Sorted names, or None if unchanged since the last call."""
         with tolerating(OSError):
             stat = os.stat(self._folder)
             stamp = (stat.st_mtime_ns, stat.st_ino)
@@ -50,7 +50,7 @@ class Listing:
         return []
 
     def forget(self) -> None:
-        """Read it again next time."""
+        """Read the folder again at the next call."""
         self._stamp = None
 
 
@@ -78,11 +78,11 @@ class WriterFiles:
         self._listing.forget()
 
     def lanes(self) -> list[int]:
-        """All lanes that are known here."""
+        """All known lanes."""
         return sorted(self.segments.keys() | self.logs.keys() | self.info.last_seqs().keys())
 
     def refresh(self, force: bool = False) -> None:
-        """Open what is new, forget what is gone."""
+        """Open new files, forget removed ones."""
         names = self._listing.names(force)
         if names is None:
             return
@@ -100,7 +100,7 @@ class WriterFiles:
                 self._open(name, parsed[0], parsed[1])
 
     def top(self, lane: int, after: int) -> int:
-        """The first look: the highest sequence number there is in a lane, `after` if nothing is new."""
+        """The first look: the highest sequence number in a lane, `after` if nothing is new."""
         tops = [after]
         if self.info.closed is not None:
             tops.append(self.info.last_seqs().get(lane, 0))
@@ -111,7 +111,7 @@ class WriterFiles:
         return max(tops)
 
     def fills(self, lane: int, lowest: int, highest: int) -> dict[int, dict[str, object]]:
-        """The values that came later for rows of `lane` in [lowest, highest]: {seq: {key: value}}."""
+        """Values that arrived later for rows of `lane` in [lowest, highest]: {seq: {key: value}}."""
         filled: dict[int, dict[str, object]] = {}
         for log_lane, logs in self.logs.items():
             for log in logs.values():
@@ -122,7 +122,7 @@ class WriterFiles:
         return filled
 
     def safely(self, state: SegmentState | LogState, do: Callable[..., int], *args: int) -> int:
-        """`do(*args)`, or 0 and a problem if the file cannot be read."""
+        """`do(*args)`; if the file cannot be read, records a problem and returns 0."""
         try:
             return do(*args)
         except ours(OSError, Damaged) as err:
@@ -150,7 +150,7 @@ class WriterFiles:
             self.problems.pop(path, None)
         except ours(Damaged, NewerFormat) as err:
             self.problems[path] = str(err)
-            self._listing.forget()  # it may be just begun: look again at the next poll
+            self._listing.forget()  # it may be new: look again at the next poll
         except ours(OSError):
             return  # unlinked meanwhile
 
@@ -160,7 +160,7 @@ class Block:
 
     Attributes:
       words: the commit word of each.
-      whole: all of them are committed, in order: nearly every block is so.
+      whole: all of them are committed, in order. True for almost every block.
     """
 
     __slots__ = ("data", "first_seq", "generation", "segment", "start", "whole", "words")
@@ -172,7 +172,7 @@ class Block:
         self.whole = segment.file.are_in_order(words, self.first_seq)
 
     def count(self, after: int, up_to: int) -> int:
-        """How many rows lie in (after, up_to]."""
+        """Number of rows in (after, up_to]."""
         if self.whole:
             return max(0, bisect_right(self.words, up_to) - bisect_right(self.words, after))
         lowest = max(self.first_seq, after + 1)
@@ -189,7 +189,7 @@ class Block:
         return b"".join(rows)
 
     def passed(self, seq: int) -> None:
-        """Remember in the segment's state that the rows up to `seq` have been read."""
+        """Store in the segment's state that the rows up to `seq` have been read."""
         index = len(self.words)
         while index and not self.first_seq <= self.words[index - 1] <= seq:
             index -= 1
@@ -201,9 +201,9 @@ class SegmentState:
     """An open segment, and how far it has been read.
 
     Attributes:
-      make: makes a `Row` of a raw one.
-      hint: (generation, seq, index): rows of that generation up to that seq lie before that index.
-      seen: what the last look for the highest number found.
+      make: creates a `Row` from a raw row.
+      hint: (generation, seq, index): rows of this generation up to seq are before index.
+      seen: the result of the last look for the highest number.
     """
 
     def __init__(self, file: Segment, inode: int) -> None:
@@ -214,7 +214,7 @@ class SegmentState:
         self._polls = 0
 
     def top(self, after: int) -> int:
-        """The highest sequence number there is, 0 if none is above `after`."""
+        """The highest sequence number, 0 if none is above `after`."""
         head = self.file.head()
         start = self._start(head.generation, after)
         self._polls += 1
@@ -226,9 +226,9 @@ class SegmentState:
         return 0 if look is None else look.last_seq
 
     def block(self, after: int, *, thorough: bool) -> Block | None:
-        """The rows above `after`, as they stand now; None if there are none or the segment is being recycled.
+        """The current rows above `after`; None if there are none or the segment is being recycled.
 
-        Unless `thorough`, those that `top` saw: what is committed since then lies beyond it, or is missed and counted.
+        Unless `thorough`, only those that `top` saw. Rows committed since then are later, or are missed and counted.
         """
         look, start = self.seen, 0
         if thorough:
@@ -245,7 +245,7 @@ class SegmentState:
 
 
 class LogState:
-    """An open frame file, and where its frames are.
+    """An open frame file, and the positions of its frames.
 
     Attributes:
       seqs, starts: sequence number and offset of each frame, in order.
@@ -261,7 +261,7 @@ class LogState:
         self._last = 0
 
     def top(self) -> int:
-        """Find the frames that are new; the highest sequence number of all."""
+        """Find new frames; returns the highest sequence number of all."""
         for seq, _time_ns, payload, start, _end in self.file.scan(self.file.end):
             if seq <= self._last or seq >= 2**62:
                 continue
@@ -275,19 +275,19 @@ class LogState:
         return self._last
 
     def between(self, after: int, up_to: int) -> list[int]:
-        """Where the frames in (after, up_to] begin."""
+        """Start positions of the frames in (after, up_to]."""
         first = bisect_right(self.seqs, after)
         return self.starts[first : bisect_right(self.seqs, up_to)].tolist()
 
     def fill_payloads(self) -> Iterator[dict[str, object]]:
-        """The frames that bring values for earlier rows."""
+        """The frames with values for earlier rows."""
         for start in self._fills:
             with tolerating(OSError, Damaged):
                 yield self.file.payload_at(start)[2]
 
 
 def collect_fill(payload: dict[str, Any], lowest: int, highest: int, fills: dict[int, dict[str, Any]]) -> None:
-    """Add what a fill frame says about the rows in [lowest, highest] to `found`. Odd frames add nothing."""
+    """Add a fill frame's values for the rows in [lowest, highest] to `found`. Invalid frames add nothing."""
     with tolerating(KeyError, TypeError, ValueError, AttributeError, IndexError):
         seqs = _plain(payload["fill"])
         has = payload.get("has") or {}

@@ -1,4 +1,4 @@
-"""What the parts of a writer know of the writer that they belong to."""
+"""What the parts of a writer know about their writer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rollbook.journal.stream import Stream
 
     class OpenWriter(Protocol):
-        """A writer that is open. `Writer` is one; see there."""
+        """An open writer; see `Writer`."""
 
         bill: Bill
         clocks: tuple[str, ...]

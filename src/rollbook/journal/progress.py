@@ -1,7 +1,8 @@
-"""How far each writer got: the last sequence number per lane, and which journal files changed, without reading values.
+"""The progress of each writer: the last sequence number per lane, and the changed journal files, without reading
+values.
 
-A segment's rows lie in order, so its newest row is found by a search over commit words (a few reads of eight bytes),
-whatever the rate of rows. Frames are counted by their heads.
+A segment's rows are in order, so a search over commit words finds its newest row with a few reads of eight bytes, at
+any rate of rows. Frames are counted by their heads.
 """
 
 from __future__ import annotations
@@ -17,22 +18,22 @@ from rollbook.journal import format as layout
 
 __all__ = ["Positions"]
 
-_HOLE = 4  # rows in a row that an interrupted log may have left unwritten before a written one
+_HOLE = 4  # consecutive rows that interrupted calls may have left unwritten before a written one
 _HEAD = 48
 _FRAMES_CHUNK = 1 << 16
 _NEXT_BYTES = 1 << 14
-"""What is looked at in one go: all that comes between two looks at ordinary rates."""
+"""Bytes per read: at usual rates, everything new since the last look."""
 
 
 class FileProgress:
     """One segment or frame file of a writer.
 
     Attributes:
-      path, lane: where it is, and whose.
+      path, lane: its path and its lane.
       last: the newest sequence number seen in it, 0 for none.
-      left: its writer is done with it (more may come only through recycling, which begins with a new generation).
+      left: its writer has finished with it (more may come only through recycling, which begins with a new generation).
       size: its length in bytes.
-      changed: rows or frames came since `changed` was last set to False by whoever acts on it.
+      changed: rows or frames arrived since the user of this object last set `changed` to False.
     """
 
     __slots__ = ("_capacity", "_done", "_end", "_fd", "_generation", "_head", "_header", "_is_known", "_length",
@@ -46,15 +47,15 @@ class FileProgress:
         self._header = self._width = self._capacity = 0
         self._end = 0
         self._fd, self._head, self._length = -1, b"", -1
-        self._is_known = False  # frames that nobody adds to were seen to their end
+        self._is_known = False  # whether a finished frame file was read to its end
 
     @property
     def is_frames(self) -> bool:
-        """Whether it holds frames, and no rows."""
+        """Whether it holds frames, not rows."""
         return self.number >= 0
 
     def look(self) -> None:
-        """See what is new. A file that has gone, or is being recycled, is left as it was.
+        """Read what is new. A file that is gone, or is being recycled, keeps its former state.
 
         Raises:
           OSError: it cannot be opened.
@@ -65,20 +66,20 @@ class FileProgress:
         fd = self._open()
         if self.is_frames:
             self._look_at_frames(fd)
-            self._is_known = was_left  # a backlog of thousands costs nothing
+            self._is_known = was_left  # so that thousands of finished files cost nothing
         else:
             self._look_at_rows(fd)
-        if self.left or os.name == "nt":  # there may be hundreds; and what is open cannot be removed there
+        if self.left or os.name == "nt":  # there may be hundreds; and Windows cannot remove open files
             self.let_go()
 
     def _open(self) -> int:
-        """The file, open for the next look as well: `Positions` lets go of it when names have changed."""
+        """The file. It stays open for the next look; `Positions` closes it when names have changed."""
         if self._fd < 0:
             self._fd = os.open(self.path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0))
         return self._fd
 
     def quiet(self) -> bool:
-        """Whether nothing came since the last look: a few bytes are read, of a file that stays open for it."""
+        """Whether nothing is new since the last look: reads a few bytes of a file that stays open."""
         try:
             fd = self._open()
         except OSError:
@@ -90,13 +91,13 @@ class FileProgress:
         return self._done >= self._capacity or not any(self._words(fd, self._done, _HOLE))
 
     def _words(self, fd: int, first: int, n: int) -> list[int]:
-        """The commit words of so many rows, as far as there are any."""
+        """The commit words of this many rows, or of fewer at the end."""
         data = pread(fd, self._width * min(n, self._capacity - first), self._header + self._width * first)
         whole = memoryview(data)[: len(data) // self._width * self._width].cast("Q")
         return whole[self._width // 8 - 1 :: self._width // 8].tolist()
 
     def let_go(self) -> None:
-        """Close what looks keep open."""
+        """Close the files that looks keep open."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
@@ -118,8 +119,8 @@ class FileProgress:
         self.left = state in (layout.LEFT, layout.DROPPED)
 
     def _search(self, fd: int, first_seq: int) -> tuple[int, int]:
-        """How many rows there are, and the commit word of the last one."""
-        low, last = self._done, self.last  # all rows before `low` are there
+        """The number of rows, and the commit word of the last one."""
+        low, last = self._done, self.last  # all rows before `low` exist
         rows = max(_HOLE, _NEXT_BYTES // self._width)
         empty = 0
         for at, seq in enumerate(self._words(fd, low, rows), low):
@@ -141,7 +142,7 @@ class FileProgress:
         return low, last
 
     def _word(self, fd: int, row: int, first_seq: int) -> tuple[int, int]:
-        """(commit word, row) of `row`, or of the next written one behind a small hole; (0, row) if there is none."""
+        """(commit word, row) of `row`, or of the next written one after a small hole; (0, row) if there is none."""
         for at in range(row, min(row + _HOLE, self._capacity)):
             data = pread(fd, 8, self._header + self._width * (at + 1) - 8)
             seq = int.from_bytes(data, "little")
@@ -158,7 +159,7 @@ class FileProgress:
             while inside + layout.FRAME_HEAD.size <= len(chunk):
                 length, _, seq, _ = layout.FRAME_HEAD.unpack_from(chunk, inside)
                 end = at + inside + layout.FRAME_HEAD.size + length
-                if not seq or end > self.size:  # a tail that is still being written, or never will be
+                if not seq or end > self.size:  # a tail that is being written, or stays incomplete
                     self._end = at + inside
                     return
                 self.last, self.changed = max(self.last, seq), True
@@ -170,24 +171,24 @@ class FileProgress:
 
 
 class Positions:
-    """The journal files of one writer, looked at again and again.
+    """The journal files of one writer, read repeatedly.
 
     Args:
-      folder: the writer's.
-      grain_ns: how long after a change the folder's time may still be that of the change before.
+      folder: the writer's folder.
+      grain_ns: for how long after a change the folder's time stamp may hide another change.
     """
 
     def __init__(self, folder: str, grain_ns: int) -> None:
         self.folder, self._grain_ns = folder, grain_ns
         self.files: dict[str, FileProgress] = {}
         self._listed, self._is_settled = -1, False
-        self.new_names = False  # a file appeared: its folder has to be made durable too
+        self.new_names = False  # a new file: its folder must be made durable too
 
     def look(self) -> dict[str, int]:
-        """See what is new. Returns {lane: last sequence number}, lanes as text as in the files.
+        """Read what is new. Returns {lane: last sequence number}, with lanes as text as in the files.
 
-        Everything up to these numbers was written before the look ended, but a look may have passed a file before its
-        last rows came: see `settle`.
+        Everything up to these numbers was written before the look ended. But the look may have read a file before its
+        last rows arrived: see `settle`.
         """
         self._list()
         lanes: dict[str, int] = {}
@@ -206,9 +207,9 @@ class Positions:
         return lanes
 
     def _list(self) -> None:
-        """Find new files, forget those that have gone."""
+        """Find new files, forget removed ones."""
         try:
-            changed = os.stat(self.folder).st_mtime_ns  # before: what comes meanwhile is seen next time
+            changed = os.stat(self.folder).st_mtime_ns  # before listing: later changes are seen at the next look
             if changed == self._listed and self._is_settled:
                 return
             names = os.listdir(self.folder)
@@ -230,8 +231,9 @@ class Positions:
             del self.files[name]
 
     def quiet(self) -> bool:
-        """Whether nothing came since the last look, told by a few bytes of each file that may grow. Closing makes a new
-        name in the folder."""
+        """Whether nothing is new since the last look: reads a few bytes of each file that may grow. Closing a writer
+        adds a new name to the folder.
+        """
         try:
             if os.stat(self.folder).st_mtime_ns != self._listed:
                 return False
@@ -240,14 +242,14 @@ class Positions:
             return False
 
     def let_go(self) -> None:
-        """Close what looks keep open."""
+        """Close the files that looks keep open."""
         for file in self.files.values():
             file.let_go()
 
     def settle(self) -> None:
         """Look again.
 
-        A lane is used by one thread at a time and its numbers grow, so whatever `look` returned is, after this second
-        look, in files that were either synced before or have `changed`.
+        A lane is used by one thread at a time, and its numbers grow. So after this second look, everything that `look`
+        returned is in files that either were synced before or have `changed`.
         """
         self.look()

@@ -1,14 +1,14 @@
-"""Committed rows of live or dead journals, in order, from a cursor on: what sinks, the terminal and `Book.tail` read.
+"""Committed rows of live or dead journals, in order, after a cursor: for sinks, the terminal and `Book.tail`.
 
     reader = JournalReader(run_folder)
-    cursor = {}                          # {writer: {lane: last sequence number}}; plain data, saved by whoever owns it
+    cursor = {}                          # {writer: {lane: last sequence number}}; plain data, saved by its owner
     for row in reader.rows_since(cursor):
         ...                              # `cursor` has been moved past `row` already
 
-Why nothing is lost or repeated: a lane is written by one thread at a time, so the row with the highest sequence number
-that one look finds proves that all rows before it are finished. A second look, a millisecond later, takes exactly the
-rows up to that one. What is then missing was either never written (an interrupt) or has been sealed meanwhile, and is
-asked of `sealed`, the store's view of the Parquet files.
+Why nothing is lost or repeated: only one thread at a time writes a lane. So the highest sequence number that one look
+finds proves that all rows before it are finished. A second look, a millisecond later, reads exactly the rows up to that
+number. A row missing then was either never written (an interrupt) or has been sealed meanwhile; the latter are read
+from `sealed`, the store's view of the Parquet files.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     Cursor: TypeAlias = dict[str, dict[int, int]]
 
     class SealedRows(Protocol):
-        """The rows that are in Parquet already. The store provides it; without it a reader knows live rows only."""
+        """The rows in Parquet. The store provides it; without it a reader sees live rows only."""
 
         def lanes(self) -> dict[str, dict[int, int]]:
             """{writer: {lane: highest sequence number in Parquet}}. Cheap when nothing has changed."""
@@ -57,8 +57,9 @@ if TYPE_CHECKING:
             most: int = 0,
             newest: bool = False,
         ) -> Iterable[Row]:
-            """The rows of a lane with after < seq <= up_to, by seq; `most` of a large chunk, and with `newest` at least
-            the last one of each set of keys."""
+            """The rows of a lane with after < seq <= up_to, by seq. `most` limits the rows of a large chunk; with
+            `newest`, at least the last row of each key set.
+            """
 
 
 __all__ = [
@@ -72,10 +73,10 @@ __all__ = [
 ]
 
 OWN_SCOPE = "rollbook"
-"""Of rows that rollbook writes about itself."""
+"""The scope of rows that rollbook writes about itself."""
 
 HOLD_SECONDS = 3.0
-"""How long a row waits for values that are still on a device. They are fetched within 2 s, or never."""
+"""How long a row waits for values still on a device. They are fetched within 2 s, or never."""
 
 
 def rows_since(
@@ -85,28 +86,28 @@ def rows_since(
     sealed: SealedRows | None = None,
     tables: frozenset[str] = FORWARDED,
 ) -> Iterator[Row]:
-    """The rows behind `cursor`, in order of time; `cursor` is moved in place. See `JournalReader.rows_since`."""
+    """The rows after `cursor`, in order of time; moves `cursor` in place. See `JournalReader.rows_since`."""
     with JournalReader(run_folder, sealed=sealed, tables=tables) as reader:
         yield from reader.rows_since(cursor)
 
 
 def newest_rows(run_folder: str | os.PathLike[str], cursor: Cursor, *, tables: frozenset[str] = FORWARDED) -> list[Row]:
-    """Of the rows behind `cursor` the newest of each stream; `cursor` is moved in place."""
+    """The newest row of each stream after `cursor`; moves `cursor` in place."""
     with JournalReader(run_folder, tables=tables) as reader:
         return reader.newest_rows(cursor)
 
 
 class JournalReader:
-    """Follows the journal of one run. Keeps files open between polls, so that a poll without news is cheap.
+    """Follows the journal of one run. Keeps files open between polls, so that a poll without new rows is cheap.
 
-    One thread at a time. Never changes the folder and never raises for what it finds there; see `problems`.
+    One thread at a time. Never changes the folder and never raises for its content; see `problems`.
 
     Args:
       run_folder: the run's folder. It may still be empty.
-      sealed: the store's view of what is in Parquet.
-      tables: whose rows to give; a sink's by default.
-      most_of_frame: of a larger chunk of numbers (`log_many`) only so many rows, evenly spaced, the last among them;
-        0: all.
+      sealed: the store's view of the rows in Parquet.
+      tables: the tables whose rows to return; by default those for sinks.
+      most_of_frame: limit of rows for a larger chunk of numbers (`log_many`), evenly spaced, including the last; 0:
+        all.
 
     Attributes:
       problems: path -> what could not be read there.
@@ -134,18 +135,18 @@ class JournalReader:
         self.close()
 
     def close(self) -> None:
-        """Close all files; the reader can be used again and opens them anew."""
+        """Close all files. The reader can still be used, and opens them again."""
         for writer in self._writers.values():
             writer.close()
         self._writers.clear()
         self._listing.forget()
 
     def rows_since(self, cursor: Cursor) -> Iterator[Row]:
-        """The rows committed behind `cursor`, lanes merged by time; in the end `cursor` stands behind them all.
+        """The rows committed after `cursor`, lanes merged by time. At the end, `cursor` is after all of them.
 
-        The cursor is moved past a row before the row is given; a frame of several rows counts as passed with its
-        last row. So whoever stops early goes on at the right place. Rows with values that are still on a device
-        are held back, with all that follows them in their lane, until the values are there or 3 s have passed.
+        The cursor is moved past a row before the row is yielded; a frame of several rows counts as passed with its last
+        row. So a caller that stops early can continue at the right place. A row with values still on a device is held
+        back, with all later rows of its lane, until the values arrive or 3 s have passed.
         """
         windows = self._windows(cursor)
         for _time_ns, rows, seq, window in self._merged(windows):
@@ -156,9 +157,9 @@ class JournalReader:
             window.reached(cursor, window.up_to)
 
     def batches(self, cursor: Cursor, most_rows: int = 4096) -> Iterator[tuple[list[Row], Cursor]]:
-        """The same in lists of about `most_rows` rows, each with the cursor to save once the list is delivered.
+        """The same in lists of about `most_rows` rows, each with the cursor to save after the list is delivered.
 
-        `cursor` itself is not moved. A frame is never divided. The last list may be empty: then only the cursor is new.
+        `cursor` itself is not moved. A frame is never split. The last list may be empty: then only the cursor is new.
         """
         moving = {writer: dict(lanes) for writer, lanes in _tidy(cursor).items()}
         windows = self._windows(moving)
@@ -176,10 +177,10 @@ class JournalReader:
         yield batch, moving
 
     def newest_rows(self, cursor: Cursor, *, sum_timings: bool = False) -> list[Row]:
-        """The newest row of each stream and rare key set behind `cursor`, and all texts, media and marks, by time.
+        """The newest row of each stream and rare key set after `cursor`, and all texts, media and marks, by time.
 
-        With `sum_timings`, the value of a timing is what its stage took in all rows behind `cursor` together.
-        What was sealed since the last poll is left out unless its writer has closed: something newer follows.
+        With `sum_timings`, the value of a timing is the total time of its stage in all rows after `cursor`. Rows sealed
+        since the last poll are left out unless their writer has closed: newer ones follow.
         """
         windows = self._windows(cursor)
         newest: dict[tuple[object, ...], tuple[int, Row]] = {}
@@ -196,15 +197,15 @@ class JournalReader:
         is_late: Callable[[], bool],
         leave_out: Callable[[str], bool] = lambda writer: False,
     ) -> Iterator[ColumnsRead]:
-        """The rows behind `cursor` as columns, a stretch at a time; `cursor` itself is not moved. For health rules.
+        """The rows after `cursor` as columns, in stretches; `cursor` itself is not moved. For health rules.
 
-        What is in Parquet already is not read. Rows of lanes that have more to give than a stretch may come a little
-        out of order with those of others.
+        Rows already in Parquet are not read. If a lane has more rows than fit in one stretch, rows of different lanes
+        may come slightly out of order.
 
         Args:
-          most_bytes: how long a stretch is, in each lane.
-          is_late: asked after each stretch; once it says so, only the last stretch of each lane follows.
-          leave_out: writers whose rows are passed over.
+          most_bytes: the size of a stretch, in each lane.
+          is_late: called after each stretch; once it returns true, only the last stretch of each lane follows.
+          leave_out: writers whose rows are skipped.
         """
         moving = {writer: dict(lanes) for writer, lanes in _tidy(cursor).items()}
         windows = self._looked_at_once(moving)
@@ -228,12 +229,12 @@ class JournalReader:
                     skipped += window.missing()
                     taken.append(window)
                     if window.up_to < end:
-                        lane.clear()  # values are waited for
+                        lane.clear()  # it waits for values
                 window.reached(moving, window.up_to)
             lanes = [lane for lane in lanes if lane]
             for window in taken:
                 window.put_columns(read)
-            if read.went_back:  # what came before it and what after is told by the order of rows
+            if read.went_back:  # the order of rows tells what came before and after it
                 read = ColumnsRead()
                 rows = (row for _time, rows, _seq, _window in self._merged(taken) for row in rows)
                 read.in_order = [row for row in rows if row.scope != OWN_SCOPE]
@@ -241,14 +242,14 @@ class JournalReader:
             yield read
 
     def skip(self, cursor: Cursor) -> None:
-        """Move `cursor` behind everything that is there now."""
+        """Move `cursor` after all current rows."""
         for window in self._windows(cursor):
             window.reached(cursor, window.up_to)
 
     # -- how a poll goes
 
     def _looked_at_once(self, cursor: Cursor) -> list[_Window]:
-        """What may be new in each lane; a millisecond later it may be looked at again."""
+        """What may be new in each lane, for a second look a millisecond later."""
         _tidy(cursor)
         self._refresh()
         windows = self._new_live(cursor)
@@ -258,7 +259,7 @@ class JournalReader:
         return windows
 
     def _windows(self, cursor: Cursor) -> list[_Window]:
-        """What is new in each lane: two looks, a millisecond apart."""
+        """What is new in each lane: two looks, one millisecond apart."""
         windows = self._looked_at_once(cursor)
         now = time.time_ns()
         for window in windows:
@@ -276,7 +277,7 @@ class JournalReader:
         return windows
 
     def _new_sealed(self, cursor: Cursor, known: set[tuple[str, int]]) -> list[_Window]:
-        """Lanes that have nothing new in the journal, but rows in Parquet that the cursor has not seen."""
+        """Lanes without new rows in the journal, but with rows in Parquet after the cursor."""
         windows: list[_Window] = []
         for name, lanes in (self._sealed.lanes() if self._sealed is not None else {}).items():
             for lane, last in lanes.items():
@@ -303,14 +304,14 @@ class JournalReader:
 
 
 class ColumnsRead:
-    """What `JournalReader.columns` gives at a time.
+    """One result of `JournalReader.columns`.
 
     Attributes:
       pieces: rows of the run, by table and stream.
-      in_order: instead of pieces, all rows with their marks, where the run went back among them.
-      went_back: a piece was left out for that.
-      skipped: rows that were passed over, because they were too many or had been sealed.
-      cursor: where to go on.
+      in_order: instead of pieces, all rows with their marks, if the run went back among them.
+      went_back: a piece was left out for this reason.
+      skipped: number of rows that were skipped, because there were too many or they had been sealed.
+      cursor: where to continue.
     """
 
     def __init__(self) -> None:
@@ -322,7 +323,7 @@ class ColumnsRead:
 
 
 class _Window:
-    """What one lane holds in (after, up_to]."""
+    """The content of one lane in (after, up_to]."""
 
     def __init__(
         self, writer: WriterFiles, lane: int, after: int, up_to: int, tables: frozenset[str], most: int
@@ -339,7 +340,7 @@ class _Window:
         lanes[self.lane] = max(seq, lanes.get(self.lane, 0))
 
     def second_look(self, now_ns: int) -> None:
-        """Copy what there is; if it is not all, list the folder again and read everything."""
+        """Copy the rows found; if some are missing, list the folder again and read everything."""
         self._take(thorough=False)
         if self._count() < self.up_to - self.after:
             self.writer.refresh(force=True)
@@ -353,7 +354,7 @@ class _Window:
             block.passed(self.up_to)
 
     def stretches(self, most_bytes: int) -> list[_Window]:
-        """The same in windows of about so many bytes of rows each."""
+        """The same, split into windows of about this many bytes of rows."""
         seen = [(s.seen, s.file.width) for s in self.writer.segments.get(self.lane, {}).values() if s.seen is not None]
         starts = sorted((look.lowest_seq, (look.upper - look.start) * width) for look, width in seen if look.count)
         ends, size = [], 0
@@ -368,11 +369,11 @@ class _Window:
         ]
 
     def missing(self) -> int:
-        """How many rows were not found."""
+        """Number of rows that were not found."""
         return max(0, self.up_to - self.after - self._count())
 
     def put_columns(self, read: ColumnsRead) -> None:
-        """Put what is here into `read`."""
+        """Add the content to `read`."""
         tables: dict[str, list[Row]] = {}
         for block in self._blocks:
             header = block.segment.file.header
@@ -392,7 +393,7 @@ class _Window:
         read.pieces += [RowsPiece(table, sorted(rows, key=lambda row: row.seq)) for table, rows in tables.items()]
 
     def ordered(self, sealed: SealedRows | None) -> Iterator[_Item]:
-        """What is in the window by sequence number; where numbers are missing, `sealed` is asked for them."""
+        """The content of the window by sequence number; missing numbers are read from `sealed`."""
         expected, latest = self.after + 1, 0
         for seq, time_ns, rows in heapq.merge(*self._sources(), key=_seq_of):
             if seq > self.up_to:
@@ -437,7 +438,7 @@ class _Window:
     def _take(self, *, thorough: bool) -> None:
         self._blocks, self._frames = [], []
         for segment in self.writer.segments.get(self.lane, {}).values():
-            seen = None if thorough else segment.seen  # rows may have come since: who counted too few looks anew
+            seen = None if thorough else segment.seen  # rows may have arrived since: with too few, look again
             if seen is not None and seen.count and (seen.lowest_seq > self.up_to or seen.last_seq <= self.after):
                 continue
             try:
@@ -486,7 +487,7 @@ class _Window:
             return None
 
     def _sources(self) -> list[Iterator[tuple[int, int, list[Row]]]]:
-        """(seq, unix ns, rows) of everything live, one iterator a file; [] for rows that nobody asked for."""
+        """(seq, unix ns, rows) of all live records, one iterator per file; [] for rows that were not requested."""
         sources = [self._of_block(block) for block in self._blocks]
         return sources + [self._of_log(log, starts, self._most) for log, starts in self._frames]
 
@@ -528,7 +529,7 @@ if TYPE_CHECKING:
 
 def _keep(newest: dict[tuple[object, ...], tuple[int, Row]], time_ns: int, row: Row, adds: bool = False) -> None:
     if row.mark or any(not isinstance(value, (float, int)) for value in row.values.values()):
-        kind: tuple[object, ...] = (row.writer, row.lane, row.seq, *row.values)  # nothing newer replaces these
+        kind: tuple[object, ...] = (row.writer, row.lane, row.seq, *row.values)  # newer rows do not replace these
     else:
         kind = (row.scope, *row.values)
     known = newest.get(kind)
@@ -542,7 +543,7 @@ def _keep(newest: dict[tuple[object, ...], tuple[int, Row]], time_ns: int, row: 
 
 
 def _tidy(cursor: Cursor) -> Cursor:
-    """Turn the lanes of a cursor that went through JSON back into integers, in place."""
+    """Convert the lanes of a cursor that was stored as JSON back to integers, in place."""
     for name, lanes in cursor.items():
         if any(type(lane) is not int for lane in lanes):
             cursor[name] = {int(lane): seq for lane, seq in lanes.items()}

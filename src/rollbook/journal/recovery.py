@@ -1,9 +1,9 @@
-"""Finding what an interrupted caller did not give back.
+"""Recovers lanes that an interrupted caller did not return.
 
-Lanes are used by one caller at a time without a lock: a lock could be held by the very thread that a signal handler
-interrupts, and a handler may log. A caller pops a lane off a list and appends it afterwards, both of which are atomic.
-An exception raised between the two (Ctrl-C, a time limit) leaves a lane on nobody's list; its reference count tells:
-nobody holds it but the list of all lanes.
+One caller at a time uses a lane, without a lock: a signal handler may interrupt the very thread that holds a lock, and
+a handler may log. A caller pops a lane from a list and appends it afterwards; both operations are atomic. An exception
+between the two (Ctrl-C, a time limit) leaves a lane on no free list. Its reference count then shows that only the list
+of all lanes refers to it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["Turns", "unused"]
 
 
 class Turns:
-    """Something that one caller at a time may do. Like a lock, but one that an interrupted caller never leaves locked.
+    """Work for one caller at a time. Like a lock, but an interrupted caller never leaves it locked.
 
     turn = turns.take()
     if turn is not None:
@@ -41,7 +41,7 @@ class Turns:
         self._holder = 0
 
     def take(self, wait_seconds: float = 0.0) -> bytearray | None:
-        """The turn; None if another caller has it: one that was interrupted by this very call, or another thread.
+        """The turn; None if another caller has it: another thread, or a call that this one has interrupted.
 
         Args:
           wait_seconds: how long to wait for another thread.
@@ -61,19 +61,20 @@ class Turns:
             time.sleep(0.001)
 
     def give(self, turn: bytearray) -> None:
-        """Let others have their turn."""
+        """Return the turn."""
         self._holder = 0
         self._free.append(turn)
 
 
 def unused(things: list[T], thorough: bool = False) -> T | None:
-    """One of `things` that nobody refers to but this list, from now on for the caller alone; None if there is none.
+    """One of `things` to which only this list refers, reserved for the caller; None if there is none.
 
-    Two threads that ask at once never get the same one: each holds what it looks at, and the other counts that.
+    Two threads that ask at once never get the same one: each holds the one it checks, and the other counts that
+    reference.
 
     Args:
-      thorough: pass over frames that have ended and are kept by a traceback (an error that a notebook remembers). That
-        asks the garbage collector, which takes milliseconds in a large process.
+      thorough: ignore finished frames that a traceback keeps (for example an error in a notebook). This uses the
+        garbage collector, which takes milliseconds in a large process.
     """
     for place in range(len(things)):
         thing = things[place]
@@ -109,7 +110,7 @@ def _running_frames() -> set[int]:
 
 
 def _references() -> int:
-    """What `unused` counts for a thing that nobody else holds."""
+    """The reference count that `unused` sees for an unused thing."""
     things: list[object] = [bytearray()]
     for place in range(len(things)):
         thing = things[place]

@@ -1,4 +1,4 @@
-"""What one call of `log` costs, measured on a stream that leads nowhere."""
+"""Measures the cost of one call of `log`, on a stream without a file."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _CALLS = 65
 
 
 def row_cost_ns(keys: tuple[str, ...], types: str, clocks: tuple[str, ...]) -> float:
-    """Nanoseconds that one call takes which logs a row of these keys: the median of 65 calls, less the timer's own.
+    """Nanoseconds of one call that logs a row of these keys: the median of 65 calls, minus the timer's own cost.
 
-    The calls go through the very function that the training loop calls; their rows are packed into spare memory.
+    The calls use the same function as the training loop; their rows are packed into spare memory.
 
     Args:
       types: d, q or b for each key, as in a segment's head.

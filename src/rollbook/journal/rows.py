@@ -1,4 +1,4 @@
-"""Journal records as rows: what a segment's fixed-width row or a frame says, in the one type that sinks see."""
+"""Converts journal records, a segment's fixed-width rows and frames, to `Row`, the one type that sinks see."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["column", "known_clocks", "row_maker", "rows_of_frame", "thinned"]
 
 
 def known_clocks(names: Sequence[str], readings: Sequence[object]) -> dict[str, int]:
-    """The clocks that are known, by name."""
+    """The known clocks: name -> reading."""
     return {
         name: reading
         for name, reading in zip(names, readings, strict=False)
@@ -66,9 +66,9 @@ def rows_of_frame(
     tables: frozenset[str] = FORWARDED,
     filled: Mapping[str, object] | None = None,
 ) -> list[Row]:
-    """The rows that one frame stands for, [] for frames that are none of a sink's business.
+    """The rows of one frame, [] for frames that sinks do not get.
 
-    Odd frames give fewer rows, never an error.
+    Invalid frames give fewer rows, never an error.
     """
     with tolerating(TypeError, ValueError, KeyError, IndexError, AttributeError, OverflowError):
         return _rows_of_frame(payload, seq, time_ns, lane, info, tables, filled)
@@ -76,9 +76,9 @@ def rows_of_frame(
 
 
 def thinned(payload: dict[str, Any], most: int) -> dict[str, object]:
-    """The same frame with at most `most` of its rows, evenly spaced, the last one among them.
+    """The same frame with at most `most` of its rows, evenly spaced, including the last.
 
-    A frame of timings, or with cells that are no numbers, stays whole: each of its rows may be a stream of its own.
+    A frame of timings, or with cells that are not numbers, stays whole: each of its rows may be a separate stream.
     """
     n, columns = payload.get("n", 1), payload.get("columns")
     if type(n) is not int or n <= most or not isinstance(columns, dict) or payload.get("table") == "timings":
@@ -106,7 +106,7 @@ def thinned(payload: dict[str, Any], most: int) -> dict[str, object]:
 def column(columns: Mapping[str, object], name: str, n: int) -> list[Any] | None:
     """The n values of a column, or None if there is no such column.
 
-    A single value stands for a column of one.
+    A single value counts as a column of one.
     """
     if name not in columns:
         return None
@@ -137,7 +137,7 @@ def _rows_of_frame(
         if mark not in FORWARDED_MARKS:
             return []
         keys = tuple(map(str, payload.get("keys") or ()))
-        if mark == "final":  # what became of the run
+        if mark == "final":  # the final status of the run
             keys = (str(payload.get("status") or "finished"),)
         return [Row(time_ns / 1e9, clocks, {}, scope, info.id, lane, seq, attempt, str(mark), keys)]
     table = payload.get("table")

@@ -1,8 +1,8 @@
-"""Rows of one segment file, while its writer may be storing more.
+"""Reads the rows of one segment file, also while its writer adds more.
 
-What a live writer is just storing becomes visible in any order; therefore a row counts only after two looks:
+The current stores of a live writer become visible in any order. So a row counts only after two looks:
 
-    first = segment.look()        # which commit words are there
+    first = segment.look()        # which commit words exist
     ...                           # at least Segment.SETTLE_SECONDS later, unless the writer has gone
     rows = segment.copy(first)    # the rows up to the last one of those; None if the segment was recycled meanwhile
 """
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 __all__ = ["Head", "Look", "Segment"]
 
 _LARGEST_JUMP = 2**40
-"""A commit word this far beyond its neighbour is damage and no sequence number."""
+"""A commit word this far above its neighbour is damage, not a sequence number."""
 
 
 class Head:
     """The words in a segment's head that change while it is in use.
 
     Attributes:
-      generation: one more, twice, each time its writer recycles it. first_seq: the least number that its rows may have.
-      state: whose turn it is; see `format`.
+      generation: increased twice each time its writer recycles it. first_seq: the lowest number that its rows may have.
+      state: who may use it; see `format`.
     """
 
     __slots__ = ("first_seq", "generation", "state")
@@ -63,14 +63,14 @@ class Head:
 
 
 class Look:
-    """What a look at a segment's commit words found.
+    """The result of a look at a segment's commit words.
 
     Attributes:
-      generation, first_seq, state: the head, as it stood.
+      generation, first_seq, state: the head at the time of the look.
       start: the row index at which the look began.
       upper: one more than the index of the last committed row; `start` if there was none.
       lowest_seq, last_seq: the sequence numbers of the first and the last committed row, 0 if there was none.
-      count: committed rows in [start, upper).
+      count: number of committed rows in [start, upper).
     """
 
     __slots__ = ("count", "first_seq", "generation", "last_seq", "lowest_seq", "start", "state", "upper")
@@ -85,14 +85,14 @@ class Segment(JournalFile):
     """One segment file. Open while in use; not for several threads at once.
 
     Attributes:
-      header: as it stood when opened; generation, first_seq and state go on changing in the file (see `look`).
+      header: its state when opened; generation, first_seq and state continue to change in the file (see `look`).
       row: the struct of one row.
-      damaged_rows: how many rows `rows` left out because their commit word could not be right.
-      SETTLE_SECONDS: how long a commit word must have been seen before the row in front of it is believed.
+      damaged_rows: number of rows that `rows` left out because of an invalid commit word.
+      SETTLE_SECONDS: how long ago a commit word must have been seen before its row is accepted.
 
     Raises:
       FileNotFoundError: it was unlinked, so its rows are in Parquet.
-      Damaged, NewerFormat: not a segment that can be read. `Damaged` also while a writer is just creating the file.
+      Damaged, NewerFormat: not a readable segment. `Damaged` also while a writer is creating the file.
     """
 
     SETTLE_SECONDS = 0.001
@@ -115,7 +115,7 @@ class Segment(JournalFile):
         return self.header_in(data, self.path)
 
     def head(self) -> Head:
-        """Its head as it stands now."""
+        """Its current head."""
         head = _head(self._fd)
         if head is None:
             raise Damaged(f"{self.path} was cut to {os.fstat(self._fd).st_size} bytes")
@@ -123,14 +123,14 @@ class Segment(JournalFile):
 
     @staticmethod
     def peek(path: str) -> Head | None:
-        """The head of a segment that need not be read; None if it is gone, or was never begun."""
+        """The head of a segment without reading rows; None if it is gone, or was never started."""
         with tolerating(OSError, Damaged), open(open_regular(path), "rb", buffering=0) as file:
             return _head(file.fileno())
         return None
 
     @staticmethod
     def header_in(data: bytes, path: str) -> layout.SegmentHeader:
-        """What the first bytes of a damaged segment say.
+        """The header in the first bytes of a damaged segment.
 
         Raises:
           Damaged, NewerFormat: they cannot be read.
@@ -148,18 +148,18 @@ class Segment(JournalFile):
 
     @staticmethod
     def fence(path: str) -> None:
-        """Tell its writer that the run was taken over: what it logs from now on is not effective."""
+        """Tell its writer that another process took over the run: its later rows are not effective."""
         with open(path, "r+b") as file:
             file.seek(layout.FENCE_AT)
             file.write(layout.WORD.pack(1))
 
     def has_row_at(self, index: int, first_seq: int) -> bool:
-        """Whether one of the few rows from `index` on is committed: the cheap question of a poll."""
+        """Whether one of the next few rows from `index` is committed: the cheap check of a poll."""
         data = pread(self._fd, self.width * min(8, max(0, self.header.capacity - index)), self._at(index))
         return any(word >= first_seq for word in self.commit_words(data))
 
     def look(self, start: int = 0, *, thorough: bool = True) -> Look | None:
-        """Which rows from index `start` on are committed. None while the writer is recycling the segment.
+        """Which rows from index `start` on are committed. None while the writer recycles the segment.
 
         With `thorough=False` the look ends at the first stretch of 64 KiB or more without a committed row.
         """
@@ -168,7 +168,7 @@ class Segment(JournalFile):
             return None
         first_seq = head.first_seq
         look = Look(head.generation, first_seq, head.state, start)
-        index, size = start, 64 * 1024  # a larger buffer is fresh memory each time, which costs more than reading
+        index, size = start, 64 * 1024  # a larger buffer is new memory each time, which costs more than reading
         capacity = self.header.capacity
         while index < capacity:
             wanted = max(1, size // self.width)
@@ -189,13 +189,13 @@ class Segment(JournalFile):
         return look
 
     def copy(self, look: Look, start: int | None = None) -> bytes | None:
-        """The bytes of the rows [start, look.upper), copied now; None if the segment was recycled since the look."""
+        """A copy of the bytes of the rows [start, look.upper); None if the segment was recycled since the look."""
         start = look.start if start is None else start
         data = pread(self._fd, self.width * max(0, look.upper - start), self._at(start))
         return data if self.head().generation == look.generation else None
 
     def all_rows(self) -> bytes:
-        """The bytes of all whole rows that the file has room for, committed or not, as they are now."""
+        """The current bytes of all row slots of the file, committed or not."""
         room = min(self.width * self.header.capacity, os.fstat(self._fd).st_size - self.header.header_size)
         data = pread(self._fd, max(0, room), self.header.header_size)
         whole = len(data) // self.width * self.width
@@ -204,7 +204,7 @@ class Segment(JournalFile):
     def words(self) -> tuple[bytes, Look] | None:
         """All rows up to the last committed one as raw bytes (holes included), and the look that found them.
 
-        None if the segment is being recycled: its former rows are in Parquet. For callers with one segment; those
+        None if the segment is being recycled: its former rows are in Parquet. For callers with one segment. Callers
         with many look at all of them, wait once, and copy.
         """
         for _ in range(100):
@@ -219,9 +219,9 @@ class Segment(JournalFile):
         return None
 
     def settled(self) -> tuple[bytes, Look] | None:
-        """Its committed rows as the content of a segment that nobody writes any more, and the look that found them.
+        """Its committed rows as the content of a finished segment, and the look that found them.
 
-        None if it has none, or they are in Parquet.
+        None if it has no rows, or they are in Parquet.
         """
         words_and_look = self.words()
         if words_and_look is None:
@@ -235,13 +235,13 @@ class Segment(JournalFile):
         words = memoryview(rows).cast("Q")
         step = self.header.row_words
         for at in range(step - 1, len(words), step):
-            if words[at] > look.last_seq:  # committed after the look: its values may be half there
+            if words[at] > look.last_seq:  # committed after the look: its values may be incomplete
                 words[at] = 0
         words.release()
         return bytes(head) + bytes(rows), look
 
     def rows(self, data: bytes, first_seq: int, after_seq: int = 0, up_to: int | None = None) -> Iterator[RawRow]:
-        """The committed rows in `data` (a copy of whole rows) whose seq lies in (after_seq, up_to], in order."""
+        """The committed rows in `data` (a copy of whole rows) with a seq in (after_seq, up_to], in order."""
         n_clocks = len(self.header.clocks)
         offset = self.header.time_offset
         whole = len(data) // self.width * self.width
@@ -269,7 +269,7 @@ class Segment(JournalFile):
     def committed(self, after_seq: int = 0) -> Iterator[RawRow]:
         """The rows with a sequence number above `after_seq`, in order: (seq, unix ns, clocks, values).
 
-        Waits a millisecond if the segment is in use. Yields nothing if it is just being recycled.
+        Waits a millisecond if the segment is in use. Yields nothing while it is being recycled.
         """
         words = self.words()
         if words is not None:
@@ -280,26 +280,26 @@ class Segment(JournalFile):
         return self.header.header_size + index * self.width
 
     def commit_words(self, data: bytes) -> list[int]:
-        """The commit word of each whole row in `data`; 0 or an old number stands for no row."""
+        """The commit word of each whole row in `data`; 0 or an old number means no row."""
         step = self.header.row_words
         whole = len(data) // self.width * self.width
         return memoryview(data)[:whole].cast("Q")[step - 1 :: step].tolist() if whole else []
 
     @staticmethod
     def are_in_order(words: list[int], first_seq: int) -> bool:
-        """Whether all of these commit words stand for rows, in order."""
+        """Whether all of these commit words are rows, in order."""
         if not words:
             return True
         return words[0] >= first_seq and words[-1] - first_seq < _LARGEST_JUMP and words == sorted(words)
 
     @classmethod
     def plausible(cls, words: list[int], first_seq: int) -> Sequence[int]:
-        """The indices of the words that stand for rows."""
+        """The indices of the words that are rows."""
         return cls._plausible(words, _committed(words, first_seq), first_seq)
 
     @staticmethod
     def _plausible(words: list[int], good: Sequence[int], before: int) -> Sequence[int]:
-        """Of the indices `good`, those whose words increase: a damaged word must not pass for a sequence number."""
+        """Those of the indices `good` whose words increase: a damaged word must not count as a sequence number."""
         values = words if len(good) == len(words) else [words[i] for i in good]
         if values == sorted(values) and (not values or values[-1] - before < _LARGEST_JUMP):
             return good
@@ -307,7 +307,7 @@ class Segment(JournalFile):
 
     @staticmethod
     def longest_increase(places: Sequence[int], values: list[int], before: int) -> list[int]:
-        """The longest part of `places` along which `values` increase and stay below before + 2**40."""
+        """The longest part of `places` in which `values` increase and stay below before + 2**40."""
         from bisect import bisect_left
 
         tails: list[int] = []
@@ -333,7 +333,7 @@ class Segment(JournalFile):
 
 
 def _committed(words: list[int], first_seq: int) -> Sequence[int]:
-    """The indices of committed rows: of a segment that is full all of them, which is told much quicker."""
+    """The indices of committed rows. For a full segment these are all, which is much faster to check."""
     if words and min(words) >= first_seq:
         return range(len(words))
     return [i for i, word in enumerate(words) if word >= first_seq]

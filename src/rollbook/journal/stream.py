@@ -30,7 +30,7 @@ def _seek_and_write(fd: int, data: Any, offset: int) -> int:
 
 
 pwrite: Callable[[int, object, int], int] = getattr(os, "pwrite", _seek_and_write)
-"""`os.pwrite`, or seek and write where there is none (a lane has one user at a time, so nobody seeks in between)."""
+"""`os.pwrite`, else seek and write (safe, because a lane has one user at a time)."""
 
 
 _NO_SPACE = (errno.EFBIG, errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
@@ -74,12 +74,12 @@ class _Slot:
 class Stream:
     """The rows of one key set in one lane.
 
-    The hot path reads `offset`, `last`, `width`, `buffer`, `pack` and `types`, and advances `offset` before it packs,
-    so that an interrupt in between leaves a hole and never a row that is written over. Used by one thread at a time.
+    The hot path reads `offset`, `last`, `width`, `buffer`, `pack` and `types`. It advances `offset` before it packs, so
+    an interrupt in between leaves a hole, and never a row that is overwritten. Used by one thread at a time.
 
-    An exception may come up between any two instructions here (Ctrl-C). Every change is ordered so that the next call
-    finds either the state before or one that it can go on from: `last` is -1 while there is no segment to write to, a
-    slot stands in two places rather than in none, and whoever changes a slot's words can do so again.
+    An exception may arrive between any two instructions (Ctrl-C). Every change is ordered so that the next call finds
+    either the former state or one from which it can continue: `last` is -1 while there is no segment to write to, a
+    slot is listed twice rather than not at all, and changes of a slot's words can be repeated.
     """
 
     __slots__ = (
@@ -121,32 +121,32 @@ class Stream:
         self._row = layout.row_struct(len(meta["clocks"]), meta["types"])
         self.width = self._row.size
         self.types: tuple[type, ...] = ()
-        self.offset, self.last = 0, -1  # no segment yet: the first row rolls
+        self.offset, self.last = 0, -1  # no segment yet: the first row calls `roll`
         self.buffer: object = None
         self.pack: Callable[..., None] = self._row.pack_into
         self._slot: _Slot | None = None
-        self._spent: list[_Slot] = []  # left, kept mapped until they are sealed and can be used again
+        self._spent: list[_Slot] = []  # left; kept mapped until sealed and reusable
         self._spare: _Slot | None = None
-        self._numbers = itertools.count()  # the run's own thread makes spare slots at the same time
+        self._numbers = itertools.count()  # the run's own thread creates spare slots in parallel
         self._looked_at = 0  # the offset when `prepare` last looked
         self._pace = 0  # bytes of rows from one look to the next
-        self._refusal: tuple[float, tuple[object, ...]] | None = None  # until when, and what the system said
+        self._refusal: tuple[float, tuple[object, ...]] | None = None  # until when, and the system's error
 
     @property
     def mapped_bytes(self) -> int:
-        """How much memory the mapped segments of this stream take."""
+        """The memory of this stream's mapped segments."""
         slots = [*self._spent, *(s for s in (self._slot, self._spare) if s is not None)]
         return sum(slot.size for slot in slots if slot.buffer is not None)
 
     def roll(self, next_seq: int, *, may_keep: bool) -> None:
-        """Go to a segment with room: a sealed one of ours, the spare one, or a new file.
+        """Switch to a segment with room: a sealed one of this stream, the spare one, or a new file.
 
         Args:
           next_seq: rows in the segment will have sequence numbers of at least this.
-          may_keep: keep the segment left behind mapped, to use it again once it is sealed.
+          may_keep: keep the former segment mapped, to reuse it after it is sealed.
         Raises:
-          OSError: there is no room to be had (no space, folder gone, read-only). The disk is asked at most once a
-            second; in between the same error is raised again.
+          OSError: no segment is available (no space, folder gone, read-only). The disk is tried at most once a second;
+            in between the same error is raised again.
         """
         refusal = self._refusal
         if refusal is not None and time.monotonic() < refusal[0]:
@@ -163,7 +163,7 @@ class Stream:
         self._refusal = None
         self._leave(may_keep)
         if slot in self._spent:
-            generation = slot.word(layout.GENERATION_AT) | 1  # odd already if the last attempt was interrupted
+            generation = slot.word(layout.GENERATION_AT) | 1  # already odd if the last try was interrupted
             slot.set_word(layout.GENERATION_AT, generation)
             slot.set_word(layout.FIRST_SEQ_AT, next_seq)
             slot.set_word(layout.STATE_AT, layout.ACTIVE)
@@ -179,10 +179,10 @@ class Stream:
         self.last = slot.size - self.width
 
     def prepare(self) -> None:
-        """Have room ready for the rows until the next look; called by the run's own thread, off the hot path.
+        """Prepare room for the rows until the next look. Called by the run's own thread, off the hot path.
 
-        The next segment is made ahead of need, and the pages that the next rows go to are faulted in: a sync makes
-        every page of a file clean, and the first store into a clean page costs some ten microseconds.
+        The next segment is created in advance, and the pages of the next rows are faulted in. (A sync makes every page
+        of a file clean, and the first store into a clean page costs some ten microseconds.)
         """
         slot, offset = self._slot, self.offset
         if slot is None or not self._mapped or offset == self._looked_at:
@@ -197,16 +197,16 @@ class Stream:
             try:
                 self._spare = self._new_slot()
             except ours(OSError):
-                return  # the roll will meet the same, and count it
+                return  # `roll` will get the same error, and count it
         if slot.buffer is not None:
             mapping.populate(slot.buffer, offset, min(coming, slot.size - offset))
 
     def fence(self) -> int:
-        """The fence word of the segment in use: not 0 means that another process took the run over."""
+        """The fence word of the current segment; not 0 means that another process took over the run."""
         return self._slot.word(layout.FENCE_AT) if self._slot is not None else 0
 
     def last_time(self, n_clocks: int) -> int:
-        """When the last row was written (monotonic ns); 0 if that cannot be told."""
+        """When the last row was written (monotonic ns); 0 if unknown."""
         slot = self._slot
         if slot is None or self.offset <= slot.header_size:
             return 0
@@ -216,14 +216,14 @@ class Stream:
         return int.from_bytes(pread(slot.fd, 8, at), "little", signed=True)
 
     def committed(self, offset: int, seq: int) -> bool:
-        """Whether the row of this sequence number stands at `offset`, commit word and all."""
+        """Whether the row with this sequence number is at `offset`, with its commit word."""
         slot, at = self._slot, offset + self.width - 8
         if slot is None or self.last < 0:
             return False
         return slot.word(at) == seq
 
     def close(self) -> None:
-        """Leave for good: whatever is not sealed yet is sealed and unlinked by the keeper. Can be called again."""
+        """Leave all segments. The keeper seals and unlinks the unsealed ones. Can be repeated."""
         self._settle()
         self._leave(False)
         while self._spent:
@@ -241,7 +241,7 @@ class Stream:
             self._spare = None
 
     def forget(self) -> None:
-        """Let go of the parent's segments in a forked child, without a word to the files."""
+        """Release the parent's segments in a forked child, without writing to the files."""
         for slot in (*self._spent, self._slot, self._spare):
             if slot is not None:
                 slot.close()
@@ -251,7 +251,7 @@ class Stream:
     # -- below: never on the hot path
 
     def _settle(self) -> None:
-        """After an interrupted roll the slot in use may still stand where it was taken from."""
+        """Clean up after an interrupted roll: the current slot may still be in the list it was taken from."""
         slot = self._slot
         if slot is not None:
             if self._spare is slot:
@@ -279,14 +279,14 @@ class Stream:
             slot.close()
 
     def _reusable_slot(self) -> _Slot | None:
-        """One that is sealed, or whose taking was interrupted."""
+        """A slot that is sealed, or whose taking was interrupted."""
         for slot in self._spent:
             if slot.word(layout.STATE_AT) in (layout.SEALED, layout.ACTIVE):
                 return slot
         return None
 
     def _new_slot(self) -> _Slot:
-        """A new file of the size that is due, or of less where the disk has no room for that."""
+        """A new file of the next size, or smaller if the disk has too little space."""
         wanted = self._next_size
         while True:
             try:
@@ -300,7 +300,7 @@ class Stream:
         return slot
 
     def _make_slot(self, wanted: int) -> _Slot:
-        number = next(self._numbers)  # taken before anything is made, and never twice
+        number = next(self._numbers)  # taken before anything is created, and never twice
         meta = {**self._meta, "slot": number}
         header, header_size, width, capacity = layout.pack_header(meta, first_seq=1, size=wanted)
         size = header_size + width * capacity
@@ -321,13 +321,13 @@ class Stream:
 
 
 def _pwrite_pack(fd: int, row: struct.Struct) -> Callable[..., None]:
-    """The same bytes by one `pwrite` a row, where mapping is not safe."""
+    """The same bytes by one `pwrite` per row, for file systems where mapping is not safe."""
     scratch = bytearray(row.size)
     pack_into, size = row.pack_into, row.size
 
     def pack(_buffer: None, offset: int, *fields: object) -> None:
         pack_into(scratch, 0, *fields)
-        if pwrite(fd, scratch, offset) != size:  # the commit word is last, so part of a row is no row
+        if pwrite(fd, scratch, offset) != size:  # the commit word is last, so a partial row does not count
             raise OSError(errno.ENOSPC, "No space left on device")
 
     return pack

@@ -1,4 +1,4 @@
-"""What a call to `log` that is unlike the last one goes through: new keys, other types, tensors, text, arrays."""
+"""The slow path of `log`: new keys, other types, tensors, text, arrays."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 __all__ = ["UnusualCalls"]
 
 RESERVED = frozenset(("time", "scope", "at", "attempt", "writer", "lane", "seq", "index"))
-"""Columns that every sealed row has; a value of such a name is kept as `value/<name>`."""
+"""Columns of every sealed row; a value with such a name is stored as `value/<name>`."""
 
 _PLAIN = {float: "d", int: "q", bool: "b"}
 _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
 
 
 class _Parts:
-    """The values of one call, by what becomes of them."""
+    """The values of one call, sorted by how they are stored."""
 
     __slots__ = ("arrays", "deferred", "device_arrays", "kinds", "numbers", "same_keys", "texts")
 
@@ -43,11 +43,11 @@ class _Parts:
         self.arrays: dict[str, Any] = {}
         self.device_arrays: dict[str, object] = {}
         self.kinds: dict[str, Any] = {}
-        self.same_keys = True  # the numbers stand in the row under the very keys of the call, all of them
+        self.same_keys = True  # the row has exactly the keys of the call, all of them numbers
 
 
 class UnusualCalls:
-    """The long way of one channel. Called by its log function; raises only under strict=True and for wrong calls."""
+    """The slow path of one channel. Called by its log function; raises only with strict=True and for wrong calls."""
 
     __slots__ = ("_channel", "_writer")
 
@@ -57,7 +57,7 @@ class UnusualCalls:
     def __call__(
         self, values: Any, clocks: tuple[object, ...], declared: Mapping[str, object], more: tuple[object, ...] = ()
     ) -> None:
-        """Log one row the long way; `clocks` are the standard ones of the call, UNKNOWN where it gave none.
+        """Log one row on the slow path. `clocks` are the standard ones of the call, UNKNOWN if not given.
 
         Raises:
           TypeError: `more` arguments than log() takes, or none at all.
@@ -72,12 +72,12 @@ class UnusualCalls:
             raise
         except ours(Exception) as err:
             writer.failed("log", err)
-        finally:  # frames on the way are part of this one
+        finally:  # frames written meanwhile are part of this call
             writer.long_ways = max(writer.long_ways, ways + 1)
             writer.long_way_ns = spent + time.perf_counter_ns() - start
 
     def set_declared(self, declared: Mapping[str, Any]) -> bool:
-        """Set declared clocks if all are known and plain integers; False, with nothing counted, if one is not."""
+        """Set declared clocks if all are known and plain integers; otherwise return False and count nothing."""
         names = self._writer.clocks
         for name, value in declared.items():
             if type(value) is not int or name not in names:
@@ -87,7 +87,7 @@ class UnusualCalls:
         return True
 
     def take_declared(self, declared: Mapping[str, object]) -> dict[str, object]:
-        """Set the clocks that were declared in init; returns what was no clock reading, as values `clock/<name>`."""
+        """Set the clocks that were declared in init; returns invalid readings as values `clock/<name>`."""
         refused: dict[str, object] = {}
         for name, value in declared.items():
             try:
@@ -105,7 +105,7 @@ class UnusualCalls:
         return refused
 
     def clocks(self, given: tuple[object, ...], declared: Mapping[str, object]) -> tuple[list[int], dict[str, object]]:
-        """All clocks of a row, after setting those that were given; and the refused readings as values."""
+        """All clocks of a row, after setting the given ones; and the refused readings as values."""
         refused: dict[str, object] = {}
         current = self._channel.current
         for index, value in enumerate(given):
@@ -190,13 +190,13 @@ class UnusualCalls:
                 self._sort_odd(parts, key, value)
             except LoggingFailed:
                 raise
-            except ours(Exception) as err:  # an accessor of the caller's object failed
+            except ours(Exception) as err:  # the caller's object failed
                 self._refuse(key, value, f" ({type(err).__name__}: {err})")
         parts.same_keys = parts.same_keys and len(parts.numbers) == len(values) and not parts.deferred
         return parts
 
     def _key(self, key: str, parts: _Parts) -> str:
-        """`key` as files can hold it: a lone surrogate (names from `os.fsdecode`) is escaped, and counted."""
+        """`key` in a form that files can store: a lone surrogate (from `os.fsdecode`) is escaped and counted."""
         if key.isascii():
             return key
         escaped = key.encode("utf-8", "backslashreplace").decode()
@@ -301,12 +301,12 @@ class UnusualCalls:
             writer.free.append(lane)
 
     def _has_room(self, lane: Lane, stream: Stream) -> bool:
-        """Whether the next row fits into the stream's segment, after making another if need be.
+        """Whether the next row fits into the stream's segment; creates another segment if necessary.
 
-        False where there is no file descriptor for one: the row goes to the frame file, which is open.
+        False without a file descriptor for one: the row then goes to the open frame file.
 
         Raises:
-          OSError: there is no room to be had.
+          OSError: no segment is available.
         """
         if stream.offset <= stream.last:
             return True
@@ -348,7 +348,7 @@ class UnusualCalls:
 
 
 def _wrong_call(values: object, declared: Mapping[str, object], more: tuple[object, ...]) -> str:
-    """What to write instead of a call that log() cannot take."""
+    """The correct form for a call that log() cannot accept."""
     if isinstance(values, str) and len(more) == 1:
         call, instead = f"log({values!r}, {more[0]!r:.40})", f"log({{{values!r}: {more[0]!r:.40}}}, env_step=5)"
     elif hasattr(values, "items"):
@@ -364,7 +364,7 @@ def _wrong_call(values: object, declared: Mapping[str, object], more: tuple[obje
 
 
 def _packs(kind: type) -> bool:
-    """Whether `struct` packs values of this type as they are: Python's numbers and numpy's 64-bit ones and below."""
+    """Whether `struct` packs values of this type directly: Python numbers, and numpy numbers up to 64 bits."""
     if kind in _PLAIN:
         return True
     return kind.__module__ == "numpy" and kind.__name__ in _NUMPY_PACKS

@@ -1,7 +1,7 @@
 """`Writer`: one process that logs to a run, with its lanes, streams and files.
 
-`log_function` has the function that a training loop calls, `unusual_calls` what that function leaves to others,
-`device_values` what rows are still owed.
+`log_function` has the function that a training loop calls, `unusual_calls` its slow path, `device_values` the values
+that rows still wait for.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ __all__ = ["Writer"]
 
 
 class Writer:
-    """One process that logs to a run. It owns its journal files and nobody else touches them while it lives.
+    """One process that logs to a run. It owns its journal files; no other process changes them while it lives.
 
-    Threads: any number may log; each call has a lane of its own. Fork: the child gets its own files at its first log.
+    Threads: any number may log; each call uses a separate lane. Fork: the child gets its own files at its first log.
     Nothing here raises into a training loop (unless `bill.strict`).
 
     Args:
       run_folder: the run's folder; it exists.
-      attempt: the life of the run this writer belongs to.
+      attempt: the attempt of this writer.
       clocks: all clocks of the run, the standard ones first.
-      main: whether this is the process that opened the run.
+      main: whether this process opened the run.
       nonce: the run's nonce.
-      whereabouts: where in a cluster this process runs; kept in writer.json.
-      not_before: unix ns; rows are never stamped earlier (a wall clock that stepped back between attempts).
+      whereabouts: where in a cluster this process runs; stored in writer.json.
+      not_before: unix ns; rows never get an earlier time (for a wall clock that went back between attempts).
     Attributes:
-      in_child: called in a forked child where a row takes the long way: its first one, new keys, a full segment.
+      in_child: called in a forked child when a row takes the slow path: its first one, new keys, a full segment.
     """
 
     first_segment_bytes = layout.FIRST_SEGMENT_BYTES
@@ -80,7 +80,7 @@ class Writer:
         whereabouts: Mapping[str, object] | None = None,
     ) -> None:
         self.run_folder, self.attempt, self.clocks = run_folder, attempt, clocks
-        self.native_keys = False  # a framework names the keys: one called like a clock is no slip of the user's
+        self.native_keys = False  # a framework names the keys: a clock's name as key is not the user's mistake
         self.main, self.nonce, self.rank = main, nonce, rank
         self.bill = bill if bill is not None else Bill()
         self._mapped_wanted, self._not_before, self._whereabouts = mapped, not_before, dict(whereabouts or {})
@@ -112,7 +112,8 @@ class Writer:
         vars(self).update(self._next_life(self._not_before))
 
     def _next_life(self, not_before: int) -> dict[str, object]:
-        """What a new life begins with; taken over by one call, so an exception of others finds the old or the new."""
+        """The state of a new attempt. One call replaces the old one, so an outside exception finds the old or the new.
+        """
         pid = os.getpid()
         own_id = f"{int(time.time()):08x}-{pid}-{os.urandom(3).hex()}"
         folder = os.path.join(self.run_folder, "data", "journal", own_id)
@@ -128,16 +129,16 @@ class Writer:
     # -- life
 
     def open(self) -> None:
-        """Make the writer's folder and say who writes. Called by the first row; call it earlier to be seen earlier.
+        """Create the writer's folder and writer.json. The first row calls it; call it earlier to be visible earlier.
 
         Raises:
-          OSError: the folder cannot be made.
+          OSError: the folder cannot be created.
         """
         if self.opened:
             return
         before = time.time_ns()
         make_folders(self.folder)
-        # Whoever serves the files stamped the folder by its own clock: hosts that share them can be compared by that.
+        # The file server set the folder's time by its own clock, so hosts that share the files can compare clocks.
         offset = (before + time.time_ns()) // 2 - os.stat(self.folder).st_mtime_ns
         self.mapped = mapping.is_mappable(self.folder) if self._mapped_wanted is None else self._mapped_wanted
         about = {
@@ -158,9 +159,9 @@ class Writer:
         self.opened = True
 
     def close(self) -> None:
-        """Fetch what is pending, leave all segments, and write closed.json. Later rows are counted and refused.
+        """Fetch pending values, leave all segments, and write closed.json. Later rows are counted and refused.
 
-        Can be called again: to no effect, or to end what an exception interrupted.
+        Can be repeated: it does nothing, or completes a close that an exception interrupted.
         """
         if self._closed_whole:
             return
@@ -186,7 +187,7 @@ class Writer:
             work()
 
     def _replace(self, name: str, content: dict[str, object]) -> None:
-        # Two threads may open at once, and a lock could be held by the very thread that a signal handler interrupts.
+        # Two threads may open at once. A lock could be held by the very thread that a signal handler interrupts.
         temporary = os.path.join(self.folder, f"{name}.{os.urandom(4).hex()}.tmp")
         try:
             with open(temporary, "w", encoding="utf-8") as file:
@@ -198,22 +199,22 @@ class Writer:
             raise
 
     def positions(self) -> dict[str, dict[str, int]]:
-        """The last sequence number of each lane, as a cut names them: {writer: {lane: seq}}."""
+        """The last sequence number of each lane, in the form of a cut: {writer: {lane: seq}}."""
         return {self.id: {str(lane.index): lane.seq for lane in self.lanes}}
 
     def begin_attempt(self, attempt: int, not_before: int = 0) -> None:
-        """Close this life and begin another in the same process, for a later attempt. Log functions stay valid."""
+        """Close this attempt and begin another in the same process. Log functions stay valid."""
         life = {**self._next_life(not_before), "attempt": attempt, "_not_before": not_before}
         try:
             self.close()
-        finally:  # an exception of others leaves a writer that can be logged to
+        finally:  # after an outside exception the writer can still log
             if self.closed:
                 vars(self).update(life)
                 if self not in _live_writers:
                     _live_writers.append(self)
 
     def after_fork(self) -> None:
-        """In a forked child: let go of the parent's files; a new life begins at the first log."""
+        """In a forked child: release the parent's files. The child gets its own at its first log."""
         self.free.clear()
         for lane in self.lanes:
             lane.forget()
@@ -223,7 +224,7 @@ class Writer:
         self.closed = was_closed
 
     def tick(self) -> None:
-        """What the run's own thread does each second: fetch device values, make segments ahead of need, see fences."""
+        """Called by the run's own thread each second: fetch device values, create segments in advance, check fences."""
         self.device_values.flush()
         for lane in list(self.lanes):
             for stream in list(lane.shapes.values()):
@@ -241,7 +242,7 @@ class Writer:
     def channel(
         self, table: str = "metrics", prefix: str = "", scope: str = "", at: str = "", current: list[int] | None = None
     ) -> Channel:
-        """A new place to write to. `current` shares the clocks of another channel."""
+        """A new channel. `current` shares the clocks of another channel."""
         self._channels += 1
         return Channel(
             self._channels, table, prefix, scope, at, [UNKNOWN] * len(self.clocks) if current is None else current
@@ -252,7 +253,7 @@ class Writer:
         return make_log(self.free, self.clocks, channel, self.unusual(channel))
 
     def unusual(self, channel: Channel) -> UnusualCalls:
-        """What logs to `channel` where a call is none of the usual ones."""
+        """The slow path of `channel`."""
         return UnusualCalls(self, channel)
 
     def frame(self, payload: Mapping[str, object], time_ns: int | None = None, receipt: Receipt | None = None) -> int:
@@ -285,10 +286,10 @@ class Writer:
             self.long_way_ns += time.perf_counter_ns() - start
 
     def frame_once(self, receipt: Receipt, payload: Mapping[str, object], time_ns: int | None = None) -> bool:
-        """Append a frame unless an earlier call with this receipt, cut short by an exception, has done so.
+        """Append a frame, unless an earlier, interrupted call with this receipt has done so.
 
         Returns:
-          False if that cannot be told yet: another thread is using the lane it was tried in.
+          False if this is not known yet: another thread is using the lane of the earlier call.
         """
         lane = receipt.lane
         if lane is not None and not receipt.seq and lane in self.lanes and not self._settle(lane):
@@ -300,10 +301,10 @@ class Writer:
     # -- what the long way needs
 
     def append(self, lane: Lane, data: bytes, time_ns: int, receipt: Receipt | None = None) -> tuple[Lane, int]:
-        """Append an encoded frame to `lane`; where it has no frame file, and no descriptor for one, to a lane that has.
+        """Append an encoded frame to `lane`, or to another lane if `lane` has no frame file and no descriptor is free.
 
         Returns:
-          Where the frame is: its lane and its sequence number there.
+          The position of the frame: its lane and its sequence number there.
         Raises:
           OSError: it could not be written.
         """
@@ -328,7 +329,7 @@ class Writer:
         return None
 
     def _claim(self, lane: Lane) -> bool:
-        """Take this lane off the free list; False if somebody uses it."""
+        """Take this lane off the free list; False if it is in use."""
         try:
             self.free.remove(lane)
         except ours(ValueError):
@@ -336,7 +337,7 @@ class Writer:
         return True
 
     def _settle(self, lane: Lane) -> bool:
-        """Find out whether an interrupted frame of `lane` stands in its file; False while another thread uses it."""
+        """Check whether an interrupted frame of `lane` is in its file; False while another thread uses the lane."""
         deadline = time.monotonic() + self.lane_wait_seconds
         while not self._claim(lane):
             if time.monotonic() > deadline:
@@ -349,7 +350,7 @@ class Writer:
         return True
 
     def no_descriptor(self, err: OSError) -> None:
-        """Say that there is no file descriptor for another file of the journal."""
+        """Report that no file descriptor is free for another journal file."""
         self.bill.remark(
             "no_descriptor",
             f"no file descriptor is left for another file of the journal ({err}); rows go to those that are "
@@ -357,7 +358,7 @@ class Writer:
         )
 
     def changed_to_fit(self, problems: Iterable[str]) -> None:
-        """Count what `frames.encode` had to change."""
+        """Count the changes that `frames.encode` made."""
         for problem in problems:
             self.bill.count("changed_to_fit", message=f"something logged was changed to be storable: {problem}")
 
@@ -365,14 +366,14 @@ class Writer:
         """A lane for the caller alone, to be appended to `free` afterwards; None if there is none (counted).
 
         Raises:
-          OSError: the writer's folder cannot be made.
+          OSError: the writer's folder cannot be created.
         """
         if self.closed:
             self.bill.count(
                 "after_finish", message="something was logged after finish(); it was not kept. Log before, or attach()"
             )
             return None
-        if self.pid != os.getpid():  # forked where no hook ran
+        if self.pid != os.getpid():  # forked without a hook
             self.after_fork()
         if self._is_child and self.in_child is not None:
             self.in_child()
@@ -384,7 +385,7 @@ class Writer:
                 pass
             self.open()
             lane = unused(self.lanes)
-            if lane is not None:  # a caller was interrupted before it could give it back
+            if lane is not None:  # a caller was interrupted before it could return it
                 return lane
             if len(self.lanes) < self.most_lanes:
                 lane = Lane(self.folder, next(self._lane_numbers), self.frame_file_bytes)
@@ -404,7 +405,7 @@ class Writer:
             time.sleep(0.0002)
 
     def earns_stream(self, shape: Shape) -> bool:
-        """Whether a key set has been seen often enough for a stream of its own, and there is one to be had."""
+        """Whether a key set has been seen often enough for a separate stream, and another stream is possible."""
         seen = self._rare.get(shape, 0) + 1
         if seen < self.rows_before_stream:
             if seen > 1 or len(self._rare) < self.most_rare_shapes:
@@ -444,11 +445,11 @@ class Writer:
         return stream
 
     def may_keep_mapped(self) -> bool:
-        """Whether one more segment may stay mapped after it was left."""
+        """Whether one more segment may stay mapped after it is left."""
         return sum(s.mapped_bytes for lane in self.lanes for s in list(lane.shapes.values())) < self.most_mapped_bytes
 
     def failed(self, where: str, err: BaseException) -> None:
-        """Count what went wrong outside our power and say it once per cause."""
+        """Count a failure outside rollbook's control, and report it once per cause."""
         number = getattr(err, "errno", None)
         if number in (28, 27, 122):  # ENOSPC, EFBIG, EDQUOT
             self.bill.count(
@@ -468,14 +469,14 @@ class Writer:
             self.bill.count(f"error_in_{where}", message=f"rollbook could not {where}: {type(err).__name__}: {err}")
 
     def seconds_spent(self) -> float:
-        """What logging took of the callers' time: what went the long way was timed, the other rows are counted and one
-        is measured now.
+        """Time of the callers spent in logging. Slow calls were timed; fast ones are counted, and the cost of one is
+        measured now.
         """
         plain = max(0, self.rows_written() - self.long_ways)
         return ((plain * self.row_cost_ns() if plain else 0.0) + self.long_way_ns) / 1e9
 
     def row_cost_ns(self) -> float:
-        """Nanoseconds that one call of `log` takes with the widest key set that has a stream; 0 while none has one."""
+        """Nanoseconds of one call of `log` with the widest key set that has a stream; 0 without a stream."""
         streams = [s for lane in self.lanes for s in list(lane.shapes.values())]
         if not streams:
             return 0.0
@@ -485,13 +486,13 @@ class Writer:
         return row_cost_ns(keys, types, self.clocks)
 
     def rows_written(self) -> int:
-        """Rows and frames of this life."""
+        """Number of rows and frames of this attempt."""
         return sum(lane.seq for lane in self.lanes)
 
     def _evict(self) -> bool:
-        """Close the stream that has been quiet for longest, if it has been so for a second."""
+        """Close the stream that has been idle longest, if it has been idle for a second."""
         quietest: tuple[int, Lane, Stream] | None = None
-        for lane in list(self.free):  # lanes that nobody is using just now; another thread may take one meanwhile
+        for lane in list(self.free):  # unused lanes; another thread may take one meanwhile
             for stream in list(lane.shapes.values()):
                 last = stream.last_time(len(self.clocks))
                 if quietest is None or last < quietest[0]:

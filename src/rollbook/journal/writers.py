@@ -1,4 +1,4 @@
-"""Who wrote to a run: the processes that have a folder in its journal."""
+"""The processes that wrote to a run: those with a folder in its journal."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class WriterInfo:
     """One process that wrote to the run, from its writer.json and closed.json.
 
     Attributes:
-      id: the writer's name, which is its folder's name.
+      id: the writer's name, equal to its folder's name.
       folder: its folder under data/journal.
-      about: all of writer.json; {} if it cannot be read.
+      about: the content of writer.json; {} if it cannot be read.
       attempt, main, host, boot_id, pid_ns, pid, start_time, time_offset, clocks, rank: fields of it.
-      closed: all of closed.json, or None while the writer has not closed.
+      closed: the content of closed.json, or None while the writer is open.
       problem: "" or why writer.json could not be read.
     """
 
@@ -61,20 +61,20 @@ class WriterInfo:
         self.rank = get("rank")
 
     def look_closed(self) -> bool:
-        """Whether the writer has closed, as of now."""
+        """Check now whether the writer has closed."""
         if self.closed is None:
             self.closed = _read_json(os.path.join(self.folder, "closed.json"))[0]
         return self.closed is not None
 
     def last_seqs(self) -> dict[int, int]:
-        """The last sequence number of each lane, as a clean close left them; {} without one."""
+        """The last sequence number of each lane after a clean close; {} without one."""
         lanes = (self.closed or {}).get("lanes")
         if not isinstance(lanes, dict):
             return {}
         return {int(lane): _int(seq, 0) for lane, seq in lanes.items() if str(lane).isdigit()}
 
     def _ask_a_segment(self) -> None:
-        """Without a writer.json the heads of the segments say the same."""
+        """Without a writer.json, read the same from the heads of the segments."""
         for name in names_in(self.folder):
             if name.endswith(".seg"):
                 try:
@@ -87,7 +87,7 @@ class WriterInfo:
 
 
 def list_writers(run_folder: str | os.PathLike[str]) -> list[WriterInfo]:
-    """All writers that have a folder in the journal of the run, by name (which begins with the time they started)."""
+    """All writers with a folder in the run's journal, sorted by name (which begins with their start time)."""
     journal = os.path.join(run_folder, "data", "journal")
     folders = [os.path.join(journal, name) for name in names_in(journal)]
     return [WriterInfo(folder) for folder in folders if is_folder(folder) and not is_link(folder)]
