@@ -49,7 +49,7 @@ _COMMANDS = {
 
 
 class _Lazy(click.Group):
-    """Knows all commands by name and loads one when it is needed, so that --help costs nothing."""
+    """Knows all commands by name and loads one when it is needed, so that --help is quick."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -83,7 +83,7 @@ class _Lazy(click.Group):
             word = err.option_name.lstrip("-")
             if word not in _COMMANDS:
                 raise
-            raise click.UsageError(  # what people look for as an option
+            raise click.UsageError(  # some users type it as an option
                 f"No such option: {err.option_name}. There is a command: rollbook {word}", err.ctx
             ) from None
         except RollbookError as err:
@@ -94,7 +94,7 @@ class _Lazy(click.Group):
 
             sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - lives as long as the process
             ctx.exit(0)
-        except ImportError as err:  # a package that is installed and does not load
+        except ImportError as err:  # an installed package that fails to import
             raise click.ClickException(
                 f"{err}. A package that rollbook needs does not load here. Install versions that fit each other: "
                 "pip install --upgrade rollbook"

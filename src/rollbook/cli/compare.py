@@ -100,7 +100,7 @@ def compare(
 
 
 def _what_to_compare(runs: RunSet, metric: str | None, by: str | None) -> str:
-    """What is missing in the question, and what these runs offer for it."""
+    """What the question lacks, and what these runs offer for it."""
     missing = []
     if metric is None:
         keys = list(dict.fromkeys([*runs.last().canonical(), *runs.last().keys()]))
@@ -117,7 +117,7 @@ def _what_to_compare(runs: RunSet, metric: str | None, by: str | None) -> str:
 def _figures(
     chosen: Any, answer: Any, axis: str | None, task: str | None, normalise: str | None, folder: str, theme: str
 ) -> list[str]:
-    """Curves, intervals, profiles, improvement and sample efficiency; those that exist for this comparison."""
+    """Curves, intervals, profiles, improvement and sample efficiency: those possible for this comparison."""
     curves = chosen.curves(
         answer.metric, x=axis, by=answer.by, task=task, normalise=normalise, statistic=answer.statistic
     )

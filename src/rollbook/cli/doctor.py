@@ -27,7 +27,7 @@ def verify(runs: tuple[str, ...], root: str, as_json: bool) -> None:
     for run in runs:
         try:
             problems_of[run] = [str(problem) for problem in verify_run(find_folder(run, root))]
-        except ForeignManifest as err:  # a neighbour's, and none of our business
+        except ForeignManifest as err:  # another program's run.json: not checked
             remark(f"passed over: {clean(err)}")
     if as_json:
         print_json(problems_of)

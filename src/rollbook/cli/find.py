@@ -1,9 +1,9 @@
-"""Which runs a command line means: one rule for all commands, and the options that they share.
+"""Finds the runs that a command line names: one rule for all commands, and their shared options.
 
-A word is the address of a store, the folder of a run, a folder of runs, an id, a name (also project/name and
-name-id), a project, or "last". What has a separator in it is a path if it is there; any other word is looked for among
-the runs below --dir first, and then taken as a folder. A command about several runs takes all that the word means, one
-about a single run the newest of them that has something to show for it.
+A word is the address of a store, the folder of a run, a folder of runs, an id, a name (also project/name and name-id),
+a project, or "last". A word with a separator is a path if that path exists. Any other word is first searched among the
+runs below --dir, and then taken as a folder. A command about several runs takes all matches; one about a single run
+takes the newest match that has something to show for it.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _NO_RUNS = "{what}. Say where runs lie with --dir or $ROLLBOOK_DIR, or record one with: rollbook demo"
 _MOST_TRIED = 100
-"""So many of the newest runs are asked whether they have something to show."""
+"""At most this many of the newest runs are checked for something to show."""
 _MOST_FILES, _MOST_ENTRIES, _DEEPEST = 200, 5_000, 4
-"""How far a folder without runs is searched for what other tools wrote."""
+"""How far a folder without runs is searched for other tools' files."""
 
 
 def run_argument(command: F) -> F:
-    """The argument RUN, of commands that change something: it has to be given."""
+    """The argument RUN, for commands that change something: required."""
     return click.argument("run")(command)
 
 
 def run_argument_or_last(command: F) -> F:
-    """The argument RUN, of commands that only read: the last run if it is not given."""
+    """The argument RUN, for commands that only read: default is the last run."""
     return click.argument("run", default="last")(command)
 
 
 def dir_option(command: F) -> F:
-    """The option --dir: where runs lie."""
+    """The option --dir: the folder of runs."""
     return click.option(
         "--dir",
         "root",
@@ -75,14 +75,14 @@ def find_runs(
     word: str, root: str, where: str | None = None, *, having: Callable[[Book], bool] | None = None, what: str = "",
     may_be_none: bool = False,
 ) -> RunSet:  # fmt: skip
-    """All runs that a word means, "" being all below `root`.
+    """All runs that a word names; "" names all below `root`.
 
     Args:
-      where: a condition that they have to fit.
-      having: which run "last" may be; the newest of those that do. `what` says what such a one has.
-      may_be_none: a folder without runs is an answer, too.
+      where: a condition that they must meet.
+      having: which run "last" may be: the newest that meets it. `what` names what such a run has.
+      may_be_none: an empty result is allowed.
     Raises:
-      RunNotFound: nothing of that name, or nothing that fits `where`.
+      RunNotFound: nothing of that name, or nothing that meets `where`.
     """
     runs = _meant(word, root, where, may_be_none)
     if not _is_last(word, runs):
@@ -92,7 +92,7 @@ def find_runs(
 
 
 def find_book(word: str, root: str, having: Callable[[Book], bool] | None = None, what: str = "") -> Book:
-    """The run that a word means; of several the newest that has something to show.
+    """The run that a word names; of several, the newest that has something to show.
 
     Args:
       having: whether a run has what the command shows, such as checkpoints; `what` is the name of that.
@@ -107,10 +107,10 @@ def find_book(word: str, root: str, having: Callable[[Book], bool] | None = None
 
 
 def find_folder(word: str, root: str) -> str:
-    """The folder of the run that a word means, also of one whose run.json is damaged or lost.
+    """The folder of the run that a word names, even if its run.json is damaged or lost.
 
     Raises:
-      RunNotFound: nothing of that name. ForeignManifest: what lies there is another tool's.
+      RunNotFound: nothing of that name. ForeignManifest: the run.json belongs to another tool.
     """
     from rollbook.errors import RunNotFound
 
@@ -128,7 +128,7 @@ def find_folder(word: str, root: str) -> str:
 
 
 def _meant(word: str, root: str, where: str | None = None, may_be_none: bool = False) -> RunSet:
-    """The runs that a word means; for "last" all of which it may be one."""
+    """The runs that a word names; for "last", all candidates."""
     from rollbook.errors import RunNotFound
 
     runs = _looked_up(word, root)
@@ -178,7 +178,7 @@ def _below(root: str) -> RunSet:
 
 
 def _is_last(word: str, runs: RunSet) -> bool:
-    """Whether a word asks for the newest of some runs, and is not what their owner called them."""
+    """Whether a word asks for the newest of some runs, and is not itself a run's name."""
     return word == "last" and len(runs) > 0 and not all(map(_is_called_last, runs.rows()))
 
 
@@ -187,7 +187,7 @@ def _is_called_last(row: dict[str, Any]) -> bool:
 
 
 def _is_run(path: str) -> bool:
-    """Whether a folder is a run, or was one before its run.json went."""
+    """Whether a folder is a run, or was one before its run.json was lost."""
     if not os.path.isdir(path):
         return False
     return manifest.holds_a_run(path) or bool(manifest.look(path).get("id"))
@@ -216,7 +216,7 @@ def _words(book: Book) -> str:
 
 
 def _lost_runs(word: str, root: str) -> Iterator[str]:
-    """Folders below `root` that are called so and hold a run without a run.json that can be read."""
+    """Folders of that name below `root` that hold a run without a readable run.json."""
     if is_address(root) or not os.path.isdir(root):
         return
     parts = word.split("/")
@@ -234,10 +234,10 @@ def _lost_runs(word: str, root: str) -> Iterator[str]:
 
 
 def add_what_is_there(what: str, runs: RunSet | None = None, *, looks_here: bool = False) -> str:
-    """Why there are no runs, and what to do: bring in what other tools wrote there, if anything, or record one.
+    """Explain why there are no runs, and what to do: import other tools' files found there, or record a run.
 
     Args:
-      runs: the empty set, whose folder is searched, and whose problems are named.
+      runs: the empty set; its folder is searched, and its problems are named.
       looks_here: search the working folder instead, not deep.
     """
     folder, deepest = (os.curdir, 1) if runs is None else (runs.root, _DEEPEST)
@@ -254,7 +254,7 @@ def add_what_is_there(what: str, runs: RunSet | None = None, *, looks_here: bool
 
 
 def _found_by_importers(folder: str, deepest: int) -> list[str]:
-    """The names of the importers that read some of the files in a folder; a bounded search."""
+    """The names of the importers that can read some files in a folder; a bounded search."""
     from rollbook.errors import RollbookError
     from rollbook.formats import importers
 

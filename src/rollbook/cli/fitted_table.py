@@ -1,4 +1,4 @@
-"""A table that fits the terminal: the columns that matter first, the others named below it."""
+"""A table that fits the terminal: the most important columns first; the others are named below it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _LEAST_OF_WIDE = 24
 
 
 def terminal_width() -> int | None:
-    """The columns of the terminal; None where the output goes into a file or another program."""
+    """The columns of the terminal; None if the output goes to a file or another program."""
     if sys.stdout.isatty() or os.environ.get("COLUMNS"):
         return shutil.get_terminal_size((120, 24)).columns
     return None
 
 
 def has_colours() -> bool:
-    """Whether the output is a terminal that shows colours and Unicode, and nobody has said no to colours."""
+    """Whether the output is a terminal with colours and Unicode, and colours are not disabled."""
     encoding = (sys.stdout.encoding or "ascii").lower()
     plain = "NO_COLOR" in os.environ or os.environ.get("TERM", "") == "dumb"
     return sys.stdout.isatty() and encoding.startswith("utf") and not plain
@@ -39,12 +39,12 @@ def print_fitted(
     width: int | None = None,
     hint: str = "--json and --csv show all columns",
 ) -> None:
-    """Print the columns `names` of some rows, as many as fit, and say which ones do not.
+    """Print the columns `names` of some rows, as many as fit, and name those that do not fit.
 
     Args:
-      wide: a column of long texts: it stands last and gets the room that is left.
+      wide: a column of long texts: it comes last and gets the remaining width.
       width: in characters; None for no limit.
-      hint: what shows the columns for which there is no room.
+      hint: how to show the columns that do not fit.
     """
     if not rows:
         remark("nothing to list")

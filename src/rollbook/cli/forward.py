@@ -34,7 +34,7 @@ def forward(run: str, root: str, sink: str, options: tuple[str, ...]) -> None:
 
 
 def option_of(text: str) -> tuple[str, object]:
-    """One `-O NAME=VALUE`; the value is JSON where it can be read as such, else text."""
+    """One `-O NAME=VALUE`; the value is parsed as JSON if possible, else text."""
     name, equals, value = text.partition("=")
     if not equals:
         raise click.UsageError(f"-O {text}: write NAME=VALUE, such as -O mode=offline")

@@ -82,7 +82,7 @@ def _chosen(
     runs: RunSet, columns: str | None, metrics: tuple[str, ...], sort: str | None, limit: int, *, as_json: bool,
     as_csv: bool,
 ) -> None:  # fmt: skip
-    """The columns that were asked for, by `RunSet.table`, sorted."""
+    """The requested columns, by `RunSet.table`, sorted."""
     wanted = [name.strip() for name in (columns or "").split(",") if name.strip()] or ["status", "seed"]
     keys = [metric.partition("=")[0] for metric in metrics]
     ways = {key: metric.partition("=")[2] or "last" for key, metric in zip(keys, metrics, strict=True)}

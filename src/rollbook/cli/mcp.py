@@ -41,7 +41,7 @@ def mcp(root: str, budget: int) -> None:
     tools = AgentTools(root, budget)
 
     def in_words(tool: Callable[..., str]) -> Callable[..., str]:
-        """The tool with errors that reach the agent as text."""
+        """The tool, with errors passed to the agent as text."""
 
         @functools.wraps(tool)
         def call(*arguments: object, **named: object) -> str:

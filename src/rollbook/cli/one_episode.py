@@ -1,4 +1,4 @@
-"""One episode on the screen: what its row says, and what was kept of it."""
+"""One episode on the screen: its row, and what was kept of it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def end_of(row: Mapping[str, object]) -> str:
 
 
 def show_episode(book: Book, which: str, *, as_json: bool = False) -> None:
-    """Print all that there is about an episode."""
+    """Print everything about an episode."""
     episode = book.episode(which)
     files = {key: os.fspath(path) for key, path in episode.files().items()}
     steps, rewards, alerts = episode.steps(), episode.rewards().to_pylist(), episode.alerts().to_pylist()

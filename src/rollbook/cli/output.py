@@ -1,4 +1,4 @@
-"""Printing results: a table for people, JSON or CSV for programs. Results go to stdout, remarks to stderr."""
+"""Printing results: a table for readers, JSON or CSV for programs. Results go to stdout, remarks to stderr."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["ago", "clean", "number", "print_arrow", "print_finding", "print_json
 
 
 def number(value: object) -> str:
-    """A cell for people: six significant digits, missing as "-"."""
+    """A cell for readers: six significant digits, missing as "-"."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -38,7 +38,7 @@ def number(value: object) -> str:
 
 
 def cell(column: str, value: object) -> str:
-    """A cell of a table: as `number` has it, but what names something and counts nothing has no separators."""
+    """A cell of a table: as in `number`, but identifiers have no thousands separators."""
     if isinstance(value, int) and column.endswith(("seed", "_id", "pid")):
         return str(value)
     return number(value)
@@ -63,12 +63,12 @@ def ago(moment: float | None) -> str:
 
 
 def remark(text: str) -> None:
-    """A word to the person, beside the result."""
+    """A remark to the user, separate from the result."""
     click.echo(text, err=True)
 
 
 def print_finding(row: Mapping[str, object], when: str = "") -> None:
-    """What a health rule found: level, run (the id that `rollbook show` takes) and rule, the message below."""
+    """What a health rule found: level, run (the id that `rollbook show` takes) and rule; the message below."""
     run = f"{row['project']}/{row['name']}"
     click.echo(clean("  ".join(filter(None, (f"{row['level']:<4}", str(row["run"]), run, str(row["rule"]), when)))))
     width = shutil.get_terminal_size((120, 24)).columns
@@ -87,7 +87,7 @@ def print_rows(
     as_csv: bool = False,
     columns: Iterable[str] | None = None,
 ) -> None:
-    """Print rows of one shape; the columns are those of the first row that has them, in order of appearance."""
+    """Print rows as a table; the columns are in order of first appearance."""
     names = list(columns) if columns is not None else list(dict.fromkeys(name for row in rows for name in row))
     if as_json:
         print_json([{name: row.get(name) for name in names} for row in rows])
@@ -121,7 +121,7 @@ def _csv_cell(value: object) -> object:
 
 
 def print_arrow(table: pyarrow.Table, *, as_json: bool = False, as_csv: bool = False, limit: int | None = None) -> None:
-    """Print an Arrow table; the rows that `limit` left out are counted on stderr."""
+    """Print an Arrow table; the number of rows left out by `limit` goes to stderr."""
     total = table.num_rows
     if limit is not None:
         table = table.slice(0, limit)
@@ -132,7 +132,7 @@ def print_arrow(table: pyarrow.Table, *, as_json: bool = False, as_csv: bool = F
 
 
 def _in_microseconds(table: pyarrow.Table) -> pyarrow.Table:
-    """Python's times have no nanoseconds; without pandas those columns could not be printed."""
+    """Reduce nanoseconds, which Python's times do not have; without pandas those columns could not be printed."""
     import pyarrow as pa
 
     for place, field in enumerate(table.schema):

@@ -1,4 +1,4 @@
-"""`rollbook push`, `rollbook pull`, `rollbook sync`: runs between this machine and a place."""
+"""`rollbook push`, `rollbook pull`, `rollbook sync`: runs between this machine and a remote."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def play(run: str, root: str, episode: str, out: str | None, show: bool) -> None
     path = book.film_of(episode)
     remark(_said(book, path))
     if out:
-        if path.suffix != Path(out).suffix:  # without an MP4 encoder films are GIFs
+        if path.suffix != Path(out).suffix:  # without an MP4 encoder the film is a GIF
             remark(f"the film is a {path.suffix[1:].upper()}, so the copy is called that; MP4 needs rollbook[video]")
             out = str(Path(out).with_suffix(path.suffix))
         shutil.copyfile(path, out)
@@ -56,7 +56,7 @@ def _has_display() -> bool:
 
 
 def _said(book: Book, path: Path) -> str:
-    """What is in the film, in a line."""
+    """The content of the film, in a line."""
     from rollbook.cli.one_episode import end_of
     from rollbook.cli.output import clean, number
 

@@ -1,4 +1,4 @@
-"""`rollbook run`: a program as it is, with what it logs to others recorded."""
+"""`rollbook run`: an unchanged program, with its logging to other tools recorded."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run(wandb: str | None, tensorboard: bool, root: str | None, program: tuple[s
       rollbook run --tensorboard train.py
     """
     words = list(program)
-    if wandb is None and "--wandb" in words:  # people write it behind the program, too
+    if wandb is None and "--wandb" in words:  # also accepted after the program
         place = words.index("--wandb")
         wandb = words[place + 1] if place + 1 < len(words) else ""
         if wandb not in ("replace", "beside"):
@@ -54,7 +54,7 @@ def run(wandb: str | None, tensorboard: bool, root: str | None, program: tuple[s
         environment["ROLLBOOK_TENSORBOARD"] = "1"
     if root is not None:
         environment["ROLLBOOK_DIR"] = os.path.abspath(root)
-    if os.name == "nt":  # exec would give the terminal back before the program ends
+    if os.name == "nt":  # exec would return the terminal before the program ends
         import subprocess
 
         sys.exit(subprocess.call([sys.executable, *words], env=environment))

@@ -62,7 +62,7 @@ def summary(book: Book) -> dict[str, Any]:
 
 
 def _remote(book: Book) -> dict[str, object]:
-    """Where it is shipped to, or lies, and how far that is."""
+    """Where it is shipped to, or stored, and how much of it."""
     from rollbook.ground.addresses import backlog
     from rollbook.ground.source import is_view
     from rollbook.remote.views import address_of
@@ -75,7 +75,7 @@ def _remote(book: Book) -> dict[str, object]:
 
 
 def _writers(book: Book) -> dict[str, int]:
-    """How many processes wrote, by what became of them, and on how many hosts."""
+    """How many processes wrote, by their final state, and on how many hosts."""
     writers = book.writers
     states = [writer["state"] for writer in writers]
     counted = {state: states.count(state) for state in ("closed", "writing", "died", "unknown") if state in states}
@@ -83,7 +83,7 @@ def _writers(book: Book) -> dict[str, int]:
 
 
 def _stages(book: Book) -> dict[str, float]:
-    """Seconds in each stage, the longest first; spans inside others as a/b."""
+    """Seconds in each stage, the longest first; nested stages as a/b."""
     spent = book.sql("select name, sum(seconds) from timings group by name order by 2 desc").fetchall()
     return {str(name): float(took) for name, took in spent if took is not None}
 
@@ -115,14 +115,14 @@ def _alerts(book: Book) -> list[dict[str, object]]:
 
 
 def _rank(key: str) -> tuple[bool, str]:
-    """What was logged first, the host and ourselves last; by name within each."""
+    """Sort key: logged keys first, host and rollbook keys last; by name within each."""
     return key.startswith(_OURS), key
 
 
 def _rows(book: Book, table: str) -> int:
     if table != "checkpoints":
         return book.row_count(table)
-    rows = book.table(table)  # a row for each word about one: saved, no longer kept
+    rows = book.table(table)  # a row for each event of one: saved, no longer kept
     return len(set(rows.column("checkpoint_id").to_pylist())) if rows.num_rows else 0
 
 
@@ -147,7 +147,7 @@ def print_summary(book: Book, *, everything: bool = False, as_json: bool = False
     """Print what is in a book.
 
     Args:
-      everything: cut nothing and leave nothing out, however wide the lines become.
+      everything: do not truncate or leave out anything, however wide the lines become.
       as_json: as data for programs.
     """
     about = summary(book)
@@ -223,7 +223,7 @@ def print_summary(book: Book, *, everything: bool = False, as_json: bool = False
 
 
 def _print_failure(failure: Mapping[str, str] | None, status: str, width: int, everything: bool) -> None:
-    """What ended the run before its time, and where: the last lines of its traceback."""
+    """What ended the run early, and where: the last lines of its traceback."""
     if failure is None:
         if status == "crashed":
             _print_list("ended", ["no exception was seen: its process vanished (SIGKILL, out of memory, power)"], width)
@@ -239,7 +239,7 @@ def _print_failure(failure: Mapping[str, str] | None, status: str, width: int, e
 
 
 def _lines(text: str, everything: bool, most: int, *, from_the_end: bool = False) -> list[str]:
-    """A text as harmless lines, the first or the last of them; what was left out is named."""
+    """A text as lines safe for a terminal, the first or the last of them; says how many were left out."""
     lines = [clean(line) for line in text.splitlines()]
     if everything or len(lines) <= most:
         return lines
@@ -248,7 +248,7 @@ def _lines(text: str, everything: bool, most: int, *, from_the_end: bool = False
 
 
 def _checkpoint(book: Book, which: str, row: Mapping[str, object]) -> str:
-    """A checkpoint in some words: best ckpt/ckpt_best.pth.tar (score 500 at env_step 100,352)."""
+    """A checkpoint in a few words: best ckpt/ckpt_best.pth.tar (score 500 at env_step 100,352)."""
     facts = [f"score {number(row['score'])}"] if row["score"] is not None else []
     facts += [f"{clock} {row[clock]:,}" for clock in book.clocks if clock in row][:1]
     inside = f"{book.path}/"
@@ -256,7 +256,7 @@ def _checkpoint(book: Book, which: str, row: Mapping[str, object]) -> str:
 
 
 def _print_list(title: str, parts: Iterable[str], width: int) -> None:
-    """Words after a title, separated by commas, in as many lines as they need; nothing if there are none."""
+    """Words after a title, separated by commas, in as many lines as needed; nothing if there are none."""
     lines, room = [""], max(width - 9, 20)
     for part in (_cut(part, room) for part in parts):
         if lines[-1] and len(lines[-1]) + 2 + len(part) + 1 > room:
@@ -268,7 +268,7 @@ def _print_list(title: str, parts: Iterable[str], width: int) -> None:
 
 
 def _print_settings(config: Mapping[str, object], width: int, everything: bool) -> None:
-    """A configuration as pairs, nested ones by dotted names, in as many columns as there is room for."""
+    """A configuration as pairs, nested ones by dotted names, in as many columns as fit."""
     from rollbook.runs.fields import leaves
 
     pairs = [(clean(name.partition(".")[2]), cell(name, value)) for name, value in leaves(config, "config")]

@@ -27,7 +27,7 @@ def sql(run: str, query: str | None, root: str, limit: int, unlocked: bool, as_j
       rollbook sql last 'select name, sum(seconds) from timings group by all order by 2 desc'
       rollbook sql last 'select * from episodes order by "return" desc limit 3' --json
     """
-    if query is None and " " in run.strip():  # the question alone: of the last run
+    if query is None and " " in run.strip():  # only a query: use the last run
         run, query = "last", run
     if query is None:
         raise click.UsageError(f"say what to ask, such as: rollbook sql {run} 'select * from metrics limit 3'")

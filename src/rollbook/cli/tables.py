@@ -126,7 +126,7 @@ def _say_more(book: Book, table: str, more: bool) -> None:
 
 
 def _useful(table: pyarrow.Table) -> list[str]:
-    """The columns that tell a person something: no plumbing, none that is empty, a scope only if there are several."""
+    """The columns that are useful to readers: no internal ones, no empty ones, a scope only if there are several."""
     names = [n for n in table.column_names if n not in _PLUMBING and table[n].null_count < table.num_rows]
     if "scope" in names and len(set(table["scope"].to_pylist())) == 1:
         names.remove("scope")
@@ -139,7 +139,7 @@ def _pylist(table: pyarrow.Table) -> list[dict[str, object]]:
 
 
 def _episodes_for_people(book: Book, episodes: pyarrow.Table) -> tuple[list[dict[str, object]], list[str]]:
-    """Rows and the names of their columns in order of weight."""
+    """Rows and the names of their columns in order of importance."""
     from rollbook.cli.one_episode import duration, end_of
 
     filmed = {row["episode_id"] for row in book.media("video").to_pylist() if row.get("episode_id")}

@@ -49,7 +49,7 @@ def tail(run: str, root: str, last: int, follow: bool, keys: str | None, as_json
     newest: deque[Row] = deque(maxlen=max(0, last))
     looks = 0
 
-    def stop() -> bool:  # asked before each look; the first one gives all there is
+    def stop() -> bool:  # called before each read; the first read returns all rows
         nonlocal looks
         looks += 1
         if looks == 2:
@@ -65,7 +65,7 @@ def tail(run: str, root: str, last: int, follow: bool, keys: str | None, as_json
                 newest.append(row)
         if looks == 1:
             stop()
-    except KeyboardInterrupt:  # how one leaves `tail -f`
+    except KeyboardInterrupt:  # the way to leave `tail -f`
         return
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _USUAL_PORT = 7655
 _FEW = 20
 _CHECKOUT = Path(__file__).resolve().parents[3]
-"""Where the sources of the page lie, if rollbook runs out of a checkout."""
+"""The page's source folder, if rollbook runs from a checkout."""
 
 
 @click.command()
@@ -121,7 +121,7 @@ def ui(
 
 
 def page_is_ready() -> bool:
-    """Whether there is a page to look at; one of a checkout is built. What is missing is said in the terminal."""
+    """Whether the page exists; in a checkout it is built. The terminal shows what is missing."""
     from rollbook.server.built_page import BuiltPage
 
     page = BuiltPage()
@@ -160,7 +160,7 @@ def _export(places: tuple[str, ...], folder: str) -> None:
 
 
 def _server(settings: Settings, anew: bool) -> Listening:
-    """A server on the wanted port, or, where nobody asked for that port and it is taken, on a free one."""
+    """A server on the wanted port. If that port is taken and was only the default, on a free one."""
     from rollbook.errors import RollbookError
     from rollbook.server.serving import Listening
 
@@ -176,8 +176,8 @@ _MOST_OF_A_STORE = 200
 
 
 def _folders(asked: str, root: str) -> tuple[list[str], int]:
-    """A folder of runs, the run that is named, or the newest runs of a store, laid into the cache; and how many runs of
-    the store are left out."""
+    """A folder of runs, the named run, or the newest runs of a store as views in the cache; and how many runs of the
+    store are left out."""
     from rollbook.formats.foreign import follow
     from rollbook.ground.manifest import holds_a_run
     from rollbook.runs.catalog import open as open_own
@@ -197,7 +197,7 @@ def _folders(asked: str, root: str) -> tuple[list[str], int]:
 
 
 def _places_of(asked: str, root: str) -> list[str]:
-    """A folder of runs, or the runs that are meant. A folder may have none yet: they appear when they are recorded."""
+    """A folder of runs, or the named runs. A folder may be empty: runs appear when they are recorded."""
     if asked == root or (os.path.isdir(asked) and (os.sep in asked or asked in (os.curdir, os.pardir))):
         return [os.path.abspath(asked)]
     runs = find_runs(asked, root, may_be_none=True)
@@ -208,12 +208,12 @@ def _places_of(asked: str, root: str) -> list[str]:
     if rows and all(row["project"] == asked and os.path.dirname(str(row["path"])) == project for row in rows):
         return [project]  # further runs of the project appear
     if os.path.isdir(asked) and all(is_laid_out(str(row["path"])) for row in rows):
-        return [os.path.abspath(asked)]  # runs of other tools, which are followed
+        return [os.path.abspath(asked)]  # runs of other tools are followed
     return [str(row["path"]) for row in rows] or [os.path.abspath(asked)]
 
 
 def open_browser(address: str) -> None:
-    """Open the page where there is a screen; never an error."""
+    """Open the page in a browser if there is a screen; never an error."""
     import webbrowser
 
     if sys.platform.startswith("linux") and not (
@@ -222,5 +222,5 @@ def open_browser(address: str) -> None:
         return
     try:
         webbrowser.open(address)
-    except Exception:  # whatever a browser's launcher does, the address stands in the terminal
+    except Exception:  # whatever the browser's launcher does, the address is in the terminal
         return

@@ -33,11 +33,11 @@ def watch(run: str, root: str, seconds: float, once: bool) -> None:
 
 
 def follow(book: Book, *, seconds: float = 1.0, once: bool = False) -> None:
-    """Draw the state of a run and go on drawing until it ends; Ctrl-C leaves quietly.
+    """Draw the state of a run until it ends; Ctrl-C leaves quietly.
 
     Args:
       seconds: draw at most this often.
-      once: draw the state as it is and return.
+      once: draw the present state and return.
     """
     info = book.info
     view = Terminal(every_seconds=seconds, total=info["total"], stream=sys.stdout)

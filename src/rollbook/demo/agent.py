@@ -1,12 +1,12 @@
-"""A small PPO agent in plain numpy: two tanh layers for the policy, two for the value, and that is all.
+"""A small PPO agent in plain numpy: two tanh layers for the policy and two for the value.
 
     agent = Agent(observation_size=4, n_actions=2, seed=3)
     actions_N, log_probs_N, values_N = agent.act(observations_NO)
     report = agent.update(rollout, learning_rate=2.5e-3)
-    state = agent.state_dict()          # plain arrays; load_state_dict(state) goes on exactly where it was
+    state = agent.state_dict()          # plain arrays; load_state_dict(state) resumes exactly
 
 Axes in names: T steps, N environments, B = T * N samples, O observation size, A actions, H hidden units.
-A resumed agent gives the same numbers to the last bit: its state holds the optimiser and the random state too.
+A resumed agent gives bitwise identical numbers: its state includes the optimiser and the random state.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from rollbook.demo.net import Adam, Array, Net, rng_from_array, rng_to_array
 
 @dataclass(frozen=True, slots=True)
 class Rollout:
-    """What the environments gave in T steps of N copies.
+    """The result of T steps in N environments.
 
     Attributes:
-      observations_TNO: what the agent saw before each step.
-      actions_TN, log_probs_TN, values_TN: what it did, how likely that was, and what it hoped for.
-      rewards_TN: what it got.
-      terminated_TN: the episode ended by itself in this step: nothing comes after it.
-      ended_TN: the episode ended in this step, by itself or by its time limit.
-      next_values_TN: the value of what came after each step, of the last observation where an episode was cut.
+      observations_TNO: the observation before each step.
+      actions_TN, log_probs_TN, values_TN: the actions, their log-probabilities, and the estimated values.
+      rewards_TN: the rewards.
+      terminated_TN: the episode terminated in this step: nothing comes after it.
+      ended_TN: the episode ended in this step, by termination or by its time limit.
+      next_values_TN: the value of the state after each step; of the last observation if an episode was cut.
     """
 
     observations_TNO: Array
@@ -63,9 +63,9 @@ class Agent:
         batch_size: int = 256,
     ) -> None:
         """Args:
-        seed: decides the first weights, every action and every shuffling.
+        seed: decides the initial weights, every action and every shuffle.
         trace: the lambda of generalised advantage estimation.
-        passes: how often each rollout is gone through, in batches of `batch_size`.
+        passes: how many times each rollout is used, in batches of `batch_size`.
         """
         self.gamma, self.trace, self.clip = gamma, trace, clip
         self.entropy_weight, self.value_weight, self.max_gradient_norm = entropy_weight, value_weight, max_gradient_norm
@@ -80,7 +80,7 @@ class Agent:
         """Draw an action for each environment: (actions_N, log_probs_N, values_N)."""
         logits_NA = self._policy.forward(observations_NO)
         log_probs_NA = _log_softmax(logits_NA)
-        # The largest of logits plus Gumbel noise is a draw from their softmax.
+        # The index of the largest logit plus Gumbel noise is a draw from their softmax.
         actions_N = np.argmax(logits_NA + self._rng.gumbel(size=logits_NA.shape), axis=1)
         return actions_N, log_probs_NA[np.arange(len(actions_N)), actions_N], self.value(observations_NO)
 
@@ -89,7 +89,7 @@ class Agent:
         return np.asarray(np.argmax(self._policy.forward(observations_NO), axis=1))
 
     def value(self, observations_NO: Array) -> Array:
-        """The discounted return that is expected from each observation."""
+        """The expected discounted return from each observation."""
         return np.asarray(self._value.forward(observations_NO)[:, 0])
 
     def update(self, rollout: Rollout, *, learning_rate: float) -> dict[str, float]:
@@ -128,9 +128,10 @@ class Agent:
         returns_B: Array,
         learning_rate: float,
     ) -> dict[str, float]:
-        """One gradient step; the derivatives are written out by hand."""
+        """One gradient step; the derivatives are written by hand."""
         size, rows = len(actions_B), np.arange(len(actions_B))
-        # Scaled to one, but never up: where all goes well, what is left is noise, and blown up it undoes the learning.
+        # Scaled to unit variance, but never up: when all goes well only noise is left, and amplified it would undo the
+        # learning.
         advantages_B = (advantages_B - advantages_B.mean()) / max(1.0, float(advantages_B.std()))
 
         log_probs_BA = _log_softmax(self._policy.forward(observations_BO))
@@ -140,7 +141,7 @@ class Agent:
         clipped_B = np.clip(ratios_B, 1 - self.clip, 1 + self.clip)
         gains_B = np.minimum(ratios_B * advantages_B, clipped_B * advantages_B)
         entropies_B = -(probs_BA * log_probs_BA).sum(axis=1)
-        # Where the clipped branch is the smaller one, the ratio has no say.
+        # Where the clipped branch is smaller, the ratio has no gradient.
         pushes_B = np.where(ratios_B * advantages_B <= clipped_B * advantages_B, ratios_B * advantages_B, 0.0)
         chosen_BA = np.zeros_like(probs_BA)
         chosen_BA[rows, actions_B] = 1.0
@@ -165,7 +166,7 @@ class Agent:
         }
 
     def state_dict(self) -> dict[str, Array]:
-        """Everything that decides what the agent does next, as plain arrays that nobody else holds."""
+        """Everything that decides what the agent does next, as copies in plain arrays."""
         state = {f"policy/{i}": array.copy() for i, array in enumerate(self._policy.arrays)}
         state |= {f"value/{i}": array.copy() for i, array in enumerate(self._value.arrays)}
         state |= self._adam.state_dict()
@@ -174,7 +175,7 @@ class Agent:
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a `state_dict` of an agent of the same shape."""
+        """Resume from a `state_dict` of an agent of the same shape."""
         for name, net in (("policy", self._policy), ("value", self._value)):
             for i, array in enumerate(net.arrays):
                 array[...] = np.asarray(state[f"{name}/{i}"]).reshape(array.shape)
@@ -184,7 +185,7 @@ class Agent:
 
 
 def generalised_advantages(rollout: Rollout, gamma: float, trace: float) -> Array:
-    """How much better each step went than its value said, summed over what followed with weights (gamma * trace)^k."""
+    """How much better each step was than its value estimate, summed over later steps with weights (gamma * trace)^k."""
     surprises_TN = (
         rollout.rewards_TN
         + gamma * rollout.next_values_TN * (1.0 - rollout.terminated_TN)

@@ -3,8 +3,8 @@
     with rollbook.init("cartpole", "ppo", seed=3, config=CONFIG, total={"env_step": CONFIG["env_steps"]}) as run:
         train(run)
 
-This is the page to read to see how a loop of your own would use rollbook. After each checkpoint the environments start
-afresh from a seed that the step decides, so a resumed run goes exactly the way the uninterrupted one would have gone.
+Read this file to see how your own loop would use rollbook. After each checkpoint the environments restart from a seed
+that depends on the step. So a resumed run continues exactly as the uninterrupted one would have.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def train(run: rollbook.Run) -> float:
 
 
 def _environments(config: dict[str, object]) -> object:
-    """The vector of environments to learn in; an episode that ends starts anew within the same step."""
+    """The vector of training environments; an episode that ends is reset within the same step."""
     gymnasium = need("gymnasium", extra="gym", why="the demo's environment")
     return gymnasium.make_vec(
         config["env"],
@@ -98,7 +98,7 @@ def _environments(config: dict[str, object]) -> object:
 def _collect(
     run: rollbook.Run, agent: Agent, envs: Any, observations_NO: Array, env_step: int
 ) -> tuple[Rollout, Array]:
-    """Let the agent act from `env_step` on: what it lived through, and what it sees at the end."""
+    """Let the agent act from `env_step` on. Returns the rollout and the observations at its end."""
     seen, acted, after, rewards, terminated, ended = [], [], [], [], [], []
     for _ in range(run.config["rollout_steps"]):
         env_step += len(observations_NO)
@@ -108,7 +108,7 @@ def _collect(
         observations_NO, rewards_N, terminated_N, truncated_N, info = envs.step(acted[-1][0])
         ended_N = terminated_N | truncated_N
         after_NO = observations_NO
-        if ended_N.any():  # what came after these steps is the end of the old episode, not the start of the new one
+        if ended_N.any():  # the next observation is the end of the old episode, not the start of the new one
             after_NO = observations_NO.copy()
             for i in np.flatnonzero(ended_N):
                 after_NO[i] = info["final_obs"][i]
@@ -132,7 +132,7 @@ def _collect(
 
 
 def _evaluate(agent: Agent, scope: rollbook.Scope, config: dict[str, Any], *, seed: int) -> list[float]:
-    """Returns of episodes in which the agent always does what it thinks best."""
+    """Returns of episodes in which the agent always takes its most likely action."""
     gymnasium = need("gymnasium", extra="gym", why="the demo's environment")
     env = rollbook.RecordEpisodes(gymnasium.make(config["env"]), scope, curves=False)
     returns = []
@@ -150,5 +150,5 @@ def _evaluate(agent: Agent, scope: rollbook.Scope, config: dict[str, Any], *, se
 
 
 def _seed(seed: int, env_step: int) -> int:
-    """A seed of the environments for the stretch that begins at `env_step`."""
+    """A seed for the environments from `env_step` on."""
     return int(np.random.SeedSequence([seed, env_step]).generate_state(1)[0] >> 1)

@@ -1,4 +1,4 @@
-"""The parts an agent in plain numpy is made of: a perceptron, Adam, and a random state that fits into an array.
+"""Building blocks of an agent in plain numpy: a perceptron, Adam, and a random state that fits into an array.
 
 Axes in names: B samples, I inputs, O outputs. Everything is float64: with nets this small it costs nothing.
 """
@@ -16,7 +16,7 @@ Array: TypeAlias = NDArray
 
 
 class Net:
-    """A perceptron with tanh between its layers. `arrays` holds weights and biases in turn, changed in place."""
+    """A perceptron with tanh between its layers. `arrays` alternates weights and biases, which are changed in place."""
 
     def __init__(self, sizes: tuple[int, ...], rng: np.random.Generator, *, last_scale: float) -> None:
         self.arrays: list[Array] = []
@@ -26,7 +26,7 @@ class Net:
         self._inputs: list[Array] = []
 
     def forward(self, inputs_BI: Array) -> Array:
-        """The outputs [B, O]; what `backward` needs is kept until the next call."""
+        """The outputs [B, O]; stores what `backward` needs until the next call."""
         self._inputs = [np.asarray(inputs_BI, dtype=np.float64)]
         for weights, biases in zip(self.arrays[:-2:2], self.arrays[1:-2:2], strict=True):
             self._inputs.append(np.tanh(self._inputs[-1] @ weights + biases))
@@ -67,7 +67,7 @@ class Adam:
         return state | {"adam/steps": np.array(self._steps)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a `state_dict`; keys of others in `state` are left alone."""
+        """Resume from a `state_dict`; other keys in `state` are ignored."""
         for i, (mean, square) in enumerate(zip(self._means, self._squares, strict=True)):
             mean[...] = np.asarray(state[f"adam/mean/{i}"]).reshape(mean.shape)
             square[...] = np.asarray(state[f"adam/square/{i}"]).reshape(square.shape)
@@ -75,7 +75,7 @@ class Adam:
 
 
 def rng_to_array(rng: np.random.Generator) -> Array:
-    """The state of a PCG64 generator as six uint64: a plain array, where numpy itself gives integers of 128 bits."""
+    """The state of a PCG64 generator as six uint64: a plain array, while numpy returns 128-bit integers."""
     state: dict[str, Any] = dict(rng.bit_generator.state)
     words = []
     for number in (state["state"]["state"], state["state"]["inc"]):

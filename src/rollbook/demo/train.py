@@ -1,10 +1,10 @@
-"""`rollbook demo`: opens a run or goes on with one, lets the agent learn, and shows what was recorded.
+"""`rollbook demo`: opens a run or resumes one, lets the agent learn, and shows what was recorded.
 
     from rollbook.demo.train import main
     main(seed=3)                    # a new run in runs/cartpole
-    main(resume="")                 # goes on where the newest unfinished one stopped
+    main(resume="")                 # continues where the newest unfinished one stopped
 
-The training loop itself is in loop.py.
+The training loop is in loop.py.
 """
 
 from __future__ import annotations
@@ -28,15 +28,16 @@ PROJECT, NAME = "cartpole", "ppo"
 def main(
     seed: int | None = None, resume: str | None = None, *, steps: int | None = None, dir: str | Path = "runs"
 ) -> int:
-    """Train, then say where the book is, what is in it and what to type next: the command `rollbook demo`.
+    """The command `rollbook demo`: train, then print where the run is, what is in it and which commands to try next.
 
     Args:
       seed: of agent and environments; None counts up from run to run, so that two demos are two different runs.
       resume: the id of an unfinished demo run, or "" for the newest; None starts a new one.
-      steps: environment steps to train for; 100,000 if not said.
+      steps: environment steps to train for; default 100,000.
       dir: the folder of runs.
     Returns:
-      The exit status: 0, or 130 after Ctrl-C, when the run is closed as killed and the way to go on is said.
+      The exit status: 0, or 130 after Ctrl-C; then the run is closed as killed, and the command to resume it is
+        printed.
     Raises:
       NothingToResume: there is no such run, or it is finished.
       MissingExtra: gymnasium is not installed.
@@ -66,15 +67,15 @@ def main(
 
 
 _QUICK_STEPS = 40_000
-"""Environment steps of each of several seeds: enough to tell them apart, soon done."""
+"""Environment steps for each of several seeds: enough to compare them, and quick."""
 
 
 def several(seeds: int, *, steps: int | None = None, dir: str | Path = "runs") -> int:
-    """Train a run for each of several seeds, one after the other, and name the commands that compare them.
+    """Train one run for each of several seeds, one after the other, and name the commands that compare them.
 
     Args:
       seeds: how many; they are 0, 1, 2 …
-      steps: environment steps of each; 40,000 if not said.
+      steps: environment steps of each; default 40,000.
       dir: the folder of runs.
     Returns:
       The exit status: 0, or 130 after Ctrl-C.
@@ -109,7 +110,7 @@ def _begin(root: Path, seed: int | None, steps: int | None) -> rollbook.Run:
 
 
 def _continue(root: Path, which: str, steps: int | None) -> rollbook.Run:
-    """Open the next attempt of the run `which`, or of the newest one that is not finished."""
+    """Open the next attempt of the run `which`, or of the newest unfinished one."""
     books = _demos(root)
     wanted = [book for book in books if (book.id == which if which else book.status != "finished")]
     if not wanted or wanted[-1].status == "finished":
@@ -119,7 +120,7 @@ def _continue(root: Path, which: str, steps: int | None) -> rollbook.Run:
             f"rollbook demo --resume: asked for {asked} in {root / PROJECT}, found {candidates}. "
             "Start one with: rollbook demo"
         )
-    config = None if steps is None else {**wanted[-1].config, "env_steps": steps}  # a life has a whole configuration
+    config = None if steps is None else {**wanted[-1].config, "env_steps": steps}  # an attempt has all settings
     total = None if steps is None else {"env_step": steps}
     return rollbook.init(PROJECT, NAME, dir=root, resume="allow", run_id=wanted[-1].id, config=config, total=total)
 
@@ -133,7 +134,7 @@ def _demos(root: Path) -> list[rollbook.Book]:
 
 
 def _short(folder: Path) -> str:
-    """A folder as one would type it from here."""
+    """A folder as one would type it in the working folder."""
     try:
         return str(folder.relative_to(Path.cwd()))
     except ValueError:
@@ -143,7 +144,7 @@ def _short(folder: Path) -> str:
 def _command() -> str:
     """The program as one would paste it into a shell here."""
     own = Path(sys.executable).absolute().with_name("rollbook")
-    if shutil.which("rollbook") is None and own.exists():  # an environment that is not activated, as `make demo` has
+    if shutil.which("rollbook") is None and own.exists():  # an environment that is not activated, as in `make demo`
         return shlex.quote(_short(own))
     return "rollbook"
 

@@ -1,4 +1,4 @@
-"""What rules have in common that speak of a value which stays above a limit."""
+"""Shared by rules about a value that stays above a limit."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ __all__ = ["StaysAbove"]
 
 
 class StaysAbove(KeyedRule):
-    """A value above `limit` in `rows` rows in a row: once, until as many in a row were not above it.
+    """A value above `limit` in `rows` rows in a row. Reported once, until as many rows in a row are not above it.
 
     Args:
       limit: in the unit of the key.
       rows: how many rows in a row.
-      skip: so many first rows are not judged by `limit`.
-      keys: further keys to look at.
-      gross: one value above this is enough, also among the first.
+      skip: this many first rows are not judged by `limit`.
+      keys: further keys to check.
+      gross: one value above this is enough, even among the first.
     """
 
     level = "warn"
     words = ""
-    """What it means, for people."""
+    """The message about values above `limit`."""
     gross_words = ""
-    """What a value above `gross` means."""
+    """The message about a value above `gross`."""
 
     def __init__(
         self, limit: float, rows: int, skip: int = 0, keys: Sequence[str] = (), gross: float = math.inf
@@ -49,7 +49,7 @@ class StaysAbove(KeyedRule):
         self._limit, self._gross = limit, gross
 
     def open(self, run: RunInfo) -> None:
-        """A run, or a stretch of it after it went back, begins."""
+        """A run begins, or continues after a rewind."""
         super().open(run)
         self._limit = self.limit_in(run)
         self._gross = max(self._asked_gross, self._limit)
@@ -59,12 +59,12 @@ class StaysAbove(KeyedRule):
         return self._asked
 
     def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
-        """The new values of a key that is looked at."""
+        """The new values of a checked key."""
         memory = self.memory.setdefault(key, {})
         last, values = Last(memory, self._rows), column.values
-        # How many there are in a row above and not above; a trouble is over when as many are not.
+        # Count rows in a row above and not above; a trouble is over when as many rows are not above.
         above, below, troubled = memory.get("above", 0), memory.get("below", 0), memory.get("troubled", False)
-        if max(values) <= self._limit:  # a NaN in front is no maximum
+        if max(values) <= self._limit:  # False if the first value is NaN
             above, below = 0, below + len(values)
             troubled = troubled and below < self._rows
         else:

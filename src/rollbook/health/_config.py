@@ -1,4 +1,4 @@
-"""Single settings of a configuration, wherever in it."""
+"""Single settings of a configuration, at any depth."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_LEVELS = 8
 
 
 def number_in(config: Any, *names: str, level: int = 0) -> float | None:
-    """The first positive number of one of these names (in lower case), the outermost first; None for none."""
+    """The first positive number with one of these names (in lower case), the outermost first; None for none."""
     if not hasattr(config, "items") or level > _MOST_LEVELS:
         return None
     for name, value in config.items():
@@ -34,6 +34,6 @@ def plain(value: Any) -> float | None:
         return None
     try:
         number = float(value)
-    except OverflowError:  # an integer beyond all floats
+    except OverflowError:  # an integer too large for a float
         return None
     return number if math.isfinite(number) else None

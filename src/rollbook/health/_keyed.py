@@ -1,4 +1,4 @@
-"""What rules about single keys have in common: which keys they look at, and how a place in training is said."""
+"""Shared by rules about single keys: which keys they check, and how a message states the position in training."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["KeyedRule", "Last", "Spellings", "in_order", "meaning", "median", "p
 
 
 class KeyedRule(ABC):
-    """A rule that looks at the values of some keys, each on its own. Subclasses answer `take`.
+    """A rule that checks the values of some keys, each separately. Subclasses define `take`.
 
     Args:
-      keys: further keys to look at, beside those of `meanings`.
+      keys: further keys to check, in addition to those of `meanings`.
     Attributes:
       memory: what is remembered of each key, as plain JSON data.
     """
@@ -30,7 +30,7 @@ class KeyedRule(ABC):
     source = ""
     tables: frozenset[str] = frozenset({"metrics"})
     meanings: frozenset[str] = frozenset()
-    """Canonical names (`rollbook.ground.aliases`); a key of any framework that means one of them is looked at."""
+    """Canonical names (`rollbook.ground.aliases`); any framework's key with one of these meanings is checked."""
 
     def __init__(self, keys: Sequence[str] = ()) -> None:
         self._keys = {keys} if isinstance(keys, str) else set(keys)
@@ -41,7 +41,7 @@ class KeyedRule(ABC):
         self.memory: dict[str, dict[str, Any]] = {}
 
     def open(self, run: RunInfo) -> None:
-        """A run, or a stretch of it after it went back, begins."""
+        """A run begins, or continues after a rewind."""
         self.run = run
         self.memory = {}
         self._chosen, self._spellings, self._keys_before = {}, Spellings(), ()
@@ -57,14 +57,14 @@ class KeyedRule(ABC):
         return in_order(alerts)
 
     def watched(self, columns: Columns) -> Sequence[str]:
-        """The keys with new numbers that are looked at. Rows mostly have the keys of the rows before."""
+        """The checked keys that have new numbers. Rows mostly have the same keys as the rows before."""
         keys = tuple(columns.keys("metrics"))
         if keys != self._keys_before:
             self._keys_before, self._watched = keys, [key for key in keys if self.watches(key)]
         return self._watched
 
     def watches(self, key: str) -> bool:
-        """Whether a key is looked at."""
+        """Whether a key is checked."""
         chosen = self._chosen.get(key)
         if chosen is None:
             chosen = key in self._keys or (meaning(key) in self.meanings and self._spellings.takes(key))
@@ -83,15 +83,15 @@ class KeyedRule(ABC):
 
     @abstractmethod
     def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
-        """The new values of a key that is looked at; what is wrong, each with its time (unix seconds)."""
+        """The new values of a checked key. Returns what is wrong, each with its time (unix seconds)."""
 
 
 class Spellings:
-    """Which spelling of a quantity is looked at where a run logs it by a framework's name and by the canonical one: the
-    first, so that an alert stands once. Several keys of frameworks are several quantities (learners, critics).
+    """Decides which spelling of a quantity is checked if a run logs it under a framework's name and the canonical one:
+    the first, so that there is one alert. Several framework keys are several quantities (learners, critics).
 
     Args:
-      taken: canonical name -> the keys that are looked at; plain JSON data.
+      taken: canonical name -> the checked keys; plain JSON data.
     """
 
     __slots__ = ("taken",)
@@ -100,7 +100,7 @@ class Spellings:
         self.taken: dict[str, list[str]] = dict(taken or {})
 
     def takes(self, key: str) -> bool:
-        """Whether a key is looked at."""
+        """Whether a key is checked."""
         name = meaning(key)
         if aliases.describe(name) is None:
             return True
@@ -127,7 +127,7 @@ class Last:
     """The last few values of a key with the rows they came from, oldest first, in the memory of a rule.
 
     Args:
-      memory: of the key; what it holds under "last" and "seen" goes on.
+      memory: of the key; continues from its entries "last" and "seen".
       most: how many.
     """
 
@@ -144,7 +144,7 @@ class Last:
         return int(self._memory["seen"])
 
     def take(self, value: float, where: Where) -> None:
-        """Append one; the oldest goes."""
+        """Append one; the oldest is dropped."""
         self._memory["seen"] += 1
         last = self._memory["last"]
         last.append([value, where])
@@ -161,14 +161,15 @@ class Last:
         return where
 
     def take_all(self, column: Column, places: Sequence[int], sign: int = 1) -> None:
-        """Append the values at these places of a column, each times `sign`; costs no more than the last few."""
+        """Append the values at these positions of a column, each times `sign`; the cost depends only on the last
+        few."""
         first = max(0, len(places) - self.most)
         self._memory["seen"] += first
         for i in places[first:]:
             self.take(sign * column.values[i], column.where(i))
 
     def up_to(self, column: Column, places: Sequence[int], n: int) -> Last:
-        """As it will be when the first n of these places of a column have been taken."""
+        """The state after the first n of these positions of a column."""
         memory = {"last": list(self._memory["last"]), "seen": self.seen + max(0, n - self.most)}
         later = Last(memory, self.most)
         for i in places[max(0, n - self.most) : n]:
@@ -176,12 +177,13 @@ class Last:
         return later
 
     def all(self, condition: Callable[[float], bool]) -> bool:
-        """Whether there are `most` values and the condition holds for each."""
+        """Whether there are `most` values and all meet the condition."""
         last = self._memory["last"]
         return len(last) == self.most and all(condition(value) for value, _where in last)
 
     def begins(self, is_bad: Callable[[float], bool]) -> bool:
-        """Whether a trouble begins: all of the last values are bad, and all were good since the last time it began."""
+        """Whether a trouble begins: all of the last values are bad, and all were good at some time since the last one
+        began."""
         if self.all(is_bad):
             if not self._memory.get("troubled"):
                 self._memory["troubled"] = True
@@ -203,7 +205,7 @@ class Last:
 
 
 def place(clocks: Mapping[str, int]) -> str:
-    """Where in training, in words: " at env_step 2,048"; "" where no clock is known."""
+    """The position in training, in words: " at env_step 2,048"; "" where no clock is known."""
     for clock, reading in clocks.items():
         return f" at {clock} {reading:,}"
     return ""

@@ -1,4 +1,4 @@
-"""What rules have in common that wait for something: where in training it last came, and how far the run is now."""
+"""Shared by rules that wait for something: where in training it last came, and how far the run is now."""
 
 from __future__ import annotations
 
@@ -21,27 +21,28 @@ __all__ = ["PaceRule"]
 
 CLOCK = "env_step"
 _EXACT, _STRIDE = 200, 8
-"""Gaps are measured one by one among the first; later over a few together, which is cheaper and more patient."""
+"""The first gaps are measured one by one; later ones over a few together, which is cheaper and more patient."""
 _FEWEST = 10
-"""It has to have come so often before it can stay away."""
+"""It must have come this often before its absence counts."""
 
 
 class PaceRule(ABC):
-    """Something that comes now and then and stays away. Subclasses say what it is, and what tells how far the run is.
+    """Something that comes now and then, and then stays away. Subclasses define what it is, and which keys tell the
+    progress.
 
     Attributes:
       memory: plain JSON data: `n` (how often it came), `last` (environment steps at the last one), `gap` (the largest
-        between two), `said`; `others` (rows that tell how far the run is, before the first one).
+        between two), `said`; `others` (rows that show progress, before the first one).
     """
 
     name, level, source = "", "warn", ""
     tables: frozenset[str] = frozenset({"metrics", "episodes"})
     times, least, fewest, never, needed = 5.0, 0.05, 500, 0.1, 5
-    """So many times the largest gap, at least this share of the run's length and so many environment steps; the last
-    two are for what never came: the share, and the rows that tell how far the run is."""
+    """An alert needs this many times the largest gap, this share of the run's length and this many environment steps.
+    The last two are for what never came: the share, and the number of rows that show progress."""
 
     def open(self, run: RunInfo) -> None:
-        """A run, or a stretch of it after it went back, begins."""
+        """A run begins, or continues after a rewind."""
         self.run, self._total = run, run.total.get(CLOCK, 0)
         self.memory: dict[str, Any] = {"n": 0, "last": -1, "gap": 0, "said": False, "others": 0, "mark": 0}
         self._keys: tuple[tuple[str, ...], str, str] = ((), "", "")
@@ -52,22 +53,22 @@ class PaceRule(ABC):
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """See `protocols.Stateful`."""
-        self.memory = {name: state[name] for name in self.memory}  # one of another version lacks some
+        self.memory = {name: state[name] for name in self.memory}  # memory of another version may lack some
 
     @abstractmethod
     def is_it(self, name: str) -> bool:
-        """Whether a key means what is waited for."""
+        """Whether a key is what the rule waits for."""
 
     @abstractmethod
     def is_other(self, name: str) -> bool:
-        """Whether a key tells how far the run is."""
+        """Whether a key shows progress."""
 
     @abstractmethod
     def speak(self, since: int, now: int) -> str:
-        """The sentence; `since` is -1 where it never came. "" for nothing."""
+        """The message; `since` is -1 if it never came. "" for nothing."""
 
     def columns_of(self, columns: Columns) -> tuple[Column | None, Column | None]:
-        """What is waited for, and what tells how far the run is."""
+        """What the rule waits for, and what shows progress."""
         keys = tuple(columns.keys("metrics"))
         if keys != self._keys[0]:
             means = [(key, meaning(key)) for key in keys]
@@ -111,7 +112,7 @@ class PaceRule(ABC):
         return alerts
 
     def _may_be_late(self, came: Sequence[int], at: Sequence[int]) -> bool:
-        """Whether some stretch may have been too long; told at the speed of C."""
+        """Whether some gap may have been too long; computed at the speed of C."""
         memory = self.memory
         if not memory["n"] and not (came and at[0] >= came[0] and len(came) >= _FEWEST):
             return True
@@ -122,8 +123,8 @@ class PaceRule(ABC):
         return bool(max(early, late, came[-1] - mark, end - came[-1]) > self._most())
 
     def _widest(self, came: Sequence[int]) -> tuple[int, int, int]:
-        """The widest gap among the first `_EXACT` that came, the widest stretch of `_STRIDE` of later ones (aligned on
-        their number, so that it does not matter where a look ends), and where the last such stretch ended."""
+        """The widest gap among the first `_EXACT` that came, the widest group of `_STRIDE` later ones (aligned on their
+        number, so that it does not matter where a look ends), and where the last such group ended."""
         memory = self.memory
         n, mark = memory["n"], memory["mark"]
         some = came[: max(0, _EXACT - n)]
@@ -148,11 +149,11 @@ class PaceRule(ABC):
         memory.update(mark=mark, last=came[-1], n=memory["n"] + len(came), said=False)
 
     def _most(self) -> float:
-        """So many environment steps may pass."""
+        """The most environment steps that may pass."""
         return float(max(self.times * self.memory["gap"], self.least * self._total, self.fewest))
 
     def _limit(self) -> float | None:
-        """Beyond so many environment steps it should have come."""
+        """The number of environment steps by which it should have come."""
         memory = self.memory
         if not memory["n"]:
             return self.never * self._total if self._total else None

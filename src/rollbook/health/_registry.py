@@ -1,7 +1,7 @@
 """The rules by name. A new rule is one file and one line here.
 
-A package of its own offers one as an entry point in the group `rollbook.rules`, named like the rule and pointing at its
-class; a rule of a project is named by where it is, "package.module:Class". Nothing is imported before it is asked for.
+Another package offers one as an entry point in the group `rollbook.rules`, named like the rule and pointing at its
+class. A project's own rule is named by its location, "package.module:Class". Nothing is imported before it is used.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _REGISTRY = Registry("rule", "rollbook.health", _RULES, GROUP)
 
 
 def names() -> list[str]:
-    """The names that `make` knows, those of other packages included."""
+    """The names that `make` knows, including those of other packages."""
     return _REGISTRY.names()
 
 
@@ -63,7 +63,7 @@ def make(name: str, **options: object) -> Rule:
 
     Raises:
       UnknownOption: no rule has that name, or it has no such option.
-      BadInput: an option it has, with a value it cannot use; or what was found is not a rule.
+      BadInput: an option with a value it cannot use; or the class is not a rule.
     """
     rule: Any = _REGISTRY.make(name, options, made=_load(name))
     missing = [part for part in ("name", "tables", "open", "look") if not hasattr(rule, part)]
@@ -80,10 +80,10 @@ def check(asked: object) -> list[dict[str, object]]:
     """Rules as `init` takes them, as plain data: {"name": …, option: value}.
 
     Args:
-      asked: names, and dicts with a name and the rule's own options. A name with "-" in front is left out; where only
-        such are given, of the rules of `DEFAULT`.
+      asked: names, and dicts with a name and the rule's options. A name with "-" in front is left out. If all names
+        have "-", they are left out of the rules of `DEFAULT`.
     Raises:
-      UnknownOption, BadInput: a rule that there is not, or with options that it cannot use.
+      UnknownOption, BadInput: an unknown rule, or options that it cannot use.
     """
     if isinstance(asked, (str, bytes)) or not hasattr(asked, "__iter__") or hasattr(asked, "items"):
         raise BadInput(f"rules={asked!r:.200}: pass a list of names or dicts, such as rules=['non_finite', 'silent']")
@@ -91,7 +91,7 @@ def check(asked: object) -> list[dict[str, object]]:
     listed = list(asked)
     silenced = {rule[1:] for rule in listed if isinstance(rule, str) and rule.startswith("-")}
     for name in sorted(silenced - set(_RULES)):
-        make(name)  # says which there are
+        make(name)  # its error lists the rules
     if silenced:
         kept = [rule for rule in listed if not (isinstance(rule, str) and rule.startswith("-"))]
         listed = [rule for rule in kept or DEFAULT if rule not in silenced]
@@ -102,19 +102,19 @@ def check(asked: object) -> list[dict[str, object]]:
                 f"rules=[… {rule!r:.200} …]: a rule is its name, or a dict of its name and options, such as "
                 "{'name': 'kl', 'limit': 0.05}. The keeper makes it in another process"
             )
-        if len(spec) > 1 or spec["name"] not in _RULES:  # the usual ones cost no import
+        if len(spec) > 1 or spec["name"] not in _RULES:  # the usual ones need no import
             make(spec["name"], **{name: value for name, value in spec.items() if name != "name"})
         specs.append(dict(spec))
     return specs
 
 
 def are_ours(specs: Sequence[object]) -> bool:
-    """Whether these entries of a plan all name rules of rollbook's own."""
+    """Whether these entries of a plan all name rollbook's rules."""
     return all(isinstance(spec, dict) and spec.get("name") in _RULES for spec in specs)
 
 
 def summary(name: str) -> str:
-    """What a rule says of itself, in one line."""
+    """A rule's description of itself, in one line."""
     return summary_of(_load(name), name)
 
 

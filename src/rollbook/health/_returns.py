@@ -1,4 +1,4 @@
-"""What rules have in common that judge the returns of a run: which series they look at, and blocks of returns."""
+"""Shared by rules that judge the returns of a run: which series they check, and blocks of returns."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 __all__ = ["BLOCK", "ReturnRule", "progress"]
 
 BLOCK, REWARD_BLOCK = 20, 5
-"""Returns are judged by means of so many; rewards of sequence models, each a mean over answers, of fewer."""
+"""Returns are judged by means of this many; rewards of sequence models, each a mean over answers, of fewer."""
 
 _NONE = -1e308
 RETURNS = frozenset({"train/return", "train/reward"})
 
 
 class ReturnRule(ABC):
-    """A rule that looks at returns of training in blocks of `size`. Subclasses answer `judge`.
+    """A rule that checks returns of training in blocks of `size`. Subclasses define `judge`.
 
-    One series is looked at: the table of episodes, or the first key that means a return (of sequence models: a reward).
+    One series is checked: the table of episodes, or the first key that means a return (for sequence models: a reward).
 
     Attributes:
       size: how many returns a block has.
       memory: plain JSON data: `series` (which), `rest` (returns that fill no block yet), `blocks` (how many were full),
         `start` (mean of the first block), `spread` (its standard deviation), `best`, `now` (means of the best and the
-        last block), and what a subclass keeps.
+        last block), and what a subclass adds.
     """
 
     name, level, source = "", "warn", ""
@@ -43,7 +43,7 @@ class ReturnRule(ABC):
         self.memory: dict[str, Any] = {}
 
     def open(self, run: RunInfo) -> None:
-        """A run, or a stretch of it after it went back, begins."""
+        """A run begins, or continues after a rewind."""
         self.run = run
         self._keys: tuple[tuple[str, ...], str] = ((), "")
         self._spellings = Spellings()
@@ -56,7 +56,7 @@ class ReturnRule(ABC):
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """See `protocols.Stateful`."""
-        self.memory = {name: state[name] for name in self.memory}  # one of another version lacks some
+        self.memory = {name: state[name] for name in self.memory}  # memory of another version may lack some
         self._choose(self.memory["series"])
 
     def _choose(self, series: str) -> None:
@@ -108,7 +108,7 @@ class ReturnRule(ABC):
             rest = []
             memory["now"] = mean = sum(block) / size
             memory["blocks"] += 1
-            if mean - mean == 0:  # a NaN is another rule's
+            if mean - mean == 0:  # NaN belongs to another rule
                 if memory["blocks"] == 1:
                     memory["start"] = mean
                     memory["spread"] = math.sqrt(sum((value - mean) ** 2 for value in block) / (size - 1))
@@ -122,15 +122,15 @@ class ReturnRule(ABC):
         memory["rest"] = list(values[first:])
 
     def between(self, column: Column, first: int, end: int) -> Iterable[tuple[float, Alert]]:
-        """The returns at these places of a column, before a block that they fill is judged: what is wrong."""
+        """Returns at these positions of a column, before the block that they fill is judged. Returns what is wrong."""
         return ()
 
     @abstractmethod
     def judge(self, mean: float, block: Any, column: Column, i: int) -> tuple[float, Alert] | None:
-        """A block is full: what is wrong. `best` is that of the blocks before.
+        """A block is full. Returns what is wrong. `best` is that of the blocks before.
 
         Args:
-          i: the place of its last return in the column.
+          i: the position of its last return in the column.
         """
 
     def alert(self, words: str, where: Where, **evidence: object) -> tuple[float, Alert]:
@@ -143,6 +143,6 @@ class ReturnRule(ABC):
 
 
 def progress(run: RunInfo, clocks: Mapping[str, int]) -> float | None:
-    """How far a run has come, from 0 to 1; None where its length is not known (`init(total=…)`)."""
+    """The progress of a run, from 0 to 1; None if its length is not known (`init(total=…)`)."""
     shares = [clocks[clock] / end for clock, end in run.total.items() if clock in clocks and end > 0]
     return max(shares, default=None)

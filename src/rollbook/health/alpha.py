@@ -40,7 +40,7 @@ class Alpha(KeyedRule):
         self._most, self._least, self._rows = most, least, rows
 
     def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
-        """The new values of a key that is looked at."""
+        """The new values of a checked key."""
         memory = self.memory.setdefault(key, {"odd": 0})
         last, values = Last(memory, self._rows), column.values
         if self._least <= min(values) and max(values) <= self._most:

@@ -17,8 +17,8 @@ class ClipFraction(StaysAbove):
     Args:
       limit: share of the probability ratios outside the clipping range (0 to 1).
       rows: how many updates in a row.
-      skip: so many first updates are not judged.
-      keys: further keys to look at.
+      skip: this many first updates are not judged.
+      keys: further keys to check.
     """
 
     name = "clip_fraction"

@@ -47,13 +47,13 @@ class Constant(KeyedRule):
         self._rows = rows
 
     def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
-        """The new values of a key that is looked at."""
+        """The new values of a checked key."""
         stretch = self.memory.get(key)
         if stretch is None:
             stretch = self.memory[key] = {"value": math.nan, "first": {}, "rows": 0, "varied": -1}
         values, at = column.values, 0
         while at < len(values):
-            if stretch["varied"] < 3:  # hardly ever for long
+            if stretch["varied"] < 3:  # hardly ever true for long
                 end = min(len(values), at + self._rows)
             elif self._moves_on(stretch, column, at):
                 return
@@ -81,8 +81,8 @@ class Constant(KeyedRule):
             stretch["first"] = column.where(first)["clocks"]
 
     def _moves_on(self, stretch: dict[str, Any], column: Column, at: int) -> bool:
-        """Whether no value from `at` on can have repeated itself for long enough: of any two that lie half as far apart
-        the later one is another. Then only the end is remembered."""
+        """Whether no value from `at` on can repeat for long enough: of any two that are half as far apart, the later
+        one differs. Then only the end is remembered."""
         values = column.values
         some = values[at :: self._rows // 2]
         if len(some) < 3 or some[0] == stretch["value"] or any(map(eq, some, some[1:])):

@@ -26,15 +26,15 @@ _RETURNS = 20
 class Entropy(KeyedRule):
     """The entropy of a discrete policy that all but vanishes while the return has not improved.
 
-    Told relative to the run's own start, where a fresh policy chooses about evenly; in absolute nats it says nothing,
-    and a fall alone is what learning looks like. "fail" when `rows` updates in a row are below `share` of the start and
-    the return (`train/return` by any framework's name, or the table of episodes) is no better than at the start.
-    Policies whose entropy is ever negative are continuous and are left alone, and so are runs without a return.
+    Measured relative to the run's start, where a new policy chooses about evenly. In absolute nats it says nothing, and
+    a fall alone is normal learning. "fail" when `rows` updates in a row are below `share` of the start and the return
+    (`train/return` by any framework's name, or the table of episodes) is no better than at the start. Policies whose
+    entropy is ever negative are continuous and not checked. Runs without a return are not checked either.
 
     Args:
       share: of the entropy of the start.
       rows: how many updates in a row.
-      keys: further keys to look at.
+      keys: further keys to check.
     """
 
     name = "entropy"
@@ -49,7 +49,7 @@ class Entropy(KeyedRule):
         self._share, self._rows = share, rows
 
     def open(self, run: RunInfo) -> None:
-        """A run, or a stretch of it after it went back, begins."""
+        """A run begins, or continues after a rewind."""
         super().open(run)
         self._early: list[float] = []
         self._late: list[float] = []
@@ -76,7 +76,7 @@ class Entropy(KeyedRule):
                 self._take_high(column, start)
             self._take_all_returns(returns)
             return ()
-        # Whether the return had improved is asked when the entropy was that low, so both are gone through in time.
+        # Whether the return had improved is needed for the time of the low entropy, so both are read in order of time.
         events = [(time, 0, n, i) for n, column in enumerate(returns) for i, time in enumerate(column.times())]
         for n, (column, start) in enumerate(zip(entropies, starts, strict=True)):
             events += [(time, 1, n, i) for i, time in enumerate(column.times()) if i >= start]
@@ -94,7 +94,7 @@ class Entropy(KeyedRule):
             yield from self._take_one(column, i)
 
     def _take_first(self, column: Column) -> int:
-        """Remember the first entropies of a key; how many values of the column went into that."""
+        """Remember the first entropies of a key. Returns how many values of the column that took."""
         memory = self.memory.setdefault(column.key, {"first": [], "continuous": False})
         first, taken = memory["first"], 0
         if len(first) < _FIRST:
@@ -109,7 +109,7 @@ class Entropy(KeyedRule):
         return taken
 
     def _may_be_low(self, column: Column, start: int) -> bool:
-        """Whether the values of a key have to be gone through one by one."""
+        """Whether the values of a key have to be checked one by one."""
         memory, entropies = self.memory[column.key], self._entropies(column, start)
         if memory["continuous"] or not entropies:
             return False
@@ -118,7 +118,7 @@ class Entropy(KeyedRule):
         return bool(memory.get("troubled")) or not (min(entropies) >= low and total - total == 0)
 
     def _take_high(self, column: Column, start: int) -> None:
-        """Values none of which is low."""
+        """Values of which none is low."""
         memory = self.memory[column.key]
         if not memory["continuous"]:
             Last(memory, self._rows).take_all(column, range(start, len(column)), _sign(column))
@@ -171,7 +171,8 @@ class Entropy(KeyedRule):
         self._late = (self._late + newest)[-_RETURNS:]
 
     def _take_all_returns(self, returns: list[Column]) -> None:
-        """Those of several keys in the order of their rows; of each only the first and last few can be remembered."""
+        """Those of several keys in the order of their rows; of each key only the first and last few can be
+        remembered."""
         if len(returns) == 1:
             self._take_returns(returns[0].values)
             return
@@ -184,7 +185,7 @@ class Entropy(KeyedRule):
         self._take_returns(array("d", [value for _time, _n, value in sorted(some)]))
 
     def _has_improved(self) -> bool:
-        """Whether the newest returns lie above the first ones; also where too few are known to tell."""
+        """Whether the newest returns are above the first ones; also True if too few are known."""
         if len(self._early) < _RETURNS:
             return True
         spread = sorted(self._early)

@@ -39,7 +39,7 @@ class EvaluationGap(ReturnRule):
         self._share, self._rows = share, rows
 
     def open(self, run: RunInfo) -> None:
-        """A run, or a stretch of it after it went back, begins."""
+        """A run begins, or continues after a rewind."""
         super().open(run)
         self.memory["bad"] = 0
 
@@ -54,7 +54,7 @@ class EvaluationGap(ReturnRule):
         test = columns.column(tested[0])
         alerts: list[Alert] = []
         done, times = 0, gained.times() if gained is not None else ()
-        for i, time in enumerate(test.times()):  # what training had reached when it was evaluated
+        for i, time in enumerate(test.times()):  # what training had reached at that time
             if gained is not None:
                 end = done
                 while end < len(times) and times[end] < time:

@@ -1,4 +1,4 @@
-"""A value function that predicts no better than nothing."""
+"""A value function that predicts no better than a constant."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _SAME = 1e-6
 class ExplainedVariance(KeyedRule):
     """A value function whose explained variance stays at or below 0: worse than predicting one number for all.
 
-    "note" when `rows` updates in a row are at or below 0 (where returns hardly vary that means little), "fail" when
-    they are below -0.5, or twice as many below -0.05, over `steps` environment steps (or a tenth of a shorter run) at
-    least: of the few steps of one small update the number says nothing. What is NaN (no variance to explain) does not
-    count. "fail" also when `blind` updates in a row are 0 but for rounding: then every state was given one value.
+    "note" when `rows` updates in a row are at or below 0; where returns hardly vary, that means little. "fail" when
+    they are below -0.5, or twice as many below -0.05, over at least `steps` environment steps (or a tenth of a shorter
+    run): over the few steps of one small update the number says nothing. NaN (no variance to explain) does not count.
+    "fail" also when `blind` updates in a row are 0 except for rounding: then every state got the same value.
 
     Args:
       rows: how many updates in a row.
-      steps: over how many environment steps, where that clock is known.
-      skip: so many first updates are not judged, but by `blind`.
-      blind: so many updates in a row may not be within a millionth of 0.
-      keys: further keys to look at.
+      steps: over how many environment steps, if that clock is known.
+      skip: this many first updates are only judged by `blind`.
+      blind: this many updates in a row may not be within a millionth of 0.
+      keys: further keys to check.
     """
 
     name = "explained_variance"
@@ -50,7 +50,7 @@ class ExplainedVariance(KeyedRule):
         self._rows, self._steps, self._skip, self._blind = rows, steps, skip, blind
 
     def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
-        """The new values of a key that is looked at."""
+        """The new values of a checked key."""
         memory = self.memory.setdefault(key, {"begun": {}, "said": []})
         last, values = Last(memory, self._rows), column.values
         places: Sequence[int] = range(len(values))

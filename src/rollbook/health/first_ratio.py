@@ -14,14 +14,14 @@ __all__ = ["FirstRatio"]
 class FirstRatio(StaysAbove):
     """A ratio of new to old probabilities that is not 1 at the first minibatch of the first epoch: "fail".
 
-    There both are of the same policy. `update/first_ratio_error` is the mean of |ratio - 1| over that minibatch; a
+    There both come from the same policy. `update/first_ratio_error` is the mean of |ratio - 1| over that minibatch; the
     program has to log it. Not for programs that learn from rollouts of older policies.
 
     Args:
       limit: of |ratio - 1|; half precision alone makes 0.01.
       rows: how many updates in a row.
-      skip: so many first updates are not judged.
-      keys: further keys to look at.
+      skip: this many first updates are not judged.
+      keys: further keys to check.
     """
 
     name, level = "first_ratio", "fail"

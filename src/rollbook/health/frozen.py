@@ -16,18 +16,18 @@ __all__ = ["Frozen"]
 
 
 _NONE = 1e-9
-"""What rounding leaves of 0 where a ratio of probabilities is computed in single precision."""
+"""What rounding leaves of 0 when a ratio of probabilities is computed in single precision."""
 
 
 class Frozen(KeyedRule):
     """Updates that change nothing: the norm of their step, or the KL divergence they cause, is 0.
 
-    "fail" after `rows` updates in a row. The divergences that PPO logs tell it without a further key; the norm of the
-    step (`update/step_norm`) tells it everywhere. A learning rate of 0 is another rule's and says so beside this one.
+    "fail" after `rows` updates in a row. The divergences that PPO logs show it without a further key; the norm of the
+    step (`update/step_norm`) shows it everywhere. A learning rate of 0 is also reported by its own rule.
 
     Args:
       rows: how many updates in a row.
-      keys: further keys to look at.
+      keys: further keys to check.
     """
 
     name = "frozen"
@@ -43,7 +43,7 @@ class Frozen(KeyedRule):
         self._rows = rows
 
     def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
-        """The new values of a key that is looked at."""
+        """The new values of a checked key."""
         memory = self.memory.setdefault(key, {"zeros": 0})
         last, values = Last(memory, 1), column.values
         if min(values) > _NONE:

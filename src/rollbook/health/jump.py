@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Jump"]
 
 _BLOCK, _LARGE_BLOCK, _FEW = 10, 100, 20
-"""Rows whose median is taken; of so many after so many blocks."""
+"""The median is taken over this many rows; over _LARGE_BLOCK rows after _FEW blocks."""
 
 
 class Jump(KeyedRule):
@@ -40,7 +40,7 @@ class Jump(KeyedRule):
     })  # fmt: skip
 
     steps = 10.0
-    """How many times, of the norm of a step: an optimizer's own scale keeps it even."""
+    """How many times, for the norm of a step: an optimizer's own scale keeps it even."""
 
     def __init__(self, times: float = 50.0, rows: int = 3, keys: Sequence[str] = ()) -> None:
         super().__init__(keys)
@@ -49,7 +49,7 @@ class Jump(KeyedRule):
         self._times, self._rows = times, rows
 
     def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
-        """The new values of a key that is looked at."""
+        """The new values of a checked key."""
         memory = self.memory.setdefault(key, {"rest": [], "past": 0.0, "blocks": 0, "above": 0, "said": False})
         last, values = Last(memory, self._rows), column.values
         times = min(self.steps, self._times) if meaning(key) == "update/step_norm" else self._times

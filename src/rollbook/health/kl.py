@@ -17,16 +17,16 @@ __all__ = ["Kl"]
 class Kl(StaysAbove):
     """A KL divergence between the policies before and after an update that stays too large.
 
-    "fail" when `rows` updates in a row lie above `limit`, or above 1.5 times the `target_kl` of the configuration where
-    that is more: frameworks end an update there, so such values are theirs to reach. One update above `gross` is
-    enough, also among the first. A divergence from a reference model is another quantity and is not looked at.
+    "fail" when `rows` updates in a row are above `limit`, or above 1.5 times the `target_kl` of the configuration if
+    that is more: frameworks stop an update there, so such values are expected. One update above `gross` is enough, even
+    among the first. A divergence from a reference model is another quantity and is not checked.
 
     Args:
       limit: in nats.
       rows: how many updates in a row.
-      skip: so many first updates are not judged by `limit`.
+      skip: this many first updates are not judged by `limit`.
       gross: in nats; one such update is a failure.
-      keys: further keys to look at.
+      keys: further keys to check.
     """
 
     name, level = "kl", "fail"

@@ -18,13 +18,14 @@ __all__ = ["KlBelowZero"]
 class KlBelowZero(KeyedRule):
     """An estimate of a divergence that is below 0 although its formula cannot be: "warn" after `rows` such rows.
 
-    Of the mean of (r - 1) - log r, r a ratio of probabilities, each term is at least 0: frameworks log it by the names
-    that are looked at. The mean of -log r (Spinning Up's `KL`, CleanRL's `old_approx_kl`) may be negative and is not.
+    Each term of the mean of (r - 1) - log r, r a ratio of probabilities, is at least 0: frameworks log it under the
+    checked names. The mean of -log r (Spinning Up's `KL`, CleanRL's `old_approx_kl`) may be negative and is not
+    checked.
 
     Args:
-      limit: so far below 0 is rounding (in nats).
-      rows: how many in all, not in a row: one is too many, and rounding has been set aside.
-      keys: further keys to look at.
+      limit: values down to this far below 0 are rounding (in nats).
+      rows: how many in all, not in a row: one is too many once rounding is excluded.
+      keys: further keys to check.
     """
 
     name = "kl_below_zero"
@@ -38,7 +39,7 @@ class KlBelowZero(KeyedRule):
         self._limit, self._rows = limit, rows
 
     def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
-        """The new values of a key that is looked at."""
+        """The new values of a checked key."""
         memory = self.memory.setdefault(key, {"below": 0})
         last, values = Last(memory, 1), column.values
         if min(values) < -self._limit and memory["below"] < self._rows:

@@ -16,19 +16,20 @@ __all__ = ["LearningRate"]
 
 
 _KNOWN_END = 3
-"""So many updates are enough where the length of the run is known, so that this is not the end of a schedule."""
+"""This many updates are enough if the length of the run is known, and so it is known not to be the end of a
+schedule."""
 
 
 class LearningRate(KeyedRule):
     """A learning rate that is exactly 0 in `rows` updates in a row: nothing is learned any more.
 
-    "fail" when it never was above 0, "warn" when a schedule has brought it there. Near the end of the run, where its
-    length is known (`init(total=…)`), schedules may end: there nothing is said.
+    "fail" when it never was above 0, "warn" when a schedule has brought it there. Near the end of a run of known length
+    (`init(total=…)`) a schedule may end: there is no alert then.
 
     Args:
       rows: how many updates in a row; a warm-up may begin at 0.
       end: the share of the run's length, at its end, in which a schedule may have reached 0.
-      keys: further keys to look at.
+      keys: further keys to check.
     """
 
     name = "learning_rate"
@@ -42,7 +43,7 @@ class LearningRate(KeyedRule):
         self._rows, self._end = rows, end
 
     def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
-        """The new values of a key that is looked at."""
+        """The new values of a checked key."""
         memory = self.memory.setdefault(key, {"zeros": 0, "was_above": False})
         last, values = Last(memory, 1), column.values
         if min(values) > 0:

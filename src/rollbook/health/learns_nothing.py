@@ -18,12 +18,12 @@ __all__ = ["LearnsNothing"]
 class LearnsNothing(ReturnRule):
     """Returns that are no better than at the run's own start when much of the training is over.
 
-    "warn" once, at `share` of the run's length (`init(total=…)`), or after `returns` of them where the length is not
-    known: no block of `BLOCK` returns was better than the first by more than chance.
+    "warn" once, at `share` of the run's length (`init(total=…)`), or after `returns` of them if the length is unknown,
+    when no block of `BLOCK` returns was better than the first by more than chance.
 
     Args:
       share: of the run's length.
-      returns: how many, where the length is not known.
+      returns: how many, if the length is unknown.
     """
 
     name = "learns_nothing"
@@ -38,7 +38,7 @@ class LearnsNothing(ReturnRule):
         self._share, self._returns = share, returns
 
     def open(self, run: RunInfo) -> None:
-        """A run, or a stretch of it after it went back, begins."""
+        """A run begins, or continues after a rewind."""
         super().open(run)
         self.memory.update(last=[], judged=False)
 

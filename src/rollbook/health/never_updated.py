@@ -15,16 +15,16 @@ _STARTS = ("learning_starts", "learning_start", "start_steps", "update_after", "
 _ROLLOUT, _SHORTEST = ("n_steps", "num_steps", "rollout_length"), 5
 _COPIES = ("num_envs", "n_envs", "num_envs_per_worker")
 _REPLAY = ("buffer_size", "replay_size", "replay_capacity", "memory_size")
-"""With a replay, steps of this name are those of a return."""
+"""With a replay buffer, a setting of this name is about n-step returns."""
 
 
 class NeverUpdated(PaceRule):
     """Episodes that go on while no update is logged: "warn".
 
-    After three times the longest stretch between two updates so far and a 25th of the run. Where none was ever logged,
-    if the configuration has a learning rate (then something was to be learned): a 25th of the run after the configured
-    warm-up (`learning_starts`), or after the first rollout (`n_steps` times `n_envs`), and no sooner than two more;
-    where the configuration tells neither, after a quarter of the run.
+    After three times the longest gap between two updates so far and a 25th of the run. If none was ever logged and the
+    configuration has a learning rate (so the run should learn): a 25th of the run after the configured warm-up
+    (`learning_starts`), or after the first rollout (`n_steps` times `n_envs`) and at least two more. If the
+    configuration has neither: after a quarter of the run.
     """
 
     name = "never_updated"
@@ -32,12 +32,12 @@ class NeverUpdated(PaceRule):
     source = "rollbook's own: a training logs what its updates did"
 
     def open(self, run: RunInfo) -> None:
-        """A run, or a stretch of it after it went back, begins."""
+        """A run begins, or continues after a rewind."""
         super().open(run)
         self._first = self._first_update()
 
     def _first_update(self) -> float | None:
-        """By when an update should have come, in environment steps; None where the configuration does not tell."""
+        """By when an update should have come, in environment steps; None if the configuration does not tell."""
         starts = number_in(self.run.config, *_STARTS)
         if starts is not None:
             return starts + max(self.least * self._total, self.fewest)

@@ -10,8 +10,8 @@ __all__ = ["NoEpisode"]
 class NoEpisode(PaceRule):
     """A training that goes on while no episode ends: "warn".
 
-    After twice the longest stretch between two ends so far and a 20th of the run; where none ever ended, after a
-    tenth of the run, whose length has to be known (`init(total=…)`).
+    After twice the longest gap between two ends so far and a 20th of the run. If none ever ended, after a tenth of the
+    run, whose length must be known (`init(total=…)`).
     """
 
     name = "no_episode"

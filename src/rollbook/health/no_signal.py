@@ -19,7 +19,7 @@ __all__ = ["NoSignal"]
 
 
 _CHANCE = math.log(1e-9)
-"""That zeros are chance, taken from how many there were before."""
+"""The log-probability below which zeros are not chance, judged by their share before."""
 
 _FEWEST = 5
 
@@ -27,9 +27,9 @@ _FEWEST = 5
 class NoSignal(ReturnRule):
     """Returns of which each is the same number from the first on, or that became 0: there is nothing to learn from.
 
-    "warn" after `blocks` blocks of them (20 returns each; 5 rewards of sequence models), or after as many zeros in a
-    row as the share of zeros before makes all but impossible, at least five. A return that is always the same later
-    on, other than 0, may be the best there is.
+    "warn" after `blocks` such blocks (20 returns each; 5 rewards of sequence models). Also after a series of zeros, at
+    least five, that the earlier share of zeros makes nearly impossible. A return that later stays at one number other
+    than 0 may be the best possible and is not reported.
 
     Args:
       blocks: how many blocks in a row.
@@ -45,12 +45,12 @@ class NoSignal(ReturnRule):
         self._blocks = blocks
 
     def open(self, run: RunInfo) -> None:
-        """A run, or a stretch of it after it went back, begins."""
+        """A run begins, or continues after a rewind."""
         super().open(run)
         self.memory.update(first=None, alike=0, others=0, zeros=0, row=0)
 
     def take(self, column: Column) -> Iterator[tuple[float, Alert]]:
-        """New returns, one by one only where some are 0, or all were alike so far."""
+        """New returns, checked one by one only if some are 0, or all were the same so far."""
         memory, values = self.memory, column.values
         if memory["others"] and not memory["row"] and 0.0 not in values:
             memory["others"] += len(values)
@@ -72,13 +72,13 @@ class NoSignal(ReturnRule):
                 memory["row"] = memory["alike"] = 0
 
     def _most(self) -> int:
-        """So many zeros in a row are no chance."""
+        """More zeros in a row than this are no chance."""
         zeros = self.memory["zeros"]
         share = (zeros + 1) / (zeros + self.memory["others"] + 2)
         return max(_FEWEST, math.ceil(_CHANCE / math.log(share)))
 
     def judge(self, mean: float, block: Any, column: Column, i: int) -> tuple[float, Alert] | None:
-        """Not asked: returns are looked at one by one."""
+        """Not used: returns are checked one by one."""
         return None
 
     def _alert(self, value: float, rows: int, column: Column, i: int) -> tuple[float, Alert]:

@@ -24,14 +24,14 @@ _MAY_BE_NAN = frozenset({"update/explained_variance"})
 class NonFinite:
     """A metric or return that becomes NaN or infinite, or never was a number.
 
-    A key that held numbers and then does not: "warn" at the first row, "fail" when `rows` in a row are none. A key that
-    never held a number: "warn" after `patience` rows, for many log NaN as long as there is nothing to tell; after ten
-    where it is a loss, which is logged when there was an update. Explained variances are passed over: they are NaN
-    wherever there is no variance.
+    A key that held numbers and then does not: "warn" at the first row, "fail" after `rows` in a row. A key that never
+    held a number: "warn" after `patience` rows, because many programs log NaN until there is a value; after ten rows
+    for a loss, which is logged only at updates. Explained variances are not checked: they are NaN wherever there is no
+    variance.
 
     Args:
       rows: how many rows in a row make it a failure.
-      patience: how many rows a key may begin with that are no numbers.
+      patience: how many first rows of a key may be no numbers.
     """
 
     name = "non_finite"
@@ -45,9 +45,9 @@ class NonFinite:
         self.open(None)
 
     def open(self, run: RunInfo | None) -> None:
-        """A run, or a stretch of it after it went back, begins."""
+        """A run begins, or continues after a rewind."""
         self._numbers: set[str] = set()  # keys that held a number
-        self._in_a_row: dict[str, int] = {}  # how often a key has held none
+        self._in_a_row: dict[str, int] = {}  # how many rows in a row have held none
         self._chosen: dict[str, bool] = {}
         self._spellings = Spellings()
 

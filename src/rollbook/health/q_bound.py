@@ -1,4 +1,4 @@
-"""Action values beyond anything that rewards can add up to."""
+"""Action values beyond what the rewards can add up to."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["QBound"]
 
 
 _ROOM = 0.03
-"""So far beyond a bound of 0, as a share of the other, values may lie: networks begin near 0."""
+"""How far beyond a bound of 0, as a share of the other bound, values may be: networks begin near 0."""
 
 
 def _is_alpha(key: str) -> bool:
@@ -28,15 +28,15 @@ def _is_alpha(key: str) -> bool:
 class QBound(KeyedRule):
     """Mean action values beyond `times` what the returns so far allow, or of the wrong sign: "warn" after `rows` rows.
 
-    No discounted sum is larger than the largest return of an episode, or, where episodes are cut off, than the largest
-    reward a step / (1 - gamma). Both are taken from the episodes so far (the mean reward of an episode for the largest
-    one), so `times` leaves room.
+    No discounted sum is larger than the largest return of an episode, or, if episodes are cut off, than the largest
+    reward a step / (1 - gamma). Both are taken from the episodes so far (with an episode's mean reward instead of the
+    largest one), so `times` leaves a margin.
 
     Args:
       times: how far beyond.
       rows: how many rows in a row.
-      episodes: so many have to have ended.
-      keys: further keys to look at.
+      episodes: this many must have ended.
+      keys: further keys to check.
     """
 
     name = "q_bound"
@@ -53,7 +53,7 @@ class QBound(KeyedRule):
         self._times, self._rows, self._episodes = times, rows, episodes
 
     def open(self, run: RunInfo) -> None:
-        """A run, or a stretch of it after it went back, begins."""
+        """A run begins, or continues after a rewind."""
         super().open(run)
         gamma = number_in(run.config, "gamma", "discount", "discount_factor")
         self._horizon = 1 / (1 - min(gamma if gamma is not None else 0.99, 0.999))
@@ -95,7 +95,7 @@ class QBound(KeyedRule):
         return ()
 
     def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
-        """Not asked: values are judged beside the returns."""
+        """Not used: values are judged together with the returns."""
         return iter(())
 
     def _of(self, columns: Columns, name: str, cell: str) -> Column | None:
@@ -115,7 +115,7 @@ class QBound(KeyedRule):
         return not low * self._times - _ROOM * most <= value <= high * self._times + _ROOM * most
 
     def _bounds(self) -> tuple[float, float]:
-        """The least and the largest discounted sum that the returns so far allow."""
+        """The smallest and the largest discounted sum that the returns so far allow."""
         factor = max(1.0, self._horizon / max(self._said["length"], 1.0))
         return float(self._said["low"] * factor), float(self._said["high"] * factor)
 

@@ -22,18 +22,17 @@ _BELOW = 0.5
 """At least this share below the start: learners that stop exploring may be worse than chance for a while."""
 
 _MIDDLE, _LOST, _MOST, _SURE, _FEWEST = 0.65, 0.7, 2.0, 12.0, 6
-"""A sum of how far returns lie below best - _MIDDLE x gain, in standard deviations, each at most _MOST, never below 0
-(Page 1954): beyond _SURE, after _FEWEST of them whose mean has lost _LOST of the gain, they have fallen. Measured on
-healthy trainings."""
+"""A cumulative sum (Page 1954) of how far returns are below best - _MIDDLE x gain, in standard deviations, each at most
+_MOST, never below 0. Above _SURE, after at least _FEWEST returns whose mean has lost _LOST of the gain, they have
+fallen. Measured on healthy trainings."""
 
 
 class ReturnFall(ReturnRule):
     """Returns that fall to where they began after they had risen, or far below where they began.
 
-    "warn" when the mean of a block of returns (20; of rewards of sequence models 5) has lost `share` of what was gained
-    over the first block in `blocks` blocks in a row, or lies `times` standard errors of the first returns, and half of
-    it, below their mean. Sooner where single returns say it: by a cumulated sum, where their mean has lost nearly as
-    much.
+    "warn" when in `blocks` blocks in a row the mean (of 20 returns; of 5 rewards of sequence models) has lost `share`
+    of the gain over the first block, or is below the mean of the first returns by `times` of their standard errors and
+    by half of that mean. Sooner if single returns show it: a cumulative sum, when their mean has lost nearly as much.
 
     Args:
       share: of the gain of the best block over the first.
@@ -53,7 +52,7 @@ class ReturnFall(ReturnRule):
         self._share, self._times, self._blocks = share, times, blocks
 
     def open(self, run: RunInfo) -> None:
-        """A run, or a stretch of it after it went back, begins."""
+        """A run begins, or continues after a rewind."""
         super().open(run)
         self.memory.update(low=0, gain=0.0, below=-1e308, deviation=0.0, fallen=False, sum=0.0, since=0, total=0.0)
 

@@ -17,8 +17,8 @@ class SamplerMismatch(StaysAbove):
     Args:
       limit: in nats a token.
       rows: how many updates in a row.
-      skip: so many first updates are not judged.
-      keys: further keys to look at.
+      skip: this many first updates are not judged.
+      keys: further keys to check.
     """
 
     name = "sampler_mismatch"

@@ -40,7 +40,7 @@ class Settings:
         self._said = self._said_gamma = False
 
     def open(self, run: RunInfo) -> None:
-        """A run, or a stretch of it after it went back, begins."""
+        """A run begins, or continues after a rewind."""
         self._found = [found for found in _odd(run.config, "", 0) if found[0].rpartition(".")[2] not in self._ignore]
         self._gammas = [found for found in self._found if found[1] == 0 and found[2] == _MYOPIC]
         self._found = [found for found in self._found if found not in self._gammas]
@@ -85,7 +85,7 @@ class Settings:
 
 
 def _odd(config: Any, prefix: str, level: int) -> Iterator[tuple[str, float, str]]:
-    """Each setting that cannot be meant: its path, its value, and what is wrong."""
+    """Each impossible setting: its path, its value, and what is wrong."""
     if not hasattr(config, "items") or level > _MOST_LEVELS:
         return
     for name, value in config.items():

@@ -21,12 +21,12 @@ _SAME_MOMENT_SECONDS = 0.05
 class Silent:
     """A run whose process lives and from which no row has come for far longer than ever before.
 
-    Measured against the longest pause so far, so that slow evaluations and large updates are part of what is usual.
-    Said once for each silence; a silence that ended is usual from then on.
+    Measured against the longest pause so far, so that slow evaluations and large updates count as usual. Reported once
+    for each silence; a silence that ended counts as usual from then on.
 
     Args:
       times: how many times the longest pause so far.
-      seconds: never before so many seconds.
+      seconds: never before this many seconds.
     """
 
     name = "silent"
@@ -40,7 +40,7 @@ class Silent:
         self.open(None)
 
     def open(self, run: RunInfo | None) -> None:
-        """A run, or a stretch of it after it went back, begins."""
+        """A run begins, or continues after a rewind."""
         self._total = dict(run.total) if run is not None else {}
         self._moments, self._longest = 0, 0.0
         self._last: Where | None = None
@@ -48,7 +48,8 @@ class Silent:
         self._said = False
 
     def state(self) -> dict[str, Any]:
-        """See `protocols.Stateful`. Not when rows last came: an outage of the keeper is no silence of the run."""
+        """See `protocols.Stateful`. Without the time of the last rows: an outage of the keeper is no silence of the
+        run."""
         return {"rows": self._moments, "longest": self._longest, "last": self._last, "said": self._said}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
@@ -59,7 +60,7 @@ class Silent:
     def look(self, columns: Columns, now: float) -> Iterable[Alert]:
         """See `protocols.Rule`."""
         if len(columns):
-            if self._heard is not None:  # pauses as they were seen here: an outage of the keeper is none of the run's
+            if self._heard is not None:  # pauses as seen here: an outage of the keeper does not count
                 self._longest = max(self._longest, self._pause_in(columns))
             self._moments += len(columns)
             self._heard, self._said = now, False
@@ -90,12 +91,12 @@ class Silent:
         )
 
     def _pause_in(self, columns: Columns) -> float:
-        """The longest time between two rows, the last of the look before included; 0 where it is no new longest."""
+        """The longest time between two rows, including the last one of the previous look; 0 if it is no new longest."""
         return columns.longest_pause(
             self._last["time"] if self._last is not None else None, max(self._longest, _SAME_MOMENT_SECONDS)
         )
 
     def _is_done(self) -> bool:
-        """Whether the run has come as far as it was to go: what comes after that may take its time."""
+        """Whether the run has reached its planned length: what comes after that may take its time."""
         clocks = self._last["clocks"] if self._last is not None else {}
         return any(clocks.get(clock, 0) >= end for clock, end in self._total.items())

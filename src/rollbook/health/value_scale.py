@@ -14,14 +14,14 @@ __all__ = ["ValueScale"]
 class ValueScale(StaysAbove):
     """A loss of values or action values that stays enormous: rewards of a wrong scale, or values that run away.
 
-    "warn" above `limit` in `rows` updates in a row. A squared error of a million is an error of a thousand in
-    each value.
+    "warn" above `limit` in `rows` updates in a row. A squared error of a million is an error of a thousand in each
+    value.
 
     Args:
       limit: in squared rewards.
       rows: how many updates in a row.
-      skip: so many first updates are not judged.
-      keys: further keys to look at.
+      skip: this many first updates are not judged.
+      keys: further keys to check.
     """
 
     name = "value_scale"

@@ -1,12 +1,12 @@
-"""The contracts of rollbook's extension points as checks, for sinks, filters, rules and importers of ours and others.
+"""Checks for the contracts of rollbook's extension points: sinks, filters, rules and importers, ours and others'.
 
     @pytest.mark.parametrize("check", rollbook.testing.SINK_CHECKS.values(), ids=rollbook.testing.SINK_CHECKS)
     def test_my_sink_keeps_the_contract(check, tmp_path):
         check(MySink, tmp_path)
 
-A check takes a function that makes a fresh sink (or puts a fresh filter in front of a given sink) and an empty folder,
-and raises AssertionError. `check_sink`, `check_filter`, `check_rule` and
-`check_importer` run all of them. No test framework is needed.
+A check takes an empty folder and a function that makes a new sink (or puts a new filter in front of a given sink). It
+raises AssertionError if the contract is broken. `check_sink`, `check_filter`, `check_rule` and `check_importer` run all
+checks. No test framework is needed.
 """
 
 from __future__ import annotations

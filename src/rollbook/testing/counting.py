@@ -10,9 +10,9 @@ __all__ = ["count_operations"]
 
 
 def count_operations(action: Callable[[], object]) -> tuple[int, int]:
-    """How much work an action is: calls of functions, and bytes read and written where the system counts them.
+    """How much work an action is: function calls, and bytes read and written if the system counts them.
 
-    Counts, unlike seconds, are the same on a busy machine. Both are those of the calling thread.
+    Counts, unlike seconds, are the same on a busy machine. Both are of the calling thread only.
     """
     calls = 0
 

@@ -37,7 +37,7 @@ def passes_marks_in_order(make_filter: MakeFilter, folder: Path) -> None:
 
 
 def is_a_sink_itself(make_filter: MakeFilter, folder: Path) -> None:
-    """It says what `to` accepts, opens and closes it, and has positions only if `to` has."""
+    """It reports what `to` accepts, opens and closes it, and has positions only if `to` has."""
     to = _Kept()
     made = make_filter(to)
     if not to.accepts <= made.accepts:
@@ -58,7 +58,7 @@ def is_a_sink_itself(make_filter: MakeFilter, folder: Path) -> None:
 
 
 def leaves_rows_as_they_are(make_filter: MakeFilter, folder: Path) -> None:
-    """Rows belong to whoever made them: a filter makes new ones."""
+    """Rows may be shared: a filter makes new ones instead of changing them."""
     rows, same = training_rows(120), training_rows(120)
     fill(make_filter(_Kept()), folder, [rows])
     if rows != same:
@@ -66,11 +66,11 @@ def leaves_rows_as_they_are(make_filter: MakeFilter, folder: Path) -> None:
 
 
 def keeps_what_it_does_not_own(make_filter: MakeFilter, folder: Path) -> None:
-    """Values, clocks and keys are a filter's to change; every other field of a row goes on as it came."""
+    """A filter may change values, clocks and keys; every other field of a row stays unchanged."""
     own = ("clocks", "values", "keys", "mark", "seq")
     marked: dict[str, object] = {}
     for field in fields(Row):
-        if field.name not in own:  # something else than its default
+        if field.name not in own:  # a value other than its default
             given = getattr(training_rows(1)[0], field.name)
             marked[field.name] = f"some {field.name}" if isinstance(given, str) else given + 3
     rows = [replace(row, **marked) for row in [*training_rows(300), final(301)]]  # type: ignore[arg-type]
@@ -94,7 +94,7 @@ def keeps_what_it_does_not_own(make_filter: MakeFilter, folder: Path) -> None:
 
 
 def goes_on_from_its_state(make_filter: MakeFilter, folder: Path) -> None:
-    """Stopped anywhere and started again from its state, it lets the same rows through."""
+    """Stopped at any row and started again from its state, it lets the same rows through."""
     rows = [*training_rows(150), final(151)]
     whole = _Kept()
     fill(make_filter(whole), folder, [rows])
@@ -114,7 +114,7 @@ def goes_on_from_its_state(make_filter: MakeFilter, folder: Path) -> None:
 
 
 def is_never_half_done(make_filter: MakeFilter, folder: Path) -> None:
-    """Where what is behind it fails, the same rows offered again come out as if nothing had happened."""
+    """If the sink behind it fails, the same rows offered again come out as if the failure had not happened."""
     rows = [*training_rows(150), final(151)]
     whole, failing = _Kept(), _Kept()
     fill(make_filter(whole), folder, [rows])
@@ -147,7 +147,7 @@ FILTER_CHECKS: dict[str, Callable[[MakeFilter, Path], None]] = {
 
 
 def every_row(row: Row) -> Row:
-    """The plainest function that is a filter."""
+    """The simplest function that is a filter."""
     return row
 
 
@@ -174,7 +174,7 @@ class _Kept:
 
 
 class _Placed(_Kept):
-    """The same with a position."""
+    """The same, with a position."""
 
     def position(self) -> dict[str, int]:
         return {"file": 3}

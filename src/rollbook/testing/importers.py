@@ -18,8 +18,8 @@ def check_importer(make_importer: MakeImporter, sample: Path, tmp_path: Path) ->
     """Run every check of `IMPORTER_CHECKS`.
 
     Args:
-      make_importer: makes a fresh importer.
-      sample: something that it reads, with at least three rows in one file.
+      make_importer: makes a new importer.
+      sample: a source that it reads, with at least three rows in one file.
       tmp_path: an empty folder.
     """
     for name, check in IMPORTER_CHECKS.items():
@@ -29,7 +29,7 @@ def check_importer(make_importer: MakeImporter, sample: Path, tmp_path: Path) ->
 
 
 def finds_its_own_and_nothing_else(make_importer: MakeImporter, sample: Path, folder: Path) -> None:
-    """It knows what it reads when it sees it, and leaves alone what it does not; neither ever raises."""
+    """It recognises what it can read and ignores the rest; neither ever raises."""
     importer = make_importer()
     if not importer.name or not (type(importer).__doc__ or "").strip():
         raise AssertionError("an importer has a name, and a docstring whose first line says what it reads")
@@ -43,7 +43,8 @@ def finds_its_own_and_nothing_else(make_importer: MakeImporter, sample: Path, fo
 
 
 def gives_rows_with_times_and_the_same_ones_each_time(make_importer: MakeImporter, sample: Path, folder: Path) -> None:
-    """Rows have a time of their own and something to say, and come in one order: an import goes on where it stopped."""
+    """Rows have their own times and some content, and always come in the same order: an import resumes where it
+    stopped."""
     first = [(run.name, list(run.rows())) for run in make_importer().runs(sample)]
     if not first or not any(rows for _name, rows in first):
         raise AssertionError(f"it reads no rows from {sample}")
@@ -64,7 +65,8 @@ def gives_rows_with_times_and_the_same_ones_each_time(make_importer: MakeImporte
 
 
 def reads_what_can_be_read_of_a_damaged_source(make_importer: MakeImporter, sample: Path, folder: Path) -> None:
-    """Cut anywhere, or with bytes changed, it gives what can be read, raises nothing, and counts what it left out."""
+    """If the source is cut anywhere or has changed bytes, it returns what is readable, raises nothing, and counts the
+    rest."""
     whole = _rows(make_importer, sample)[0]
     for n, (path, damaged) in enumerate(_damaged(sample, folder)):
         rows, left_out = _rows(make_importer, path)
@@ -77,7 +79,7 @@ def reads_what_can_be_read_of_a_damaged_source(make_importer: MakeImporter, samp
 
 
 def changes_no_byte_of_its_source(make_importer: MakeImporter, sample: Path, folder: Path) -> None:
-    """Files, their times and names stay as they are; nothing is left beside them, such as a database's journal."""
+    """Files, their times and names stay unchanged; no other file appears, such as a database's journal."""
     place = sample if sample.is_dir() else sample.parent
     before = _contents(place)
     importer = make_importer()
@@ -104,7 +106,7 @@ IMPORTER_CHECKS: dict[str, Callable[[MakeImporter, Path, Path], None]] = {
 
 
 def _contents(place: Path) -> dict[str, tuple[bytes, int]]:
-    """Each file below a folder, as it is; of a folder when its entries last changed."""
+    """Each file below a folder with its content; each folder with the time of its last change."""
     return {
         str(path.relative_to(place)): (path.read_bytes() if path.is_file() else b"", path.stat().st_mtime_ns)
         for path in [place, *place.rglob("*")]
@@ -122,7 +124,7 @@ def _rows(make_importer: MakeImporter, path: Path) -> tuple[list[Row], dict[str,
 
 
 def _damaged(sample: Path, folder: Path) -> list[tuple[Path, str]]:
-    """Copies of a sample whose largest file was cut short, or has other bytes in its middle."""
+    """Copies of a sample whose largest file is cut short, or has changed bytes in its middle."""
     import shutil
 
     copies = []

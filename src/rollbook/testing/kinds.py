@@ -28,7 +28,7 @@ def is_listed_with_a_table(value: object) -> None:
 
 
 def comes_back_from_its_row(value: object) -> None:
-    """The row of its table says the very value under its key, also after a way through JSON."""
+    """The row of its table returns an equal value under its key, also after conversion to JSON and back."""
     known = KINDS.of(value)
     assert known is not None
     cells = known[1].cells("scope/key", value)
@@ -39,7 +39,7 @@ def comes_back_from_its_row(value: object) -> None:
 
 
 def can_be_compared_and_shown(value: object) -> None:
-    """Equal to another one of the same fields, and its `repr` names them: errors and tests show it."""
+    """It equals another one with the same fields, and its `repr` names them, for errors and tests."""
     known = KINDS.of(value)
     assert known is not None
     word, kind = known

@@ -1,4 +1,4 @@
-"""Runs and rows to test with: an ordinary training, every kind of value, and names chosen to do harm."""
+"""Runs and rows for tests: an ordinary training, every kind of value, and hostile names."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ EXTREMES: tuple[Value, ...] = (
 
 
 def some_run(folder: Path, *, attempt: int = 1, clocks: Sequence[str] = CLOCKS) -> RunInfo:
-    """A run to open a sink for, with everything set. `attempt` above 1 means that it was resumed."""
+    """A run to open a sink for, with all fields set. `attempt` above 1 means that it was resumed."""
     return RunInfo(
         folder=folder,
         project="cartpole",
@@ -90,10 +90,10 @@ def some_run(folder: Path, *, attempt: int = 1, clocks: Sequence[str] = CLOCKS) 
 
 
 def training_rows(n: int, *, late_keys: int = 0) -> list[Row]:
-    """n rows as a training makes them: episodes, updates, timings, now and then an evaluation, a note, a dump mark.
+    """n rows of an ordinary training: episodes, updates, timings, sometimes an evaluation, a note, a dump mark.
 
     Args:
-      late_keys: so many further keys, each appearing for the first time somewhere along the way.
+      late_keys: this many further keys, each of which first appears somewhere along the way.
     """
     rows = []
     for i in range(n):
@@ -119,7 +119,7 @@ def training_rows(n: int, *, late_keys: int = 0) -> list[Row]:
 
 
 def fill(sink: Sink, folder: Path, batches: Sequence[Sequence[Row]]) -> None:
-    """A sink's whole life: open, all batches, close."""
+    """A sink's whole use: open, all batches, close."""
     sink.open(some_run(folder / "run"))
     for batch in batches:
         sink.write(batch)
@@ -137,7 +137,7 @@ def final(seq: int) -> Row:
 
 
 def saved(sink: Sink) -> tuple[dict[str, int], object]:
-    """Position and state as they come back from a file of JSON."""
+    """Position and state after conversion to JSON and back."""
     position = sink.position() if hasattr(sink, "position") else {}
     state = sink.state() if hasattr(sink, "state") else None
     back = json.loads(json.dumps([position, state], allow_nan=False))

@@ -21,9 +21,9 @@ def check_rule(make_rule: MakeRule, tmp_path: Path, trouble: Sequence[Row] = ())
     """Run every check of `RULE_CHECKS`.
 
     Args:
-      make_rule: makes a fresh rule.
+      make_rule: makes a new rule.
       tmp_path: an empty folder.
-      trouble: rows at which the rule must speak; with them what it says is checked, too.
+      trouble: rows at which the rule must raise an alert; with them the alert's content is checked, too.
     """
     for name, check in RULE_CHECKS.items():
         folder = tmp_path / name
@@ -32,7 +32,7 @@ def check_rule(make_rule: MakeRule, tmp_path: Path, trouble: Sequence[Row] = ())
 
 
 def says_what_it_is(make_rule: MakeRule, folder: Path, trouble: Sequence[Row]) -> None:
-    """It has a word for its alerts, and tables that it wants to see."""
+    """It has a name for its alerts, and lists the tables it reads."""
     rule = make_rule()
     if not rule.name or not isinstance(rule.name, str):
         raise AssertionError(f"name is {rule.name!r}; it has to be a word")
@@ -43,7 +43,7 @@ def says_what_it_is(make_rule: MakeRule, folder: Path, trouble: Sequence[Row]) -
 
 
 def is_quiet_on_an_ordinary_training(make_rule: MakeRule, folder: Path, trouble: Sequence[Row]) -> None:
-    """An ordinary training, however its rows come in, is no reason to speak."""
+    """An ordinary training gives no alert, however its rows are split."""
     rows = training_rows(2_000, late_keys=5)
     for size in (1, 7, 2_000):
         alerts = _told(make_rule(), folder, rows, size)
@@ -52,7 +52,7 @@ def is_quiet_on_an_ordinary_training(make_rule: MakeRule, folder: Path, trouble:
 
 
 def bears_whatever_is_logged(make_rule: MakeRule, folder: Path, trouble: Sequence[Row]) -> None:
-    """Texts, pictures, extremes, hostile keys, rows without values or clocks: it raises at none of them."""
+    """Texts, pictures, extremes, hostile keys, rows without values or clocks: it never raises."""
     rows = [Row(START, {}, {}, seq=1)]
     for n, key in enumerate(HOSTILE):
         rows += [Row(START + n, {}, {key: value}, seq=len(rows) + k) for k, value in enumerate((*KINDS, *EXTREMES))]
@@ -63,7 +63,7 @@ def bears_whatever_is_logged(make_rule: MakeRule, folder: Path, trouble: Sequenc
 
 
 def leaves_columns_as_they_are(make_rule: MakeRule, folder: Path, trouble: Sequence[Row]) -> None:
-    """Columns are shown to other rules as well."""
+    """Other rules read the same columns, so it does not change them."""
     rule = make_rule()
     rule.open(some_run(folder))
     own = [row for row in (*training_rows(300), *trouble) if row.table in rule.tables]
@@ -76,7 +76,7 @@ def leaves_columns_as_they_are(make_rule: MakeRule, folder: Path, trouble: Seque
 
 
 def says_the_same_however_rows_come_in(make_rule: MakeRule, folder: Path, trouble: Sequence[Row]) -> None:
-    """One row at a time, a few or all at once: the same alerts, each with what made the rule speak."""
+    """One row at a time, a few or all at once: the same alerts with the same evidence."""
     if not trouble:
         return
     whole = _told(make_rule(), folder, trouble, len(trouble))
@@ -88,12 +88,13 @@ def says_the_same_however_rows_come_in(make_rule: MakeRule, folder: Path, troubl
             raise AssertionError(f"no evidence for {alert.message!r}")
     for size in (1, 2, 7, 64):
         some = _told(make_rule(), folder, trouble, size)
-        if repr(some) != repr(whole):  # a NaN is no NaN
+        if repr(some) != repr(whole):  # by repr: NaN does not equal NaN
             raise AssertionError(f"shown {size} rows at a time it says {some!r}, all at once {whole!r}")
 
 
 def goes_on_after_a_restart(make_rule: MakeRule, folder: Path, trouble: Sequence[Row]) -> None:
-    """One with `state` and `set_state` says the same over a restart of the keeper; its state is plain JSON data."""
+    """A rule with `state` and `set_state` gives the same alerts over a restart of the keeper; its state is plain JSON
+    data."""
     if not isinstance(make_rule(), Stateful):
         return
     whole = _told(make_rule(), folder, trouble, 10)
@@ -114,7 +115,7 @@ def goes_on_after_a_restart(make_rule: MakeRule, folder: Path, trouble: Sequence
 
 
 def begins_anew_when_the_run_went_back(make_rule: MakeRule, folder: Path, trouble: Sequence[Row]) -> None:
-    """After `open` it has forgotten what came before: the same rows make it say the same."""
+    """After `open` it has forgotten earlier rows: the same rows give the same alerts again."""
     rule = make_rule()
     first = _told(rule, folder, trouble, 10)
     second = _told(rule, folder, trouble, 10)

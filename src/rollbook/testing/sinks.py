@@ -16,7 +16,7 @@ MakeSink: TypeAlias = Callable[[], Sink]
 
 
 def check_sink(make_sink: MakeSink, tmp_path: Path) -> None:
-    """Run every check of `SINK_CHECKS`, each in a folder of its own below `tmp_path`."""
+    """Run every check of `SINK_CHECKS`, each in a separate folder below `tmp_path`."""
     for name, check in SINK_CHECKS.items():
         folder = tmp_path / name
         folder.mkdir()
@@ -24,7 +24,7 @@ def check_sink(make_sink: MakeSink, tmp_path: Path) -> None:
 
 
 def closes_twice(make_sink: MakeSink, folder: Path) -> None:
-    """`close` may be called twice, and without a row before it."""
+    """`close` may be called twice, even without a row before it."""
     sink = make_sink()
     sink.open(some_run(folder / "run"))
     sink.close()
@@ -35,7 +35,7 @@ def closes_twice(make_sink: MakeSink, folder: Path) -> None:
 
 
 def takes_marks_and_empty_rows(make_sink: MakeSink, folder: Path) -> None:
-    """Marks, rows without values or clocks, and empty batches are no trouble."""
+    """Marks, rows without values or clocks, and empty batches are accepted."""
     dump = Row(START, {}, {}, "train", "w1", 0, 1, 1, "dump", ("train/return",))
     rewind = Row(START, {}, {}, "", "w2", 0, 1, 2, "rewind")
     bare = Row(START, {}, {"x": 1.0})
@@ -43,7 +43,7 @@ def takes_marks_and_empty_rows(make_sink: MakeSink, folder: Path) -> None:
 
 
 def takes_any_kind_of_value(make_sink: MakeSink, folder: Path) -> None:
-    """`accepts` names kinds of values; a value of another kind is skipped, and its row's others are kept."""
+    """`accepts` lists kinds of values; a value of another kind is skipped, and the row's other values are kept."""
     sink = make_sink()
     if not isinstance(sink.accepts, frozenset) or not all(isinstance(kind, type) for kind in sink.accepts):
         raise AssertionError(f"accepts has to be a frozenset of types; found {sink.accepts!r}")
@@ -52,20 +52,21 @@ def takes_any_kind_of_value(make_sink: MakeSink, folder: Path) -> None:
 
 
 def takes_any_number(make_sink: MakeSink, folder: Path) -> None:
-    """NaN, infinities, the smallest and the largest floats, and integers of any length are numbers like others."""
+    """NaN, infinities, the smallest and the largest floats, and integers of any length are accepted."""
     rows = [row(i + 1, {"train/x": value, "train/y": 1.0}, "train") for i, value in enumerate(EXTREMES)]
     fill(make_sink(), folder, [rows, [final(99)]])
 
 
 def takes_keys_at_any_time(make_sink: MakeSink, folder: Path) -> None:
-    """Keys may appear, disappear and come back at any row, and change their kind."""
+    """Keys may appear, disappear and return at any row, and change their kind."""
     rows = [row(i + 1, {f"k{j}": float(j) for j in range(i % 7 + 1)}) for i in range(40)]
     rows += [row(50, {"k0": 3}), row(51, {"k0": "text"}), row(52, {"k0": True})]
     fill(make_sink(), folder, [rows[:5], rows[5:], [final(60)]])
 
 
 def takes_hostile_text(make_sink: MakeSink, folder: Path) -> None:
-    """Keys, scopes and texts are untrusted: they leave the run's folder alone, and reach no terminal through a .txt."""
+    """Keys, scopes and texts are untrusted: no file appears outside the run's folder, and no escape sequence in a .txt
+    file."""
     rows = []
     for i, text in enumerate(HOSTILE):
         rows.append(row(3 * i + 1, {text: 1.0, f"{text}/inner": 2.0}))
@@ -85,7 +86,7 @@ def takes_hostile_text(make_sink: MakeSink, folder: Path) -> None:
 
 def costs_grow_with_the_rows(make_sink: MakeSink, folder: Path) -> None:
     """Four times the rows cost about four times the work, however many of their keys appear late."""
-    fill(make_sink(), folder / "first", [training_rows(10)])  # what is loaded at the first use is not counted
+    fill(make_sink(), folder / "first", [training_rows(10)])  # imports at the first use do not count
     for late_keys in (0, 200):
         costs = []
         for n in (1_000, 4_000):
@@ -102,7 +103,7 @@ def costs_grow_with_the_rows(make_sink: MakeSink, folder: Path) -> None:
 
 
 def restarts_without_loss_or_repetition(make_sink: MakeSink, folder: Path) -> None:
-    """A file sink that is killed, cut back to a saved position and given the rows after it has the same bytes.
+    """A file sink that is killed, cut back to a saved position and given the later rows has the same bytes.
 
     Sinks without `position` and `truncate` pass: they promise less.
     """
@@ -124,7 +125,7 @@ def restarts_without_loss_or_repetition(make_sink: MakeSink, folder: Path) -> No
                     f"position() says {length} bytes for {path}, which has {(place / path).stat().st_size}"
                 )
         first.write(rows[survived:died])
-        for path in position:  # what a write that was cut short by a kill leaves
+        for path in position:  # the torn end that a kill during a write leaves
             with (place / path).open("ab") as file:
                 file.write(b"\x10half a row")
         second = make_sink()
@@ -144,7 +145,7 @@ def restarts_without_loss_or_repetition(make_sink: MakeSink, folder: Path) -> No
 
 
 def goes_on_without_a_position(make_sink: MakeSink, folder: Path) -> None:
-    """A later attempt appends to what an earlier one left, also where that ends in half a row."""
+    """A later attempt appends to an earlier one's output, even if that ends within a row."""
     place = folder / "run"
     for attempt in (1, 2):
         sink = make_sink()
