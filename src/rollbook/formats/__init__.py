@@ -1,1 +1,1 @@
-"""What other tools wrote, and back: importers of their runs, data sets of trajectories."""
+"""Exchange with other tools: importers of their runs, exporters, and data sets of trajectories."""

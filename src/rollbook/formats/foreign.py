@@ -1,10 +1,10 @@
-"""Folders of other tools as they are: `rollbook.open`, `ls`, `compare` and `ui` read them without an import.
+"""Folders of other tools, unchanged: `rollbook.open`, `ls`, `compare` and `ui` read them without an import.
 
     sources = found(root)          # {"wandb": [folder, …]}: by names alone, nothing is opened
     folder = laid_out(root)        # their runs, as rollbook reads runs, in the cache; up to date at each call
 
-The tools' files are never changed. What is in the cache is made of them again when it is lost; a file that has grown
-brings what is new. `rollbook import` makes runs of one's own of the same sources.
+The tools' files are never changed. If the cache is lost, it is built again from them; when a file grows, its new data
+is added. `rollbook import` creates permanent runs from the same sources.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["follow", "found", "is_laid_out", "laid_out"]
 
 _DEEPEST = 8
 _MOST_ENTRIES = 300_000
-"""A tree with more files and folders than that is looked at so far and no further."""
+"""In a larger tree, only this many files and folders are searched."""
 
 _PASSED_OVER = frozenset({"node_modules", "__pycache__", "site-packages", ".git", ".venv", "venv", "artifacts"})
 _PATIENCE = 60.0
@@ -44,9 +44,9 @@ _lock = threading.Lock()
 
 
 def found(root: str | os.PathLike[str], own: Container[str] = ()) -> dict[str, list[str]]:
-    """Which formats other tools left below a folder, each with the folders that hold its files, by names alone.
+    """The formats that other tools left below a folder, each with the folders that hold its files, by names alone.
 
-    Runs of rollbook are not looked into. Nothing is opened, so this costs one listing a folder.
+    Runs of rollbook are skipped. Nothing is opened, so this costs one listing per folder.
 
     Args:
       own: folders that are known to be runs of rollbook; others are recognised by their run.json.
@@ -65,10 +65,10 @@ def found(root: str | os.PathLike[str], own: Container[str] = ()) -> dict[str, l
 
 
 def laid_out(root: str | os.PathLike[str], problems: list[str] | None = None, own: Container[str] = ()) -> str | None:
-    """The folder in the user's cache that holds the runs of other tools below `root`; None where there are none.
+    """The folder in the user's cache that holds the runs of other tools below `root`; None if there are none.
 
-    Each is brought up to date with its files. Where two formats tell of one run (progress.csv beside event files), the
-    one that tells more is read. One process at a time lays out a folder, the others wait for it.
+    Each is brought up to date with its files. If two formats describe one run (progress.csv and event files), the one
+    with more data is read. One process at a time lays out a folder; the others wait for it.
 
     Args:
       problems: gets a sentence for each run that cannot be read.
@@ -91,19 +91,19 @@ def laid_out(root: str | os.PathLike[str], problems: list[str] | None = None, ow
 
 
 def is_laid_out(folder: str) -> bool:
-    """Whether a folder of the user's cache holds what other tools wrote."""
+    """Whether a folder of the user's cache holds runs of other tools."""
     return folder.startswith(os.path.join(user_cache(), "foreign") + os.sep)
 
 
 def follow(root: str | os.PathLike[str], *, seconds: float = 2.0) -> str | None:
-    """`laid_out`, and again every few seconds in a thread of its own, so that files that grow are followed."""
+    """Call `laid_out` now and then every few seconds in a thread, to follow growing files."""
     folder = laid_out(root)
     if folder is not None:
 
         def look() -> None:
             while True:
                 time.sleep(seconds)
-                with contextlib.suppress(Exception):  # a disk that is away for a while
+                with contextlib.suppress(Exception):  # a disk that is temporarily unavailable
                     laid_out(root)
 
         threading.Thread(target=look, name="rollbook-foreign", daemon=True).start()
@@ -141,7 +141,7 @@ def _one(
     run: ForeignRun, format_name: str, path: Path, base: Path, home: str, known: dict[str, Any] | None,
     problems: list[str],
 ) -> dict[str, Any]:  # fmt: skip
-    """What the index says of a run: the stamps of its files and its folder. Read again where they differ."""
+    """The index entry of a run: the stamps of its files and its folder. Read again if they differ."""
     stamps = stamp_of(run)
     if known is not None and known["files"] == stamps and os.path.exists(os.path.join(known["folder"], "run.json")):
         return known
@@ -155,7 +155,7 @@ def _one(
 
 
 def _is_within(folder: str, claimed: set[str]) -> bool:
-    """Whether a folder is one of those, or lies in one."""
+    """Whether a folder is one of those, or inside one."""
     while folder not in claimed:
         above = os.path.dirname(folder)
         if above == folder:
@@ -165,7 +165,7 @@ def _is_within(folder: str, claimed: set[str]) -> bool:
 
 
 def _is_of_rollbook(folders: set[str], base: Path) -> bool:
-    """Whether files lie in a run of rollbook, which writes event files, too."""
+    """Whether files belong to a run of rollbook, which also writes event files."""
     top = str(base)
     for start in folders:
         folder = start
@@ -177,7 +177,7 @@ def _is_of_rollbook(folders: set[str], base: Path) -> bool:
 
 
 def _any_of(wanted: dict[str, tuple[str, ...]]) -> re.Pattern[str]:
-    """One expression for "folder/file" whose last group is the format that a file's name belongs to."""
+    """One expression for "folder/file" whose last group is the format of a file name."""
     groups = []
     for name, globs in wanted.items():
         paths = [glob if "/" in glob else f"*/{glob}" for glob in globs]
@@ -187,7 +187,7 @@ def _any_of(wanted: dict[str, tuple[str, ...]]) -> re.Pattern[str]:
 
 
 def _folders(root: str, own: Container[str]) -> Iterator[tuple[str, list[str]]]:
-    """Each folder at or below the root that is no run of rollbook, with the names of its files."""
+    """Each folder at or below the root that is not a run of rollbook, with the names of its files."""
     waiting = [(root, 0)]
     seen = 0
     while waiting:

@@ -1,4 +1,4 @@
-"""`rollbook.open`: the runs of rollbook below a folder, and with them the runs that other tools left there."""
+"""`rollbook.open`: the runs of rollbook below a folder, and the runs that other tools left there."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ __all__ = ["open"]
 def open(path: str | os.PathLike[str] = "runs", *, foreign: bool | None = None) -> RunSet:
     """All runs below a folder (or the one run that the folder is), as they are now.
 
-    In a folder without runs of rollbook, those that other tools wrote there (offline runs of Weights & Biases, event
-    files, progress.csv …; see docs/importers.md) are read, through the user's cache folder; their files never change.
+    If the folder has no runs of rollbook, runs that other tools wrote there are read (offline runs of Weights & Biases,
+    event files, progress.csv …; see docs/importers.md), through the user's cache folder. Their files never change.
 
     Args:
-      path: a folder of projects, a project, or a run; or the address of one in a store, such as "s3://bucket/prefix".
-      foreign: True reads runs of other tools also beside runs of rollbook, where both may tell of one training (a
-        program that logs to TensorBoard and to rollbook); False never does.
+      path: a folder of projects, a project, or a run; or the address of one in a remote, such as "s3://bucket/prefix".
+      foreign: True also reads runs of other tools next to runs of rollbook. Both may then describe one training (a
+        program that logs to TensorBoard and to rollbook). False never reads them.
     Raises:
       RunNotFound: there is no such folder. A folder without runs gives an empty set.
-      NotARun, NewerFormat: the folder is one run, and its run.json cannot be read. Among many runs such a one is left
-        out and told of in `problems`.
+      NotARun, NewerFormat: the folder is one run, and its run.json cannot be read. Among several runs, such a run is
+        left out and reported in `problems`.
     """
     own = open_own(path)
     wanted = not len(own) if foreign is None else foreign

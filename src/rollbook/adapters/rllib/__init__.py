@@ -5,8 +5,8 @@
     config = PPOConfig().environment(Env).callbacks(rllib.callbacks(dir="runs"))       # inside the trial
     tune.Tuner("PPO", param_space=config, run_config=tune.RunConfig(callbacks=[rllib.RollbookTune(dir="runs")])).fit()
 
-A plain `algo.train()` loop needs the first line alone. Works with the new API stack of Ray 2.60; Ray is imported, and
-its version looked at, when one of the names that need it is first used.
+A plain `algo.train()` loop only needs the first line. Works with the new API stack of Ray 2.60. Ray is imported, and
+its version checked, at the first use of a name that needs it.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ __all__ = [
 ]
 
 SUPPORTED = ">=2.60,<2.61"
-"""The releases of Ray that this adapter was written for and is tested with."""
+"""The releases of Ray that this adapter supports and is tested with."""
 
 
 def _needs_ray(name: str) -> None:
-    """Raises MissingExtra where Ray is not installed (the message has the pip line), UnsupportedVersion for another."""
+    """Raise MissingExtra (with the pip command) if Ray is not installed, UnsupportedVersion for another version."""
     from rollbook.adapters._versions import require
 
     require("ray", SUPPORTED, extra="rllib", why=f"rollbook.adapters.rllib.{name}")

@@ -48,17 +48,17 @@ def callbacks(
     transitions: bool = False,
     **options: object,
 ) -> type[RollbookCallback]:
-    """A class for `config.callbacks(...)`: alone, in a list with others, or as the base of your own.
+    """A class for `config.callbacks(...)`: on its own, in a list with others, or as a base class.
 
     Args:
       dir: root of all runs; must be the same folder on every host. Default: $ROLLBOOK_DIR, or "runs".
       project, name: of the run. Default: names of experiment and trial; without Tune, of environment and algorithm.
       include, exclude: regular expressions on the names of results; see `Walker`.
-      episode_data: keep info["media"] of every episode in files `<trial>/episode_data/data-<step>.json`.
+      episode_data: store info["media"] of every episode in files `<trial>/episode_data/data-<step>.json`.
       transitions: record every transition, for offline training; single- and multi-agent.
       options: further arguments of `rollbook.init` (seed, tags, notes, sinks, keeper, strict, run_id, resume, …).
     Raises:
-      BadInput: an argument that cannot be used.
+      BadInput: an argument cannot be used.
     """
     Walker(include, exclude)
     for what, value in (("episode_data", episode_data), ("transitions", transitions)):
@@ -76,7 +76,7 @@ def callbacks(
 
 
 def _hand_over(env_runner: object, address: Address) -> None:
-    """Runs in the env runner's process: it looks at the address when its next episode begins."""
+    """Runs in the env runner's process, which uses the address from its next episode on."""
     setattr(env_runner, _ADDRESS, address)
 
 
@@ -90,7 +90,7 @@ def _leave_open(env_runner: object) -> None:
 class RollbookCallback(RLlibCallback):  # type: ignore[misc]
     """Records the episodes of all env runners, and each result, in one run. Made by `callbacks(...)`.
 
-    Nothing here raises into training, but for arguments that `rollbook.init` refuses when the algorithm is built.
+    Nothing raises into training, except for arguments that `rollbook.init` rejects when the algorithm is built.
 
     Attributes:
       run: the run, in the algorithm's process, once the algorithm is built.
@@ -113,11 +113,11 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
     # -- in the algorithm's process
 
     def on_algorithm_init(self, *, algorithm: Algorithm, **_: object) -> None:
-        """Open the trial's run, or join it if the driver has opened it, and hand it to every env runner."""
+        """Open the trial's run (or join it if the driver opened it), and pass it to every env runner."""
         config = algorithm.config
-        # An Algorithm loses the trial's id on its way from Tune (its trial_id is "default"); where it saves to is left.
+        # Tune does not pass the trial's id to an Algorithm (its trial_id is "default"); only its storage path remains.
         experiment, trial = names_of(getattr(algorithm, "_storage", None))
-        if experiment is None:  # an algorithm that a function given to Tune has built: the trial is the function's
+        if experiment is None:  # built by a function that Tune runs: the trial is the function's
             storage = self._count.guard("rllib/trial", "looking for the trial", function_storage)
             experiment, trial = names_of(storage)
             self._in_function = experiment is not None
@@ -149,7 +149,7 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
         return (*self.run.address(), self.run.attempt)
 
     def _end_with(self, algorithm: Algorithm) -> None:
-        """The run ends when the algorithm is stopped: there is no hook for that."""
+        """Finish the run when the algorithm is stopped: there is no hook for that."""
         cleanup = algorithm.cleanup
 
         def cleanup_and_finish() -> object:
@@ -162,7 +162,7 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
         algorithm.cleanup = cleanup_and_finish
 
     def _leave(self, algorithm: Algorithm) -> None:
-        """Episodes that are under way when training ends get their row, marked as incomplete."""
+        """Write a row for unfinished episodes when training ends, marked as incomplete."""
         for group in (getattr(algorithm, "env_runner_group", None), getattr(algorithm, "eval_env_runner_group", None)):
             if group is not None:
                 group.foreach_env_runner(_leave_open, timeout_seconds=_LEAVE_SECONDS)
@@ -170,7 +170,7 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
     def on_env_runners_recreated(
         self, *, env_runner_group: EnvRunnerGroup, env_runner_indices: Sequence[int], **_: object
     ) -> None:
-        """Hand the run to env runners that took the place of dead ones."""
+        """Pass the run to env runners that replace dead ones."""
         if self.run is None:
             return
         self._count.guard(
@@ -184,7 +184,7 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
         )
 
     def on_checkpoint_loaded(self, *, algorithm: Algorithm, **_: object) -> None:
-        """A run that is continued goes back to the checkpoint: what was logged after it is hidden, and kept."""
+        """Rewind a continued run to the checkpoint: later rows are hidden, and kept."""
         if self.run is None or not self.run.internals.writer.main:
             return  # the driver has opened the run, and rewinds it
 
@@ -197,13 +197,14 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
         self._count.guard("rllib/rewind", "going back to the checkpoint", rewind)
 
     def on_evaluate_end(self, *, evaluation_metrics: dict[str, object], **_: object) -> None:
-        """Shape the metrics of an evaluation, for programs that call `algo.evaluate()` themselves."""
+        """Normalise the metrics of an evaluation, for programs that call `algo.evaluate()` themselves."""
         self._count.guard("rllib/result", "shaping the evaluation", lambda: tidy(evaluation_metrics))
 
     def on_train_result(self, *, algorithm: Algorithm, result: dict[str, object], **_: object) -> None:
-        """Log the result, unless the driver does; give the distributions in it their shape.
+        """Log the result, unless the driver does; normalise the distributions in it.
 
-        The driver gets the results of a trial that is an algorithm; of one that is a function only what this reports.
+        If the trial is an algorithm, the driver gets all its results. If it is a function, the driver only gets what
+        the function reports.
         """
         self._count.guard("rllib/result", "shaping the result", lambda: tidy(result))
         if self.run is None:
@@ -222,13 +223,13 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
     # -- in the env runners' processes
 
     def on_episode_start(self, *, episode: object, env_runner: object = None, env_index: int = 0, **_: object) -> None:
-        """An episode begins."""
+        """Begin an episode."""
         if env_runner is not None:
             self._runner.attach(getattr(env_runner, _ADDRESS, None), _is_evaluation(env_runner))
             self._runner.start(episode, env_runner, env_index)
 
     def on_episode_step(self, *, episode: object, env_runner: object = None, env_index: int = 0, **_: object) -> None:
-        """One step of it."""
+        """Record one step of an episode."""
         if env_runner is not None:
             self._runner.step(episode, env_runner, env_index)
 
@@ -241,12 +242,12 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
         env_index: int = 0,
         **_: object,
     ) -> None:
-        """It is over."""
+        """End an episode."""
         if env_runner is not None:
             self._runner.end(episode, env_index, metrics_logger)
 
     def on_sample_end(self, *, env_runner: object = None, samples: Iterable[Episode] = (), **_: object) -> None:
-        """A sample is complete."""
+        """Write a complete sample."""
         if env_runner is not None:
             self._runner.sampled(samples, env_runner)
 

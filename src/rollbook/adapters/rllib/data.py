@@ -1,8 +1,9 @@
-"""What an environment says of one episode in its infos, for RLlib's own metrics and for files of episode data.
+"""The data that an environment puts into the infos of an episode, for RLlib's own metrics and for files of episode
+data.
 
-The names are those that RLlib's users know: `speed` under info["data"]["running"] becomes `speed_avg_{mean,min,max}`
-(the mean over the episode; then mean, min and max over the episodes) and `speed_sum_{mean,min,max}`; `parts` under
-info["data"]["final"] becomes `parts_{mean,min,max}`; both become distributions under `hist_stats`.
+The names are those that RLlib's users know. `speed` under info["data"]["running"] becomes `speed_avg_{mean,min,max}`
+(the mean over the episode; then mean, min and max over the episodes) and `speed_sum_{mean,min,max}`. `parts` under
+info["data"]["final"] becomes `parts_{mean,min,max}`. Both become distributions under `hist_stats`.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ __all__ = ["EPISODE_DATA", "EpisodeData", "Evaluations", "take_episode_data", "t
 
 CUSTOM, HIST, EPISODE_DATA = "custom_metrics", "hist_stats", ("episode_media", "episode_data")
 MOST_VALUES = 4096
-"""Values of one episode that go into a native distribution; of longer episodes one of every two, four, …"""
+"""Values of one episode in a native distribution. For longer episodes only every second, fourth, … value is used."""
 
 
 class EpisodeData:
     """Collects the data of one episode.
 
     Args:
-      media: also keep what is under info["media"], step by step, for files of episode data.
-      count: hears of values that are no numbers, texts, arrays or lists of those.
+      media: also store what is under info["media"], step by step, for files of episode data.
+      count: called for values that are not numbers, texts, arrays or lists of those.
     """
 
     __slots__ = ("_count", "final", "media", "running", "wants_media")
@@ -69,7 +70,7 @@ class EpisodeData:
                     self.media.setdefault(f"{prefix}{name}", []).append(self._storable(f"{prefix}{name}", value))
 
     def push(self, metrics_logger: MetricsLogger) -> None:
-        """Enter the episode into RLlib's metrics, so that its own outputs have it."""
+        """Add the episode to RLlib's metrics, so that its own outputs have it."""
         for name, numbers in self.running.items():
             self._stats(metrics_logger, f"{name}_avg", numbers.total / numbers.sample.n)
             self._stats(metrics_logger, f"{name}_sum", numbers.total)
@@ -83,12 +84,12 @@ class EpisodeData:
             metrics_logger.log_value(EPISODE_DATA, self.text(), reduce="item_series")
 
     def text(self) -> str:
-        """The media as JSON: {name: values per step}. NaN and infinities, which JSON does not know, are null."""
+        """The media as JSON: {name: values per step}. NaN and infinities become null."""
         return json.dumps(self.media, allow_nan=False, separators=(",", ":"))
 
     @staticmethod
     def _stats(metrics_logger: MetricsLogger, name: str, value: float) -> None:
-        # RLlib's own mean would be the mean of the env runners' means, however many episodes each had: see `tidy`.
+        # RLlib's own mean would average the env runners' means, whatever their numbers of episodes: see `tidy`.
         metrics_logger.log_value((CUSTOM, f"{name}_mean"), value, reduce="item_series")
         for reduce in ("min", "max"):
             metrics_logger.log_value((CUSTOM, f"{name}_{reduce}"), value, reduce=reduce)
@@ -119,10 +120,10 @@ class _Numbers:
 
 
 def tidy(result: dict[str, object]) -> None:
-    """Take the means over all episodes, and give distributions one shape: flat lists, however many episodes there were.
+    """Take means over all episodes, and make every distribution a flat list, for any number of episodes.
 
-    RLlib hands out a series of one item bare, and a list of arrays of unlike lengths is dropped by its TensorBoard
-    writer; both would make a distribution come and go with the number of episodes.
+    RLlib returns a series of one item without its list, and its TensorBoard writer drops lists of arrays of different
+    lengths. Either would make a distribution appear or vanish with the number of episodes.
     """
     for part in _parts(result):
         custom: Any = part.get(CUSTOM)
@@ -138,7 +139,7 @@ def tidy(result: dict[str, object]) -> None:
 
 
 def take_episode_data(result: dict[str, object], remove: bool = True) -> list[str]:
-    """The JSON texts of the episodes in a result: those of training first, those of the evaluation after."""
+    """The JSON texts of the episodes in a result: first those of training, then those of the evaluation."""
     texts: list[str] = []
     for part in _parts(result):
         media: Any = part.get(EPISODE_DATA[0])
@@ -154,17 +155,16 @@ def take_episode_data(result: dict[str, object], remove: bool = True) -> list[st
 
 
 class Evaluations:
-    """Tells results that bring an evaluation from those to which RLlib attaches the last one again.
+    """Distinguishes results with a new evaluation from those to which RLlib attaches the last one again.
 
-    Between two evaluations RLlib repeats the last one in every result. An evaluation of its own differs from it in its
-    times, if in nothing else.
+    Between two evaluations RLlib repeats the last one in every result. A new evaluation always differs in its times.
     """
 
     def __init__(self) -> None:
         self._last: int | None = None
 
     def without_repeated(self, result: dict[str, object]) -> dict[str, object]:
-        """The result; without its evaluation (in a copy) if the result before had the same one."""
+        """The result; if the previous result had the same evaluation, a copy without it."""
         evaluation: Any = result.get("evaluation")
         if not hasattr(evaluation, "items"):
             return result
@@ -177,14 +177,14 @@ class Evaluations:
 
 
 _SHAPED = (CUSTOM, HIST, EPISODE_DATA[0])
-"""What `tidy` and `take_episode_data` change in a result."""
+"""The parts of a result that `tidy` and `take_episode_data` change."""
 
 
 def _fingerprint(evaluation: Mapping[str, object]) -> int:
-    """What an evaluation and its repetitions have in common, and no other evaluation has: its times.
+    """A value shared by an evaluation and its repetitions only: its times.
 
-    RLlib 2.60 repeats counters in another type, lifetime counters as they are by now and throughputs that it measures
-    anew, and leaves out how its workers are.
+    In repetitions, RLlib 2.60 changes the type of counters, updates lifetime counters, measures throughputs again, and
+    leaves out the state of the workers.
     """
     numbers = [
         (name, float(number))

@@ -14,11 +14,11 @@ __all__ = ["write_episode_data"]
 
 
 def write_episode_data(folder: str | os.PathLike[str], step: int, texts: Sequence[str]) -> str | None:
-    """Write the episodes of one result: a JSON list of {name: values per step}, one entry an episode.
+    """Write the episodes of one result: a JSON list of {name: values per step}, one entry per episode.
 
     Args:
       folder: the trial's folder.
-      step: of the result; a file of the same step (a resumed trial) is replaced as a whole.
+      step: of the result; an existing file of the same step (a resumed trial) is replaced.
       texts: each episode as JSON, training first, evaluation after.
     Returns:
       The file's path; None if there was no episode.

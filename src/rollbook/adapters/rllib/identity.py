@@ -1,7 +1,7 @@
-"""One run per trial: how the driver, the trial and whoever comes later find the same run.
+"""One run per trial: how the driver, the trial and later processes find the same run.
 
-The run's id follows from the names of experiment and trial, so that two processes that know both names open one run:
-the first makes it, the others join it.
+The run's id is computed from the names of experiment and trial, so two processes that know both names open one run:
+the first creates it, the others join it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _POLL_SECONDS = 0.02
 
 
 def run_id(experiment: str, trial: str) -> str:
-    """The id of the run of a trial: ten letters and digits (50 bits) that follow from the names of their folders."""
+    """The id of a trial's run: ten letters and digits (50 bits), computed from the names of its folders."""
     digest = hashlib.blake2b(f"{experiment}\0{trial}".encode(), digest_size=10).digest()
     return "".join(_LETTERS[byte & 31] for byte in digest)
 
@@ -38,7 +38,7 @@ def names_of(storage: object) -> tuple[str | None, str]:
     """The names of the experiment's and the trial's folder, which driver and trial both know; (None, "") without Tune.
 
     Args:
-      storage: what Tune saves a trial by: `trial.storage` in the driver, `_storage` of a trainable.
+      storage: Tune's storage of a trial: `trial.storage` in the driver, `_storage` of a trainable.
     """
     experiment = getattr(storage, "experiment_dir_name", None)
     trial = getattr(storage, "trial_dir_name", None)
@@ -46,26 +46,26 @@ def names_of(storage: object) -> tuple[str | None, str]:
 
 
 def function_storage() -> object:
-    """What Tune saves the trial of this process by, if the trial is a function; None outside of one."""
+    """Tune's storage for the trial of this process, if the trial is a function; else None."""
     import warnings
 
     from ray import tune
 
-    with warnings.catch_warnings():  # outside of a trial Ray answers None and warns
+    with warnings.catch_warnings():  # outside of one, Ray returns None and warns
         warnings.simplefilter("ignore")
         return tune.get_context().get_storage()
 
 
 class Settings:
-    """Where runs go and what they are called. Plain data, so that it can be sent to other processes.
+    """The location and names of runs. Plain data, so that it can be sent to other processes.
 
     Args:
-      dir: root of all runs. Made absolute at once: trials work in folders of their own.
+      dir: root of all runs. Made absolute at once, because trials change their working folder.
       project: default: the experiment's name; without Tune, the environment's.
       name: default: the trial's name; without Tune, the algorithm's.
       options: further arguments of `rollbook.init`.
     Raises:
-      BadInput: an argument that `rollbook.init` would refuse.
+      BadInput: an argument that `rollbook.init` would reject.
     """
 
     def __init__(
@@ -105,18 +105,17 @@ def open_run(
     fallback: tuple[str, str] = ("rllib", "run"),
     config: object = None,
 ) -> Run:
-    """Make the run of a trial, continue it if it is an ended one, or join it if another process writes it now.
+    """Create the run of a trial, continue it if it has ended, or join it if another process writes it now.
 
     Args:
-      experiment, trial: names of their folders (see `names_of`); None without Tune: then each call makes a run of its
-        own.
-      trial_name: what the run is called, unless the settings say it.
-      fallback: project and name where neither the settings nor Tune say anything.
+      experiment, trial: names of their folders (see `names_of`); None without Tune: then each call creates a new run.
+      trial_name: the run's name, unless the settings have one.
+      fallback: project and name if neither the settings nor Tune have them.
       config: the algorithm's configuration.
     Returns:
-      The run; `run.internals.writer.main` tells whether this process is its main writer.
+      The run; `run.internals.writer.main` is true if this process is its main writer.
     Raises:
-      RollbookError: what `rollbook.init` raises; RunIsLive if the run could not be joined within ten seconds.
+      RollbookError: any error of `rollbook.init`; RunIsLive if the run could not be joined within ten seconds.
     """
     from rollbook.run.session import attach, init
 
@@ -135,7 +134,7 @@ def open_run(
         if identity is None:
             raise
     deadline = time.monotonic() + _JOIN_SECONDS
-    while True:  # who makes it has made the folder and is about to write run.json
+    while True:  # its creator has made the folder and is about to write run.json
         try:
             return attach(identity, dir=settings.dir, strict=bool(options.get("strict", False)))
         except (RunNotFound, NotARun):
@@ -145,7 +144,7 @@ def open_run(
 
 
 def plain_config(config: object) -> dict[str, object]:
-    """An AlgorithmConfig, or a dict like it, as plain data; what is none becomes its text, without addresses."""
+    """An AlgorithmConfig, or a similar dict, as plain data; other objects become text without addresses."""
     to_dict = getattr(config, "to_dict", None)
     if callable(to_dict):
         config = to_dict()

@@ -1,11 +1,11 @@
-"""The older shape of Tune's loggers: a class with `_init`, `on_result` and `close`, made once per trial.
+"""Tune's older logger interface: a class with `_init`, `on_result` and `close`, instantiated once per trial.
 
     class MyLogger(Logger):
         def _init(self): self.options = self.config.get("logger_config")
         def on_result(self, result): ...
         def close(self): ...
 
-Tune itself takes no such classes any more: `OldLoggers(MyLogger)` among its callbacks brings them back.
+Tune itself no longer accepts such classes; use `OldLoggers(MyLogger)` as one of its callbacks.
 """
 
 from __future__ import annotations
@@ -26,10 +26,12 @@ __all__ = ["Logger", "RollbookLogger", "dict_multiple_get", "walk_paths"]
 
 
 class Logger:
-    """What `ray.tune.logger.Logger` was: the base of loggers that are made once per trial.
+    """The former `ray.tune.logger.Logger`: the base of loggers that are made once per trial.
 
     Attributes:
-      config: the trial's configuration, a dict. logdir: the trial's folder. trial: Tune's trial, or None.
+      config: the trial's configuration, a dict.
+      logdir: the trial's folder.
+      trial: Tune's trial, or None.
     """
 
     def __init__(self, config: dict[str, object], logdir: str | os.PathLike[str], trial: object = None) -> None:
@@ -37,13 +39,13 @@ class Logger:
         self._init()
 
     def _init(self) -> None:
-        """Subclasses prepare themselves here."""
+        """Initialisation of subclasses."""
 
     def on_result(self, result: dict[str, object]) -> None:
         """Take one result.
 
         Raises:
-          TypeError: a subclass lacks it.
+          TypeError: a subclass does not define it.
         """
         raise TypeError(f"{type(self).__name__} has no on_result(self, result): a logger of Tune needs one")
 
@@ -51,16 +53,16 @@ class Logger:
         """The trial's configuration has changed."""
 
     def close(self) -> None:
-        """The trial is over."""
+        """The trial has ended."""
 
     def flush(self) -> None:
-        """Write what is in memory."""
+        """Write buffered data."""
 
 
 def dict_multiple_get(dict_: Mapping[Any, object], indices: object) -> Mapping[Any, Any]:
     """The dict at a path of keys (and list indices) in a nested dict.
 
-    A path that leads to a value gives {last key: value}; one that leads nowhere gives {}.
+    A path to a value gives {last key: value}; a path to nothing gives {}.
     """
     value: Any = dict_
     index: Any = None
@@ -78,7 +80,7 @@ def walk_paths(result: Mapping[Any, object], paths: Sequence[object]) -> Iterato
         prefix = [str(index) for index in (path if isinstance(path, (list, tuple)) else [path])]
         metrics = dict_multiple_get(result, path)
         if prefix and len(metrics) == 1 and not hasattr(_at(result, path), "items"):
-            prefix.pop()  # the path leads to the value itself, whose key is the path's last part
+            prefix.pop()  # the path leads to the value itself; its last part is the key
         for key, value in metrics.items():
             if not hasattr(value, "items") and (prefix or key != "config"):
                 yield "/".join([*prefix, str(key)]), value
@@ -94,14 +96,14 @@ def _at(result: Any, path: object) -> object:
 
 
 class RollbookLogger(Logger):
-    """A run per trial, in the older shape.
+    """A run per trial, with the older interface.
 
-    `config["logger_config"]` may hold: `dir`, `project` and `name` of the run; `paths`: a list of paths into the
-    result, whose direct values are logged (without it everything is); `include` and `exclude`; and further arguments
-    of `rollbook.init`. The run's name is the trial's.
+    `config["logger_config"]` may have: `dir`, `project` and `name` of the run; `paths`: a list of paths into the result
+    whose direct values are logged (default: everything); `include` and `exclude`; and further arguments of
+    `rollbook.init`. The run's name is the trial's.
 
     Raises:
-      BadInput: `logger_config` is no dict, or holds what cannot be used.
+      BadInput: `logger_config` is not a dict, or has unusable entries.
     """
 
     def _init(self) -> None:
@@ -129,5 +131,5 @@ class RollbookLogger(Logger):
         self._count.guard("rllib/result", "recording a result", lambda: self._walker.log(self.run, result, more))
 
     def close(self) -> None:
-        """End the run."""
+        """Finish the run."""
         self.run.finish()

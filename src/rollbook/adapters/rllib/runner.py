@@ -1,8 +1,8 @@
-"""The recording side, in every process that steps environments: RLlib's episodes become rows of the run.
+"""Recording in every process that steps environments: RLlib's episodes become rows of the run.
 
-RLlib cuts episodes into chunks wherever a sample ends; the recorders here belong to a sub-environment and live on from
-chunk to chunk, so nothing has to travel in the episodes. After each sample everything that training is given has been
-written: a runner that dies takes along only steps that training never saw.
+RLlib cuts episodes into chunks wherever a sample ends. The recorders here belong to a sub-environment and continue from
+chunk to chunk, so the episodes carry no extra data. After each sample, everything passed to training is written: a
+runner that dies only loses steps that training never saw.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 
     Episode: TypeAlias = SingleAgentEpisode | MultiAgentEpisode
     Address: TypeAlias = tuple[str, str, dict[str, object], int]
-    """A run on its way to another process: folder, nonce, run.json, attempt."""
+    """The address of a run, sent to another process: folder, nonce, run.json, attempt."""
 
 __all__ = ["Runner", "join"]
 
 
 def join(address: Address) -> Run:
-    """Become a writer of the run at (folder, nonce, page, attempt) in this process; one per process and attempt.
+    """Join the run at (folder, nonce, manifest, attempt) as a writer; once per process and attempt.
 
     Raises:
-      RollbookError: the run's folder was on this host, and is gone.
+      RollbookError: the run's folder was on this host and no longer exists.
     """
     from rollbook.run.attaching import unpickle_run
 
     folder, nonce, page, attempt = address
     run = unpickle_run(folder, nonce, page)
-    if run.attempt != attempt and not run.internals.writer.main:  # the run was rewound since
+    if run.attempt != attempt and not run.internals.writer.main:  # the run was rewound in between
         run.finish()
         run = unpickle_run(folder, nonce, page)
     return run
@@ -48,7 +48,7 @@ def join(address: Address) -> Run:
 class Runner:
     """Records the episodes of one env runner.
 
-    Threads: used by the env runner's own thread alone.
+    Threads: only the env runner's own thread.
 
     Args:
       episode_data: also put info["media"] of each episode into RLlib's metrics, for files of episode data.
@@ -77,8 +77,8 @@ class Runner:
         self.run, self._open = run, {}
         self.count = Bill(to=run)
         name = "test" if evaluation else "train"
-        # Clocks of its own: in the algorithm's process the run's stand where the last result was, and an episode of the
-        # next iteration is not there. Readers place it by time, as they do with those of other processes.
+        # Separate clocks: in the algorithm's process the run's clocks are those of the last result, and an episode of
+        # the next iteration is later. Readers place it by time, as they do with those of other processes.
         scope = Scope(run, name, run.internals.writer.channel(prefix=f"{name}/", scope=name))
         self._settings = EpisodeSettings(scope, clocks=self._clocks, step_rows=not self._wants_transitions)
         self._transitions = TransitionRecorder(scope, episodes=False) if self._wants_transitions else None
@@ -88,7 +88,7 @@ class Runner:
         return {"policy_version": int(version)} if version is not None else {}
 
     def start(self, episode: object, env_runner: object, env_index: int) -> None:
-        """An episode begins."""
+        """Begin an episode."""
         self._runner = env_runner
         self.count.guard("rllib/episodes", "recording an episode's start", lambda: self._start(episode, env_index))
 
@@ -102,10 +102,10 @@ class Runner:
         entry.begin(episode, self.count)
 
     def step(self, episode: object, env_runner: object, env_index: int) -> None:
-        """The episode went on by one step, its last one included."""
+        """Record one step of the episode, including its last one."""
         self._runner = env_runner
         entry = self._open.get(env_index)
-        if entry is None:  # the run was handed over in the middle of an episode
+        if entry is None:  # the run was passed here in the middle of an episode
             self.start(episode, env_runner, env_index)
             entry = self._open.get(env_index)
         if entry is not None:
@@ -113,14 +113,14 @@ class Runner:
             self.count.guard("rllib/episodes", "recording a step", lambda: going_on.step(episode))
 
     def end(self, episode: object, env_index: int, metrics_logger: object) -> None:
-        """The episode is over: enter what the environment said into RLlib's own metrics."""
+        """End the episode: add the environment's data to RLlib's own metrics."""
         entry = self._open.get(env_index)
         if entry is not None and metrics_logger is not None:
             over = entry
             self.count.guard("rllib/metrics", "reporting to RLlib", lambda: over.data.push(metrics_logger))
 
     def sampled(self, samples: Iterable[Episode], env_runner: object) -> None:
-        """A sample is complete: write what is in memory, and its transitions if they are wanted."""
+        """Write buffered rows at the end of a sample, and its transitions if requested."""
         self._runner = env_runner
         self.count.guard("rllib/sample", "recording a sample", lambda: self._sampled(samples))
 
@@ -135,7 +135,7 @@ class Runner:
         self._env_of = {key: env for key, env in self._env_of.items() if key in under_way}
 
     def leave(self) -> None:
-        """Training ends: episodes that are under way get their row, marked as incomplete."""
+        """At the end of training, write a row for unfinished episodes, marked as incomplete."""
         self.count.guard("rllib/episodes", "ending the episodes under way", self._leave)
 
     def _leave(self) -> None:
@@ -147,7 +147,7 @@ class Runner:
 
 
 class _One:
-    """One sub-environment with a single agent. Without a run only RLlib's own metrics are fed."""
+    """One sub-environment with a single agent. Without a run it only fills RLlib's own metrics."""
 
     def __init__(self, settings: EpisodeSettings | None, env_index: int, episode_data: bool) -> None:
         self._recorder = EpisodeRecorder(settings, env_index=env_index) if settings is not None else None
@@ -177,7 +177,7 @@ class _One:
 
 
 class _Many:
-    """One sub-environment with several agents, which need not all act at every step."""
+    """One sub-environment with several agents; not all of them act at every step."""
 
     def __init__(self, settings: EpisodeSettings | None, env_index: int, episode_data: bool) -> None:
         self._recorder = AgentsRecorder(settings, env_index=env_index) if settings is not None else None
@@ -226,13 +226,13 @@ def add_episode(transitions: TransitionRecorder, chunk: SingleAgentEpisode, env_
     """Record every step of a sampled chunk.
 
     Args:
-      chunk: a SingleAgentEpisode or a MultiAgentEpisode; only its own steps are taken, not those it looks back on.
+      chunk: a SingleAgentEpisode or a MultiAgentEpisode; only its own steps are used, not its lookback.
     """
     agents = getattr(chunk, "agent_episodes", None)
     if agents is None:
         _add(transitions, chunk, str(chunk.id_), "", env_index)
         return
-    # The steps of all agents in the order of time; an agent that is over must not end the episode for the others.
+    # The steps of all agents in order of time; the end of one agent must not end the episode for the others.
     for agent, agent_episode in agents.items():
         _add(transitions, agent_episode, str(chunk.id_), str(agent), env_index)
 

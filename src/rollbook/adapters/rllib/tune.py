@@ -1,4 +1,4 @@
-"""RollbookTune: one run per trial, written by the driver, which outlives trials that fail.
+"""RollbookTune: one run per trial, written by the driver, which survives failed trials.
 
 tune.Tuner("PPO", param_space=config, run_config=tune.RunConfig(name="plant", callbacks=[RollbookTune(dir="runs")]))
 """
@@ -34,19 +34,19 @@ __all__ = ["OldLoggers", "RollbookTune"]
 
 
 class RollbookTune(LoggerCallback):  # type: ignore[misc]
-    """Logs every result of every trial (all of it, or what the filters leave), checkpoints and how the trial ended.
+    """Logs the results of every trial (all values, or those that pass the filters), its checkpoints and its end.
 
-    Together with `callbacks(...)` in the algorithm's configuration, both write one run; `dir` and `project` are then
-    taken from there unless given. No exception leaves this class: Tune would end the experiment.
+    Together with `callbacks(...)` in the algorithm's configuration, both write one run; `dir` and `project` then come
+    from there unless given. No exception leaves this class: Tune would end the experiment.
 
     Args:
       dir, project: see `callbacks`.
       include, exclude: regular expressions on the names of results.
       episode_data: write `<trial>/episode_data/data-<step>.json` for each result; needs `callbacks(episode_data=True)`.
-        The episodes are taken out of the result, so that result.json does not hold them a second time.
+        The episodes are removed from the result, so that result.json does not contain them again.
       options: further arguments of `rollbook.init`.
     Raises:
-      BadInput: an argument that cannot be used.
+      BadInput: an argument cannot be used.
     """
 
     def __init__(
@@ -71,31 +71,31 @@ class RollbookTune(LoggerCallback):  # type: ignore[misc]
         self._count = Bill()
 
     def __getstate__(self) -> dict[str, object]:
-        """Tune keeps its callbacks in a file, to resume the experiment: runs stay with this process."""
+        """Tune pickles its callbacks to resume the experiment; runs stay in this process."""
         return {**self.__dict__, "_trials": {}, "_ending": [], "_count": Bill()}
 
-    # -- Tune's hooks
+    # -- hooks of Tune
 
     def on_step_begin(self, iteration: int, trials: list[Trial], **_: object) -> None:
-        """Open the runs of trials about to start, so that the driver is there before the trial's own process."""
+        """Open the runs of trials that are about to start, before the trial's own process does."""
         for trial in trials:
             if trial.trial_id not in self._trials and trial.status in ("PENDING", "RUNNING") and _is_placed(trial):
                 self._guard("opening a trial's run", partial(self._of, trial))
 
     def log_trial_start(self, trial: Trial) -> None:
-        """The trial's process is up."""
+        """The trial's process has started."""
         self._guard("opening a trial's run", lambda: self._of(trial))
 
     def log_trial_restore(self, trial: Trial) -> None:
-        """The trial goes on from a checkpoint; one of another trial (population-based training) is noted."""
+        """The trial continues from a checkpoint; a checkpoint of another trial (population-based training) is noted."""
         self._guard("noting a restored checkpoint", lambda: self._of(trial).restored(trial))
 
     def on_trial_recover(self, iteration: int, trials: list[Trial], trial: Trial, **_: object) -> None:
-        """The trial failed and will be tried again: what came after its checkpoint is hidden, and kept."""
+        """The trial failed and will be retried: rows after its checkpoint are hidden, and kept."""
         self._guard("going back to the checkpoint", lambda: self._of(trial).rewind(trial))
 
     def log_trial_result(self, iteration: int, trial: Trial, result: dict[str, object]) -> None:
-        """One result."""
+        """Log one result."""
         self._guard("recording a result", lambda: self._of(trial).result(trial, result, self._episode_data))
 
     def log_trial_save(self, trial: Trial) -> None:
@@ -103,7 +103,7 @@ class RollbookTune(LoggerCallback):  # type: ignore[misc]
         self._guard("registering a checkpoint", lambda: self._of(trial).saved(trial))
 
     def log_trial_end(self, trial: Trial, failed: bool = False) -> None:
-        """The trial is over. Sealing its run happens beside the experiment."""
+        """The trial has ended. Its run is sealed while the experiment continues."""
         known = self._trials.pop(trial.trial_id, None)
         if known is None:
             return
@@ -113,7 +113,7 @@ class RollbookTune(LoggerCallback):  # type: ignore[misc]
         self._ending = [ending for ending in self._ending if ending.is_alive()] + [thread]
 
     def on_experiment_end(self, trials: list[Trial], **_: object) -> None:
-        """Wait for the runs to be sealed; runs that are still open were interrupted."""
+        """Wait until the runs are sealed; open runs were interrupted."""
         for known in self._trials.values():
             self._guard("ending a trial's run", partial(known.run.finish, "killed"))
         self._trials = {}
@@ -130,7 +130,7 @@ class RollbookTune(LoggerCallback):  # type: ignore[misc]
         return known
 
     def _settings_for(self, trial: Trial) -> Settings:
-        """The place that the trial's own callback writes to, where this one was not told another."""
+        """The settings of the trial's own callback, where this one has none."""
         theirs = _callback_settings(trial.config)
         if theirs is None:
             return self._settings
@@ -171,7 +171,7 @@ class _Trial:
         self._is_function = _is_function(trial)
         self._saved: dict[str, str] = {}
         if self.run.resumed and self.run.internals.writer.main:
-            self.rewind(trial)  # before anything is written: this attempt then begins at the checkpoint
+            self.rewind(trial)  # before anything is written, so this attempt begins at the checkpoint
         self.run.summary["trial_id"] = str(trial.trial_id)
 
     def result(self, trial: Trial, result: dict[str, object], episode_data: bool) -> None:
@@ -179,11 +179,11 @@ class _Trial:
         if episode_data:
             texts = take_episode_data(said)
             write_episode_data(trial.local_path, file_step(result), texts)
-        if self.run.internals.writer.main:  # otherwise the trial's own callback, which was first, logs its results
+        if self.run.internals.writer.main:  # otherwise the trial's own callback came first and logs its results
             self._walker.log(self.run, said, self._unsaid(said) if self._is_function else None)
 
     def _unsaid(self, result: dict[str, object]) -> Iterator[tuple[str, object]]:
-        """What an algorithm in the function has not logged itself, in this run and at this step."""
+        """The values that the algorithm inside the function has not logged itself, in this run and at this step."""
         clocks, latest = clocks_of(result), self.run.book.latest()
         axis = "env_step" if "env_step" in clocks else "epoch"
         said = {
@@ -208,7 +208,7 @@ class _Trial:
         self._saved[str(path)] = saved.id
 
     def rewind(self, trial: Trial) -> None:
-        """Go back to the checkpoint that the trial will go on from; without one it begins anew."""
+        """Rewind to the checkpoint from which the trial will continue; without one, to the beginning."""
         checkpoint = trial.checkpoint
         path = str(getattr(checkpoint, "path", "") or "")
         identity = self._saved.get(path) or self._find(path)
@@ -248,14 +248,14 @@ class _Trial:
 
 
 class OldLoggers(LoggerCallback):  # type: ignore[misc]
-    """Runs loggers of the older shape (`_init`, `on_result`, `close`) in today's Tune.
+    """Runs loggers with the older interface (`_init`, `on_result`, `close`) in today's Tune.
 
     tune.run("PPO", config=..., callbacks=[OldLoggers(NeptuneLogger)])      # was: loggers=DEFAULT_LOGGERS + (…,)
 
-    A logger that fails is reported once and left out for the rest of its trial; the experiment goes on.
+    A logger that fails is reported once and not used again in its trial; the experiment continues.
 
     Args:
-      classes: made once per trial as `cls(config, logdir, trial)`.
+      classes: instantiated once per trial as `cls(config, logdir, trial)`.
     """
 
     def __init__(self, *classes: object) -> None:
@@ -267,7 +267,7 @@ class OldLoggers(LoggerCallback):  # type: ignore[misc]
         return {**self.__dict__, "_loggers": {}, "_count": Bill()}
 
     def log_trial_start(self, trial: Trial) -> None:
-        """Make the loggers of a trial; one that starts again keeps its own."""
+        """Create the loggers of a trial; a trial that starts again keeps its loggers."""
         if trial.trial_id not in self._loggers:
             trial.init_local_path()
             made = [
@@ -277,7 +277,7 @@ class OldLoggers(LoggerCallback):  # type: ignore[misc]
             self._loggers[trial.trial_id] = [logger for logger in made if logger is not None]
 
     def log_trial_result(self, iteration: int, trial: Trial, result: dict[str, object]) -> None:
-        """Hand them a result."""
+        """Pass a result to them."""
         working = []
         for logger in self._loggers.get(trial.trial_id, ()):
             if self._try(lambda logger=logger: (logger.on_result(result),)) is not None:
@@ -296,13 +296,13 @@ class OldLoggers(LoggerCallback):  # type: ignore[misc]
 
 
 def _is_placed(trial: Trial) -> bool:
-    """Whether Tune has given the trial its folder, which it does when it asks for the trial's process."""
+    """Whether Tune has given the trial a folder; it does so when it requests the trial's process."""
     path: Any = getattr(trial, "local_path", None)
     return bool(path) and os.path.isdir(path)
 
 
 def _is_function(trial: Trial) -> bool:
-    """Whether a trial is a function, which reports what it likes; False for an algorithm."""
+    """Whether a trial is a function, which chooses what it reports; False for an algorithm."""
     from ray.tune.trainable import FunctionTrainable
 
     trainable = trial.get_trainable_cls()

@@ -1,8 +1,8 @@
-"""Results of RLlib and Tune, all of them, as rows of a run: the same names, the same numbers.
+"""All values of RLlib's and Tune's results as rows of a run, with the same names and numbers.
 
     Walker(include=["env_runners/", "learners/"]).log(run, result)
 
-A result is a nested dict of numbers, arrays, texts and what else callbacks put there; names are joined with "/".
+A result is a nested dict of numbers, arrays, texts and other values from callbacks; names are joined with "/".
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 __all__ = ["Walker", "clocks_of", "file_step", "flatten_result"]
 
 SKIPPED = ("config",)
-"""What stands in every result and is no result: the configuration is kept once, with the run."""
+"""Entries of every result that are not logged: the configuration is stored once, with the run."""
 _CHANGING_TEXTS = ("date",)
 
 
 def flatten_result(result: Any, prefix: str = "") -> Iterator[tuple[str, object]]:
-    """The leaves of a nested result as ("a/b", value). Keys that are no text (policy numbers, tuples) become text."""
+    """The leaves of a nested result as ("a/b", value). Keys that are not text (policy numbers, tuples) become text."""
     for key, value in result.items():
         name = f"{prefix}{'/'.join(map(str, key)) if isinstance(key, tuple) else key}"
         if not prefix and name in SKIPPED:
@@ -42,7 +42,7 @@ def flatten_result(result: Any, prefix: str = "") -> Iterator[tuple[str, object]
 
 
 def clocks_of(result: Mapping[Any, object]) -> dict[str, int]:
-    """Where a result stands: `env_step`, `epoch` (the training iteration) and `policy_version` (of the sampling)."""
+    """The clocks of a result: `env_step`, `epoch` (the training iteration) and `policy_version` (of the sampling)."""
     runners: object = result.get("env_runners")
     said = {
         "env_step": _first(
@@ -72,10 +72,10 @@ class Walker:
     """Logs results.
 
     Args:
-      include: regular expressions (or one); only names in which one is found are logged. None: all.
-      exclude: likewise; names in which one is found are left out.
+      include: regular expressions (or one); only names that contain a match are logged. None: all.
+      exclude: the same; names that contain a match are left out.
     Raises:
-      BadInput: no regular expression.
+      BadInput: not a regular expression.
     """
 
     def __init__(self, include: str | Iterable[str] | None = None, exclude: str | Iterable[str] | None = None) -> None:
@@ -98,8 +98,8 @@ class Walker:
     ) -> dict[str, Any]:
         """Log one result at its clocks.
 
-        Numbers go into one row, texts where they changed; lists and arrays of numbers are distributions, arrays that
-        look like pictures or films are those. Anything else is counted under `rllib/unloggable` and named once.
+        Numbers go into one row, texts only when they change. Lists and arrays of numbers are distributions; arrays that
+        look like images or videos are logged as such. Other values are counted under `rllib/unloggable` and named once.
 
         Args:
           more: pairs of name and value to log instead of all leaves of the result.
@@ -133,10 +133,10 @@ class Walker:
             run.log_text(name, value, **clocks)
 
     def _several(self, run: Scope, name: str, value: object, clocks: Mapping[str, int]) -> bool:
-        """Log what is no single number. False if it cannot be."""
+        """Log a value that is not a single number. Returns False if that is not possible."""
         import numpy as np
 
-        if scalar_of(value) is not None:  # a series of one item, which RLlib hands out bare
+        if scalar_of(value) is not None:  # a series of one item, which RLlib returns without its list
             value = [value]
         if isinstance(value, (list, tuple)):
             self._lists.add(name)
@@ -158,7 +158,7 @@ class Walker:
         return True
 
     def _picture(self, run: Scope, name: str, value: object, clocks: Mapping[str, int]) -> bool:
-        """Log `value` if it is an array that looks like a picture, [h, w, 1|3|4] or channels first, or a film."""
+        """Log `value` if it is an array that looks like an image ([h, w, 1|3|4] or channels first) or a video."""
         array: Any = value
         shape: tuple[int, ...] = getattr(value, "shape", ())
         if getattr(getattr(value, "dtype", None), "kind", "") not in "uf" or len(shape) not in (3, 4, 5):

@@ -8,7 +8,7 @@
     trainer.train()
     completions(run.book)        # prompt, completion, rewards/accuracy, advantage, group, stop_reason, ...
 
-The callback works with every trainer of transformers; after `register()` as `report_to="rollbook"`, too.
+The callback works with every trainer of transformers; after `register()` also as `report_to="rollbook"`.
 """
 
 from __future__ import annotations

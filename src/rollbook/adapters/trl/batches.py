@@ -1,4 +1,4 @@
-"""One batch of completions: its columns gather while the reward functions run, then it is written as rollouts."""
+"""One batch of completions: its columns are collected while the reward functions run, then written as rollouts."""
 
 from __future__ import annotations
 
@@ -20,24 +20,26 @@ if TYPE_CHECKING:
 __all__ = ["Batch", "Link", "link_of", "texts", "totals", "write"]
 
 KEEP = 32
-"""Batches that wait for the trainer's record of them, at most; older ones are written with what is known."""
+"""Maximum number of batches that wait for the trainer's record; older ones are written with the known data."""
 
 
 @dataclass
 class Batch:
-    """What one call for rewards was about.
+    """The data of one call for rewards.
 
     Attributes:
       step: of the optimizer when the completions were generated.
-      number: of the batch among those that were generated at this step.
+      number: of the batch among those generated at this step.
       mode: "train" or "eval".
-      prompts, completions: as the reward functions were given them.
-      tokens, logprobs, masks: of each completion: its ids, what the generating engine said, and which of them the
-        policy wrote; None if unknown. Without masks, whether tools wrote some of them is unknown where `mixed` is set.
-      rewards: a list for each function that has answered. weights: of each name in the reward; None: not known.
+      prompts, completions: as passed to the reward functions.
+      tokens, logprobs, masks: of each completion: its ids, the log-probabilities of the generating engine, and which
+        tokens the policy wrote; None if unknown. Without masks and with `mixed` set, it is unknown whether tools wrote
+        some of them.
+      rewards: a list for each function that has answered.
+      weights: of each name in the reward; None: not known.
       ids: of the rollouts, once they are written.
       advantages: of the completions, once the trainer's record has them.
-      places: chunk of the trainer's buffer -> (places in this batch, what is known of each there).
+      places: chunk of the trainer's buffer -> (places in this batch, the known data of each there).
       uses: how often each completion was trained on.
     """
 
@@ -67,17 +69,18 @@ class Batch:
 
 
 class Link:
-    """What the callback and the reward functions of one run know of each other.
+    """Data that the callback and the reward functions of one run share.
 
     Attributes:
-      joined: whether there is a callback, which will look into the trainer's record.
+      joined: whether there is a callback that will read the trainer's record.
       num_generations: completions per prompt, in training and in evaluation; None: not known.
       rank: the number of this process among those that train together.
-      max_length: how many tokens a completion may have. ends: the tokens that end one.
-      weights: of the rewards as the trainer's arguments have them; None for all 1, or if they are not known.
-      waiting: batches that the trainer's record was not compared with yet, the oldest first.
-      current: the batch that is trained on now.
-      trainer: a weak reference to the trainer, once a reward function has met it.
+      max_length: the maximum number of tokens of a completion.
+      ends: the tokens that end one.
+      weights: of the rewards in the trainer's arguments; None if all are 1, or not known.
+      waiting: batches not yet compared with the trainer's record, oldest first.
+      current: the batch that is being trained on.
+      trainer: a weak reference to the trainer, once a reward function has found it.
     """
 
     def __init__(self) -> None:
@@ -94,7 +97,7 @@ class Link:
         self.lock = threading.Lock()
 
     def group_size(self, mode: str | None) -> int | None:
-        """How many completions belong together."""
+        """The number of completions in a group."""
         return self.num_generations_eval if mode == "eval" else self.num_generations
 
 
@@ -102,7 +105,7 @@ _links: weakref.WeakKeyDictionary[object, Link] = weakref.WeakKeyDictionary()
 
 
 def link_of(run: object) -> Link:
-    """The link of a run (or of a scope of it)."""
+    """The link of a run (or of a scope of a run)."""
     whole = getattr(run, "run", run)
     link = _links.get(whole)
     if link is None:
@@ -111,7 +114,7 @@ def link_of(run: object) -> Link:
 
 
 def write(run: Scope, batch: Batch) -> None:
-    """Write the batch as rollouts, one for each completion; failures are counted, a second call does nothing."""
+    """Write the batch as rollouts, one per completion. Failures are counted; a second call does nothing."""
     if batch.written:
         return
     batch.written = True
@@ -144,7 +147,7 @@ def _write(run: Scope, batch: Batch) -> None:
     lists: dict[str, list[Any]] = {}
     if batch.tokens is not None and not (batch.mixed and batch.masks is None):
         lists["tokens"] = [np.asarray(ids, np.int32) for ids in batch.tokens]
-        if batch.logprobs is not None:  # the engine has None for NaN
+        if batch.logprobs is not None:  # the engine writes None for NaN
             lists["logprobs"] = [np.asarray(numbers, np.float32) for numbers in batch.logprobs]
         if batch.masks is not None:
             lists["mask"] = [np.asarray(mask, np.int8) for mask in batch.masks]
@@ -157,7 +160,7 @@ def _write(run: Scope, batch: Batch) -> None:
         talks = texts(batch.completions)
         columns.update(lists)
     prompts = [_task(prompt) for prompt in batch.prompts]
-    logged = batch.step if batch.mode == "eval" else batch.step + 1  # the gradient step of the trainer's row about it
+    logged = batch.step if batch.mode == "eval" else batch.step + 1  # the gradient step of the trainer's own row
     clocks = {name: logged for name in ("gradient_step", "train_iter") if name in run.run.internals.writer.clocks}
     batch.ids = run.run.rollouts.log_many(
         prompts=prompts, completions=talks, policy_version=batch.step, **columns, **clocks
@@ -166,9 +169,9 @@ def _write(run: Scope, batch: Batch) -> None:
 
 
 def totals(batch: Batch) -> list[float | None] | None:
-    """The reward of each completion: the weighted sum of those that are there, as the trainer makes it.
+    """The reward of each completion: the weighted sum of the existing ones, computed as in the trainer.
 
-    None if the trainer's reward holds more than what is known here.
+    None if the trainer's reward has parts that are unknown here.
     """
     weights = batch.weights
     if weights is None or set(batch.rewards) != set(weights):
@@ -185,7 +188,7 @@ def totals(batch: Batch) -> list[float | None] | None:
 
 
 def number(value: Any) -> float | None:
-    """A reward as a number, None for none."""
+    """A reward as a number; None for None."""
     if value is None:
         return None
     try:
@@ -195,12 +198,12 @@ def number(value: Any) -> float | None:
 
 
 def _task(prompt: object) -> object:
-    """A prompt as a task: a text, the text of a single message, or the messages, where these are plain data."""
+    """A prompt as a task: a text, the text of a single message, or the messages if they are plain data."""
     if not is_conversation(prompt) or len(prompt) == 1:  # type: ignore[arg-type]
         return text_of(prompt)
     try:
         json.dumps(prompt)
-    except (TypeError, ValueError):  # pictures
+    except (TypeError, ValueError):  # images
         return text_of(prompt)
     return prompt
 

@@ -1,4 +1,4 @@
-"""`RollbookCallback`: what a trainer of transformers has to say, in a run.
+"""`RollbookCallback`: records a training of a transformers trainer in a run.
 
 GRPOTrainer(..., callbacks=[RollbookCallback()])
 """
@@ -36,10 +36,10 @@ __all__ = ["RollbookCallback", "register"]
 
 
 def register() -> None:
-    """Let `TrainingArguments(report_to="rollbook")` add a `RollbookCallback()`; a second call changes nothing.
+    """Make `TrainingArguments(report_to="rollbook")` add a `RollbookCallback()`. Calling it again changes nothing.
 
-    transformers keeps its integrations in a dict without a way to add to it, so this process has one more entry there.
-    Give a trainer either that name or a callback of its own: with both, each row is written twice.
+    transformers keeps its integrations in a dict without a function to extend it, so this adds an entry in this
+    process. Use either that name or your own callback: with both, each row is written twice.
     """
     from transformers.integrations import integration_utils
 
@@ -47,20 +47,20 @@ def register() -> None:
 
 
 class RollbookCallback(_Base):
-    """Joins a training to a run.
+    """Records a training in a run.
 
     - Each `on_log` is a row under the native keys, with `gradient_step` and `step` at `state.global_step` (and
-      `train_iter`, where the run declares it). `epoch` is a fraction, so it is a value, not a clock.
+      `train_iter`, if the run declares it). `epoch` is a fraction, so it is a value, not a clock.
     - The arguments, the model's configuration and the versions are the run's config.
-    - Each checkpoint folder is registered where it lies.
-    - Each completion that went through `record_rewards` gets its fate after the update that it was part of.
-    - A training that resumes from a checkpoint goes on in a resumed run: what came after that checkpoint is hidden.
+    - Each checkpoint folder is registered without moving it.
+    - Each completion that went through `record_rewards` gets its fate after its update.
+    - A training that resumes from a checkpoint continues in a resumed run: rows after that checkpoint are hidden.
 
-    Of several processes the first logs scalars and checkpoints; completions come from all of them.
+    With several processes, the first logs scalars and checkpoints; completions come from all of them.
 
     Args:
-      run: the run or a scope of it; None takes the current run, or opens one with the name of `output_dir`'s folder as
-        project and that of the trainer's arguments (`GRPOConfig` gives "grpo") as name.
+      run: a run or a scope of a run. None uses the current run, or opens one. Its project is then the name of
+        `output_dir`'s folder, and its name comes from the trainer's arguments (`GRPOConfig` gives "grpo").
       project, run_options: of a run that is opened here.
     """
 
@@ -80,10 +80,10 @@ class RollbookCallback(_Base):
         self._count = Bill(to=self.run)
         self._fates: Fates | None = None
 
-    # -- what transformers calls
+    # -- called by transformers
 
     def on_train_begin(self, args: object, state: TrainerState, control: object, **kwargs: object) -> None:
-        """Open the run if there is none, and keep the configuration."""
+        """Open the run if there is none, and record the configuration."""
         self._join(args, state)
         guard = self._count.guard
         guard("config", "keeping the configuration", lambda: self._keep_config(args, kwargs.get("model")))
@@ -98,17 +98,17 @@ class RollbookCallback(_Base):
         logs: Mapping[str, object] | None = None,
         **kwargs: object,
     ) -> None:
-        """One row under the native keys."""
+        """Log one row under the native keys."""
         self._join(args, state)  # evaluate() without train() logs too
         if state.is_world_process_zero and logs:
             self.run.log(logs, **self._clocks(state))
 
     def on_substep_end(self, args: object, state: TrainerState, control: object, **kwargs: object) -> None:
-        """A micro-batch went backward: which completions it held is known."""
+        """After the backward pass of a micro-batch: note its completions."""
         self._tell(lambda fates: fates.used())
 
     def on_step_end(self, args: object, state: TrainerState, control: object, **kwargs: object) -> None:
-        """The optimizer made a step: the completions that it was about have their fate."""
+        """After an optimizer step: write the fates of its completions."""
 
         def work(fates: Fates) -> None:
             fates.used()
@@ -117,7 +117,7 @@ class RollbookCallback(_Base):
         self._tell(work)
 
     def on_prediction_step(self, args: object, state: TrainerState, control: object, **kwargs: object) -> None:
-        """The advantages of an evaluated batch are known."""
+        """Write the advantages of an evaluated batch."""
         self._tell(lambda fates: fates.settle())
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: object, **kwargs: object) -> None:
@@ -126,7 +126,7 @@ class RollbookCallback(_Base):
             self._count.guard("checkpoint", "registering a checkpoint", lambda: self._register(args, state))
 
     def on_train_end(self, args: object, state: TrainerState, control: object, **kwargs: object) -> None:
-        """Give what was not trained on its fate, and say how it ended."""
+        """Write the fates of completions that were not trained on, and record how training ended."""
         if self.run is None:
             return
         self._tell(lambda fates: fates.end())
@@ -134,11 +134,11 @@ class RollbookCallback(_Base):
             self._count.guard("summary", "keeping the summary", lambda: self._sum_up(state))
 
     def close(self) -> None:
-        """Finish the run if this callback opened it; at the end of the program this happens by itself."""
+        """Finish the run if this callback opened it. At the end of the program this happens automatically."""
         if self._owned and self.run is not None:
             self.run.finish()
 
-    # -- beginning
+    # -- start of training
 
     def _join(self, args: object, state: TrainerState) -> None:
         if self.run is not None:
@@ -153,7 +153,7 @@ class RollbookCallback(_Base):
         name = type(args).__name__.removesuffix("Config").lower() or "train"
         from rollbook.run.current import current_run
 
-        # A run that is open already is taken, unless other options were asked for.
+        # Use an open run, unless other options were requested.
         current = None if self._options or self._project is not None else current_run()
         self.run, self._owned = (
             (current, False) if current is not None else find_run(None, project=folder, name=name, options=options)
@@ -198,7 +198,7 @@ class RollbookCallback(_Base):
         if run.resumed and run.internals.writer.main and 0 < reached < _furthest(run):
             run.rewind(gradient_step=reached)
 
-    # -- going on
+    # -- resuming
 
     def _clocks(self, state: TrainerState) -> dict[str, int]:
         now = int(state.global_step)
@@ -246,6 +246,6 @@ class RollbookCallback(_Base):
 
 
 def _furthest(run: Run) -> int:
-    """How far the gradient steps of a resumed run had come."""
+    """The last gradient step of a resumed run."""
     steps = [clocks.get("gradient_step") for _value, clocks, _time in run.book.latest().values()]
     return max((reading for reading in steps if reading is not None), default=0)

@@ -1,9 +1,9 @@
-"""What became of the completions: the update that trained each, with which advantage, or why there was none.
+"""The fates of completions: the update that trained on each and its advantage, or why there was none.
 
-Two places of the trainer are read, none is changed. `_logs` holds the batch that was generated last, in its order, with
+Two attributes of the trainer are read; neither is changed. `_logs` holds the last generated batch in its order, with
 rewards and advantages; it is used only if its texts are the batch's. `_buffered_inputs` holds the same completions
-shuffled and cut into the chunks that are trained on, one a micro-batch: a completion is known there by its tokens and
-its advantage, so equal completions with equal advantages stand for each other.
+shuffled and cut into the chunks that are trained on, one per micro-batch. There a completion is identified by its
+tokens and its advantage, so completions that are equal in both are interchangeable.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Fates:
     """The fates of one training. The callback calls it after each micro-batch.
 
     Args:
-      run: the run or a scope of it.
+      run: a run or a scope of a run.
     """
 
     def __init__(self, run: Scope) -> None:
@@ -40,7 +40,7 @@ class Fates:
         self._bill = Bill(to=run)
 
     def settle(self) -> None:
-        """Compare the batches that wait with the trainer's record, and write those that were not yet."""
+        """Compare the waiting batches with the trainer's record, and write those that are not written yet."""
         link = self._link
         with link.lock:
             waiting, link.waiting = link.waiting, []
@@ -52,7 +52,7 @@ class Fates:
                 self._run.run.rollouts.dropped(batch.ids, reason="evaluation", advantage=batch.advantages)
 
     def used(self) -> None:
-        """A micro-batch went backward: note which completions it held."""
+        """After the backward pass of a micro-batch: note which completions it held."""
         self.settle()
         batch = self._link.current
         if batch is not self._batch:
@@ -69,13 +69,13 @@ class Fates:
             batch.uses[place] += 1
 
     def updated(self, step: int) -> None:
-        """The optimizer made its step number `step` (from 1) with the micro-batches since the last one."""
+        """After optimizer step number `step` (from 1), made with the micro-batches since the last one."""
         uses, self._uses = self._uses, []
         for batch, places, facts in uses:
             self._report(batch, places, facts, step)
 
     def end(self) -> None:
-        """Training is over: what was generated and not trained on has its fate as well."""
+        """At the end of training, write the fates of completions that were not trained on."""
         self.settle()
         self._uses.clear()
         self._batch = self._batch or self._link.current
@@ -83,7 +83,7 @@ class Fates:
         self._batch = self._link.current = None
 
     def _leave(self) -> None:
-        """What is left of the batch when the next one comes, or none does, is not trained on."""
+        """Completions left when the next batch begins, or at the end, are not trained on."""
         batch = self._batch
         left = [] if batch is None else [name for name, n in zip(batch.ids, batch.uses, strict=True) if not n]
         if left:
@@ -115,7 +115,7 @@ def _trainer(link: Link) -> Any:
 
 
 def _complete(batch: Batch, trainer: Any, rank: int) -> None:
-    """Take the advantages, and the rewards of functions that nobody wrapped, from the trainer's record."""
+    """Read the advantages, and the rewards of functions that are not wrapped, from the trainer's record."""
     logs = getattr(trainer, "_logs", None)
     if not isinstance(logs, dict) or not {"prompt", "completion", "advantages"} <= set(logs):
         return
@@ -148,7 +148,7 @@ def _last_block(rows: Sequence[tuple[str, str]], mine: list[tuple[str, str]]) ->
 
 
 def _chunk(trainer: Any) -> tuple[int, Any]:
-    """(number of the chunk that was trained on just now, its tensors); (0, None) if the trainer keeps none."""
+    """(number of the chunk that was just trained on, its tensors); (0, None) if the trainer keeps none."""
     buffered, step = getattr(trainer, "_buffered_inputs", None), getattr(trainer, "_step", None)
     if not isinstance(buffered, list) or not buffered or not isinstance(step, int) or step < 1:
         return 0, None
@@ -157,7 +157,7 @@ def _chunk(trainer: Any) -> tuple[int, Any]:
 
 
 def _place(batch: Batch, rows: Any, link: Link, bill: Bill) -> tuple[list[int], dict[str, list[Any]]]:
-    """(which completions of the batch a chunk holds, what is known of each)."""
+    """(the completions of the batch in a chunk, the known data of each)."""
     n = len(batch)
     taken = {place for places, _ in batch.places.values() for place in places}
     if rows is None or "completion_ids" not in rows or batch.tokens is None:
@@ -197,7 +197,7 @@ def _place(batch: Batch, rows: Any, link: Link, bill: Bill) -> tuple[list[int], 
 
 
 def _stripped(ids: Sequence[int], link: Link) -> tuple[int, ...]:
-    """The tokens without those that end a completion or fill up a row."""
+    """The tokens without end and padding tokens."""
     end = len(ids)
     while end and int(ids[end - 1]) in link.ends:
         end -= 1
@@ -205,7 +205,7 @@ def _stripped(ids: Sequence[int], link: Link) -> tuple[int, ...]:
 
 
 def _numbers_of(rows: Any, mask: Any) -> dict[str, list[Any]]:
-    """What the chunk says of each completion beside its advantage: policy against generating engine."""
+    """The chunk's numbers for each completion besides its advantage: policy against generating engine."""
     found: dict[str, list[Any]] = {}
     n = mask.sum(dim=-1).clamp(min=1)
     if "old_per_token_logps" in rows:
@@ -223,7 +223,7 @@ def _numbers_of(rows: Any, mask: Any) -> dict[str, list[Any]]:
 
 
 def _reasons(batch: Batch) -> list[str | None]:
-    """Why training on a completion taught nothing: its group has one reward, or nobody judged it."""
+    """Why training on a completion had no effect: all rewards of its group are equal, or it has none."""
     sums = totals(batch)
     cells = list(zip(*(map(number, batch.rewards[name]) for name in batch.rewards), strict=True))
     values: list[Any] = cells if sums is None else sums

@@ -18,10 +18,10 @@ def is_conversation(value: object) -> bool:
 
 
 def text_of(value: object) -> str:
-    """A string as it is; one message as its content; several as lines `role: content`.
+    """A string unchanged; one message as its content; several as lines `role: content`.
 
-    Pictures are left out, calls of tools are JSON, and what is no conversation is JSON too. Equal for a conversation
-    in memory and for the same one read back from Parquet, where every message has the fields of all others.
+    Images are left out; tool calls and anything that is not a conversation become JSON. The text is the same for a
+    conversation in memory and for one read back from Parquet, where every message has the fields of all others.
     """
     if isinstance(value, str):
         return value
@@ -35,8 +35,8 @@ def text_of(value: object) -> str:
 def turns_of(value: Any, lists: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The messages of a completion, each with its part of the token lists.
 
-    Tokens of the policy and of tools alternate in the mask as their messages do; where they do not, the lists stay
-    whole, with the last message of the assistant.
+    Tokens of the policy and of tools must alternate in the mask as their messages do. Otherwise the lists stay whole,
+    with the last message of the assistant.
     """
     messages = value if is_conversation(value) else [{"role": "assistant", "content": text_of(value)}]
     turns: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""Read completions back, each with its prompt and what became of it."""
+"""Read completions back, each with its prompt and its fate."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["completions"]
 def completions(
     book: Book, where: str | None = None, order_by: str | None = None, limit: int | None = None
 ) -> pa.Table:
-    """One row a completion: a row of `rollouts_now`, its `item` named `completion`, with its `prompt`.
+    """One row per completion: a row of `rollouts_now`, with `item` renamed to `completion`, and with its `prompt`.
 
     Args:
       book: of a run whose rewards went through `record_rewards`.
-      where, order_by, limit: as SQL says them: `where="advantage > 1"`, `order_by="reward desc"`.
+      where, order_by, limit: as in SQL: `where="advantage > 1"`, `order_by="reward desc"`.
     Returns:
-      A pyarrow.Table. `advantage`, `used` and `reason` are empty where the completion was not trained on yet.
+      A pyarrow.Table. `advantage`, `used` and `reason` are empty for completions not trained on yet.
     Raises:
-      What `book.sql` raises for a column that is not there.
+      The errors of `book.sql`, for an unknown column.
     """
     tasks = "select task_id, any_value(prompt) as prompt from tasks group by task_id"
     rows = "select * exclude (item), item as completion from rollouts_now"

@@ -1,4 +1,4 @@
-"""`record_rewards`: reward functions that do what they did, and leave a row per completion in the run."""
+"""`record_rewards`: wraps reward functions so that they also write a row per completion to the run."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ _TAKEN = frozenset(
 def record_rewards(reward_funcs: object, run: Scope | None = None, *, columns: bool | Iterable[str] = True) -> object:
     """Wrap reward functions so that every completion becomes a rollout.
 
-    The functions are called with exactly the arguments they were called with before, return what they returned, and
-    keep their names (TRL names its metrics after them); async ones stay async. A rollout is written when the last of
-    them has answered, its fate by `RollbookCallback` after the update.
+    The functions get the same arguments, return the same values, and keep their names (TRL names its metrics after
+    them); async ones stay async. A rollout is written when the last function has answered; `RollbookCallback` writes
+    its fate after the update.
 
     Args:
-      reward_funcs: a function, or a list of them. Names of models and modules are passed on as they are;
-        their rewards come from the trainer's record after the micro-batch, and the rollouts are written then.
-      run: a run or scope; None: the one that is current when the first reward is asked for.
-      columns: whether further columns of the dataset are kept with each row, or which ones.
+      reward_funcs: a function, or a list of them. Names of models and modules are passed on unchanged. Their rewards
+        come from the trainer's record after the micro-batch, and the rollouts are written then.
+      run: a run or a scope of a run. None: the current one at the first call for rewards.
+      columns: whether further columns of the dataset are stored with each row, or which ones.
     Returns:
-      The same in the same shape, to be given to `GRPOTrainer(reward_funcs=…)` or `RLOOTrainer(reward_funcs=…)`.
+      The same in the same shape, for `GRPOTrainer(reward_funcs=…)` or `RLOOTrainer(reward_funcs=…)`.
     Raises:
-      BadInput: something is no function, no name and no module; or `run` is no run.
+      BadInput: an element is not a function, a name or a module; or `run` is not a run.
     """
     if run is not None:
         find_run(run, project="", name="")
@@ -78,7 +78,7 @@ def _is_function(func: object) -> bool:
 
 
 def _plain_name(function: object) -> str:
-    """The name TRL gives it: the function's own, that of what a partial wraps, or the class of a callable object."""
+    """The name that TRL uses: the function's own, that of a partial's function, or the class of a callable object."""
     while isinstance(function, functools.partial):
         function = function.func
     return str(getattr(function, "__name__", type(function).__name__))
@@ -106,7 +106,7 @@ def _wrap(function: object, name: str, gathering: _Gathering) -> Callable[..., o
 
 
 class _Recorded:
-    """A reward function and whom to tell. An object, not a closure: it can be sent to another process."""
+    """A reward function with its recorder. An object, not a closure, so that it can be sent to another process."""
 
     def __init__(self, function: Any, name: str, gathering: _Gathering) -> None:
         self.__wrapped__, self._name, self.gathering = function, name, gathering
@@ -140,9 +140,9 @@ class _AsyncRecorded(_Recorded):
 
 
 class _Gathering:
-    """Brings the answers of several functions about one batch together.
+    """Collects the rewards of several functions about one batch.
 
-    All functions of a batch are given the same list of completions: that is how they are known to belong together.
+    All functions of a batch get the same list object of completions, which identifies the batch.
     """
 
     def __init__(self, run: Any, names: list[str], columns: bool | frozenset[str], is_all: bool = True) -> None:
@@ -156,7 +156,7 @@ class _Gathering:
         return _Gathering, (self._run, self._names, self._columns, self._is_all)
 
     def begin(self, kwargs: dict[str, object]) -> Batch | None:
-        """The batch these arguments belong to; None (counted) if they are none."""
+        """The batch of these arguments; None (counted) if they are not a batch."""
         with self._lock:
             if self._run is None:
                 from rollbook.run.current import current_run
@@ -182,7 +182,7 @@ class _Gathering:
             self._take_extra(kwargs, self._open[1])
             return self._open[1]
         if self._open is not None:
-            self._write(self._open[1])  # a function never came; what is there is kept
+            self._write(self._open[1])  # a function was never called; the other rewards are kept
         completions = list(given)
         n = len(completions)
         prompts = list(kwargs["prompts"]) if kwargs.get("prompts") is not None else [""] * n
@@ -223,7 +223,7 @@ class _Gathering:
     def _weights(self) -> tuple[dict[str, float] | None, bool]:
         """(the weight of each name in the trainer's reward, whether all of these are our functions).
 
-        No weights: they are not known.
+        The first part is None if the weights are not known.
         """
         link = link_of(self._run)
         trainer: Any = link.trainer() if link.trainer is not None else None
@@ -236,14 +236,14 @@ class _Gathering:
         theirs, weights = getattr(trainer, "reward_func_names", None), getattr(trainer, "reward_weights", None)
         if weights is None or theirs is None or not len(ours) == len(weights) == len(theirs):
             return None, all(ours)
-        fresh = iter(self._names)  # two of one name are numbered here
+        fresh = iter(self._names)  # functions with the same name are numbered here
         if sum(ours) != len(self._names):
             return None, False
         names = [next(fresh) if own else str(name) for own, name in zip(ours, theirs, strict=True)]
         return dict(zip(names, map(float, weights), strict=True)), all(ours)
 
     def _write(self, batch: Batch) -> None:
-        """Write the batch now, or leave it to the callback where the trainer knows rewards that nobody here does."""
+        """Write the batch now, or leave it to the callback if the trainer has rewards that are unknown here."""
         found = None if self._count is None else self._count.guard("trl_rollouts", "reading weights", self._weights)
         batch.weights, is_whole = found or (None, True)
         link = link_of(self._run)
@@ -259,7 +259,7 @@ class _Gathering:
             write(self._run, each)
 
     def _further(self, kwargs: dict[str, object], n: int) -> Iterable[tuple[str, list[object]]]:
-        """Columns of the dataset that a table can hold: text, numbers, and lists of these."""
+        """Columns of the dataset that a table can store: text, numbers, and lists of these."""
         for name, values in kwargs.items():
             if name in _SPECIAL or self._columns is False:
                 continue
@@ -275,7 +275,7 @@ class _Gathering:
                 )
 
     def _take_extra(self, kwargs: dict[str, Any], batch: Batch) -> None:
-        """What a function says with `log_extra(column, values)` is kept with the rows as well."""
+        """Also store the columns that a function reports with `log_extra(column, values)`."""
         log_extra = kwargs.get("log_extra")
         if log_extra is None:
             return
@@ -299,7 +299,7 @@ class _Gathering:
     def answered(
         self, batch: Batch | None, name: str, rewards: Iterable[object], seconds: float = 0.0
     ) -> Iterable[object]:
-        """Take the rewards of one function; the last one makes the batch complete. Returns the rewards."""
+        """Take the rewards of one function; the last one completes the batch. Returns the rewards."""
         if batch is None or self._count is None:
             return rewards
         listed: list[object] | None = self._count.guard(
@@ -311,13 +311,13 @@ class _Gathering:
             batch.seconds += seconds
             batch.rewards[name] = listed if len(listed) == len(batch.completions) else []
             if not batch.rewards[name]:
-                batch.rewards[name] = [None] * len(batch.completions)  # TRL refuses it in the next moment
+                batch.rewards[name] = [None] * len(batch.completions)  # TRL will reject it next
             if len(batch.rewards) == len(self._names):
                 self._close(batch)
         return rewards if isinstance(rewards, (list, tuple)) or hasattr(rewards, "shape") else listed
 
     def failed(self, batch: Batch | None) -> None:
-        """A function raised, which ends the training: keep what is there."""
+        """A function raised, which ends the training: keep the data so far."""
         if batch is not None:
             with self._lock:
                 self._close(batch)
@@ -348,9 +348,9 @@ def _is_plain(value: object) -> bool:
 
 
 def _of_the_trainer(name: str, n: int) -> list[Any] | None:
-    """A variable of the trainer's method that asks for rewards, a list with one part per completion; None without it.
+    """A variable of the trainer's method that requests rewards, a list with one part per completion; None without it.
 
-    It is handed to nobody else. Async functions are called in another thread and do not see it.
+    No argument contains it. Async functions are called in another thread and do not see it.
     """
     frame = sys._getframe(1)
     while frame is not None:

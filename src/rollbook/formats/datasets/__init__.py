@@ -7,7 +7,7 @@
     datasets.to_jsonl(book, "steps.jsonl.gz")           datasets.from_jsonl("steps.jsonl.gz", run)
     datasets.to_lerobot(book, "folder")                 datasets.from_lerobot("folder", run)
 
-Memory is that of one episode, however much is exported.
+An export needs memory for one episode, whatever its total size.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ def fixed_lists(cells: NDArray) -> pa.Array:
 
 
 def to_cells(column: pa.ChunkedArray) -> object:
-    """The cells of a column: an array where they have one shape; structs become dicts of those."""
+    """The cells of a column: an array if they have one shape; structs become dicts of such arrays."""
     kind = column.type
     if pa.types.is_struct(kind):
         whole = column.combine_chunks()
@@ -42,7 +42,7 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def _nested(column: pa.ChunkedArray) -> Cells:
-    """Lists of lists of one shape as an array without going through Python objects; others as lists."""
+    """Lists of lists of one shape as an array, without Python objects; others as lists."""
     whole = column.combine_chunks()
     array = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
     shape: list[int] = []

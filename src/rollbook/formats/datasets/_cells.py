@@ -1,6 +1,6 @@
-"""Columns of the `steps` table as numpy arrays, and arrays put together again into observations and actions.
+"""Columns of the `steps` table as numpy arrays, and arrays combined into observations and actions.
 
-Nothing here imports pandas, which pyarrow's own conversions would do at their first use.
+Nothing here imports pandas, which pyarrow's own conversions do at their first use.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rollbook.ground.arrow import to_numpy
 __all__ = ["as_space", "column_cells", "from_json", "is_ragged", "join_cells", "leaves_of", "stacked", "tree_of"]
 
 Cells = NDArray | list[Any]
-"""One value per row: an array whose first axis is the rows, or a list where they have no common shape."""
+"""One value per row: an array whose first axis is the rows, or a list if they have no common shape."""
 
 
 def column_cells(
@@ -29,7 +29,7 @@ def column_cells(
     """The cells of a column without nulls.
 
     Args:
-      shapes: one text per row, "84,84,3", from the column `shape/<name>`; None: there is none.
+      shapes: one text per row, "84,84,3", from the column `shape/<name>`; None: there is no such column.
       is_json: the texts are JSON.
     """
     kind = column.type
@@ -45,7 +45,7 @@ def column_cells(
 
 
 def from_json(cells: list[object]) -> Cells:
-    """Numbers, and lists of numbers of one shape, as an array again."""
+    """Numbers, and lists of numbers of one shape, as an array."""
     try:
         array = np.asarray(cells)
     except ValueError:
@@ -69,7 +69,7 @@ def _list_cells(column: pa.ChunkedArray, shapes: Sequence[str | None] | None) ->
 
 
 def _even(column: pa.ChunkedArray, shapes: set[str | None] | None) -> NDArray | None:
-    """Lists of one length (and one shape) at once, without an object per row; None where they are not that."""
+    """Lists of one length (and one shape) together, without an object per row; else None."""
     if not len(column) or (shapes is not None and len(shapes) != 1):
         return None
     parts, widths = [], set()
@@ -128,20 +128,20 @@ def join_cells(first: Cells, second: Cells) -> Cells:
 
 
 def leaves_of(columns: Mapping[str, object], prefix: str) -> dict[str, Any]:
-    """The columns that belong to `prefix`: itself under "", its parts by their path."""
+    """The columns under `prefix`: the column itself under "", its parts under their paths."""
     return {path: columns[name] for path, name in _leaves_among(tuple(columns), prefix)}
 
 
 @lru_cache(maxsize=256)
 def _leaves_among(names: tuple[str, ...], prefix: str) -> tuple[tuple[str, str], ...]:
-    """Path and name of each of the leaves; most episodes have the same names."""
+    """Path and name of each of the leaves; cached, because most episodes have the same names."""
     start = f"{prefix}/"
     below = ((name[len(start) :], name) for name in names if name.startswith(start))
     return (("", prefix), *below) if prefix in names else tuple(below)
 
 
 def tree_of(leaves: Mapping[str, object]) -> object:
-    """Leaves by path as nested dicts; as tuples where all names of a level are 0, 1, 2, …"""
+    """Leaves by path as nested dicts; as tuples where the names of a level are 0, 1, 2, …"""
     if set(leaves) == {""}:
         return leaves[""]
     groups: dict[str, dict[str, object]] = {}
@@ -155,13 +155,14 @@ def tree_of(leaves: Mapping[str, object]) -> object:
 
 
 def as_space(leaves: Mapping[str, Any], space: Any, what: str = "observations") -> object:
-    """Leaves by path as the space has them: nested dicts and tuples of arrays of the space's type, [rows, *shape].
+    """Leaves by path in the structure of the space: nested dicts and tuples of arrays of the space's type, [rows,
+    *shape].
 
-    Graphs, sequences and values of one of several spaces have no common shape: they come as a list of values, each as
-    the space's `sample` makes it.
+    Graphs, sequences and values of one of several spaces have no common shape: they become a list of values, each in
+    the form of the space's `sample`.
 
     Raises:
-      BadInput: a part that the space has was not recorded, or has another shape.
+      BadInput: a part of the space was not recorded, or has another shape.
     """
     kind = type(space).__name__
     if kind == "Dict":
@@ -169,7 +170,7 @@ def as_space(leaves: Mapping[str, Any], space: Any, what: str = "observations") 
             name: as_space(_below(leaves, str(name)), part, f"{what}/{name}") for name, part in space.spaces.items()
         }
     if kind == "Tuple":
-        if set(leaves) == {""}:  # a tuple of plain numbers may have been kept as one list
+        if set(leaves) == {""}:  # a tuple of plain numbers may be stored as one list
             rows = leaves[""]
             return tuple(
                 as_space({"": stacked([np.asarray(row[i]) for row in rows])}, part, f"{what}/{i}")
@@ -198,7 +199,7 @@ _RAGGED = ("Graph", "Sequence", "OneOf")
 
 
 def is_ragged(space: object) -> bool:
-    """Whether values of the space have parts that come and go: graphs, sequences, one of several spaces."""
+    """Whether values of the space vary in structure: graphs, sequences, one of several spaces."""
     if type(space).__name__ in _RAGGED:
         return True
     parts = getattr(space, "spaces", ())
@@ -206,7 +207,7 @@ def is_ragged(space: object) -> bool:
 
 
 def _as_element(parts: Mapping[str, Any], space: Any, what: str) -> Any:
-    """One value of a space of its parts by path, as the space's `sample` makes it."""
+    """One value of a space from its parts by path, in the form of the space's `sample`."""
     kind = type(space).__name__
     if kind == "Dict":
         return {
@@ -236,7 +237,7 @@ def _as_element(parts: Mapping[str, Any], space: Any, what: str) -> Any:
 
 
 class _Index:
-    """Stands for the space of a place in a list."""
+    """Represents the space of a list element."""
 
 
 def _as_sequence(parts: Mapping[str, object], space: Any, what: str) -> object:

@@ -1,7 +1,7 @@
 """Row groups of the `steps` table, decoded once: an episode is then a slice of every column.
 
-Most episodes lie in one group, in order, with the observation after the last step in a row of its own. What tells so is
-counted for the whole group at once; an episode asks for two numbers instead of looking at its rows.
+Most episodes are in one group, in order, with the observation after the last step in a separate row. The counts that
+show this are computed once for the whole group, so an episode reads two numbers instead of its rows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NOT_STEPS = frozenset(("time", "seq", "index", "lane", "writer", "attempt", "sc
 
 @dataclass(slots=True)
 class Places:
-    """Which rows of a group are the steps of an episode: [start, stop), or `rows` where they do not stand together.
+    """The rows of a group that are the steps of an episode: [start, stop), or `rows` if they are not contiguous.
 
     Attributes:
       end: the row of the observation after the last step; None without one.
@@ -41,9 +41,9 @@ class Column:
     """One column of a group.
 
     Attributes:
-      cells: [rows, …], or a list; what stands where nothing is valid is arbitrary.
+      cells: [rows, …], or a list; arbitrary where nothing is valid.
       valid: True where there is a value; None: everywhere.
-      is_json: the cells are what JSON had; an episode's become an array if they can.
+      is_json: the cells come from JSON; an episode's cells become an array if possible.
     """
 
     def __init__(self, cells: Cells, valid: NDArray | None, *, is_json: bool = False) -> None:
@@ -63,7 +63,7 @@ class Column:
         return cell.copy() if isinstance(cell, np.ndarray) else cell
 
     def count(self, start: int, stop: int) -> int:
-        """How many of rows [start, stop) have a value."""
+        """The number of rows in [start, stop) that have a value."""
         if self.valid is None:
             return stop - start
         if self._counts is None:
@@ -72,12 +72,13 @@ class Column:
 
 
 class Group:
-    """The rows of a row group, decoded, each episode's together.
+    """The rows of a row group, decoded, with the rows of each episode together.
 
     Args:
-      table: as it was read. odd: names of columns whose texts are JSON.
-      order: the rows to keep, and in which order; None: all as they are.
-      skip: names of columns that say nothing of a step.
+      table: as read.
+      odd: names of columns whose texts are JSON.
+      order: the rows to keep, in this order; None: all in their own order.
+      skip: names of columns that do not describe a step.
     """
 
     def __init__(
@@ -121,7 +122,7 @@ class Group:
         self.observed = [(name, column) for name, column in self.columns.items() if name.partition("/")[0] == "obs"]
 
     def places(self, start: int, stop: int) -> Places | None:
-        """The steps among rows [start, stop) of one episode; None without any."""
+        """The steps among rows [start, stop) of one episode; None if there are none."""
         before = self._steps_before
         count = before[stop] - before[start]
         if not count:
@@ -136,12 +137,12 @@ class Group:
         t, steps, seen = self.t[start:stop], self._steps[start:stop], self._seen[start:stop]
         order = np.argsort(t, kind="stable")
         rows = order[steps[order]]
-        rows = rows[np.unique(t[rows], return_index=True)[1]]  # a step that was told twice counts once
+        rows = rows[np.unique(t[rows], return_index=True)[1]]  # a step that was logged twice counts once
         ends = order[seen[order] & ~steps[order] & (t[order] > t[rows[-1]])]
         return Places(start, stop, start + rows, start + int(ends[0]) if len(ends) else None)
 
     def stretch(self, start: int, stop: int) -> Group:
-        """Rows [start, stop) as a group of their own."""
+        """Rows [start, stop) as a separate group."""
         made = object.__new__(Group)
         made.nbytes, made._length = 0, stop - start
         made.t, made.times = self.t[start:stop], self.times[start:stop]
@@ -154,7 +155,7 @@ class Group:
 
 
 def joined(groups: Sequence[Group]) -> Group:
-    """Stretches of several groups, one below the other."""
+    """Stretches of several groups, concatenated."""
     made = object.__new__(Group)
     made.nbytes, made._length = 0, sum(map(len, groups))
     made.t = np.concatenate([group.t for group in groups])
@@ -192,7 +193,7 @@ def _validity(part: Column | None, n: int) -> NDArray:
 
 
 def cut(column: Column, places: Places) -> Cells | None:
-    """The cells of an episode's steps; None where all are missing, a list with None where some are."""
+    """The cells of an episode's steps; None if all are missing, a list with None if some are."""
     start, stop, rows = places.start, places.stop, places.rows
     cells = column.cells
     if rows is None:
@@ -250,7 +251,7 @@ def _decoded(column: pa.ChunkedArray, shapes: pa.ChunkedArray | None, is_json: b
 def _counted(flags: NDArray) -> memoryview[int]:
     """[n + 1]: how many of the flags before each place are set.
 
-    An item of a memoryview is a plain number, in a fourth of the time that one of an array takes.
+    An item of a memoryview is a plain number, read in a fourth of the time of an array's item.
     """
     counts = np.zeros(len(flags) + 1, dtype=np.int64)
     np.cumsum(flags, out=counts[1:])
@@ -258,7 +259,7 @@ def _counted(flags: NDArray) -> memoryview[int]:
 
 
 def words_of(column: pa.ChunkedArray) -> tuple[NDArray, list[str]]:
-    """A column of texts as numbers and the texts they stand for; null is ""."""
+    """A column of texts as numbers and the texts that they represent; null is ""."""
     words: dict[str, int] = {}
     numbers: list[NDArray] = []
     for chunk in column.chunks:

@@ -1,4 +1,4 @@
-"""The columns of a LeRobot folder: how parts of a trajectory are named there, what describes them, and the way back."""
+"""The columns of a LeRobot folder: the names of a trajectory's parts there, their descriptions, and the way back."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ class Column:
     """One column of frames.
 
     Attributes:
-      name: LeRobot's name. own: the name in `steps`.
+      name: LeRobot's name.
+      own: the name in `steps`.
       cells: [frames, *shape] numbers.
       is_picture: uint8 [frames, height, width] or [frames, height, width, channels], written as PNG.
     """
@@ -47,19 +48,19 @@ class Column:
 
     @property
     def kind(self) -> tuple[str, np.dtype, tuple[int, ...], bool]:
-        """What is the same in all episodes of a folder."""
+        """The properties that are the same in all episodes of a folder."""
         return self.name, self.cells.dtype, self.cells.shape[1:], self.is_picture
 
     @property
     def feature(self) -> dict[str, object]:
-        """What meta/info.json says of the column."""
+        """The column's entry in meta/info.json."""
         shape = list(self.cells.shape[1:])
         if self.is_picture:
             return {"dtype": "image", "shape": [*shape, 1][:3], "names": ["height", "width", "channels"]}
         return {"dtype": self.cells.dtype.name, "shape": shape or [1], "names": None}
 
     def to_arrow(self) -> pa.Array:
-        """As Parquet has it: one number a frame where the shape is (1,), lists, or the bytes of a PNG."""
+        """As in Parquet: one number per frame if the shape is (1,), else lists, or the bytes of a PNG."""
         cells, n = self.cells, len(self.cells)
         if self.is_picture:
             data = [png(picture) for picture in cells]
@@ -69,16 +70,16 @@ class Column:
         return fixed_lists(cells) if cells.ndim == 2 else lists(cells)
 
     def joined(self, others: Sequence[Column]) -> Column:
-        """This one's name over the cells of all, which are of one shape."""
+        """The cells of all columns under this one's name; all have one shape."""
         cells = others[0].cells if len(others) == 1 else np.concatenate([column.cells for column in others])
         return Column(self.name, self.own, cells, self.is_picture)
 
 
 def columns_of(trajectory: Trajectory) -> list[Column]:
-    """The columns of an episode, but for those that only count.
+    """The columns of an episode, except those that only count.
 
     Raises:
-      BadInput: values that are no numbers of one shape.
+      BadInput: values that are not numbers of one shape.
     """
     columns: list[Column] = []
     for path, cells in leaves_of(trajectory.columns, "obs").items():
@@ -112,10 +113,11 @@ def _refuse_twins(names: tuple[str, ...]) -> None:
 
 
 def counted(numbers: Sequence[int], lengths: Sequence[int], first: int, fps: float) -> list[Column]:
-    """The columns that count frames, for some episodes one after another.
+    """The columns that count frames, for consecutive episodes.
 
     Args:
-      numbers: [episodes] their places in the data set. lengths: [episodes] in frames.
+      numbers: [episodes] their places in the data set.
+      lengths: [episodes] in frames.
       first: the place of the first frame in the data set.
     """
     sizes = np.asarray(lengths, dtype=np.int64)
@@ -132,7 +134,7 @@ def counted(numbers: Sequence[int], lengths: Sequence[int], first: int, fps: flo
 
 
 def frame_features(features: Mapping[str, object]) -> dict[str, object]:
-    """The features of the recorded columns and, after them, of those that count."""
+    """The features of the recorded columns, followed by those of the counting columns."""
     more = {name: {"dtype": dtype, "shape": [1], "names": None} for name, dtype in COUNTED.items()}
     return {**features, **more}
 
@@ -155,7 +157,7 @@ def _binary(data: list[bytes]) -> pa.Array:
 
 
 def lists(cells: NDArray) -> pa.Array:
-    """[rows, *shape] as lists (of lists) whose lengths the type does not say."""
+    """[rows, *shape] as lists (of lists) of variable length type."""
     values = from_numpy(np.ascontiguousarray(cells).reshape(-1))
     for axis in range(cells.ndim - 1, 0, -1):
         rows = int(np.prod(cells.shape[:axis]))
@@ -168,7 +170,8 @@ def lists(cells: NDArray) -> pa.Array:
 
 
 class Origin:
-    """What LeRobot's files have no place for, in meta/rollbook.json: names, shapes of one number, and the spaces.
+    """Data without a place in LeRobot's files, stored in meta/rollbook.json: names, shapes of one number, and the
+    spaces.
 
     Attributes:
       columns: LeRobot's name -> (name in `steps`, shape).
@@ -181,7 +184,7 @@ class Origin:
 
     @classmethod
     def of(cls, source: StepSource, columns: Sequence[Column]) -> Origin:
-        """That of a run's trajectories."""
+        """The origin of a run's trajectories."""
         agent = source.agents[0]
         observed, acted = (source.space(what, agent) for what in ("observation", "action"))
         texts = ["" if space is None else describe(space) for space in (observed, acted)]
@@ -190,7 +193,7 @@ class Origin:
 
     @classmethod
     def read(cls, root: Path) -> Origin:
-        """That of a folder; an empty one where the folder was written by others."""
+        """The origin stored in a folder; empty if another tool wrote the folder."""
         try:
             content = json.loads((root / cls.PATH).read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -208,7 +211,7 @@ class Origin:
             raise Damaged(f"{root / cls.PATH} is not what rollbook writes: {err!r}") from None
 
     def write(self, root: Path) -> None:
-        """Put it into a folder."""
+        """Write it to a folder."""
         observed, acted, env_id = self._spaces
         content = {
             "columns": {name: {"name": own, "shape": list(shape)} for name, (own, shape) in self.columns.items()},
@@ -219,7 +222,7 @@ class Origin:
         (root / self.PATH).write_text(json.dumps(content, indent=4) + "\n", encoding="utf-8")
 
     def tell(self, replay: Replay) -> None:
-        """Write the spaces down where the trajectories go."""
+        """Store the spaces with the imported trajectories."""
         observed, acted, env_id = self._spaces
         replay.spaces(space_from(observed) if observed else None, space_from(acted) if acted else None, "", env_id)
 
@@ -228,7 +231,7 @@ def trajectory_of(table: pa.Table, features: Mapping[str, Any], origin: Origin, 
     """The frames of an episode as a trajectory.
 
     Raises:
-      Damaged: pictures that do not lie in the rows, or numbers that are not of the shape that is written down.
+      Damaged: images that are not in the rows, or numbers of another shape than the recorded one.
     """
     n = table.num_rows
     columns: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""What LeRobot's folders say of the numbers in them, per episode and of all: many episodes are counted at once."""
+"""LeRobot's statistics of the numbers in a folder, per episode and in total; many episodes are computed at once."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _MANY_PARTS = 64
 
 
 def episode_stats(column: Column, lengths: Sequence[int]) -> Stats:
-    """The statistics of a column for each of some episodes that lie one after another.
+    """The statistics of a column for each of several consecutive episodes.
 
-    Pictures are counted by channel over all pixels, from 0 to 1, as [3, 1, 1]: grey ones count as three equal channels,
-    as LeRobot reads them, and opacity does not count.
+    Images are measured per channel over all pixels, from 0 to 1, as [3, 1, 1]. As LeRobot reads them, grey images have
+    three equal channels, and opacity is ignored.
 
     Args:
       lengths: [episodes] in frames, none of them 0.
@@ -53,7 +53,7 @@ def _of_numbers(cells: npt.NDArray[np.generic], edges: npt.NDArray[np.int64]) ->
 
 
 def _sorted(values: Floats, edges: npt.NDArray[np.int64]) -> Floats:
-    """Each part's values of each episode in order."""
+    """The values of each part, sorted within each episode."""
     ordered = np.empty_like(values)
     if values.shape[1] > _MANY_PARTS:
         for start, stop in pairwise(edges.tolist()):
@@ -89,7 +89,7 @@ def _of_pictures(cells: npt.NDArray[np.generic], edges: npt.NDArray[np.int64]) -
 
 
 def _of_shades(counts: npt.NDArray[np.intp]) -> dict[str, float]:
-    """The statistics of pixels of which `counts[shade]` have each shade."""
+    """The statistics of pixels, of which `counts[shade]` have each shade."""
     shades, total = np.arange(256.0), int(counts.sum())
     there = np.flatnonzero(counts)
     mean = float((counts * shades).sum() / total)
@@ -109,9 +109,9 @@ def _of_shades(counts: npt.NDArray[np.intp]) -> dict[str, float]:
 
 
 def pooled(parts: Sequence[Mapping[str, Floats]]) -> Stats:
-    """The statistics of all episodes, [1, *shape], from those of some lots of episodes.
+    """The statistics of all episodes, [1, *shape], from those of groups of episodes.
 
-    Quantiles are the mean of the episodes' ones, weighted by frames, as LeRobot pools them.
+    Quantiles are the mean of the episodes' quantiles, weighted by frames, as LeRobot pools them.
     """
     whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     count = whole["count"]

@@ -1,4 +1,4 @@
-"""LeRobot's layouts of version 2: a file an episode.
+"""LeRobot's layouts of version 2: one file per episode.
 
 meta/info.json   meta/tasks.jsonl   meta/episodes.jsonl   meta/episodes_stats.jsonl (2.1)
 data/chunk-000/episode_000000.parquet        one row per frame
@@ -31,7 +31,8 @@ class V21Writer:
 
     Args:
       root: exists and is empty.
-      fps: frames per second. task: what was to be done.
+      fps: frames per second.
+      task: the task in words.
     """
 
     def __init__(self, root: Path, fps: float, task: str, robot_type: str | None) -> None:
@@ -53,7 +54,7 @@ class V21Writer:
         self._open.close()
 
     def add(self, trajectory: Trajectory, columns: list[Column]) -> None:
-        """The next episode; its columns are those of the others."""
+        """Write the next episode; it has the same columns as the others."""
         n, number = len(trajectory), self._episodes
         self._features = {column.name: column.feature for column in columns}
         every = [*columns, *counted([number], [n], self._frames, self._fps)]
@@ -68,7 +69,7 @@ class V21Writer:
         self._frames += n
 
     def finish(self) -> None:
-        """Write what is said of the whole."""
+        """Write the files that describe the whole data set."""
         self._open.close()
         tasks = json.dumps({"task_index": 0, "task": self._task}) + "\n"
         (self._root / "meta" / "tasks.jsonl").write_text(tasks, encoding="utf-8")
@@ -95,7 +96,7 @@ def _data_path(number: int, size: int) -> str:
 
 
 def _plain(column: Column, n: int) -> dict[str, object]:
-    """The statistics of one episode, without the quantiles, which this version does not know."""
+    """The statistics of one episode, without quantiles, which this version does not have."""
     stats = episode_stats(column, [n])
     return {**{key: stats[key][0].tolist() for key in ("min", "max", "mean", "std")}, "count": [n]}
 
@@ -109,7 +110,7 @@ def read_v2(
     """The episodes of a folder, one in memory at a time.
 
     Raises:
-      Damaged: a file that is missing or cannot be read.
+      Damaged: a file is missing or cannot be read.
     """
     size, names = int(info["chunks_size"]), _episode_ids(root)
     for number in range(int(info["total_episodes"])) if episodes is None else episodes:

@@ -1,9 +1,9 @@
-"""LeRobot's layout of version 3.0: many episodes a file.
+"""LeRobot's layout of version 3.0: many episodes per file.
 
     meta/info.json   meta/stats.json   meta/tasks.parquet   meta/episodes/chunk-000/file-000.parquet
     data/chunk-000/file-000.parquet              one row per frame
 
-Episodes are gathered until they fill a row group, which is then described, converted and written at once.
+Episodes are collected until they fill a row group, which is then described, converted and written at once.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class V3Writer:
 
     Args:
       root: exists and is empty.
-      fps: frames per second. task: what was to be done.
+      fps: frames per second.
+      task: the task in words.
     """
 
     def __init__(self, root: Path, fps: float, task: str, robot_type: str | None) -> None:
@@ -62,14 +63,14 @@ class V3Writer:
         self._open.close()
 
     def add(self, trajectory: Trajectory, columns: list[Column]) -> None:
-        """The next episode; its columns are those of the others."""
+        """Add the next episode; it has the same columns as the others."""
         self._waiting.append((trajectory.episode_id, len(trajectory), columns))
         self._waiting_bytes += sum([column.cells.nbytes for column in columns])
         if self._waiting_bytes >= GROUP_BYTES:
             self._flush()
 
     def finish(self) -> None:
-        """Write what waits and what is said of the whole."""
+        """Write the remaining episodes and the files that describe the whole data set."""
         self._flush()
         self._open.close()
         stats = {
@@ -163,7 +164,7 @@ def _write_tasks(path: Path, tasks: list[str]) -> None:
 
 
 class _Files:
-    """Parquet files chunk-000/file-000.parquet and on: a new one begins where a table would make one too large."""
+    """Parquet files from chunk-000/file-000.parquet on. A new one begins where a table would make one too large."""
 
     def __init__(self, root: Path) -> None:
         self._root, self._number = root, 0
@@ -179,14 +180,14 @@ class _Files:
         self._close()
 
     def place(self, nbytes: int) -> tuple[int, int]:
-        """Number of the chunk, and of the file in it, that the next table goes into, which has so many bytes."""
+        """The number of the chunk, and of the file in it, for the next table, which has `nbytes` bytes."""
         if self._file is not None and self._file.tell() + nbytes > FILE_MB * 1024 * 1024:
             self._close()
             self._number += 1
         return divmod(self._number, FILES_A_CHUNK)
 
     def write(self, table: pa.Table) -> None:
-        """Write a row group where `place` said."""
+        """Write a row group to the location from `place`."""
         if self._writer is None:
             chunk, file = divmod(self._number, FILES_A_CHUNK)
             path = self._root / _PATH.format(chunk_index=chunk, file_index=file)
@@ -212,10 +213,11 @@ class _Files:
 def read_v3(
     root: Path, info: Mapping[str, Any], origin: Origin, episodes: Sequence[int] | None
 ) -> Iterator[Trajectory]:
-    """The episodes of a folder in the order of its files, a row group in memory at a time.
+    """The episodes of a folder in the order of its files, with one row group in memory at a time.
 
     Raises:
-      BadInput: an episode that is not there. Damaged: a file that is missing or is not what its folder says of it.
+      BadInput: an episode does not exist.
+      Damaged: a file is missing or differs from the folder's description of it.
     """
     listed = _listed(root)
     missing = sorted(set(episodes or ()) - set(listed))
@@ -251,7 +253,7 @@ class _Entry:
 
 
 def _listed(root: Path) -> dict[int, _Entry]:
-    """What meta/episodes says of each episode, but for the statistics."""
+    """The entries of meta/episodes, without the statistics."""
     entries: dict[int, _Entry] = {}
     paths = sorted((root / "meta" / "episodes").glob("chunk-*/file-*.parquet"))
     if not paths:

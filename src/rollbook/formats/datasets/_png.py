@@ -1,4 +1,4 @@
-"""Pictures as PNG and back, with the standard library alone: 8 bits, grey, RGB or RGBA, not interlaced."""
+"""Encode and decode PNG with the standard library only: 8 bits, grey, RGB or RGBA, not interlaced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trajectories written into a run, as if they had been recorded there: the way back from every data set."""
+"""Writes trajectories into a run as if they had been recorded there; used by all imports of data sets."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Replay:
         self._open: list[Trajectory] = []
 
     def add(self, trajectory: Trajectory) -> None:
-        """The next trajectory; those of several agents in one episode follow each other."""
+        """Write the next trajectory; those of several agents in one episode must be consecutive."""
         if self._open and self._open[0].episode_id != trajectory.episode_id:
             self._close()
         self._write_steps(trajectory)
-        # For the episode's row only the sums are needed later.
+        # The episode's row only needs the sums later.
         slim = {name: trajectory.columns[name] for name in _SUMMED if name in trajectory.columns}
         self._open.append(
             Trajectory(
@@ -50,7 +50,7 @@ class Replay:
             self._close()
 
     def spaces(self, observation: object, action: object, agent: str = "", env_id: str | None = None) -> None:
-        """Write down the spaces (and the environment's id), so that the run can be exported again."""
+        """Store the spaces (and the environment's id), so that the run can be exported again."""
         end = f"/{agent}" if agent else ""
         texts = {
             f"env/observation_space{end}": describe(observation) if observation is not None else "",

@@ -3,9 +3,9 @@
     for trajectory in StepSource(book):
         trajectory.columns["obs"], trajectory.columns["reward"], trajectory.last["obs"]
 
-A first pass over some columns finds where each episode's rows lie; a second one reads the row groups that hold them,
-keeping a few. So the memory is that of one episode and some row groups, however large the run is. What can be done for
-a row group at once (decoding, looking for gaps) is; an episode then is a slice of each of its columns.
+A first pass over some columns finds the rows of each episode; a second one reads the row groups that hold them and
+keeps a few. So memory is bounded by one episode and some row groups, for any size of the run. Work such as decoding
+and looking for gaps is done once per row group; an episode is then a slice of each column.
 """
 
 from __future__ import annotations
@@ -40,14 +40,15 @@ _INDEXED = ["episode_id", "agent", "reward", "action", "time", "seq", *_IDENTITY
 
 
 class Trajectory:
-    """What one agent did in one episode.
+    """The steps of one agent in one episode.
 
     Attributes:
-      episode_id, agent: whose; agent is "" where there is only one.
-      t: [n] the steps' numbers, and columns: name -> n cells, for the n steps that have an action or a reward.
+      episode_id, agent: of the trajectory; agent is "" if there is only one.
+      t: [n] the steps' numbers.
+      columns: name -> n cells, for the n steps that have an action or a reward.
       last: name -> one cell: the observation after the last step, {} if it was not recorded.
       times: [n] unix ns.
-      row: the episode's row in `episodes`, {} if it has none; made when it is asked for.
+      row: the episode's row in `episodes`, {} if it has none; created on access.
     """
 
     __slots__ = ("_is_whole", "_row", "agent", "columns", "episode_id", "last", "t", "times")
@@ -98,7 +99,7 @@ class Trajectory:
         return cells if isinstance(cells, np.ndarray) else np.asarray(cells)
 
     def observations(self, space: object = None) -> Any:
-        """All n + 1 observations (n where the last one is not known), as the space has them, else nested by name."""
+        """All n + 1 observations (n if the last is not known), in the structure of the space, else nested by name."""
         leaves = leaves_of(self.columns, "obs")
         ends = leaves_of(self.last, "obs") or leaves_of({k: v[-1] for k, v in self.columns.items()}, "next_obs")
         if ends:
@@ -106,7 +107,7 @@ class Trajectory:
         return tree_of(leaves) if space is None else as_space(leaves, space, "observations")
 
     def next_observations(self, space: object = None) -> Any:
-        """The n observations after each step: as recorded, else each step's successor. One fewer without a last one."""
+        """The n observations after each step: as recorded, else those of the next step (one fewer without a last)."""
         leaves = leaves_of(self.columns, "next_obs")
         if not leaves:
             ends = leaves_of(self.last, "obs")
@@ -116,13 +117,13 @@ class Trajectory:
         return tree_of(leaves) if space is None else as_space(leaves, space, "next observations")
 
     def actions(self, space: object = None) -> Any:
-        """The n actions, as the space has them, else nested by name."""
+        """The n actions, in the structure of the space, else nested by name."""
         leaves = leaves_of(self.columns, "action")
         return tree_of(leaves) if space is None else as_space(leaves, space, "actions")
 
 
 def _with_end(leaves: dict[str, Any], ends: dict[str, Any], n: int, space: object) -> dict[str, object]:
-    """The n cells of each leaf and the one at the end. A leaf without an end is left out, unless its parts may go."""
+    """The n cells of each leaf and its last one. A leaf without a last one is left out, unless its parts may vary."""
     if space is None or not is_ragged(space):
         return {path: join_cells(cells, _one(ends[path])) for path, cells in leaves.items() if path in ends}
     return {path: [*leaves.get(path, [None] * n), ends.get(path)] for path in dict.fromkeys([*leaves, *ends])}
@@ -137,14 +138,14 @@ class StepSource:
 
     Args:
       book: the run.
-      episodes: only these ids, in this order; or a function of an episode's row (a dict) that says yes or no; None:
-        all. An episode that is still under way has no row yet: the function is given its `episode_id`, its `scope` and
-        `complete` = False, and where it asks for more than that the answer is no.
+      episodes: only these ids, in this order; or a function of an episode's row (a dict) that returns whether to
+        include it; None: all. An unfinished episode has no row yet: the function gets its `episode_id`, its `scope` and
+        `complete` = False. If it reads other fields, the episode is left out.
       agents: only these; None: all.
-      attempts: which lives of the run; see `Book.metrics`.
-      cache_bytes: decoded row groups that are kept.
+      attempts: which attempts of the run; see `Book.metrics`.
+      cache_bytes: size of the cache of decoded row groups.
     Raises:
-      BadInput: no trajectory was recorded, or none that was asked for.
+      BadInput: no trajectory was recorded, or none that was requested.
     """
 
     def __init__(
@@ -182,7 +183,7 @@ class StepSource:
             yield self.cut(key, group, places)
 
     def located(self) -> Iterator[tuple[Key, Group, Places]]:
-        """Whose trajectory comes next, and where its steps lie: for what can be done for a whole group at once."""
+        """The key and location of each trajectory in order, for work that is done once per group."""
         for key in self.keys:
             try:
                 where = self._find(key)
@@ -195,7 +196,7 @@ class StepSource:
         self._warn()
 
     def _warn(self) -> None:
-        """Report what was left out because files are damaged."""
+        """Report rows that were left out because files are damaged."""
         for path, episodes in self._damaged.items():
             lost = f"{episodes} trajectories" if episodes else "steps"
             warnings.warn(
@@ -211,11 +212,11 @@ class StepSource:
 
     @property
     def agents(self) -> list[str]:
-        """The agents that have trajectories, sorted; [""] where there is only one."""
+        """The agents that have trajectories, sorted; [""] if there is only one."""
         return sorted({agent for _, agent in self.keys})
 
     def space(self, what: str, agent: str = "") -> Any:
-        """The space that was written down when the environment was recorded, or None.
+        """The space that was stored when the environment was recorded, or None.
 
         Args:
           what: "observation" or "action".
@@ -228,7 +229,7 @@ class StepSource:
         return space_from(spaces[-1]) if spaces else None
 
     def env_id(self) -> str | None:
-        """The id of the environment, as it was written down."""
+        """The recorded id of the environment."""
         texts = self.book.text("env/id")
         return str(texts["text"].to_pylist()[-1]) if texts.num_rows else None
 
@@ -250,11 +251,11 @@ class StepSource:
             return bool(says(row))
         try:
             return bool(says({"episode_id": episode_id, "scope": self._scopes.get(episode_id, ""), "complete": False}))
-        except (KeyError, TypeError):  # it asks for what is known at the end alone
+        except (KeyError, TypeError):  # it reads fields that exist only at the end
             return False
 
     def _index(self) -> None:
-        """Find each episode's rows: some columns of everything, and only where they begin and end is kept."""
+        """Find each episode's rows: reads some columns of all rows, and only keeps where episodes begin and end."""
 
         def work(tables: dict[str, list[Piece]]) -> None:
             pieces = tables["steps"]
@@ -279,10 +280,10 @@ class StepSource:
         self._spans = {key: spans for key, spans in self._spans.items() if key in self._acting}
 
     def _add_spans(self, table: pa.Table, mask: NDArray | None, piece: int, group: int) -> None:
-        """The rows of each episode and agent in a row group, as a stretch of them.
+        """Store the rows of each episode and agent in a row group as a contiguous range.
 
-        Where episodes are interleaved (several environments at once), the group is read in an order that has each one's
-        rows together.
+        If episodes are interleaved (several environments at once), the group is read in an order that puts the rows of
+        each together.
         """
         n = table.num_rows
         if not n or "episode_id" not in table.column_names:
@@ -324,7 +325,7 @@ class StepSource:
         for _ in range(8):
             try:
                 return self._locate(self._spans[key])
-            except FileNotFoundError:  # a part was merged into another one meanwhile
+            except FileNotFoundError:  # a part was merged into another one in the meantime
                 self._index()
         raise BadInput(f"{self.book.path}: its files are being replaced all the time; export it when it is finished.")
 
@@ -344,7 +345,7 @@ class StepSource:
         return cells
 
     def _locate(self, spans: list[_Span]) -> tuple[Group, Places] | None:
-        """Where the steps of an episode lie; None without any."""
+        """The location of an episode's steps; None without any."""
         if len(spans) == 1:
             piece, number, start, stop = spans[0]
             group = self._group(piece, number)
@@ -356,7 +357,7 @@ class StepSource:
         return None if places is None else (group, places)
 
     def cut(self, key: Key, group: Group, places: Places) -> Trajectory:
-        """The trajectory whose steps lie there, as copies."""
+        """Copy the trajectory at that location."""
         columns: dict[str, Cells] = {}
         last: dict[str, object] = {}
         start, stop, end, in_order = places.start, places.stop, places.end, places.rows is None
@@ -370,7 +371,7 @@ class StepSource:
         if end is not None:
             last = {name: column.one(end) for name, column in group.observed if column.is_there(end)}
         t = _at(group.t, places)
-        is_whole = bool(t[0] == 0) if in_order else None  # then the numbers run on without a break
+        is_whole = bool(t[0] == 0) if in_order else None  # then the numbers have no gap
         row = partial(self._rows.get, key[0])
         return Trajectory(key[0], key[1], t, columns, last, _at(group.times, places), row, is_whole)
 
@@ -379,7 +380,7 @@ Key = tuple[str, str]
 """Episode and agent."""
 
 _Span = tuple[int, int, int, int]
-"""Where consecutive rows of one episode and agent lie: piece, row group, and from which row to which."""
+"""The location of consecutive rows of one episode and agent: piece, row group, first row and end."""
 
 
 def _at(values: NDArray, places: Places) -> NDArray:
@@ -387,7 +388,7 @@ def _at(values: NDArray, places: Places) -> NDArray:
 
 
 class _EpisodeRows:
-    """The rows of `episodes` by id, made when they are asked for, without what they do not say."""
+    """The rows of `episodes` by id, created on access, without empty fields."""
 
     def __init__(self, table: pa.Table) -> None:
         columns = {name: _listed(table[name]) for name in table.column_names if table[name].null_count < len(table)}
@@ -413,7 +414,7 @@ class _EpisodeRows:
 
 
 def _listed(column: pa.ChunkedArray) -> Sequence[object]:
-    """A column as Python values; times as datetimes, for which pyarrow itself would load pandas."""
+    """A column as Python values; times as datetimes (pyarrow itself would load pandas for them)."""
     if not pa.types.is_timestamp(column.type):
         return column.to_pylist()  # type: ignore[no-any-return]
     values, valid = to_numpy(column)
@@ -424,7 +425,7 @@ def _listed(column: pa.ChunkedArray) -> Sequence[object]:
 
 
 def _edges(keys: NDArray) -> NDArray:
-    """Where stretches of equal keys begin, and the end."""
+    """Where runs of equal keys begin, and the end."""
     return np.concatenate([[0], np.flatnonzero(np.diff(keys)) + 1, [len(keys)]]) if len(keys) else np.zeros(1, np.int64)
 
 

@@ -1,4 +1,4 @@
-"""Trajectories fit for learning: nothing missing in the middle, an observation at the end, an end that is marked."""
+"""Trajectories that are usable for learning: no missing steps, a last observation, a marked end."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["Exported", "whole_trajectories"]
 
 @dataclass
 class Exported:
-    """What an export wrote, and what it left out.
+    """What an export wrote and left out.
 
     Attributes:
       episodes, steps: written (episodes count once per agent).
       with_gaps: trajectories left out because steps are missing in them.
-      cut: trajectories of episodes that did not end, marked as truncated at their last known observation.
-      repeated: episodes that an import met again after their end, and passed over.
-      paths: the files or folders written.
+      cut: trajectories of unfinished episodes, marked as truncated at their last known observation.
+      repeated: episodes that appeared again after their end in an import, and were skipped.
+      paths: the written files or folders.
     """
 
     episodes: int = 0
@@ -35,10 +35,10 @@ class Exported:
 
 
 def whole_trajectories(source: StepSource, exported: Exported, agent: str | None = None) -> Iterator[Trajectory]:
-    """The trajectories of a source that can be learned from; `told` counts the others.
+    """The trajectories of a source that can be used for learning; `exported` counts the others.
 
-    An episode that was still under way has no observation after its last step: that step is dropped, the one before it
-    ends the trajectory and is marked truncated.
+    An unfinished episode has no observation after its last step. That step is dropped; the one before it ends the
+    trajectory and is marked truncated.
     """
     for trajectory in source:
         if agent is not None and trajectory.agent != agent:

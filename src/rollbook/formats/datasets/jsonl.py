@@ -1,12 +1,12 @@
-"""Trajectories as plain JSON lines, which any language reads; "….gz" is compressed.
+"""Trajectories as plain JSON lines, readable in any language; "….gz" is compressed.
 
     {"rollbook": "steps", "version": 1, "env_id": "CartPole-v1", "spaces": {...}}
     {"episode": "3f.0.7", "agent": "", "row": {"return": 21.0, ...}, "types": {"obs": ["float32", [4]], ...}}
     {"t": 0, "obs": [0.1, 0.2, 0.0, 0.3], "action": 1, "reward": 1.0, "terminated": false, "truncated": false}
     {"t": 1, "obs": [...]}                       the observation after the last step stands alone
 
-One line per step, strict JSON: NaN and infinities are the texts "nan", "inf", "-inf" (columns of numbers are read back
-so), bytes are {"base64": "..."}. Types are numpy's names, so that the way back loses nothing.
+One line per step, strict JSON. NaN and infinities are the texts "nan", "inf", "-inf" (converted back in columns of
+numbers); bytes are {"base64": "..."}. Types are numpy's names, so that nothing is lost on the way back.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ def to_jsonl(
     episodes: Sequence[str] | Callable[[dict[str, Any]], bool] | None = None,
     agents: Sequence[str] | None = None,
 ) -> Exported:
-    """Write the trajectories of a run as JSON lines, unfinished ones as they are.
+    """Write the trajectories of a run as JSON lines, including unfinished ones.
 
     Args:
-      path: the file; replaced when all is written, so a half-written one is never seen.
+      path: the file; replaced when all is written, so a partial file is never visible.
       episodes: ids, or a function of an episode's row; None: all that have trajectories.
       agents: only these.
     Raises:
@@ -88,10 +88,10 @@ def to_jsonl(
 
 
 class _Ahead:
-    """The lines of many episodes' steps at once, where they follow each other and all their values are numbers.
+    """The lines of many episodes' steps at once, if the episodes are consecutive and all their values are numbers.
 
-    What is made ahead is as long as the episode where episodes are asked for in another order, and grows while each one
-    begins where the last one ended.
+    The prepared part is as long as the episode if episodes are read in another order. It grows while each one begins
+    where the last one ended.
     """
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ class _Ahead:
         self._lines: dict[tuple[str, ...], list[str]] = {}
 
     def episode(self, key: Key, group: Group, places: Places, row_of: Callable[[str], dict[str, Any]]) -> str | None:
-        """All lines of an episode; None if they must be made of its own cells."""
+        """All lines of an episode; None if they must be made from its own cells."""
         start, stop, end = places.start, places.stop, places.end
         if places.rows is not None:
             return None
@@ -150,7 +150,7 @@ class _Ahead:
         return lines
 
     def _texts_of(self, group: Group, name: str) -> list[str | None] | None:
-        """The JSON of each cell; None if it depends on which cells are looked at together."""
+        """The JSON of each cell; None if it depends on which cells are converted together."""
         if name not in self._texts:
             self._texts[name] = None
             cells = group.t if name == "t" else group.columns[name].cells
@@ -185,7 +185,7 @@ def _row_text(row: dict[str, object]) -> str:
 
 
 def _cell_text(cell: object) -> str:
-    """The JSON of one cell; that of lists of finite numbers is what Python shows."""
+    """The JSON of one cell; for lists of finite numbers it equals Python's repr."""
     if isinstance(cell, np.ndarray) and cell.dtype.kind in "iuf":
         text = str(cell.tolist())
         if "n" not in text:
@@ -195,7 +195,7 @@ def _cell_text(cell: object) -> str:
 
 @lru_cache(maxsize=64)
 def _types_of(kinds: tuple[tuple[str, Any, tuple[int, ...]], ...]) -> str:
-    """The JSON of the types of columns, which is the same for most episodes."""
+    """The JSON of the types of columns; cached, because most episodes have the same."""
     return _encoded({name: [dtype.name, list(shape)] for name, dtype, shape in kinds})
 
 
@@ -206,9 +206,9 @@ def _line_of(names: tuple[str, ...]) -> str:
 
 
 def _texts(cells: Any) -> list[str | None]:
-    """The JSON of each cell; None where there is nothing. Numbers are written as one text, then taken apart again.
+    """The JSON of each cell; None where it is missing. Numbers are written as one text, which is then split.
 
-    A float32 has nine digits, which is what tells it from its neighbours.
+    A float32 has nine digits, enough to identify it.
     """
     if isinstance(cells, np.ndarray) and cells.size and cells.ndim < 3:
         kind = cells.dtype.kind
@@ -218,7 +218,7 @@ def _texts(cells: Any) -> list[str | None]:
             number = "%.9g" if kind == "f" and cells.itemsize <= 4 else "%r"
             cell = number if cells.ndim == 1 else f"[{', '.join([number] * cells.shape[1])}]"
             text = f"{cell}\n" * len(cells) % tuple(cells.reshape(-1).tolist())
-            if "n" not in text:  # neither nan nor inf
+            if "n" not in text:  # no nan or inf
                 return text.splitlines()  # type: ignore[return-value]
     return [None if cell is None else _encoded(cell) for cell in cells]
 
@@ -227,7 +227,7 @@ def from_jsonl(path: str | os.PathLike[str], recorder: Recorder) -> Exported:
     """Write a file of `to_jsonl` into a run, one episode in memory at a time.
 
     Raises:
-      Damaged: a line that is none, or that stands where it cannot; what came before it has been written.
+      Damaged: an invalid line, or one in the wrong place; earlier lines are already written.
       NewerFormat: a later version.
     """
     replay = Replay(recorder)
@@ -340,7 +340,7 @@ def _unjson(value: object) -> Any:
 
 
 def _encoded(content: object) -> str:
-    """The JSON of content in which NaN and bytes, for which JSON has no form, are rare."""
+    """The JSON of content that rarely holds NaN or bytes, which JSON cannot represent."""
     try:
         return _encode(content)
     except (TypeError, ValueError):

@@ -1,8 +1,8 @@
-"""Folders in the layout of LeRobot's data sets (version 3.0, or 2.1 on request), and such folders back into a run.
+"""Folders in the layout of LeRobot's data sets (version 3.0, or 2.1 on request), and their import into a run.
 
-Observations of one part are `observation.state`, parts of dict observations `observation.<name>`, pictures
-`observation.images.<name>` as PNG inside the rows. An episode's end is `next.done`, and `next.terminated` and
-`next.truncated` say which end it was. The layout has no place for the observation after an episode's last step.
+Observations without parts are `observation.state`, parts of dict observations `observation.<name>`, images
+`observation.images.<name>` as PNG inside the rows. An episode's end is `next.done`; `next.terminated` and
+`next.truncated` give the kind of end. The layout has no place for the observation after an episode's last step.
 Written from the description of the format; the package itself is not needed.
 """
 
@@ -49,14 +49,14 @@ def to_lerobot(
 
     Args:
       folder: new or empty.
-      fps: frames per second: `timestamp` is the frame's number over it.
-      task: what was to be done, in words; None: the id of the environment.
+      fps: frames per second: `timestamp` is the frame's number divided by it.
+      task: the task in words; None: the id of the environment.
       episodes: ids, or a function of an episode's row; None: all that have trajectories.
-      agent: only this one; needed where there are several.
-      version: of the layout. LeRobot from 0.4 on reads v3.0 only, LeRobot before it v2.1.
+      agent: only this one; required if there are several.
+      version: of the layout. LeRobot reads only v3.0 from 0.4 on, and only v2.1 before.
     Raises:
-      BadInput: nothing to write, several agents, a folder that is not empty, episodes of unlike columns, values that
-        are no numbers of one shape, or another version.
+      BadInput: nothing to write, several agents, a folder that is not empty, episodes with different columns, values
+        that are not numbers of one shape, or another version.
     """
     root = Path(folder)
     if fps <= 0:
@@ -119,7 +119,7 @@ def _differing(columns: Sequence[Column], others: Sequence[Column]) -> str:
 
 
 def _in_order(columns: Sequence[Column], others: Sequence[Column]) -> list[Column]:
-    """The columns in the order of the others; those that the others lack at the end."""
+    """The columns in the order of the others; additional columns at the end."""
     places = {column.name: place for place, column in enumerate(others)}
     return sorted(columns, key=lambda column: places.get(column.name, len(places)))
 
@@ -127,15 +127,15 @@ def _in_order(columns: Sequence[Column], others: Sequence[Column]) -> list[Colum
 def from_lerobot(
     folder: str | os.PathLike[str], recorder: Recorder, *, episodes: Sequence[int] | None = None
 ) -> Exported:
-    """Write a folder in LeRobot's layout (3.0, 2.1 or 2.0) into a run. Films are not read.
+    """Write a folder in LeRobot's layout (3.0, 2.1 or 2.0) into a run. Videos are not read.
 
-    In memory is one row group of 3.0, where many episodes share a file, or one episode of 2.x.
+    Memory holds one row group of 3.0, where many episodes share a file, or one episode of 2.x.
 
     Args:
       episodes: their indices; None: all. Those of 3.0 come in the order of the files.
     Raises:
-      BadInput: not such a folder, or an episode that is not in it. Damaged: a file that is missing or is not what the
-        folder says of it.
+      BadInput: not such a folder, or an episode does not exist in it.
+      Damaged: a file is missing or differs from the folder's description of it.
     """
     root = Path(folder)
     try:

@@ -1,9 +1,9 @@
-"""Minari data sets: trajectories of a run as one, and one back into a run.
+"""Minari data sets: export trajectories of a run, and import a data set into a run.
 
     to_minari(book, "cartpole/ppo-v0", algorithm_name="PPO", author="me")
     from_minari("cartpole/ppo-v0", run)
 
-Written through `minari.create_dataset_from_buffers`, one episode in memory at a time. Pictures are stored without loss.
+Written through `minari.create_dataset_from_buffers`, one episode in memory at a time. Images are stored losslessly.
 """
 
 from __future__ import annotations
@@ -49,28 +49,28 @@ def to_minari(
     """Write the trajectories of a run as a Minari data set in the local database.
 
     Args:
-      dataset_id: "namespace/name-v0". With several agents each gets a data set of its own: "namespace/name-<agent>-v0".
+      dataset_id: "namespace/name-v0". With several agents, each gets its own data set: "namespace/name-<agent>-v0".
       episodes: ids, or a function of an episode's row; None: all that have trajectories.
       agent: only this one.
-      observation_space, action_space: the spaces; None: those that were written down when the environment was recorded.
-      env: an id, a spec or an environment that can be made from the data set again; "recorded": the one recorded, if
+      observation_space, action_space: the spaces; None: the recorded ones.
+      env: an id, a spec or an environment that can be made again from the data set; "recorded": the recorded one, if
         gymnasium knows its id; None: none.
-      infos: keep infos that are there at every step. Minari has one for the reset too, which is not recorded: NaN, 0,
-        False or "" stand there.
+      infos: keep infos that exist at every step. Minari also has one for the reset, which is not recorded: it is NaN,
+        0, False or "".
       told: counts what was written and left out.
-      metadata: algorithm_name, author, author_email, code_permalink, description, data_format, … as
-        `create_dataset_from_buffers` takes them.
+      metadata: algorithm_name, author, author_email, code_permalink, description, data_format, … as in
+        `create_dataset_from_buffers`.
     Returns:
-      The `MinariDataset`, or with several agents a dict of them.
+      The `MinariDataset`; with several agents a dict of them.
     Raises:
-      BadInput: nothing to write, spaces that are not known, or an id that is taken or that Minari refuses.
+      BadInput: nothing to write, unknown spaces, or an id that exists or is not valid in Minari.
       MissingExtra: Minari is not installed.
     """
     minari = need("minari", extra="minari", why="to_minari()")
     source = StepSource(book, episodes=episodes, agents=None if agent is None else [agent])
     told = told if told is not None else Exported()
     made = {}
-    for name in source.agents:  # before anything is written: an id that Minari refuses spoils its whole database
+    for name in source.agents:  # before anything is written: an invalid id breaks Minari's whole database
         _check_id(_id_of(dataset_id, name) if name and agent is None else dataset_id)
     for name in source.agents:
         own_id = _id_of(dataset_id, name) if name and agent is None else dataset_id
@@ -89,7 +89,7 @@ def to_minari(
 
 
 def _check_id(dataset_id: str) -> None:
-    """Raises BadInput for an id that Minari would refuse when half of it is written."""
+    """Raise BadInput for an id that Minari would reject after half of the data set is written."""
     from minari.dataset.minari_dataset import parse_dataset_id
 
     try:
@@ -102,7 +102,7 @@ def _check_id(dataset_id: str) -> None:
 
 
 def _place(dataset_id: str) -> Path:
-    """The folder of a data set, which exists when the id is taken."""
+    """The folder of a data set, which exists if the id is in use."""
     from minari.storage.datasets_root_dir import get_dataset_path
 
     return Path(get_dataset_path(dataset_id))
@@ -114,7 +114,7 @@ def _create(
     taken = inspect.signature(minari.create_dataset_from_buffers).parameters
     options = dict(metadata)
     if "jpeg_encoding" in taken:
-        options.setdefault("jpeg_encoding", False)  # JPEG would lose some of every picture
+        options.setdefault("jpeg_encoding", False)  # JPEG is lossy
     if "data_format" not in options and not _has("h5py"):
         options["data_format"] = "arrow"
     try:
@@ -129,7 +129,7 @@ def _create(
                 **options,
             )
     except BaseException:
-        shutil.rmtree(_place(dataset_id), ignore_errors=True)  # half of one; it was not there before
+        shutil.rmtree(_place(dataset_id), ignore_errors=True)  # a partial data set; it did not exist before
         raise
 
 
@@ -157,7 +157,7 @@ _AT_RESET: dict[str, object] = {"f": np.nan, "i": 0, "u": 0, "b": False}
 
 
 def _infos(trajectory: Trajectory) -> object:
-    """Infos that are there at every step, with a placeholder for the reset's."""
+    """Infos that exist at every step, with a placeholder for the reset's."""
     infos: dict[str, object] = {}
     for name, cells in trajectory.columns.items():
         path = name.removeprefix("info/")
@@ -166,7 +166,7 @@ def _infos(trajectory: Trajectory) -> object:
         if isinstance(cells, np.ndarray) and cells.dtype.kind in _AT_RESET:
             first = np.full((1, *cells.shape[1:]), _AT_RESET[cells.dtype.kind], dtype=cells.dtype)
             joined = np.concatenate([first, cells])
-            # As Minari's own collector has them: its Arrow storage cannot read back an array of one axis.
+            # As in Minari's own collector: its Arrow storage cannot read back an array of one axis.
             infos[path] = joined if joined.ndim > 1 else list(joined)
         elif cells and all(isinstance(cell, str) for cell in cells):
             infos[path] = ["", *cells]
@@ -197,7 +197,7 @@ def _spec(source: StepSource, env: object) -> object:
         spec = gymnasium.spec(name)
         gymnasium.make(spec).close()
         return spec
-    except Exception:  # not registered here, or it needs a package that is not here: the data set does without
+    except Exception:  # not registered here, or it needs a missing package: the data set has no environment
         return None
 
 
@@ -223,7 +223,7 @@ def from_minari(
       recorder: a run or a scope.
       episodes: indices; None: all.
       agent: written as the agent of every step.
-      prefix: begins every episode's id in the run; the data set's id if not given.
+      prefix: prefix of every episode's id in the run; default: the data set's id.
     Raises:
       MissingExtra: Minari is not installed.
     """
@@ -264,7 +264,7 @@ def _trajectory(episode: Any, episode_id: str, agent: str, dataset: Any) -> Traj
 
 
 def _texts(cells: Any) -> object:
-    """HDF5 gives texts as bytes."""
+    """Decode texts, which HDF5 returns as bytes."""
     if len(cells) and isinstance(cells[0], bytes):
         return [cell.decode("utf-8", "backslashreplace") for cell in cells]
     return cells

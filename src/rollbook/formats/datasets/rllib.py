@@ -1,10 +1,10 @@
-"""RLlib's offline data: plain Parquet, one row per step, which RLlib trains on; and such files back into a run.
+"""RLlib's offline data: plain Parquet with one row per step, which RLlib trains on; and its import into a run.
 
     to_rllib(book, "offline")
     config = MARWILConfig().environment(observation_space=…, action_space=…).offline_data(input_="offline")
 
-Columns: eps_id, agent_id, module_id, t, obs, actions, rewards, new_obs, terminateds, truncateds, and action_logp where
-it was recorded. RLlib 2.60 reads single agents only, so several agents get a folder each.
+Columns: eps_id, agent_id, module_id, t, obs, actions, rewards, new_obs, terminateds, truncateds, and action_logp if
+it was recorded. RLlib 2.60 only reads single agents, so several agents get a folder each.
 """
 
 from __future__ import annotations
@@ -53,18 +53,18 @@ def to_rllib(
     observation_space: object = None,
     rows_per_file: int = 500_000,
 ) -> Exported:
-    """Write the trajectories of a run as RLlib's `offline_data(input_=folder)` reads them.
+    """Write the trajectories of a run for RLlib's `offline_data(input_=folder)`.
 
     Args:
-      folder: new or empty; with several agents one folder per agent is made inside.
+      folder: new or empty; with several agents it gets one folder per agent.
       episodes: ids, or a function of an episode's row; None: all that have trajectories.
       agent: only this one.
       action_logp: for steps without a recorded log-probability (a column action_logp or logp); None: leave the column
         out if none was recorded.
-      flatten: dict and tuple observations as one vector, as `gymnasium.spaces.flatten` orders it. Without it they are
-        refused, since RLlib's reader knows no columns inside columns.
-      observation_space: needed by `flatten` if it was not written down.
-      rows_per_file: a new file begins after so many.
+      flatten: write dict and tuple observations as one vector, in the order of `gymnasium.spaces.flatten`. Without it
+        they are rejected, since RLlib's reader has no nested columns.
+      observation_space: required by `flatten` if no space was recorded.
+      rows_per_file: the number of rows after which a new file begins.
     Raises:
       BadInput: nothing to write, a folder that is not empty, or observations that RLlib cannot read.
     """
@@ -91,9 +91,9 @@ def to_rllib(
 
 
 class _Files:
-    """Parquet files of bounded row groups, each visible only when it is whole.
+    """Parquet files of bounded row groups; each becomes visible when it is complete.
 
-    Episodes whose columns are of one kind become one table at once: a table for each would cost more than the writing.
+    Episodes whose columns have the same types become one table: one table each would take longer than the writing.
     """
 
     def __init__(self, folder: Path, rows_per_file: int) -> None:
@@ -143,7 +143,8 @@ class _Rows:
     """The rows of one episode.
 
     Attributes:
-      columns: name -> [n, …] numbers. kinds: what they are; episodes of equal kinds fit into one table.
+      columns: name -> [n, …] numbers.
+      kinds: their types; episodes of equal kinds fit into one table.
     """
 
     texts: tuple[str, str | None, str]
@@ -193,7 +194,7 @@ def _rows(trajectory: Trajectory, module_id: str, logp: float | None, flat_space
 
 
 def _plain_observations(trajectory: Trajectory) -> tuple[NDArray, NDArray] | None:
-    """Observations and those after each step where they are one array and its last one; None where they are not."""
+    """Observations and the ones after each step, if they are one array and its last element; else None."""
     cells, end = trajectory.columns.get("obs"), trajectory.last.get("obs")
     if (
         not (isinstance(cells, np.ndarray) and isinstance(end, (np.ndarray, np.generic)))
@@ -251,8 +252,8 @@ def from_rllib(path: str | os.PathLike[str], recorder: Recorder) -> Exported:
     Args:
       path: a file, or a folder of files.
     Raises:
-      BadInput: no such rows. Episodes that RLlib packed whole and columns that it compressed (both are its defaults)
-        are not read, since they are pickled: write with output_write_episodes=False and output_compress_columns=[].
+      BadInput: no such rows. Whole episodes and compressed columns (both are RLlib's defaults) are pickled and
+        therefore not read: write with output_write_episodes=False and output_compress_columns=[].
     """
     files = sorted(Path(path).rglob("*.parquet")) if Path(path).is_dir() else [Path(path)]
     if not files or not all(file.exists() for file in files):
@@ -278,7 +279,7 @@ def _is_over(columns: Mapping[str, Any]) -> bool:
 
 
 def _trajectories(files: Sequence[Path]) -> Iterator[Trajectory]:
-    """Rows of one episode and agent that follow each other, over the borders of files and batches."""
+    """Consecutive rows of one episode and agent, across files and batches."""
     waiting: dict[str, object] | None = None
     key: tuple[str, str] | None = None
     for table in _batches(files):

@@ -1,7 +1,7 @@
 """The exporters by name. A new one is one file and one line here.
 
-A package of its own offers one as an entry point in the group `rollbook.exporters`, named like the tool and pointing at
-its class. Nothing is imported before it is asked for.
+Another package offers one as an entry point in the group `rollbook.exporters`, named like the tool and pointing at
+its class. Nothing is imported before it is used.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _REGISTRY = Registry("exporter", "rollbook.formats.exporters", _EXPORTERS, GROUP
 
 
 def names() -> list[str]:
-    """The names that `make` knows, those of other packages included."""
+    """The names that `make` accepts, including those of other packages."""
     return _REGISTRY.names()
 
 
@@ -42,14 +42,15 @@ def make(name: str, **options: object) -> Exporter:
     """The exporter of that name.
 
     Raises:
-      UnknownOption: no exporter has that name, or it has no such option. BadInput: an option with an unusable value.
+      UnknownOption: no exporter has that name, or it has no such option.
+      BadInput: an option has an unusable value.
     """
     exporter: Exporter = _REGISTRY.make(name, options)
     return exporter
 
 
 def summary(name: str) -> str:
-    """What an exporter says of itself, in one line."""
+    """An exporter's one-line description."""
     return summary_of(_REGISTRY.load(name), name)
 
 
@@ -62,10 +63,11 @@ def export(runs: RunSet | Book, to: str, out: str | os.PathLike[str], **options:
       out: the file.
       options: those of the exporter, such as metric="test/return".
     Returns:
-      What was written and what was left out, in words -> how many.
+      Description of what was written or left out -> how many.
     Raises:
       BadInput: nothing to write, or the folder of the file does not exist.
-      UnknownOption: no such exporter or option. MissingExtra: the tool's package is not installed.
+      UnknownOption: no such exporter or option.
+      MissingExtra: the tool's package is not installed.
     """
     exporter = make(to, **options)
     folder = os.path.dirname(os.path.abspath(out))

@@ -1,4 +1,4 @@
-"""A trajectory as a viewer of robots wants it: times, numbers, texts and pictures, with the observation at its end."""
+"""A trajectory for robot viewers: times, numbers, texts and images, with the last observation."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ class Signals(NamedTuple):
     """The columns of one agent in one episode. A column has a cell for each step; those of `obs` may have one more.
 
     Attributes:
-      t: [n + 1 or n] numbers of the steps, and times: unix ns; the last is that of the observation after the last step.
+      t: [n + 1 or n] numbers of the steps.
+      times: unix ns; the last is that of the observation after the last step.
       values: name -> cells that are numbers, arrays of them, texts or nested data.
-      pictures: name -> [cells, height, width] or [cells, height, width, channels] uint8.
+      images: name -> [cells, height, width] or [cells, height, width, channels] uint8.
     """
 
     t: NDArray
@@ -34,10 +35,10 @@ class Signals(NamedTuple):
 
 
 def signals_of(trajectory: Trajectory) -> Signals:
-    """The columns of a trajectory, pictures apart.
+    """The columns of a trajectory, with images separate.
 
-    A picture with its channels first is turned; one of more than four channels, such as stacked frames, is laid out
-    side by side.
+    Images with channels first are converted to channels last. If there are more than four channels, such as stacked
+    frames, they are put side by side.
     """
     t, times = trajectory.t, trajectory.times
     if trajectory.last and len(t):

@@ -23,16 +23,16 @@ __all__ = ["MarlEval"]
 class MarlEval:
     """marl-eval: every evaluation of every seed as one JSON file: environment, task, algorithm, seed, step.
 
-    Each row of the metric is a step with its `step_count` and `elapsed_time`. The metric is a list: the returns of the
-    single episodes where those that were recorded at that step in the metric's scope have the logged value as their
-    mean, else the logged value. `absolute_metrics` is the last `absolute/<metric>` where a run logged one, else its
+    Each row of the metric is a step with its `step_count` and `elapsed_time`. The metric is a list. It holds the
+    returns of the single episodes, if the episodes recorded at that step in the metric's scope have the logged value as
+    their mean; else the logged value. `absolute_metrics` is the last `absolute/<metric>` if a run logged one, else its
     score. Runs without the metric are left out and counted. marl-eval needs the same evaluations in every run, and no
     comma in a name: commas become ";".
 
     Args:
       metric: the key, such as "test/return"; its last part is its name in the file.
       by: the field that names the algorithm, such as "config.algo".
-      task: the field that names the task; by default there is one, called like the project.
+      task: the field that names the task; by default there is one, named like the project.
       environment: the field that names the environment; by default the project.
       x: the clock of `step_count`.
       score: of `absolute_metrics`, as in `rollbook compare`.
@@ -103,7 +103,7 @@ class MarlEval:
         return steps
 
     def _episodes(self, book: Book) -> dict[int, list[float]]:
-        """The returns of the episodes of the metric's scope by the reading of the clock."""
+        """The returns of the episodes in the metric's scope, by the clock's value."""
         scope = self._metric.rpartition("/")[0]
         found: dict[int, list[float]] = {}
         for row in plain_rows(book.episodes()) if book.row_count("episodes") else []:

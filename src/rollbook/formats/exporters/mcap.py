@@ -1,6 +1,6 @@
-"""MCAP files, the recordings of robots: what Foxglove, Lichtblick, Rerun and ROS tools open.
+"""MCAP files, recordings of robots: Foxglove, Lichtblick, Rerun and ROS tools open them.
 
-Messages are JSON with a JSON schema, the encoding that these tools show without a definition of ours; pictures are
+Messages are JSON with a JSON schema, which these tools show without a definition of ours. Images are
 `foxglove.CompressedImage` (https://docs.foxglove.dev/docs/sdk/schemas/compressed-image).
 """
 
@@ -46,13 +46,13 @@ _KINDS = {"b": "boolean", "i": "integer", "u": "integer", "f": "number"}
 
 
 class Mcap:
-    """MCAP: recorded episodes for Foxglove and other viewers of robots; a message a step, pictures as pictures.
+    """MCAP: recorded episodes for Foxglove and other viewers of robots; a message a step, images as images.
 
     Each step is a message of the topic `/step` (with several agents `/<agent>/step`) at the time when it was recorded:
-    `episode`, `t`, the observation, `action`, `reward` and whatever else was recorded, nested as the spaces are. The
-    observation after the last step is a message of its own. Each picture is a message of a topic called like its
-    column, such as `/obs`. The row of each episode is a message of `/episode`; the run's own facts are the metadata
-    `rollbook`. NaN and infinities are the texts "NaN", "Infinity" and "-Infinity".
+    `episode`, `t`, the observation, `action`, `reward` and everything else that was recorded, nested like the spaces.
+    The observation after the last step is a separate message. Each image is a message of a topic named like its column,
+    such as `/obs`. The row of each episode is a message of `/episode`; the run's own facts are the metadata `rollbook`.
+    NaN and infinities are the texts "NaN", "Infinity" and "-Infinity".
 
     Args:
       episodes: ids of the episodes to write; all by default.
@@ -65,7 +65,7 @@ class Mcap:
         self._episodes = [episodes] if isinstance(episodes, str) else episodes
 
     def write(self, runs: RunSet, out: Path) -> dict[str, int]:
-        """Write the trajectories of the newest of the runs; memory is that of one episode."""
+        """Write the trajectories of the newest of the runs; memory is bounded by one episode."""
         writing = need("mcap.writer", extra="mcap", why="export to mcap")
         source = StepSource(runs.last(), episodes=self._episodes)
         counts = {"episodes": 0, "steps": 0, "pictures": 0}
@@ -91,7 +91,7 @@ class Mcap:
 
 
 def facts_of(book: Book, source: StepSource) -> dict[str, str]:
-    """What a run is, as texts."""
+    """The facts about a run, as texts."""
     facts: Mapping[str, object] = {
         "project": book.project, "name": book.name, "id": book.id, "seed": book.seed, "group": book.group,
         "config": book.config, "env_id": source.env_id(),
@@ -104,7 +104,7 @@ def facts_of(book: Book, source: StepSource) -> dict[str, str]:
 
 
 class _Topics:
-    """The channels of a file, each with the schema that its first message has."""
+    """The channels of a file, each with the schema of its first message."""
 
     def __init__(self, writer: Any) -> None:
         self._writer = writer
@@ -143,7 +143,7 @@ def _steps(topics: _Topics, prefix: str, episode: str, signals: Signals) -> None
 
 
 def _leaf(path: list[str], among: list[list[str]]) -> list[str]:
-    """The path of a column; one that others lie below, such as `obs` beside `obs/a`, becomes `obs/value`."""
+    """The path of a column; if other columns are below it, such as `obs/a` below `obs`, it becomes `obs/value`."""
     is_above = any(other[: len(path)] == path and len(other) > len(path) for other in among)
     return [*path, "value"] if is_above else path
 

@@ -27,9 +27,9 @@ __all__ = ["Rerun"]
 class Rerun:
     """Rerun: recorded episodes as a recording, one entity a column, on the timelines `step` and `time`.
 
-    The columns of an episode lie below `/episodes/<id>` (with several agents `/episodes/<id>/<agent>`): `obs`,
-    `action`, `reward` as scalars (arrays as several in their order), texts as text, pictures as images. The row of an
-    episode (return, length, seed …) is a text at its own entity; the run's own facts are the recording's properties.
+    The columns of an episode are below `/episodes/<id>` (with several agents `/episodes/<id>/<agent>`): `obs`,
+    `action`, `reward` as scalars (arrays as several, in order), texts as text, images as images. The row of an episode
+    (return, length, seed …) is a text at its own entity; the run's own facts are the recording's properties.
 
     Args:
       episodes: ids of the episodes to write; all by default.
@@ -74,7 +74,7 @@ class Rerun:
 
 
 def _columns(rr: Any, recording: Any, above: list[str], signals: Signals, counts: dict[str, int]) -> int:
-    """Send the columns of one episode; the number of cells that have no place there."""
+    """Send the columns of one episode. Returns the number of cells that cannot be stored there."""
     left_out = 0
 
     def send(name: str, places: Any, columns: Any) -> None:
@@ -104,7 +104,7 @@ def _columns(rr: Any, recording: Any, above: list[str], signals: Signals, counts
 
 
 def _numbers(cells: Any) -> list[Any] | None:
-    """Each cell as a flat array of doubles; None where one is no number or array of them."""
+    """Each cell as a flat array of doubles; None if one is not a number or an array of numbers."""
     flat = []
     for cell in cells:
         try:

@@ -1,4 +1,4 @@
-"""Scores of runs x tasks as rliable reads them: https://github.com/google-research/rliable, `library.py`."""
+"""Scores of runs x tasks in rliable's layout: https://github.com/google-research/rliable, `library.py`."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ __all__ = ["Rliable"]
 class Rliable:
     """rliable: a matrix of scores [runs, tasks] for each group, in an .npz that is its `score_dict`, or in JSON.
 
-    `dict(numpy.load("scores.npz"))` is what `rliable.library.get_interval_estimates` takes. The scores are those of
-    `rollbook compare`. A run (of several tasks: a seed) without a score of every task is left out and counted: rliable
-    has no place for one. A file that ends in .json also names tasks and runs.
+    `dict(numpy.load("scores.npz"))` is the argument of `rliable.library.get_interval_estimates`. The scores are those
+    of `rollbook compare`. A run (with several tasks: a seed) without a score of every task is left out and counted,
+    because rliable has no missing values. A file that ends in .json also names tasks and runs.
 
     Args:
       metric: the score's key, such as "test/return".

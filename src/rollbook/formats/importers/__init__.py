@@ -1,12 +1,12 @@
-"""Importers: runs that other tools wrote, as runs of rollbook. One tool a file.
+"""Importers: runs that other tools wrote, as runs of rollbook. One tool per file.
 
     from rollbook.formats import importers
 
     importers.import_runs("logs/")                                  whatever is there: event files, CSV files, …
     importers.import_runs("logs/progress.csv", clock="iteration=gradient_step", dir="runs")
 
-`rollbook import` does the same. A killed import goes on where it stopped, and one of a source that has grown brings
-what is new. `make` builds an importer from its name; see `protocols.Importer` for what one is.
+`rollbook import` does the same. A killed import continues where it stopped; importing a source again adds its new
+data. `make` builds an importer from its name; `protocols.Importer` describes its interface.
 """
 
 from __future__ import annotations

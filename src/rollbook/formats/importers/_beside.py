@@ -1,8 +1,8 @@
-"""What stands beside the rows of a foreign run: its configuration, its seed and the group it belongs to.
+"""Metadata of a foreign run: its configuration, its seed and its group.
 
-Tools leave them in files of their own (`.hydra/config.yaml`, params.json, args.yml), in texts (CleanRL's table) or in
-the name of a folder. All of it is read as plain data: a tag of Python in a yaml file is never followed, a configuration
-that is a Python file is never run.
+Tools store them in separate files (`.hydra/config.yaml`, params.json, args.yml), in texts (CleanRL's table) or in
+the name of a folder. All of it is read as plain data: Python tags in yaml files are ignored, and a configuration
+that is a Python file is never executed.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 __all__ = ["CONFIG_NAMES", "config_beside", "describe", "of_table", "plain", "seed_of"]
 
 CONFIG_NAMES = ("params.json", "config.json", "hparams.json", "args.json", "hparams.yaml", "config.yaml", "config.yml")
-"""A file of one of these names beside the rows is the configuration; of several the first that is read."""
+"""A file with one of these names next to the rows is the configuration; the first readable one is used."""
 
 _ABOVE = ((".hydra", "config.yaml"),)
 _LIGHTZERO = ("formatted_total_config.py", "total_config.py")
 _HIGHEST = 3
-"""How many folders above the rows a tool keeps what belongs to them: LightZero in log/serial/."""
+"""How many folders above the rows to search for metadata: LightZero writes into log/serial/."""
 
 _LONGEST = 8 * 1024 * 1024
 _MOST = 20_000
-"""A configuration of more entries is none. Aliases in yaml can stand for millions in a few lines."""
+"""The maximum number of entries of a configuration. Aliases in yaml can expand a few lines to millions."""
 
 _MOST_NESTED = 64
 _DEEPEST = 5
@@ -44,11 +44,11 @@ _SEEDED = re.compile(r"(?:(?P<group>.*?)[-_.,+]+)?s(?:eed)?[-_=]?(?P<seed>\d{1,1
 
 
 def describe(run: ForeignRun, folder: Path, config: Mapping[str, Any] | None = None) -> None:
-    """Say of a run what is known beside its rows, where nothing is said yet.
+    """Set a run's missing metadata from what is stored next to its rows.
 
     Args:
       folder: where its rows are.
-      config: what stands among the rows; files beside them and the folder's name say what it lacks.
+      config: the configuration among the rows; files and the folder's name add missing entries.
     """
     known = dict(config or {})
     name = os.path.basename(os.path.abspath(folder))
@@ -69,7 +69,7 @@ def describe(run: ForeignRun, folder: Path, config: Mapping[str, Any] | None = N
 
 
 def config_beside(folder: Path) -> dict[str, Any]:
-    """The configuration in files at a folder, or a little above it; empty where there is none."""
+    """The configuration in files at a folder, or a little above it; empty if there is none."""
     for name in CONFIG_NAMES:
         if config := _mapping(folder / name):
             return config
@@ -89,7 +89,7 @@ def config_beside(folder: Path) -> dict[str, Any]:
 
 
 def seed_of(config: Mapping[str, Any]) -> int | None:
-    """The integer that is called seed, the outermost where there are several: `seed`, or `agent.seed`."""
+    """The integer entry called seed; the outermost if there are several: `seed`, or `agent.seed`."""
     seed: int | None = _shallowest(config, _SEEDS, int)
     return seed
 
@@ -108,7 +108,7 @@ def of_table(text: str) -> dict[str, Any] | None:
 
 
 def plain(text: str) -> object:
-    """A text as what it was before a tool made one of it: a number, a truth value, None, or a text."""
+    """The value that a tool wrote as text: a number, a boolean, None, or a text."""
     known = {"True": True, "False": False, "None": None}
     if text in known:
         return known[text]
@@ -123,7 +123,7 @@ def plain(text: str) -> object:
 
 
 def _zoo(folder: Path) -> dict[str, Any]:
-    """RL Zoo: `<env>/args.yml`, the arguments, and `<env>/config.yml`, the hyper-parameters."""
+    """RL Zoo: `<env>/args.yml` (the arguments) and `<env>/config.yml` (the hyper-parameters)."""
     for file in [folder / "args.yml", *_below(folder, "args.yml")]:
         arguments = _mapping(file)
         if arguments:
@@ -145,7 +145,7 @@ def _below(folder: Path, name: str) -> Iterator[Path]:
 
 
 def _mapping(file: Path) -> dict[str, Any]:
-    """A file of JSON or yaml as plain data; empty where it is none, is too large, or holds no mapping."""
+    """A JSON or yaml file as plain data; empty if it is invalid, too large, or not a mapping."""
     try:
         stat = file.stat()
     except (OSError, ValueError):
@@ -155,7 +155,7 @@ def _mapping(file: Path) -> dict[str, Any]:
 
 @functools.lru_cache(maxsize=4096)
 def _read(file: str, size: int, mtime: int) -> dict[str, Any]:
-    """See `_mapping`. What has been read is remembered until the file changes: pages look every two seconds."""
+    """See `_mapping`. The result is cached until the file changes: pages refresh every two seconds."""
     try:
         with open(file, encoding="utf-8", errors="backslashreplace") as stream:
             text = stream.read(_LONGEST)
@@ -166,22 +166,22 @@ def _read(file: str, size: int, mtime: int) -> dict[str, Any]:
 
 
 def _is_small(value: object, left: list[int]) -> bool:
-    """Whether a value has no more than `left[0]` entries, counted as often as they would be written."""
+    """Whether a value has at most `left[0]` entries; aliases count each time."""
     left[0] -= 1
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return left[0] >= 0 and all(_is_small(inner, left) for inner in inside)
 
 
 def _yaml(text: str) -> object:
-    """Yaml as plain data: what a tag of Python or of anybody else stands before is read as if there were none.
+    """Yaml as plain data; tags, such as those of Python, are ignored.
 
     Raises:
-      ValueError: it is no yaml.
+      ValueError: not yaml.
     """
     import yaml
 
     class Plain(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-        """A safe loader that takes no tag for more than a word."""
+        """A safe loader that ignores tags."""
 
     def bare(loader: Any, tag: str, node: Any) -> object:
         if isinstance(node, yaml.MappingNode):
@@ -196,7 +196,7 @@ def _yaml(text: str) -> object:
     Plain.add_multi_constructor("", bare)
     depth = 0
     try:
-        for event in yaml.parse(text, Loader=Plain):  # one by one: what builds values goes as deep as they do
+        for event in yaml.parse(text, Loader=Plain):  # one by one: building values recurses as deep as they are nested
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > _MOST_NESTED:
                 raise ValueError(f"more than {_MOST_NESTED} levels")
@@ -206,7 +206,7 @@ def _yaml(text: str) -> object:
 
 
 def _assigned(file: Path) -> dict[str, Any]:
-    """The first dict of literals that a Python file assigns; it is read, not run."""
+    """The first dict of literals that a Python file assigns; the file is parsed, not run."""
     try:
         if not 0 < file.stat().st_size <= _LONGEST:
             return {}
@@ -235,7 +235,7 @@ def _literal(node: ast.expr) -> object:
 
 
 def _shallowest(config: Mapping[str, Any], names: tuple[str, ...], kind: type) -> Any:
-    """The value of that kind that one of the names has, in the outermost mapping that has one; else None."""
+    """The value of that kind under one of the names, in the outermost mapping that has one; else None."""
     level: list[Mapping[str, Any]] = [config]
     for _depth in range(_DEEPEST):
         for name in names:

@@ -1,7 +1,7 @@
-"""Logs of records in blocks of 32,768 bytes, as LevelDB has them: W&B's and SwanLab's files.
+"""Logs of records in blocks of 32,768 bytes, as in LevelDB: W&B's and SwanLab's files.
 
-The blocks are counted from the file's start, behind a header of seven bytes. A piece of a record has a header of its
-own: checksum (zlib's crc32 of the type byte and the data), length, and type (1 whole, 2 first, 3 middle, 4 last).
+The blocks are counted from the file's start, after a header of seven bytes. Each piece of a record has a header:
+checksum (zlib's crc32 of the type byte and the data), length, and type (1 whole, 2 first, 3 middle, 4 last).
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ __all__ = ["blocks_of"]
 _BLOCK = 32_768
 _WHOLE, _FIRST, _LAST = 1, 2, 4
 _LONGEST = 256 * 1024 * 1024
-"""A record that says it is longer is not believed."""
+"""The maximum length of a record; a longer one is treated as damaged."""
 
 
 def blocks_of(file: Path, header: bytes, what: str, leave_out: Callable[[str], object]) -> Iterator[bytes]:
-    """The records of a file in order; of one that is half written, nothing.
+    """The records of a file in order; a partially written one is skipped.
 
     Args:
-      header: what the file begins with.
-      what: words for what is left out where it does not.
+      header: the expected start of the file.
+      what: description of what is left out if the start differs.
     """
     with open(file, "rb") as stream:
         if stream.read(len(header)) != header:
@@ -45,9 +45,9 @@ def blocks_of(file: Path, header: bytes, what: str, leave_out: Callable[[str], o
             checksum, size, form = struct.unpack("<IHB", head)
             data = stream.read(size)
             if len(data) < size:
-                return  # half a piece: a run that still writes, or was killed
+                return  # half a piece: a run that is still writing, or was killed
             if zlib.crc32(data, zlib.crc32(head[6:7])) != checksum or not _WHOLE <= form <= _LAST:
-                leave_out("blocks of 32 KiB with a wrong checksum")  # its length is not believed, either
+                leave_out("blocks of 32 KiB with a wrong checksum")  # its length is not trusted, either
                 stream.seek((stream.tell() - 7 - size) // _BLOCK * _BLOCK + _BLOCK)
                 parts, length = [], 0
                 continue

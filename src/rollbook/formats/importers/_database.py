@@ -1,4 +1,4 @@
-"""SQLite databases of other tools, that may be written meanwhile and are never changed by reading."""
+"""SQLite databases of other tools, which may be written at the same time and are never changed by reading."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["damaged", "has_tables", "opened", "with_log"]
 
 
 def opened(file: Path) -> sqlite3.Connection:
-    """A connection that only reads; what stands in the database's log is seen, too.
+    """A read-only connection that also sees the database's log.
 
-    A database without a log beside it is opened as one that nobody writes: SQLite would else make files beside one
-    that is in its WAL mode.
+    A database without a log file is opened as immutable. Otherwise SQLite would create files next to a database in WAL
+    mode.
     """
     name = quote(os.path.abspath(file))
     alone = not os.path.exists(f"{file}-wal")
@@ -25,7 +25,7 @@ def opened(file: Path) -> sqlite3.Connection:
 
 
 def with_log(file: Path) -> list[Path]:
-    """A database and its log, where it has one: while both stay as they are, there is nothing new in it."""
+    """A database and its log, if it has one: if neither changes, there is no new data."""
     return [path for path in (file, Path(f"{file}-wal")) if path.exists()]
 
 
@@ -40,7 +40,7 @@ def has_tables(file: Path, wanted: set[str], unwanted: frozenset[str] | set[str]
 
 
 def damaged(file: Path) -> ForeignRun:
-    """What stands for a database that cannot be read at all: a run without rows that says so."""
+    """The result for an unreadable database: a run without rows that reports it."""
     run = ForeignRun(file.stem, files=with_log(file))
 
     def rows() -> tuple[()]:

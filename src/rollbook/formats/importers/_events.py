@@ -1,8 +1,8 @@
 """TensorBoard's event files as bytes: the records of a file, and the values of a record.
 
 A record is its length (eight bytes), a checksum of those, the content and a checksum of that; the content is the
-message Event of tensorflow/core/util/event.proto. The numbers of fields below are those of that file, of
-summary.proto, tensor.proto and types.proto beside it, and of the hparams plugin's plugin_data.proto.
+message Event of tensorflow/core/util/event.proto. The field numbers below are those of that file, of summary.proto,
+tensor.proto and types.proto next to it, and of the hparams plugin's plugin_data.proto.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["Told", "histogram_of", "hparams_of", "records", "tensor_of", "told_b
 _POLYNOMIAL = 0x82F63B78
 _TABLE: list[int] = []
 _MASK = 0xA282EAD8
-"""TensorFlow turns a checksum and adds this, so that one of bytes that hold checksums means something, too."""
+"""TensorFlow rotates a checksum and adds this, so that checksums of bytes that contain checksums are also useful."""
 _CHUNK = 1 << 20
 
 _TEXT, _HALF = 7, 19
@@ -33,7 +33,7 @@ _NUMBERS = {
     1: "<f4", 2: "<f8", 3: "<i4", 4: "u1", 5: "<i2", 6: "i1", 9: "<i8", 10: "?", 17: "<u2", 19: "<f2", 22: "<u4",
     23: "<u8",
 }  # fmt: skip
-"""The types of tensors that are numbers, as numpy calls them."""
+"""The tensor types that are numbers, with numpy's names."""
 
 _LISTS = {5: "<f4", 6: "<f8"}
 """The fields of a tensor that hold numbers of a fixed width; the others are varints."""
@@ -46,8 +46,8 @@ class Told(NamedTuple):
 
     Attributes:
       form: "simple", "image", "histo", "audio" or "tensor"; "" for none of them.
-      plugin: which plugin it is for; writers say so with the first value of a tag alone.
-      content: the value's own bytes; those of the plugin where there is no value.
+      plugin: the plugin that it is for; writers only set it with the first value of a tag.
+      content: the value's own bytes; without a value, those of the plugin.
     """
 
     tag: str
@@ -61,13 +61,13 @@ _FORMS = {2: "simple", 4: "image", 5: "histo", 6: "audio", 8: "tensor"}
 
 
 def records(path: str | os.PathLike[str], leave_out: Callable[[str], object], most: int = -1) -> Iterator[bytes]:
-    """The records of an event file, in order, each with a right checksum.
+    """The records of an event file, in order, each with a correct checksum.
 
-    A record whose content was changed is passed over; behind one whose length cannot be trusted nothing can be found.
+    A record with damaged content is skipped. After a record with a damaged length, nothing more can be read.
 
     Args:
-      leave_out: told in words of each thing that could not be read.
-      most: stop where the next record begins behind so many bytes; -1 reads all.
+      leave_out: called with a description of each unreadable part.
+      most: stop at the first record after this many bytes; -1 reads all.
     """
     checksum = _checksum()
     unpack = struct.Struct("<QI").unpack_from
@@ -109,7 +109,7 @@ def told_by(values: bytes) -> Iterator[Told]:
     """The values of a summary.
 
     Raises:
-      BadMessage: it is no summary.
+      BadMessage: not a summary.
     """
     for number, value in fields(values):
         if number != 1 or not isinstance(value, bytes):
@@ -142,7 +142,7 @@ def histogram_of(data: bytes) -> Histogram | None:
 
 
 def tensor_of(data: bytes) -> Any:
-    """A tensor: an array of numbers, or a list of the bytes of its texts; None where it is neither, or is damaged."""
+    """A tensor: an array of numbers, or a list of the bytes of its texts; None if it is neither, or damaged."""
     import numpy as np
 
     kind, shape, content, texts = 0, [], b"", []
@@ -173,7 +173,7 @@ def tensor_of(data: bytes) -> Any:
             array = np.array(listed, np.uint16).view(np.float16)
         else:
             array = np.array(listed, _NUMBERS[kind])
-        if len(array) == 1 and size > 1:  # one number stands for all
+        if len(array) == 1 and size > 1:  # one number for all elements
             array = np.repeat(array, size if size <= 1_000_000 else 1)
         return array.reshape(shape)
     except (ValueError, OverflowError):
@@ -181,9 +181,9 @@ def tensor_of(data: bytes) -> Any:
 
 
 def hparams_of(about: bytes) -> tuple[str, dict[str, Any], int | None]:
-    """(group, hyper-parameters, status of the end) of what the hparams plugin keeps; each empty where it is not there.
+    """(group, hyper-parameters, final status) of the hparams plugin's data; each empty if missing.
 
-    The status is 1 for success, 2 for failure, 3 for a run that goes on.
+    The status is 1 for success, 2 for failure, 3 for a running one.
     """
     group, config, status = "", {}, None
     for number, value in fields(about):
@@ -199,7 +199,7 @@ def hparams_of(about: bytes) -> tuple[str, dict[str, Any], int | None]:
 
 
 def _plain(data: bytes) -> Any:
-    """A google.protobuf.Value that is a number, a text or a truth value."""
+    """A google.protobuf.Value that is a number, a text or a boolean."""
     for number, value in fields(data):
         if number == 2:
             told = double(value)
@@ -235,7 +235,7 @@ def _varints(data: bytes) -> list[int]:
 
 
 def _checksum() -> Callable[[bytes], int]:
-    """crc32c, without TensorFlow's mask; by a library in C where there is one, which is a hundred times as fast."""
+    """crc32c, without TensorFlow's mask; from a C library if there is one, which is a hundred times as fast."""
     try:
         from google_crc32c import value as crc
     except ImportError:

@@ -1,4 +1,4 @@
-"""`import_runs`: what importers read, as runs in a folder of runs."""
+"""`import_runs`: reads runs with importers and writes them into a folder of runs."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ __all__ = ["Imported", "as_name", "import_one", "import_runs", "stamp_of"]
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What became of one foreign run.
+    """The result of importing one foreign run.
 
     Attributes:
       folder: the run's folder.
-      rows: how many rows were written now; 0 where all were there.
-      left_out: what was not brought over, in words -> how often.
+      rows: how many rows were written now; 0 if all were there.
+      left_out: description of what was not imported -> how often.
     """
 
     folder: Path
@@ -45,22 +45,22 @@ def import_runs(
     name: str | None = None,
     **options: object,
 ) -> list[Imported]:
-    """Bring the runs that another tool wrote at `source` into a folder of runs.
+    """Import the runs that another tool wrote at `source` into a folder of runs.
 
-    Every row keeps its own time, and so does the run: it began with its first row and ended with its last. An import
-    that was killed goes on where it stopped when it is asked for again, one of a source that has grown brings what is
-    new, and one of a source that is as it was does nothing.
+    Every row keeps its own time, and so does the run: it begins with its first row and ends with its last. Calling it
+    again continues a killed import, adds new data of a source that has grown, and does nothing for an unchanged source.
 
     Args:
       source: a file or folder.
-      format: the importer's name; by default the one that finds something there.
+      format: the importer's name; by default it is detected from the files.
       dir: root of all runs. Default: $ROLLBOOK_DIR, or "runs".
-      project: of the runs. Default: the one that the other tool has for them, else the name of the source.
-      name: of the run; where there are several, what their names begin with.
+      project: of the runs. Default: the other tool's project, else the name of the source.
+      name: of the run; used as a prefix if there are several.
       options: those of the importer, such as clock="env_step".
     Raises:
-      BadInput: there is nothing that an importer reads; or what was imported before has been changed since.
-      UnknownOption: no such format, or no such option of it. MissingExtra: the importer's package is not installed.
+      BadInput: no importer finds anything; or data that was imported before has changed.
+      UnknownOption: no such format, or no such option of it.
+      MissingExtra: the importer's package is not installed.
     """
     path = Path(source)
     chosen = format if format is not None else choose(path)
@@ -82,10 +82,12 @@ def import_runs(
 def import_one(
     foreign: ForeignRun, chosen: str, path: Path, root: str, project: str, name: str, options: dict[str, object]
 ) -> Imported:
-    """Bring one foreign run into a folder of runs; see `import_runs`.
+    """Import one foreign run into a folder of runs; see `import_runs`.
 
     Args:
-      chosen: the format; path: the source that was asked for; options: those of the importer. They are its identity.
+      chosen: the format.
+      path: the given source.
+      options: those of the importer. These three are the identity of the import.
     """
     said = f"{chosen}\0{path.resolve()}\0{foreign.name}\0{sorted(options.items())!r}"
     identity = hashlib.sha256(said.encode("utf-8", "backslashreplace")).hexdigest()[:8]
@@ -143,7 +145,7 @@ class _Span:
         self.first, self.last = float("inf"), float("-inf")
 
     def watch(self, rows: Any) -> Iterator[Any]:
-        """The same rows."""
+        """Pass the rows through unchanged."""
         for row in rows:
             first, last = (row.time, row.time) if type(row) is Row else (row.times_R.min(), row.times_R.max())
             self.first, self.last = min(self.first, float(first)), max(self.last, float(last))
@@ -151,7 +153,7 @@ class _Span:
 
 
 def _tell_of_origin(folder: Path, span: _Span, imported: dict[str, object], made_by: str) -> None:
-    """In run.json: what it is and when it took place, not when it was imported; nothing of the importing program."""
+    """Write to run.json what the run is and when it took place; not when or by what program it was imported."""
     with manifest.ManifestLock(str(folder)):
         fields: Any = manifest.read(folder)
         for name in manifest.ORIGIN:
@@ -167,7 +169,7 @@ def _tell_of_origin(folder: Path, span: _Span, imported: dict[str, object], made
 
 
 def stamp_of(foreign: ForeignRun) -> list[list[Any]]:
-    """Name, size and time of each file of a foreign run: while they stay, there is nothing new in it."""
+    """Name, size and time of each file of a foreign run; if they are unchanged, there is no new data."""
     return [[file.name, *_stamp(file)] for file in foreign.files]
 
 
@@ -180,6 +182,6 @@ def _stamp(file: Path) -> tuple[int, int]:
 
 
 def as_name(text: str) -> str:
-    """`text` as the name of a run or project: what no folder name may hold becomes "-"."""
+    """`text` as the name of a run or project: characters that are not allowed in folder names become "-"."""
     clean = "".join("-" if c in '/\\:*?"<>|' or not c.isprintable() else c for c in printable(text)).strip(" .-")
     return check_name("name", clean[:60] or "imported")

@@ -1,4 +1,4 @@
-"""Nested values of other tools' rows as values by key."""
+"""Flatten nested values of other tools' rows to values by key."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["flat"]
 
 
 def flat(prefix: str, value: object, values: dict[str, Any], leave_out: Callable[[str], object]) -> None:
-    """Put what stands at `prefix` into `values`: mappings with "/" between their names; lists are left out."""
+    """Put the value at `prefix` into `values`: the names of mappings are joined with "/"; lists are left out."""
     if isinstance(value, dict):
         if "_type" in value:
             leave_out("pictures, films and tables")

@@ -1,7 +1,7 @@
 """The importers by name. A new one is one file and one line here.
 
-A package of its own offers one as an entry point in the group `rollbook.importers`, named like the format and pointing
-at its class. Nothing is imported before it is asked for.
+Another package offers one as an entry point in the group `rollbook.importers`, named like the format and pointing
+at its class. Nothing is imported before it is used.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ _IMPORTERS = {
     "tensorboard": "tensorboard:TensorBoard",
     "trainer_state": "trainer_state:TrainerState",
 }
-"""Where two formats tell of one run, the one that stands first here is read."""
+"""If two formats describe one run, the one listed first here is read."""
 
 _REGISTRY = Registry("importer", "rollbook.formats.importers", _IMPORTERS, GROUP)
 
 
 def names() -> list[str]:
-    """The names that `make` knows, those of other packages included."""
+    """The names that `make` accepts, including those of other packages."""
     return _REGISTRY.names()
 
 
@@ -55,17 +55,18 @@ def make(name: str, **options: object) -> Importer:
     """The importer of that name.
 
     Raises:
-      UnknownOption: no importer has that name, or it has no such option. BadInput: an option with an unusable value.
+      UnknownOption: no importer has that name, or it has no such option.
+      BadInput: an option has an unusable value.
     """
     importer: Importer = _REGISTRY.make(name, options)
     return importer
 
 
 def choose(path: str | os.PathLike[str]) -> str:
-    """The name of the importer for what is at `path`.
+    """The name of the importer for the files at `path`.
 
     Raises:
-      BadInput: nothing is there; none of them, or several, read it.
+      BadInput: nothing is there; no importer reads it, or several do.
     """
     place = Path(path)
     if not place.exists():
@@ -81,17 +82,17 @@ def choose(path: str | os.PathLike[str]) -> str:
 
 
 def patterns() -> dict[str, tuple[str, ...]]:
-    """Which names of files each importer knows its sources by, in the order of the list; see `protocols.Importer`."""
+    """The file name patterns of each importer, in the order of the list; see `protocols.Importer`."""
     order = [*_IMPORTERS, *(name for name in names() if name not in _IMPORTERS)]
     known = {name: tuple(getattr(_REGISTRY.load(name), "files", ())) for name in order}
     return {name: globs for name, globs in known.items() if globs}
 
 
 def what(name: str) -> str:
-    """What a run of that format is, in words for a list: "W&B offline run"."""
+    """What a run of that format is called in a list: "W&B offline run"."""
     return str(getattr(_REGISTRY.load(name), "what", name))
 
 
 def summary(name: str) -> str:
-    """What an importer says of itself, in one line."""
+    """An importer's one-line description."""
     return summary_of(_REGISTRY.load(name), name)

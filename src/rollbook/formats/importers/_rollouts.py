@@ -1,4 +1,4 @@
-"""Rollouts that another tool wrote, as rows of our tables: tasks, rollouts, turns, tokens, fates."""
+"""Rollouts of other tools as rows of our tables: tasks, rollouts, turns, tokens, fates."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ TABLES = ("tasks", "rollouts", "turns", "tokens", "fates")
 
 
 def rows_of(found: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
-    """The rows of rollouts, in the order of their tables for each.
+    """The rows of rollouts, for each in the order of their tables.
 
     Args:
-      found: of each rollout `id`, `time`, `clocks`, `prompt` (a text or None), `turns` (a list of columns), `columns`
-        (of its own row) and `fate` (columns, or None where nothing is known of its use); perhaps `tokens` (a list of
-        columns, lists of numbers) and `fate_clocks`, where the update is not that of `clocks`.
+      found: for each rollout `id`, `time`, `clocks`, `prompt` (a text or None), `turns` (a list of columns), `columns`
+        (of the rollout's row) and `fate` (columns, or None if its use is not known). Optional: `tokens` (a list of
+        columns, lists of numbers) and `fate_clocks`, if the update has other clocks than `clocks`.
     """
     seen: set[str] = set()
     for one in found:
@@ -45,7 +45,7 @@ def rows_of(found: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
 
 
 def lines_of(data: bytes, leave_out: Any) -> Iterator[dict[str, Any]]:
-    """The JSON objects of a file, one a line; other lines are counted."""
+    """The JSON objects of a file, one per line; other lines are counted."""
     for line in data.splitlines():
         if not line.strip():
             continue
@@ -60,14 +60,14 @@ def lines_of(data: bytes, leave_out: Any) -> Iterator[dict[str, Any]]:
 
 
 def whole(value: object) -> int | None:
-    """An integer, None for anything else."""
+    """An integer; None for anything else."""
     return (
         int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) and value == value // 1 else None
     )
 
 
 def floats(value: object, n: int | None = None) -> list[Any] | None:
-    """The first n of a list of numbers (all without n), NaN for each that is missing; None for anything else."""
+    """The first n of a list of numbers (all without n), NaN for each missing one; None for anything else."""
     if not isinstance(value, list) or not all(cell is None or isinstance(cell, (int, float)) for cell in value):
         return None
     listed = value if n is None else value[:n]
@@ -75,7 +75,7 @@ def floats(value: object, n: int | None = None) -> list[Any] | None:
 
 
 def _plain(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Cells that a table can hold: numbers, texts and booleans as they are, the rest as JSON; None left out."""
+    """Cells that a table can hold: numbers, texts and booleans unchanged, the rest as JSON; None is left out."""
     cells: dict[str, Any] = {}
     for name, cell in columns.items():
         if isinstance(cell, (str, bool, int, float)):

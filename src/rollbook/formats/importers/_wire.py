@@ -1,7 +1,7 @@
-"""Protocol buffer messages without their definitions: the fields of a message by number, as the bytes have them.
+"""Protocol buffer messages without their definitions: the fields of a message by number.
 
-The wire format is described at https://protobuf.dev/programming-guides/encoding/. What reads a tool's files this way
-needs neither the tool nor a version of protobuf that agrees with it.
+The wire format is described at https://protobuf.dev/programming-guides/encoding/. Reading a tool's files this way
+needs neither the tool nor a compatible version of protobuf.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ __all__ = ["BadMessage", "double", "fields", "first", "moment", "signed"]
 
 
 class BadMessage(ValueError):
-    """Bytes that are no message."""
+    """Bytes that are not a message."""
 
 
 def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """(number, value) of each field: an integer for a varint, the bytes of everything else.
+    """(number, value) of each field: an integer for a varint, bytes for everything else.
 
     Raises:
-      BadMessage: the bytes end inside a field, or have a form that no message has.
+      BadMessage: the bytes end inside a field, or are not a valid message.
     """
     at, end = 0, len(data)
     try:
@@ -58,19 +58,19 @@ def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 def first(data: bytes, number: int) -> int | bytes | None:
-    """The value of the first field of that number; None where there is none."""
+    """The value of the first field of that number; None if there is none."""
     return next((value for found, value in fields(data) if found == number), None)
 
 
 def signed(value: int | bytes | None) -> int:
-    """An int64 that was read as a varint; 0 where there is none."""
+    """An int64 that was read as a varint; 0 if there is none."""
     if not isinstance(value, int):
         return 0
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
 def moment(value: int | bytes | None) -> float:
-    """A google.protobuf.Timestamp in unix seconds; 0.0 where there is none."""
+    """A google.protobuf.Timestamp in unix seconds; 0.0 if there is none."""
     if not isinstance(value, bytes):
         return 0.0
     return signed(first(value, 1)) + signed(first(value, 2)) / 1e9

@@ -1,4 +1,4 @@
-"""Acme's folders: `logs/<label>/logs.csv`, a file for the learner, each actor and the evaluator."""
+"""Acme's folders: `logs/<label>/logs.csv`, one file each for the learner, each actor and the evaluator."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Acme"]
 class Acme:
     """Acme's folders (`logs/<label>/logs.csv`): a run for each, whose keys begin with the label, "learner/loss".
 
-    Counters and times are found as in CSV files of others.
+    Counters and times are detected as in other CSV files.
     """
 
     name = "acme"
@@ -35,7 +35,7 @@ class Acme:
         return bool(_homes(path))
 
     def runs(self, path: Path) -> Iterable[ForeignRun]:
-        """A run for each folder that holds `logs/`, called like it."""
+        """A run for each folder that holds `logs/`, with the folder's name."""
         base = path.resolve()
         for home, files in sorted(_homes(path).items()):
             below = "-".join(home.relative_to(base).parts) if home != base and base in home.parents else ""

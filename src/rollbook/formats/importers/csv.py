@@ -23,7 +23,7 @@ __all__ = ["Csv"]
 _TIMES = ("time", "timestamp", "_timestamp", "wall_time", "Wall time", "created")
 _ELAPSED = ("time/time_elapsed", "_runtime", "elapsed", "Time", "time")
 _EARLIEST = 1e8
-"""Less is not unix seconds but seconds since the start."""
+"""Smaller numbers are not unix seconds but seconds since the start."""
 
 _LONGEST_LINE = 16 * 1024 * 1024
 
@@ -31,14 +31,14 @@ _LONGEST_LINE = 16 * 1024 * 1024
 class Csv:
     """CSV and tab-separated files with a header, such as progress.csv, and Monitor files.
 
-    Of a folder all such files make one run. Columns that are counters of a known framework, or are called like a clock,
-    are clocks; numbers, texts and empty cells are values, texts and nothing. Lines that do not fit the header are left
+    All such files of a folder make one run. Columns that are counters of a known framework, or have the name of a
+    clock, are clocks. Numbers and texts are values, empty cells are missing. Lines that do not fit the header are left
     out and counted.
 
     Args:
-      clock: columns that are clocks, "COLUMN" or "COLUMN=clock", several with commas; beside those that are recognised.
-      time: the column with each row's time: unix seconds, or seconds since the start where they are small. Without any,
-        rows stand at the time when the file was last written.
+      clock: columns that are clocks, "COLUMN" or "COLUMN=clock", several with commas; in addition to the detected ones.
+      time: the column with each row's time: unix seconds, or seconds since the start if they are small. Without such a
+        column, the file's modification time is used.
     """
 
     name = "csv"
@@ -80,7 +80,7 @@ class Csv:
             if name not in clocks:
                 raise BadInput(f"import {file}: there is no column {name!r}. It has: {', '.join(header.columns)}")
         taken: set[str] = set()
-        for name, clock in clocks.items():  # of two columns for one clock the first is it, the other a value
+        for name, clock in clocks.items():  # if two columns are one clock, the first is used and the other is a value
             clocks[name] = "" if clock in taken and name not in self._clocks else clock
             taken.add(clock)
         timed = self._time or next((name for name in (*_TIMES, *_ELAPSED) if name in header.columns), "")
@@ -130,7 +130,7 @@ class Csv:
 
 
 class _Header:
-    """The first lines of a file: its columns, what separates them, how many lines they take, a Monitor file's facts."""
+    """The first lines of a file: columns, separator, number of header lines, a Monitor file's facts."""
 
     __slots__ = ("columns", "lines", "monitor", "separator")
 
@@ -149,7 +149,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _header_of(file: Path) -> _Header | None:
-    """What a file begins with; None if that is no header of two columns or more."""
+    """The header of a file; None if it is not a header of two columns or more."""
     try:
         with open(file, encoding="utf-8", errors="backslashreplace", newline="") as stream:
             first = stream.readline(_LONGEST_LINE)
@@ -179,7 +179,7 @@ def _header_of(file: Path) -> _Header | None:
 
 
 def _lines(file: Path, header: _Header, run: ForeignRun) -> Iterator[list[str]]:
-    """The lines behind the header as cells; those that do not fit are counted."""
+    """The lines after the header as cells; those that do not fit are counted."""
     with open(file, encoding="utf-8", errors="surrogateescape", newline="") as stream:
         reader = csv.reader(stream, delimiter=header.separator)
         number = 0
@@ -206,7 +206,7 @@ def _lines(file: Path, header: _Header, run: ForeignRun) -> Iterator[list[str]]:
 
 
 def _start_of(file: Path, header: _Header, timed: str, written: float) -> float:
-    """When a file began whose times are seconds since its start: its last line was written when the file was."""
+    """The start time of a file whose times are relative: its last line was written at the modification time."""
     last = 0.0
     place = header.columns.index(timed)
     for cells in _lines(file, header, ForeignRun("")):
@@ -221,7 +221,7 @@ def _is_number(text: str) -> bool:
 
 
 def _value_of(text: str) -> float | int | bool | str | None:
-    """A cell: a number, a truth value, a text, or None where it is empty."""
+    """A cell: a number, a boolean, a text, or None if it is empty."""
     text = text.strip()
     if not text:
         return None

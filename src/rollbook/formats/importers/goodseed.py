@@ -26,10 +26,10 @@ _STATUS = {"finished": "finished", "failed": "crashed", "aborted": "killed", "ki
 class GoodSeed:
     """GoodSeed's runs (`*.sqlite`): metrics, texts, configuration, project, tags, status.
 
-    Points of one moment and step are one row. Steps that are no whole number are kept as `clock/step`.
+    Points of one moment and step are one row. Steps that are not whole numbers are kept as `clock/step`.
 
     Args:
-      clock: the clock that GoodSeed's steps are readings of.
+      clock: the clock that GoodSeed's steps count.
     """
 
     name = "goodseed"
@@ -44,7 +44,7 @@ class GoodSeed:
         return bool(_files(path))
 
     def runs(self, path: Path) -> Iterable[ForeignRun]:
-        """A run for each database, called like it says, with its file's name where two have one name."""
+        """A run for each database, with its recorded name, and its file's name if two have the same name."""
         made = [self._run(file) for file in _files(path) or ([path] if path.is_file() else [])]
         names = [run.name for run in made]
         for run in made:

@@ -22,7 +22,7 @@ _NAMES = ("metrics.jsonl", "scores.jsonl", "progress.json", "result.json")
 _TIMES = ("timestamp", "_timestamp", "time", "wall_time", "created")
 _ELAPSED = ("time_total_s", "_runtime", "time/time_elapsed", "elapsed", "time/total", "time")
 _EARLIEST = 1e8
-"""Less is not unix seconds but seconds since the start."""
+"""Smaller numbers are not unix seconds but seconds since the start."""
 
 _LONGEST_LINE = 64 * 1024 * 1024
 
@@ -30,12 +30,12 @@ _LONGEST_LINE = 64 * 1024 * 1024
 class JsonLines:
     """Files with one JSON object a line: metrics.jsonl, scores.jsonl, progress.json, result.json, or any *.jsonl.
 
-    Of a folder all such files make one run; what stands beside them (params.json, config.yaml, `.hydra` …) is its
-    configuration, and so is the `config` in each line of Ray Tune's result.json. Nested objects are joined with "/".
-    NaN and Infinity may stand as bare words. Lines that are no object are left out and counted.
+    All such files of a folder make one run. Its configuration comes from files next to them (params.json, config.yaml,
+    `.hydra` …) and from `config` in the lines of Ray Tune's result.json. Nested names are joined with "/". NaN and
+    Infinity may appear without quotes. Lines that are not objects are left out and counted.
 
     Args:
-      clock: a name that is a clock in each line, "NAME" or "NAME=clock"; beside those that are recognised.
+      clock: a name that is a clock in each line, "NAME" or "NAME=clock"; in addition to the detected ones.
     """
 
     name = "jsonl"
@@ -143,7 +143,7 @@ def _is_unix(value: object) -> bool:
 
 
 def _start_of(file: Path) -> float:
-    """When a file without times began: when it was written last, less what its last line says has passed."""
+    """The start of a file without times: its modification time minus the elapsed time in its last line."""
     written = os.stat(file).st_mtime
     last = 0.0
     for said in _objects(file, ForeignRun("")):

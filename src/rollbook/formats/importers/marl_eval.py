@@ -1,7 +1,7 @@
-"""marl-eval's JSON files, which Mava, Stoix, BenchMARL and JaxMARL's users write: every evaluation of every seed.
+"""marl-eval's JSON files, as written by Mava, Stoix, BenchMARL and JaxMARL's users: every evaluation of every seed.
 
 The layout is that of marl_eval/json_tools: environment, task, algorithm, run, then `step_<n>` with `step_count`,
-`elapsed_time` and lists of one number an evaluation episode, and `absolute_metrics`.
+`elapsed_time` and lists with one number per evaluation episode, and `absolute_metrics`.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _STEP = re.compile(r"step_(\d+)")
 class MarlEval:
     """marl-eval's JSON (Mava, Stoix, BenchMARL): a run for each environment, task, algorithm and seed.
 
-    Means of an evaluation are rows at `step_count`, called like the metric; where a metric has a number for each
-    episode, the episodes are kept, too. The algorithm is the group, environment and task are in the configuration.
+    Means of an evaluation are rows at `step_count`, named like the metric. If a metric has a number for each episode,
+    the episodes are also imported. The algorithm is the group; environment and task are in the configuration.
     `absolute_metrics` are `absolute/<metric>` at the last step.
     """
 
@@ -46,7 +46,7 @@ class MarlEval:
         return any(_runs_in(file) for file in _files(path))
 
     def runs(self, path: Path) -> Iterable[ForeignRun]:
-        """A run for each of each file, in the file's order."""
+        """All runs of each file, in the file's order."""
         taken: set[str] = set()
         for file in _files(path):
             beside = config_beside(file.parent)

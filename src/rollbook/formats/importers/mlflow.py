@@ -23,10 +23,10 @@ __all__ = ["MLflow"]
 
 _STATUS = {"1": "crashed", "2": "crashed", "3": "finished", "4": "crashed", "5": "killed"}
 _WORDS = {"RUNNING": "crashed", "SCHEDULED": "crashed", "FINISHED": "finished", "FAILED": "crashed", "KILLED": "killed"}
-"""RUNNING is told from a run that still writes by nothing in the store."""
+"""Nothing in the store shows whether a RUNNING run is still writing."""
 
 _INFINITE = 1.7976931348623157e308
-"""What MLflow's database holds for an infinity."""
+"""The value of an infinity in MLflow's database."""
 
 _LONGEST_TEXT = 1_000_000
 
@@ -34,11 +34,11 @@ _LONGEST_TEXT = 1_000_000
 class MLflow:
     """MLflow's file store (`mlruns`) and database (`mlflow.db`): metrics, steps, times, parameters, tags, status.
 
-    Metrics that were logged at one moment and step are one row. Parameters are the configuration; MLflow keeps them as
-    texts, and numbers among them are numbers here. Deleted runs and artifacts are left out.
+    Metrics logged at one moment and step are one row. Parameters are the configuration; MLflow stores them as texts,
+    and numbers among them are converted. Deleted runs and artifacts are left out.
 
     Args:
-      clock: the clock that MLflow's steps are readings of.
+      clock: the clock that MLflow's steps count.
     """
 
     name = "mlflow"
@@ -50,11 +50,11 @@ class MLflow:
         self._clock = clock
 
     def finds(self, path: Path) -> bool:
-        """Whether there is a run of a file store, or a database of MLflow's."""
+        """Whether there is a run of a file store, or an MLflow database."""
         return next(_stores(path), None) is not None
 
     def runs(self, path: Path) -> Iterable[ForeignRun]:
-        """The runs of all stores; called like their run names, with the id where two of an experiment have one name."""
+        """The runs of all stores, with their run names, and the id if two of an experiment have the same name."""
         made = []
         for store in sorted(_stores(path)):
             made += list(self._of_database(store) if store.is_file() else self._of_folder(store))
@@ -133,7 +133,7 @@ class MLflow:
         yield from self._rows(points)
 
     def _rows(self, points: list[tuple[int, int, str, float]]) -> Iterator[Row]:
-        """Points by time and step as rows. Of two of one key the second begins another row."""
+        """Points by time and step as rows. A second point of one key begins another row."""
         points.sort(key=lambda point: point[:3])
         values: dict[str, float] = {}
         moment: tuple[int, int] | None = None
@@ -201,7 +201,7 @@ def _points(metrics: list[Path], base: Path, run: ForeignRun) -> list[tuple[int,
         except OSError:
             run.leave_out("metrics that cannot be read")
             continue
-        half = lines.pop()  # what comes behind the last line end is a line that is still written
+        half = lines.pop()  # text after the last newline is an unfinished line
         for line in [*lines, half] if half.count(" ") >= 2 else lines:
             words = line.split(" ")
             try:
@@ -225,7 +225,7 @@ def _texts(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def _flat_yaml(path: Path) -> dict[str, str]:
-    """The lines "key: value" of a meta.yaml, which has no others; values as texts."""
+    """The lines "key: value" of a meta.yaml, which has no other lines; values as texts."""
     try:
         text = path.read_text(encoding="utf-8", errors="backslashreplace")
     except OSError:

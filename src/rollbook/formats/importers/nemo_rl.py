@@ -1,8 +1,8 @@
-"""NeMo-RL's training batches: `train_data_step<N>.jsonl` in its log folder, a sequence a line.
+"""NeMo-RL's training batches: `train_data_step<N>.jsonl` in its log folder, one sequence per line.
 
-Each line has `content`, `rewards`, `input_lengths`, `generation_logprobs`, `prev_logprobs` and `idx`, since 0.4 also
-`token_ids`, `token_loss_mask`, `sample_loss_mask` and `advantages`, with dynamic sampling `filtered_rewards`; each is a
-list of one, for a line is a micro-batch of one sequence (NVIDIA-NeMo/RL, nemo_rl/algorithms/grpo.py: `log_data`,
+Each line has `content`, `rewards`, `input_lengths`, `generation_logprobs`, `prev_logprobs` and `idx`; since 0.4 also
+`token_ids`, `token_loss_mask`, `sample_loss_mask` and `advantages`; with dynamic sampling `filtered_rewards`. Each is a
+list of one, because a line is a micro-batch of one sequence (NVIDIA-NeMo/RL, nemo_rl/algorithms/grpo.py: `log_data`,
 nemo_rl/utils/logger.py: `log_batched_dict_as_jsonl`).
 """
 
@@ -28,7 +28,7 @@ class NemoRL:
     """NeMo-RL's `train_data_step<N>.jsonl` as rollouts: text, reward, and of each token what sampler and trainer gave.
 
     Every line was trained on, so each has a fate; one whose `sample_loss_mask` is 0 was dropped as "masked". The lines
-    say no groups: equal beginnings cannot be seen where prompt and answer are one text.
+    have no groups: prompt and answer are one text, so equal prompts cannot be found.
     """
 
     name = "nemo_rl"
@@ -104,13 +104,13 @@ def _rollouts(step: int, file: Path, run: ForeignRun) -> Iterator[dict[str, Any]
 
 
 def _gap(lists: dict[str, list[Any] | None], mask: list[Any] | None) -> dict[str, float]:
-    """How far the log-probabilities of sampler and trainer lie apart on the tokens that are trained on."""
+    """The difference between the log-probabilities of sampler and trainer, on the tokens that are trained on."""
     pairs = zip(lists["sampler_logprobs"] or (), lists["trainer_logprobs"] or (), mask or (), strict=False)
     gaps = [abs(theirs - own) for own, theirs, kept in pairs if kept and own == own and theirs == theirs]
     return {"gap_mean": sum(gaps) / len(gaps), "gap_max": max(gaps)} if gaps else {}
 
 
 def _files(path: Path) -> list[tuple[int, Path]]:
-    """(step, file) of the batches at a path, by step; a folder of experiments is gone through (`exp_001/…`)."""
+    """(step, file) of the batches at a path, by step; subfolders of experiments (`exp_001/…`) are searched."""
     there = [path] if path.is_file() else [*path.glob("*.jsonl"), *path.glob("*/*.jsonl")] if path.is_dir() else []
     return sorted((int(match[1]), file) for file in there if (match := _FILE.fullmatch(file.name)))

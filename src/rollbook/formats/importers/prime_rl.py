@@ -1,12 +1,13 @@
-"""prime-rl's episodes: `traces.jsonl` of each step, what became known of them later, and the trainer's token exports.
+"""prime-rl's episodes: `traces.jsonl` of each step, later annotations of them, and the trainer's token exports.
 
-An episode a line, as verifiers serializes it (PrimeIntellect-ai/verifiers at 00eee6c, verifiers/v1: episode.py
+An episode is one line, as serialized by verifiers (PrimeIntellect-ai/verifiers at 00eee6c, verifiers/v1: episode.py
 `Episode.to_record`, trace.py `Trace`, graph.py `MessageNode`), in `traces/step_<n>/{train,eval}/traces.jsonl`, or in
 `rollouts/step_<n>/{train,eval}/{all,effective}/traces.jsonl` of earlier versions (PrimeIntellect-ai/prime-rl at
-0b77f23, src/prime_rl/monitors/file.py). Beside the first lie `annotations/{orchestrator,trainer}.jsonl`: what was
-learned later, a line a trace (src/prime_rl/utils/trace_updates.py). `token_exports/step_<n>/rank_<r>.jsonl` has what
-the trainer computed of each token (src/prime_rl/trainer/rl/token_export.py, schema_version 1); it names no trace, so
-an export belongs to the trace that has its tokens.
+0b77f23, src/prime_rl/monitors/file.py). Next to the first are `annotations/{orchestrator,trainer}.jsonl` with data that
+became known later, one line per trace (src/prime_rl/utils/trace_updates.py).
+`token_exports/step_<n>/rank_<r>.jsonl` has the trainer's values for each token
+(src/prime_rl/trainer/rl/token_export.py, schema_version 1). It names no trace, so an export belongs to the trace that
+has its tokens.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ _FROM_TRAINER = {"trainer_logprobs": "trainer_logprobs", "entropy": "entropy", "
 class PrimeRL:
     """prime-rl's episodes as rollouts, a trace each: messages, tokens, rewards, versions, errors, and its fates.
 
-    The step of the folder is the clock gradient_step of a rollout; that of a fate is the step at which it was trained.
-    An episode without a trace is a failed rollout. Traces of which no record says that they were trained have no fate.
+    The step of the folder is the clock gradient_step of a rollout; for a fate it is the step of the training. An
+    episode without a trace is a failed rollout. Traces without a record of their training have no fate.
     """
 
     name = "prime_rl"
@@ -66,7 +67,7 @@ class PrimeRL:
 
 
 class _Exports:
-    """What the trainer exported, by the tokens it is about."""
+    """The trainer's exports, by their tokens."""
 
     def __init__(self, files: list[Path], run: ForeignRun) -> None:
         self._places: dict[bytes, tuple[Path, int]] = {}
@@ -80,7 +81,7 @@ class _Exports:
         self._found: set[bytes] = set()
 
     def of(self, ids: list[int]) -> dict[str, Any]:
-        """The export of a sequence, {} where there is none."""
+        """The export of a sequence; {} if there is none."""
         key = _print(ids)
         file, number = self._places.get(key, (None, 0))
         if file is None:
@@ -91,7 +92,7 @@ class _Exports:
         return self._held[1][number]
 
     def left(self) -> int:
-        """How many belong to no trace that was asked for."""
+        """The number of exports that belong to no requested trace."""
         return len(self._places) - len(self._found)
 
 
@@ -208,7 +209,7 @@ def _of_trace(
 
 
 def _exported(nodes: list[dict[str, Any]], exports: _Exports) -> dict[int, dict[str, Any]]:
-    """{node: what the trainer computed of its tokens}, for the branch that ends in the last node."""
+    """{node: the trainer's values for its tokens}, for the branch that ends in the last node."""
     path, place = [], len(nodes) - 1
     while 0 <= place < len(nodes) and place not in path:
         path.append(place)
@@ -244,7 +245,7 @@ def _identity(episode: dict[str, Any], mode: str, step: int, name: str) -> dict[
 
 
 def _shared(episode: dict[str, Any], mode: str, step: int) -> dict[str, Any]:
-    """The columns that the rollouts of one episode have in common."""
+    """The columns that the rollouts of one episode share."""
     group = _dict(episode.get("group")).get("id")
     env = _dict(episode.get("env"))
     return {
@@ -257,7 +258,7 @@ def _shared(episode: dict[str, Any], mode: str, step: int) -> dict[str, Any]:
 
 
 def _annotations(folder: Path, run: ForeignRun) -> dict[str, list[dict[str, Any]]]:
-    """{trace: what was learned later}, the orchestrator's before the trainer's."""
+    """{trace: later annotations}, the orchestrator's before the trainer's."""
     found: dict[str, list[dict[str, Any]]] = {}
     for producer in ("orchestrator", "trainer"):
         for said in _lines(folder / "annotations" / f"{producer}.jsonl", run):
@@ -266,7 +267,7 @@ def _annotations(folder: Path, run: ForeignRun) -> dict[str, list[dict[str, Any]
 
 
 def _merged(parts: Iterable[object]) -> dict[str, Any]:
-    """Dicts in dicts, the later value of each key."""
+    """Merge nested dicts; the later value of each key is used."""
     whole_one: dict[str, Any] = {}
     for part in parts:
         for name, value in _dict(part).items():
@@ -276,7 +277,7 @@ def _merged(parts: Iterable[object]) -> dict[str, Any]:
 
 
 def _spread(values: list[Any] | None, mask: list[Any]) -> list[Any] | None:
-    """Values of the sampled tokens, one for each token; NaN where it was not sampled."""
+    """Values of the sampled tokens, one per token; NaN for tokens that were not sampled."""
     if not values:
         return None
     rest = iter(values)
@@ -327,7 +328,7 @@ def _lines(file: Path, run: ForeignRun) -> Iterator[dict[str, Any]]:
 
 
 def _files(path: Path, pattern: str) -> list[Path]:
-    """Such files below `step_<n>` folders of a path, by step."""
+    """The matching files below `step_<n>` folders of a path, by step."""
     there = [path] if path.is_file() else list(path.rglob(pattern)) if path.is_dir() else []
     keyed = [
         (int(match[1]), str(file), file)

@@ -1,4 +1,4 @@
-"""Folders of Stable-Baselines3: evaluations.npz and Monitor files, with progress.json or progress.csv beside them."""
+"""Folders of Stable-Baselines3: evaluations.npz and Monitor files, with progress.json or progress.csv."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _EVALUATIONS = "evaluations.npz"
 class StableBaselines3:
     """Folders of Stable-Baselines3 and RL Zoo: evaluations.npz, Monitor files, progress.json or progress.csv.
 
-    Each evaluation episode is an episode of the scope `test`, each line of a Monitor file one of `train`. Where there
-    is no progress file, the means of the evaluations are `eval/mean_reward`, `eval/mean_ep_length` and
-    `eval/success_rate`, as Stable-Baselines3 calls them. RL Zoo's args.yml and config.yml are the configuration.
+    Each evaluation episode is an episode of the scope `test`, each line of a Monitor file one of `train`. Without a
+    progress file, the means of the evaluations are `eval/mean_reward`, `eval/mean_ep_length` and `eval/success_rate`,
+    Stable-Baselines3's names. RL Zoo's args.yml and config.yml are the configuration.
     """
 
     name = "sb3"

@@ -1,4 +1,4 @@
-"""Folders with one CSV file a metric and no header: d3rlpy's runs and TorchRL's CSVLogger."""
+"""Folders with one CSV file per metric and no header: d3rlpy's runs and TorchRL's CSVLogger."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _LONGEST_TEXT = 1_000_000
 class ScalarFiles:
     """Folders with a CSV file for each metric: d3rlpy ("epoch,step,value") and TorchRL ("step,value" in `scalars/`).
 
-    d3rlpy's step is the clock `gradient_step`, its epoch `epoch`; TorchRL's step is the clock `clock`. The files say no
-    times: rows stand at the time when their file was written last. d3rlpy's params.json and TorchRL's texts/hparams are
-    the configuration.
+    d3rlpy's step is the clock `gradient_step`, its epoch `epoch`; TorchRL's step is the clock `clock`. The files have
+    no times: rows get the modification time of their file. d3rlpy's params.json and TorchRL's texts/hparams are the
+    configuration.
 
     Args:
-      clock: the clock that TorchRL's steps are readings of.
+      clock: the clock that TorchRL's steps count.
     """
 
     name = "scalar_files"
@@ -43,7 +43,7 @@ class ScalarFiles:
         return next(_homes(path), None) is not None
 
     def runs(self, path: Path) -> Iterable[ForeignRun]:
-        """A run for each folder, called like it."""
+        """A run for each folder, with the folder's name."""
         base = path.resolve()
         for folder, scalars in sorted(_homes(path)):
             below = "-".join(folder.relative_to(base).parts)

@@ -1,8 +1,8 @@
-"""slime's rollout dumps: a `.pt` file a rollout step, where `--save-debug-rollout-data` says.
+"""slime's rollout dumps: one `.pt` file per rollout step, in the path of `--save-debug-rollout-data`.
 
-A file holds {"rollout_id", "samples"}; a sample is what `Sample.to_dict` gives (THUDM/slime at 0d234f3,
-slime/utils/types.py), as in miles, which grew out of slime. The files are pickles: they are read by torch with
-`weights_only=True`, which executes nothing, and one that holds more than data is refused.
+A file holds {"rollout_id", "samples"}; a sample is the result of `Sample.to_dict` (THUDM/slime at 0d234f3,
+slime/utils/types.py), also in miles, a fork of slime. The files are pickles. torch reads them with `weights_only=True`,
+which executes nothing; a file that holds more than data is rejected.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Slime:
     """slime's `.pt` dumps as rollouts: prompt, response, reward, tokens, versions, status. Needs torch.
 
     `rollout_id` is the clock gradient_step; the first and last of `weight_versions` are the policy versions. The dumps
-    are written before the training, so there are fates only of samples that slime removed. Files whose name has "eval"
-    are evaluations.
+    are written before the training, so only samples that slime removed have fates. Files whose name has "eval" are
+    evaluations.
     """
 
     name = "slime"
@@ -54,7 +54,7 @@ class Slime:
 
 
 def rollout_of(sample: dict[str, Any], step: int, number: int, mode: str) -> dict[str, Any]:
-    """A sample of slime as `_rollouts.rows_of` takes it."""
+    """A sample of slime in the form for `_rollouts.rows_of`."""
     tokens, length = floats(sample.get("tokens")) or [], whole(sample.get("response_length")) or 0
     start = max(0, len(tokens) - length)
     versions = [int(cell) for cell in sample.get("weight_versions") or () if str(cell).isdigit()]
@@ -112,7 +112,7 @@ def _rollouts(step: int, file: Path, run: ForeignRun) -> Iterator[dict[str, Any]
     try:
         moment = os.stat(file).st_mtime
         held = torch.load(file, weights_only=True, map_location="cpu")
-    except ours(Exception):  # whatever torch raises for a file that is damaged or holds more than data
+    except ours(Exception):  # any error of torch for a file that is damaged or holds more than data
         run.leave_out("files that are damaged, or hold more than data (read by weights_only)")
         return
     samples = held.get("samples") if isinstance(held, dict) else None
@@ -135,7 +135,7 @@ def _text(prompt: object) -> str | None:
 
 
 def _files(path: Path) -> list[tuple[int, Path]]:
-    """(step, file) of the files at a path that are called like dumps, by step."""
+    """(step, file) of the files at a path that have a dump's name, by step."""
     there = [path] if path.is_file() else list(path.glob("*.pt")) if path.is_dir() else []
     return sorted((int(match[1]), file) for file in there if (match := _FILE.fullmatch(file.name)))
 

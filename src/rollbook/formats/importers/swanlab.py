@@ -1,7 +1,7 @@
 """SwanLab's runs: the log `run-<id>.swanlab` in `swanlog/run-*`, as SwanLab 0.10 writes it (version 2).
 
-A log of records like W&B's (`_blocks`); a record is the message Record of swanlab/proto/swanlab/record/v1, whose field
-numbers these are, with those of run_pb2 and data_pb2 beside it.
+A log of records like W&B's (`_blocks`). A record is the message Record of swanlab/proto/swanlab/record/v1; the field
+numbers are those of that file, and of run_pb2 and data_pb2 next to it.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _STATES = {1: "finished", 2: "crashed", 3: "killed"}
 class SwanLab:
     """SwanLab's runs (`*.swanlab`, version 2): scalars, configuration, project, group, tags, notes, how it ended.
 
-    Scalars of one step are one row. Pictures, films, texts and console output are left out and counted.
+    Scalars of one step are one row. Images, videos, texts and console output are left out and counted.
 
     Args:
-      clock: the clock that SwanLab's steps are readings of.
+      clock: the clock that SwanLab's steps count.
     """
 
     name = "swanlab"
@@ -49,7 +49,7 @@ class SwanLab:
         return bool(_files(path))
 
     def runs(self, path: Path) -> Iterable[ForeignRun]:
-        """A run for each file, called like its experiment, with the id where two have one name."""
+        """A run for each file, with the name of its experiment, and the id if two have the same name."""
         made = [self._run(file) for file in _files(path)]
         names = [run.name for run in made]
         for run in made:
@@ -79,7 +79,7 @@ class SwanLab:
 
     def _rows(self, file: Path, run: ForeignRun) -> Iterator[Row]:
         run.left_out.clear()
-        run.status = "crashed"  # no word of its end: it was killed, or it still runs
+        run.status = "crashed"  # without an end record: it was killed, or it still runs
         values: dict[str, Any] = {}
         step, stamp = None, 0.0
         for record in blocks_of(file, _HEADER, _WRONG, run.leave_out):

@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 __all__ = ["TensorBoard"]
 
 _HEAD = 8 * 1024
-"""What a run is stands in the first bytes of its files."""
+"""The first bytes of a run's files describe it."""
 
 _SUB_WRITER = re.compile(r"\d{9,11}\.\d+")
-"""The folder that `SummaryWriter.add_hparams` makes, called like the time."""
+"""The folder that `SummaryWriter.add_hparams` makes; its name is a time."""
 
 _MOST_SHAPES = 100_000
 _MANY = 16_384
 _LATEST = 7e9
-"""Unix seconds that can be a time: to 2191, as in `Run.write_rows`."""
+"""The range of valid unix seconds: to 2191, as in `Run.write_rows`."""
 
 _WORDS = {"image": "pictures", "images": "pictures", "audio": "sounds"}
 _GRAPHS = (4, 9)
@@ -39,12 +39,12 @@ _GRAPHS = (4, 9)
 class TensorBoard:
     """TensorBoard's event files, of whatever wrote them: a run for each folder that holds some.
 
-    Every value comes with its own step and wall time, also those that TensorBoard would hide after a restart. The
-    configuration is that of the hparams plugin, of a table "|param|value|" as CleanRL logs it, or of a file beside the
-    event files. Pictures, sounds, graphs and what other plugins keep are left out and counted.
+    Every value has its own step and wall time, also those that TensorBoard would hide after a restart. The
+    configuration is that of the hparams plugin, of a table "|param|value|" as CleanRL logs it, or of a file next to the
+    event files. Images, sounds, graphs and the data of other plugins are left out and counted.
 
     Args:
-      clock: the clock that the steps of the files are readings of.
+      clock: the clock that the steps of the files count.
     """
 
     name = "tensorboard"
@@ -60,12 +60,12 @@ class TensorBoard:
         return next(iter(_files(path)), None) is not None
 
     def runs(self, path: Path) -> Iterable[ForeignRun]:
-        """A run for each folder with event files; its name is the folder's, from `path` on."""
+        """A run for each folder with event files; its name is the path of the folder below `path`."""
         folders: dict[Path, list[Path]] = {}
         for file in sorted(_files(path)):
             folders.setdefault(file.parent, []).append(file)
         heads = {file: _Head(file) for files in folders.values() for file in files}
-        parts: dict[Path, dict[Path, str]] = {}  # of sub-writers: what their files say belongs to the run above
+        parts: dict[Path, dict[Path, str]] = {}  # of sub-writers: their files belong to the run above
         for folder in [folder for folder in folders if folder.parent in folders]:
             told = [heads[file] for file in folders[folder]]
             part = "" if _SUB_WRITER.fullmatch(folder.name) else _part_of(folder.name, told)
@@ -89,10 +89,10 @@ class TensorBoard:
             yield run
 
     def _columns(self, run: ForeignRun, under: dict[Path, str]) -> Iterator[Row | Scalars]:
-        kinds: dict[str, str] = {}  # tag -> plugin: only the first value of a tag says it
+        kinds: dict[str, str] = {}  # tag -> plugin: only the first value of a tag has it
         run.left_out.clear()
         run.status = "finished"
-        shapes: dict[bytes, int] = {}  # of events of one number: all bytes between its step and the number -> its tag
+        shapes: dict[bytes, int] = {}  # of events of one number: all bytes between step and number -> tag
         tags: list[str] = []
         for file in run.files:
             part = f"/{under[file]}" if under[file] else ""
@@ -147,7 +147,7 @@ class TensorBoard:
 
 
 def _behind_step(data: bytes) -> int:
-    """Where the summary of an event begins that has a time, perhaps a step, and then one; 0 for others."""
+    """Where the summary begins, in an event with a time, optionally a step, and then a summary; 0 for others."""
     if len(data) < 20 or data[0] != 0x09 or data[-5] != 0x15:  # field 1, eight bytes; field 2 of a value, four bytes
         return 0
     at = 9
@@ -160,11 +160,11 @@ def _behind_step(data: bytes) -> int:
 
 
 class _Plain:
-    """Events of one number, gathered as the bytes of their times, steps and numbers.
+    """Events of one number, collected as the bytes of their times, steps and numbers.
 
     Args:
-      tags: what their numbers are of; it grows.
-      part: what follows each tag.
+      tags: the tags of their numbers; it grows.
+      part: the suffix of each tag.
     """
 
     def __init__(self, clock: str, tags: list[str], part: str) -> None:
@@ -176,7 +176,7 @@ class _Plain:
         self._known: dict[bytes, int] = {}
 
     def add(self, tag: int, data: bytes, behind: int) -> bool:
-        """One event more; whether there are many now."""
+        """Add one event. Returns whether there are many now."""
         said = data[10:behind]
         step = self._known.get(said)
         if step is None:
@@ -190,7 +190,7 @@ class _Plain:
         return len(self._keys) >= _MANY
 
     def given(self) -> Iterator[Row | Scalars]:
-        """What was gathered, in order, as a block; what no block may hold as rows."""
+        """The collected events, in order, as a block; those that no block can hold as rows."""
         if not self._keys:
             return
         times = np.frombuffer(b"".join(self._moments), dtype="<f8")
@@ -219,7 +219,7 @@ def _step(said: bytes) -> int:
 
 
 def one_by_one(rows: Iterable[Row | Scalars]) -> Iterator[Row]:
-    """The rows, those of blocks among them."""
+    """The rows, including those of blocks."""
     for row in rows:
         if isinstance(row, Scalars):
             yield from row.rows()
@@ -243,10 +243,11 @@ def _event(data: bytes, run: ForeignRun) -> tuple[float, int, list[bytes]]:
 
 
 class _Head:
-    """What an event file begins with.
+    """The beginning of an event file.
 
     Attributes:
-      config: of the hparams plugin, or a text that is a table of it. group: of the hparams plugin.
+      config: of the hparams plugin, or from a table in a text.
+      group: of the hparams plugin.
       tags: those of the first values.
     """
 

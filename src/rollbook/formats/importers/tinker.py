@@ -25,8 +25,8 @@ _NAME = "*_rollout_summaries.jsonl"
 class Tinker:
     """Rollout summaries of the Tinker cookbook: rewards, groups, versions, and a turn for each step, without texts.
 
-    `sampling_client_step` is the policy version, `iteration` the clock gradient_step. What a step logs is a column
-    `logs/…` of its turn. The summaries say no advantages, so there are no fates.
+    `sampling_client_step` is the policy version, `iteration` the clock gradient_step. Values that a step logs are
+    columns `logs/…` of its turn. The summaries have no advantages, so there are no fates.
     """
 
     name = "tinker"

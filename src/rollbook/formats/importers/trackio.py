@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 __all__ = ["Trackio"]
 
 _WORDS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
-"""Numbers that JSON does not know, as Trackio writes them."""
+"""Numbers that JSON lacks, as Trackio writes them."""
 
 
 class Trackio:
     """Trackio's databases (`<project>.db`): metrics, system metrics as `system/…`, configuration, group.
 
-    Trackio's step is the clock `step`, and counters such as `global_step` are clocks, too. Nested values are joined
-    with "/". Pictures, tables, traces and alerts are left out and counted where they stand among the metrics.
+    Trackio's step is the clock `step`; counters such as `global_step` are also clocks. Nested names are joined with
+    "/". Images, tables, traces and alerts among the metrics are left out and counted.
 
     Args:
-      clock: the clock that Trackio's steps are readings of.
+      clock: the clock that Trackio's steps count.
     """
 
     name = "trackio"
@@ -48,7 +48,7 @@ class Trackio:
         return bool(_files(path))
 
     def runs(self, path: Path) -> Iterable[ForeignRun]:
-        """A run for each run of each database, called like it."""
+        """A run for each run of each database, with its name."""
         for file in _files(path):
             try:
                 yield from self._of_database(file)

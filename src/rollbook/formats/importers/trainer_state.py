@@ -1,4 +1,4 @@
-"""Hugging Face's trainer_state.json: what transformers' Trainer, and so TRL, has logged up to a checkpoint."""
+"""Hugging Face's trainer_state.json: the log of transformers' Trainer (and so of TRL) up to a checkpoint."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _CHECKPOINT = re.compile(r"checkpoint-(\d+)")
 class TrainerState:
     """Hugging Face's trainer_state.json (transformers, TRL): the log of the newest checkpoint below a folder.
 
-    `step` is the clock `gradient_step`; `epoch` is a fraction and stays a value. The file says no times: all rows stand
-    at the time when it was written. A folder that holds the Trainer's event files, which say them, is left to those.
+    `step` is the clock `gradient_step`; `epoch` is a fraction and stays a value. The file has no times: all rows get
+    its modification time. If the folder also holds the Trainer's event files, which have times, those are read instead.
     """
 
     name = "trainer_state"
@@ -41,7 +41,7 @@ class TrainerState:
         return bool(_newest(path))
 
     def runs(self, path: Path) -> Iterable[ForeignRun]:
-        """A run for each folder of checkpoints, called like it."""
+        """A run for each folder of checkpoints, with the folder's name."""
         base = path.resolve() if path.is_dir() else path.resolve().parent
         for folder, file in sorted(_newest(path).items()):
             try:
@@ -78,7 +78,7 @@ class TrainerState:
 
 
 def _newest(path: Path) -> dict[Path, Path]:
-    """Folder of checkpoints -> the state that tells most of it: its own, else that of the last checkpoint."""
+    """Folder of checkpoints -> its most complete state: its own, else that of the last checkpoint."""
     files = [path] if path.is_file() and path.name == _NAME else []
     if path.is_dir():
         files = [file for file in path.rglob(_NAME) if file.is_file() and file.stat().st_size <= _LONGEST]

@@ -1,6 +1,6 @@
-"""verl's dumps of generations: a file of JSON lines a step, in `trainer.rollout_data_dir` or `validation_data_dir`.
+"""verl's dumps of generations: one file of JSON lines per step, in `trainer.rollout_data_dir` or `validation_data_dir`.
 
-Each line has `input`, `output`, `gts`, `score`, `step` and what the reward function said besides
+Each line has `input`, `output`, `gts`, `score`, `step` and further values of the reward function
 (verl 0.9.1, verl/trainer/ppo/ray_trainer.py, `_dump_generations`).
 """
 
@@ -25,8 +25,8 @@ _FIRST = 1 << 20
 class VerlRollouts:
     """verl's dumps of generations (`<step>.jsonl`) as rollouts: prompt, answer, score, step.
 
-    Equal prompts of a step are a group. verl says neither advantages nor what was dropped, so there are no fates.
-    A folder whose name has "val" holds evaluations.
+    Equal prompts of a step are a group. verl records neither advantages nor dropped samples, so there are no fates. A
+    folder whose name has "val" holds evaluations.
     """
 
     name = "verl_rollouts"

@@ -26,7 +26,7 @@ __all__ = ["Wandb"]
 _HEADER = b":W&B" + (0xBEE1).to_bytes(2, "little") + b"\0"
 _HISTORY, _CONFIG, _STATS, _RUN, _EXIT = 2, 5, 7, 17, 18
 _ENVELOPE = (16, 19, 200)
-"""Fields of a record beside its one content: control, uuid and who wrote it."""
+"""Fields of a record in addition to its content: control, uuid and the writer."""
 
 _SKIPPED = {4: "lines of console output", 13: "lines of console output", 8: "artifacts", 10: "alerts"}
 _FORMS = {
@@ -44,12 +44,12 @@ _FORMS = {
 class Wandb:
     """Weights & Biases offline runs (`*.wandb`): history, system metrics, configuration, group, tags, how it ended.
 
-    A row of history is a row here: its `_step` is the clock `step`, its `_timestamp` the time, and a counter of a known
-    framework such as `global_step` is a clock, too. Nested values are joined with ".". Files of one run id, as resumed
-    runs have them, are one run. Tables, pictures and console output are left out and counted.
+    A row of history is a row here: its `_step` is the clock `step`, its `_timestamp` the time; a counter of a known
+    framework such as `global_step` is also a clock. Nested names are joined with ".". Files of one run id, as from
+    resumed runs, are one run. Tables, images and console output are left out and counted.
 
     Args:
-      clock: the clock that `_step` is a reading of.
+      clock: the clock that `_step` counts.
     """
 
     name = "wandb"
@@ -65,7 +65,7 @@ class Wandb:
         return next(_files(path), None) is not None
 
     def runs(self, path: Path) -> Iterable[ForeignRun]:
-        """A run for each run id; called like its display name, with the id where two have one name."""
+        """A run for each run id, with its display name, and the id if two have the same name."""
         by_id: dict[str, list[Path]] = {}
         for file in sorted(_files(path)):
             by_id.setdefault(file.stem.removeprefix("run-"), []).append(file)
@@ -79,7 +79,7 @@ class Wandb:
     def _run(self, run_id: str, files: list[Path]) -> ForeignRun:
         run = ForeignRun(run_id, clocks=(self._clock,), files=files)
         config: dict[str, Any] = {}
-        for file in files:  # what a run is stands before its first row; later changes of the configuration count, too
+        for file in files:  # a run's metadata is before its first row; later changes of the configuration count, too
             for number, data in _records(file, lambda _what: None, until=_HISTORY):
                 if number == _RUN:
                     self._describe(run, data, config)
@@ -104,7 +104,7 @@ class Wandb:
 
     def _rows(self, run: ForeignRun) -> Iterator[Row]:
         run.left_out.clear()
-        run.status = "crashed"  # no word of its end: it was killed, or it still runs
+        run.status = "crashed"  # without an end record: it was killed, or it still runs
         for file in run.files:
             start = 0.0
             for number, data in _records(file, run.leave_out):
@@ -155,7 +155,7 @@ def _files(path: Path) -> Iterator[Path]:
 
 
 def _records(file: Path, leave_out: Callable[[str], None], until: int = 0) -> Iterator[tuple[int, bytes]]:
-    """(field number, message) of each record, in the order of the file; of one that is half written, nothing.
+    """(field number, message) of each record, in the order of the file; a partially written one is skipped.
 
     Args:
       until: stop before the first record of that number.
@@ -181,7 +181,7 @@ def _records(file: Path, leave_out: Callable[[str], None], until: int = 0) -> It
 
 
 def _item(data: bytes) -> tuple[list[str], Any]:
-    """The names of an item from outside to inside, and its value."""
+    """The names of an item from the outermost to the innermost, and its value."""
     names: list[str] = []
     value: Any = None
     for number, content in fields(data):
@@ -210,7 +210,7 @@ def _put(into: dict[str, Any], names: list[str], value: object) -> None:
 
 
 def _flatten(name: str, value: object, values: dict[str, Any], run: ForeignRun) -> None:
-    """Put what was logged under a name into `values`, or count it as left out."""
+    """Put the value logged under a name into `values`, or count it as left out."""
     if isinstance(value, (bool, int, float, str)):
         values[name] = value
     elif isinstance(value, dict) and "_type" in value:
@@ -242,7 +242,7 @@ def _histogram(value: dict[str, Any]) -> Histogram | None:
 
 
 def _update(config: dict[str, Any], data: bytes) -> None:
-    """Take one record of the configuration into it."""
+    """Apply one record of the configuration to it."""
     for number, value in fields(data):
         if number != 1 or not isinstance(value, bytes):
             continue
