@@ -1,10 +1,10 @@
-"""Pictures: every chart is a method of what it shows, a function here, and a command.
+"""Charts: each is a method of the object that it shows, a function here, and a command.
 
     book.plot("train/return"); runs.plot("test/return", by="config.algo"); comparison.plot("intervals")
     rollbook.plots.draw("curves", panel).save("x.png", theme="dark")
 
-Stands on arrays alone and knows neither runs nor books: a chart computes no number about a group, it is told them
-(`_shapes.py`). One style sheet, light and dark; `_registry.py` lists the charts.
+Uses only arrays and knows neither runs nor books: a chart gets its numbers (`_shapes.py`) and computes none about
+groups. There is one style sheet, light and dark; `_registry.py` lists the charts.
 """
 
 from __future__ import annotations

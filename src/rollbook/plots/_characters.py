@@ -1,5 +1,5 @@
-"""Curves in characters, for a terminal: colours and fine dots where it has them, a glyph a group elsewhere; shade for a
-band, a mark where something is not finite.
+"""Curves in characters, for a terminal: colours and braille dots if it supports them, else one glyph per group; shading
+for a band, a mark for values that are not finite.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ GLYPHS = "*o+x#@%&=~abcdefghijklmnopqrstuvwyz"
 _BAND, _EXTREMES, _BAD = 0, 1, 2
 _SIGNS = {False: "..!", True: "░·!"}
 _COLOURS = (33, 172, 37, 169, 71, 167, 99, 142, 137, 245)
-"""Of the 256 of a terminal, readable on white and on black, in the order of the page's."""
+"""From a terminal's 256 colours, readable on white and on black, in the order of the page's colours."""
 _DOTS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
-"""The bit of each of a braille character's dots, from U+2800."""
+"""The bit of each dot of a braille character, from U+2800."""
 
 
 def panel_in_characters(panel: Panel, width: int, height: int, colour: bool = False) -> str:
     """A panel as lines of at most `width` characters, `height` of them for the curves.
 
     Args:
-      colour: for a terminal with colours and Unicode: braille dots, eight a character, in escape sequences.
+      colour: for a terminal with colours and Unicode: braille dots, eight per character, with escape sequences.
     """
     lines = [line for line in panel.lines if len(line.x)]
     head = [short(panel.title, width)]
@@ -83,7 +83,7 @@ class _Field:
 
     Args:
       columns, rows: of characters.
-      xs, ys: what lies at the left and right edge, at the lower and upper one.
+      xs, ys: the range of x from left to right, and of y from bottom to top.
       colour: as for `panel_in_characters`.
     """
 
@@ -91,16 +91,16 @@ class _Field:
         self.columns, self._colour, self.said = columns, colour, _SIGNS[colour]
         self._xs, self._ys = xs, ys
         self._wide, self._tall = (2, 4) if colour else (1, 1)
-        self._line = np.full((rows * self._tall, columns * self._wide), -1)  # of each dot, the group that it belongs to
-        self._shade = np.full((2, rows, columns), -1)  # of each character: the group whose band, whose extremes
+        self._line = np.full((rows * self._tall, columns * self._wide), -1)  # for each dot its group
+        self._shade = np.full((2, rows, columns), -1)  # for each character: the group of the band, and of the extremes
         self._bad = np.zeros((rows, columns), dtype=np.bool_)
 
     def sign(self, place: int) -> str:
-        """What stands for a group in the legend."""
+        """The sign of a group in the legend."""
         return self._painted("━", place) if self._colour else GLYPHS[place % len(GLYPHS)]
 
     def stroke(self, x: Floats, y: Floats, place: int) -> None:
-        """Each column of dots from the lowest to the highest point in it; neighbours are joined, gaps are not."""
+        """Fill each column of dots from its lowest to its highest point; join neighbours, but not across gaps."""
         tall, wide = self._line.shape
         previous: tuple[int, int] | None = None
         for column, row in zip(self._across(x, wide), self._down(y, tall), strict=True):
@@ -118,7 +118,7 @@ class _Field:
             previous = (at, here)
 
     def fill(self, line: Line, lows: Floats | None, highs: Floats | None, place: int, kind: int) -> None:
-        """Shade what lies between two edges, from each point to the next."""
+        """Shade the area between two edges, from each point to the next."""
         if lows is None or highs is None:
             return
         rows, columns = self._bad.shape
@@ -136,7 +136,7 @@ class _Field:
                 self._shade[kind, first : final + 1, column] = place
 
     def edge(self, x: Floats, y: Floats) -> None:
-        """Mark what is not finite at the edge: plus infinity above, all else below."""
+        """Mark values that are not finite at the edge: plus infinity above, all others below."""
         rows, columns = self._bad.shape
         odd = np.isfinite(x) & ~np.isfinite(y)
         for column, value in zip(self._across(x[odd], columns), y[odd], strict=True):
@@ -176,12 +176,12 @@ class _Field:
 
 
 def _placed(share: Floats, of: int) -> Floats:
-    """From shares of a side, 0 to 1, to places on it."""
+    """Convert shares of a side, 0 to 1, to positions on it."""
     return np.asarray(np.clip(np.round(share * (of - 1)), 0, of - 1), dtype=np.float64)
 
 
 def _stairs(x: Floats, y: Floats, steps: bool) -> tuple[Floats, Floats]:
-    """The corners of a line; of one that holds its value until the next point, those of its stairs."""
+    """The corners of a line; with `steps`, each value holds until the next point."""
     if not steps or len(x) < 2:
         return x, y
     return np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1]

@@ -1,8 +1,8 @@
-"""Drawing on one pair of axes so that nothing is hidden: gaps, lone points, values that are not finite, clipped spikes.
+"""Draws on one pair of axes so that nothing is hidden: gaps, single points, non-finite values, clipped spikes.
 
 paint = Paint(axes, style)
 paint.line(x, y, colour="…")
-paint.finish(limits=(0, 500))      # what lies outside gets a mark at the edge
+paint.finish(limits=(0, 500))      # values outside get a mark at the edge
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _MOST_REMARKS = 6
 
 
 class Paint:
-    """One pair of axes with what was drawn on it.
+    """One pair of axes and what is drawn on it.
 
     Attributes:
-      axes, style: what to draw on, and how.
-      entries: (handle, words) of the legend, in order.
+      axes, style: the matplotlib axes, and the style.
+      entries: (handle, text) of the legend, in order.
     """
 
     def __init__(self, axes: Axes, style: Style) -> None:
@@ -51,9 +51,9 @@ class Paint:
     def line(
         self, x: NDArray, y: NDArray, colour: str, *, width: float = 1.7, dashes: Dashes = "-", **more: Any
     ) -> Line2D:
-        """A line that breaks where there is no value; a lone point between two gaps is a dot. Returns the handle."""
+        """A line with gaps where there is no value; a single point between two gaps is a dot. Returns the handle."""
         xs, ys = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-        self.not_finite(xs, np.where(np.isnan(ys), 0.0, ys))  # of a line NaN is a gap; infinities are told of
+        self.not_finite(xs, np.where(np.isnan(ys), 0.0, ys))  # NaN is a gap in the line; infinities are reported
         xs, ys = thinned(xs, ys)
         self._seen(xs, ys)
         (handle,) = self.axes.plot(xs, ys, color=colour, linewidth=width, linestyle=dashes, **more)
@@ -69,7 +69,7 @@ class Paint:
     def between(
         self, x: NDArray, low: NDArray, high: NDArray, colour: str, alpha: float, *, steps: bool = False
     ) -> PolyCollection:
-        """The area between two lines, where both have a value; a lone point is a stroke."""
+        """The area between two lines, where both have a value; a single point is a stroke."""
         lows, highs = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
         known = np.isfinite(lows) & np.isfinite(highs)
         self._seen(x, lows)
@@ -82,13 +82,13 @@ class Paint:
                                       step="post" if steps else None)  # fmt: skip
 
     def not_finite(self, x: NDArray, y: NDArray) -> None:
-        """Remember rows that are NaN or infinite; `finish` puts a mark at the edge for each."""
+        """Remember rows that are NaN or infinite; `finish` marks each at the edge."""
         bad = ~np.isfinite(y) & np.isfinite(x)
         if bad.any():
             self._not_finite.append((np.asarray(x, dtype=np.float64)[bad], np.asarray(y, dtype=np.float64)[bad]))
 
     def dots(self, x: NDArray, y: NDArray) -> None:
-        """Remember points that were drawn by themselves, so that `finish` marks those beyond the edges."""
+        """Remember separately drawn points, so that `finish` marks those beyond the edges."""
         self._seen(x, y)
 
     def marks(self, marks: tuple[Mark, ...]) -> None:
@@ -115,7 +115,7 @@ class Paint:
             self.entries.append((handle, f"{what} ({len(xs):,})" if len(xs) > 1 else what))
 
     def finish(self, limits: tuple[float | None, float | None] | None = None) -> None:
-        """Set the limits, and put marks at the edges for what lies outside of them or is not finite."""
+        """Set the limits, and mark values outside of them and non-finite values at the edges."""
         if limits is not None:
             self._limit(limits)
         low, high = self.axes.get_ylim()
@@ -151,7 +151,7 @@ class Paint:
         self._y.append(np.asarray(y, dtype=np.float64)[known])
 
     def labels(self, title: str, axis: str, up: str = "") -> None:
-        """The words around the axes, and readable numbers along x."""
+        """The labels of the axes, and readable numbers along x."""
         figure, place = self.axes.get_figure(root=True), self.axes.get_subplotspec()
         inches = (figure.get_figwidth() if figure else 7.0) / (place.get_gridspec().ncols if place else 1) - 0.6
         self.axes.set_title(_broken(short(title, 90), int(inches * 12)))
@@ -162,7 +162,7 @@ class Paint:
         self.axes.locator_params(axis="x", nbins=7)
 
     def empty(self, words: str = "nothing to draw") -> None:
-        """Say that there is nothing."""
+        """Show that there is no data."""
         self.axes.text(0.5, 0.5, words, ha="center", va="center", color=self.style.ink_3,
                        transform=self.axes.transAxes)  # fmt: skip
         self.axes.set_xticks([])
@@ -170,20 +170,20 @@ class Paint:
 
 
 def _broken(words: str, width: int) -> str:
-    """Words in lines of a width; a figure for a column of a paper has no room for a long one."""
+    """Wrap text to a width: a figure for a column of a paper has no room for long lines."""
     import textwrap
 
     return "\n".join(textwrap.wrap(words, max(width, 12))) if len(words) > width else words
 
 
 def below(figure: Any, entries: Sequence[tuple[object, str]], remarks: tuple[str, ...], style: Style) -> None:
-    """The legend and the remarks below everything, in room of their own.
+    """The legend and the remarks below everything, in separate space.
 
-    A legend has a line an entry while they are few, columns when they are many. The first six remarks are shown.
+    The legend has one line per entry if there are few, else columns. The first six remarks are shown.
     """
     import textwrap
 
-    entries = list({text: (handle, text) for handle, text in reversed(entries)}.values())[::-1]  # panels share words
+    entries = list({text: (handle, text) for handle, text in reversed(entries)}.values())[::-1]  # panels share entries
     shown, more = entries[:_MOST_IN_LEGEND], len(entries) - _MOST_IN_LEGEND
     fitting = int(figure.get_figwidth() * 14.5) - 7
     words = ["\n".join(textwrap.wrap(short(text, 300), fitting)) if len(shown) <= 8 else short(text, 44)
@@ -217,11 +217,11 @@ def below(figure: Any, entries: Sequence[tuple[object, str]], remarks: tuple[str
         legend = figure.legend([handle for handle, _ in shown], ["." for _ in shown], loc="lower left", ncols=columns,
                                bbox_to_anchor=(0.0, inches / tall), columnspacing=1.4, labelspacing=0.35)  # fmt: skip
         for text, said in zip(legend.get_texts(), words, strict=True):
-            text.set_text(said)  # after the fact: matplotlib drops labels that begin with an underscore
+            text.set_text(said)  # set afterwards: matplotlib drops labels that begin with an underscore
 
 
 def measure(value: float, largest: float | None = None) -> str:
-    """A number as an axis shows it: 0, 250, 20k, 1.5M; in the unit of the largest on the axis, if that is said."""
+    """A number as an axis shows it: 0, 250, 20k, 1.5M; in the unit of `largest`, if given."""
     if not math.isfinite(value):
         return str(value)
     size = abs(value) if largest is None else largest

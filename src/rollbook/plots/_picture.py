@@ -29,18 +29,18 @@ __all__ = ["FORMATS", "Picture"]
 FORMATS = ("png", "svg", "pdf")
 
 _drawing = threading.RLock()
-"""matplotlib's settings are one set for the process; while a chart is drawn or written nobody else draws."""
+"""matplotlib's settings are global to the process; only one chart is drawn or written at a time."""
 
 
 class Picture:
-    """One chart with the data it shows.
+    """One chart with its data.
 
     Args:
       chart: its name in the registry.
-      draw: (figure, style) -> nothing; draws it.
-      size: inches, width and height, of a figure that nobody gave another size.
-      text: (width, height, colour) -> the chart in characters; None for charts that have no such form.
-      theme: "light" or "dark" where none is asked for.
+      draw: function of (figure, style) that draws it.
+      size: default width and height in inches.
+      text: function of (width, height, colour) that returns the chart in characters; None if there is none.
+      theme: the default, "light" or "dark".
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Picture:
         return f"<Picture {self.chart!r}; .save('x.png') writes it, .figure() gives the matplotlib figure>"
 
     def figure(self, theme: str | None = None) -> Figure:
-        """A new matplotlib `Figure`, made without pyplot: nothing has to be closed.
+        """A new matplotlib `Figure`, made without pyplot: it need not be closed.
 
         Raises:
           MissingExtra: matplotlib is not installed.
@@ -68,10 +68,11 @@ class Picture:
             return self._figure(style(theme or self.theme))
 
     def save(self, path: str | os.PathLike[str], *, theme: str | None = None) -> str:
-        """Write it to a file; what the name ends with decides the format: .png, .svg or .pdf. Returns the path.
+        """Write it to a file; the file name's suffix selects the format: .png, .svg or .pdf. Returns the path.
 
         Raises:
-          UnknownOption: another ending. OSError: the file cannot be written.
+          UnknownOption: another suffix.
+          OSError: the file cannot be written.
         """
         name = os.fspath(path)
         ending = os.path.splitext(name)[1].lower().lstrip(".")
@@ -89,12 +90,12 @@ class Picture:
         return name
 
     def bytes(self, format: str = "png", *, theme: str | None = None) -> bytes:
-        """The file of that format. The same data give the same SVG, byte for byte."""
+        """The chart as bytes of this format. The same data give the same SVG, byte for byte."""
         chosen = style(theme or self.theme)
         metadata: Mapping[str, object] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(format, {})
         matplotlib = need("matplotlib", extra="plots", why="a picture")
         with _drawing, warnings.catch_warnings(), matplotlib.rc_context(chosen.settings()):
-            warnings.filterwarnings("ignore", message="Glyph .* missing from")  # a name in letters the font lacks
+            warnings.filterwarnings("ignore", message="Glyph .* missing from")  # a name with letters the font lacks
             buffer = io.BytesIO()
             self._figure(chosen).savefig(buffer, format=format, metadata=metadata)
         return buffer.getvalue()
@@ -107,17 +108,17 @@ class Picture:
         text = re.sub(
             r"#[0-9a-f]{6}\b", lambda match: f"var({names[match[0]]})" if match[0] in names else match[0], text
         )
-        unique = f"p{_digest(text)}"  # ids of several pictures on one page must not meet
+        unique = f"p{_digest(text)}"  # ids of several pictures on one page must differ
         text = re.sub(r'(\bid="|href="#|url\(#)', lambda match: f"{match[1]}{unique}", text)
         return re.sub(r'<svg [^>]*?viewBox="([^"]*)"[^>]*>', r'<svg viewBox="\1" role="img">', text, count=1)
 
     def text(self, width: int = 80, height: int = 20, *, colour: bool = False) -> str:
-        """The chart in characters, `width` columns at most.
+        """The chart in characters, at most `width` columns wide.
 
         Args:
-          colour: with a terminal's colours and fine dots, in escape sequences, instead of plain characters.
+          colour: use a terminal's colours and braille dots, with escape sequences, instead of plain characters.
         Raises:
-          BadInput: this chart has no such form, or there is too little room.
+          BadInput: this chart has no text form, or there is too little room.
         """
         if self._text is None:
             raise BadInput(f"the chart {self.chart!r} cannot be drawn in characters; save it as .png, .svg or .pdf")

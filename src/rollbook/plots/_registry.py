@@ -15,14 +15,14 @@ __all__ = ["CHARTS", "Chart", "chart_named", "draw", "options_of"]
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """What is known of a chart without loading it.
+    """The properties of a chart, known without loading it.
 
     Attributes:
-      module: where its `draw` is.
-      of: what it is about: "run", "runs", or "both".
+      module: the module of its `draw`.
+      of: its subject: "run", "runs", or "both".
       says: one phrase for lists.
-      size: inches, width and height.
-      in_characters: module:function (data, width, height, colour) -> text, "" where there is none.
+      size: width and height in inches.
+      in_characters: module:function of (data, width, height, colour) -> text, "" if there is none.
     """
 
     module: str
@@ -33,7 +33,7 @@ class Chart:
 
 
 SIZES = {"column": (3.4, 2.6), "page": (7.0, 4.0), "slide": (10.0, 5.6)}
-"""Inches, width and height: a column of a paper, its whole width, a slide."""
+"""Width and height in inches: a column of a paper, its whole width, a slide."""
 
 _TEXT = "rollbook.plots._characters:panel_in_characters"
 _TEXTS = "rollbook.plots._characters:panels_in_characters"
@@ -65,7 +65,7 @@ def chart_named(name: str, of: str | None = None) -> Chart:
     """A chart by its name.
 
     Raises:
-      UnknownOption: there is none, or it is about something else.
+      UnknownOption: there is none, or it has another subject.
     """
     fitting = {key: chart for key, chart in CHARTS.items() if of in (None, chart.of) or chart.of == "both"}
     if name not in fitting:
@@ -85,13 +85,13 @@ def options_of(name: str) -> frozenset[str]:
 def draw(
     name: str, data: object, *, theme: str = "light", size: tuple[float, float] | str | None = None, **options: object
 ) -> Picture:
-    """A picture of ready-made data.
+    """A picture of prepared data.
 
     Args:
       name: of the chart, see `CHARTS`.
-      data: what the chart takes; its file says it.
-      theme: "light" or "dark", where saving says nothing else.
-      size: inches, width and height, or a word of `SIZES`.
+      data: the chart's data type, see its file.
+      theme: "light" or "dark", the default for saving.
+      size: width and height in inches, or a name of `SIZES`.
       options: of the chart.
     Raises:
       UnknownOption: no such chart, size or option.

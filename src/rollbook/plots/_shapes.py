@@ -1,4 +1,4 @@
-"""What charts draw: arrays and words, ready made. No chart computes a number about runs; it is told them."""
+"""The data of charts: arrays and texts. Charts get their numbers from here and compute none about runs."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class Trace:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Line:
-    """A line with what surrounds it.
+    """A line with its band and runs.
 
     Attributes:
-      label: the words of the legend: what it is, what its band is, and of how many runs.
+      label: the text of the legend: the line, its band, and the number of runs.
       x, y: [points]; NaN is a gap.
       low, high: [points], the band; NaN where there is none.
-      least, most: [points], the extremes of everything behind the line; drawn fainter.
-      seeds: the runs themselves, thin.
+      least, most: [points], the extremes of all data of the line; drawn fainter.
+      seeds: the single runs, as thin lines.
       raw: rows that are not finite, marked at the edge.
-      steps: what holds at a point holds until the next one; without it neighbours are joined by a straight line.
+      steps: whether a value holds until the next point; else neighbours are joined by a straight line.
     """
 
     label: str
@@ -52,7 +52,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Something that happened at one x: kind "checkpoint", "best" or "alert"."""
+    """An event at one x: kind "checkpoint", "best" or "alert"."""
 
     x: float
     kind: str
@@ -64,11 +64,11 @@ class Panel:
     """Lines over one axis.
 
     Attributes:
-      title, axis: what is drawn, along what.
+      title, axis: the title, and the name of the axis.
       lines: in the order of their colours.
-      ghosts: what a restart abandoned.
+      ghosts: rows that a restart abandoned.
       marks: checkpoints and alerts.
-      remarks: sentences a reader has to know; they stand below.
+      remarks: sentences for the reader, shown below.
     """
 
     title: str
@@ -81,17 +81,17 @@ class Panel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bars:
-    """Estimates with intervals, a row each.
+    """Estimates with intervals, one per row.
 
     Attributes:
-      title, axis: what is estimated, and the words below the axis.
+      title, axis: what is estimated, and the label of the axis.
       labels: [rows].
-      values, low, high: [rows]; NaN in low and high: no honest interval.
-      points: [rows], the scores themselves.
-      words: [rows], how the interval was made and of how many.
-      zero: where a line says "no difference"; None for none.
+      values, low, high: [rows]; NaN in low and high: no valid interval.
+      points: [rows], the scores.
+      words: [rows], the method of the interval and the number of scores.
+      zero: where a line marks "no difference"; None for no line.
       span: the range of the axis; None for that of the data.
-      neutral: one colour for all rows, which are no groups.
+      neutral: whether all rows have one colour, because they are not groups.
     """
 
     title: str
@@ -110,10 +110,10 @@ class Bars:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stack:
-    """Shares of one whole along an axis: `parts` is [names, points], positive and negative stacked apart.
+    """Shares of a whole along an axis: `parts` is [names, points], positive and negative ones stacked separately.
 
     Attributes:
-      total: [points], what the parts should add up to; drawn as a line. None: not known.
+      total: [points], the expected sum of the parts; drawn as a line. None: unknown.
     """
 
     title: str
@@ -128,7 +128,7 @@ class Stack:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spans:
-    """Stages as bars along time: names, start and seconds [spans], one row a name."""
+    """Stages as bars along time: names, start and seconds [spans], one row per name."""
 
     title: str
     names: tuple[str, ...]
@@ -173,7 +173,7 @@ class Dots:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Threads:
-    """Runs across columns: values by column [runs] as floats or texts, and the result [runs], which colours them."""
+    """Runs across columns: values per column [runs] as floats or texts, and the result [runs], which colours them."""
 
     title: str
     columns: tuple[str, ...]
@@ -184,15 +184,16 @@ class Threads:
 
 
 def short(text: object, longest: int = 60) -> str:
-    """A name as one line that fits, without control characters."""
+    """A name on one line, shortened, without control characters."""
     words = printable(text)
     return words if len(words) <= longest else words[: longest - 1] + "…"
 
 
 def thinned(x: NDArray, y: NDArray, pixels: int = 900) -> tuple[Floats, Floats]:
-    """Rows as at most 2 x `pixels` points: the lowest and the highest of each stretch, so that no spike is lost.
+    """Reduce rows to at most 2 x `pixels` points: the lowest and the highest of each interval, so that no spike is
+    lost.
 
-    A stretch without any finite value leaves a gap.
+    An interval without finite values leaves a gap.
     """
     xs, ys = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if len(xs) <= 2 * pixels:

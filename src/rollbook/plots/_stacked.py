@@ -1,4 +1,4 @@
-"""Parts of a whole as stacked areas: what is above zero upwards, what is below downwards."""
+"""Parts of a whole as stacked areas: positive parts upwards, negative ones downwards."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_PARTS = 12
 
 
 def draw_stack(figure: Figure, data: Stack, style: Style, *, share: bool = False) -> None:
-    """Draw a stack; with `share` each point's parts as shares of their sum."""
+    """Draw a stack; with `share`, the parts of each point as shares of their sum."""
     paint = Paint(figure.subplots(), style)
     paint.labels(data.title, data.axis, "share" if share else data.unit)
     axes = paint.axes
@@ -63,7 +63,7 @@ def draw_stack(figure: Figure, data: Stack, style: Style, *, share: bool = False
 
 
 def _largest(data: Stack) -> tuple[list[str], NDArray]:
-    """The parts as they are, or the largest and the sum of all others."""
+    """All parts, or the largest and the sum of all others."""
     names, parts = list(data.names), np.asarray(data.parts, dtype=np.float64).reshape(len(data.names), len(data.x))
     if len(names) <= _MOST_PARTS:
         return names, parts

@@ -1,7 +1,7 @@
-"""The one style sheet of all charts: colours, type, widths. The colours are those of the page, light and dark.
+"""The style sheet of all charts: colours, fonts, line widths. The colours are those of the page, light and dark.
 
-The twelve series colours are told apart with the common kinds of colour blindness; beyond
-twelve groups the dashes change.
+The twelve series colours are distinguishable with the common kinds of colour blindness. Beyond twelve groups the
+dashes change.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from rollbook.errors import UnknownOption, did_you_mean
 __all__ = ["THEMES", "Dashes", "Style", "css", "style"]
 
 Dashes = str | tuple[float, tuple[float, ...]]
-"""A line style of matplotlib: a word, or where it begins and the lengths of strokes and gaps."""
+"""A line style of matplotlib: a name, or an offset and the lengths of strokes and gaps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """What a chart is drawn with.
+    """The style of a chart.
 
     Attributes:
       theme: "light" or "dark".
-      ground, ink, ink_2, ink_3, line, grid: the surface, three strengths of text, the frame, the grid.
-      good, warn, bad, accent: meaning.
-      ghost: what was abandoned.
+      ground, ink, ink_2, ink_3, line, grid: the background, three shades of text, the frame, the grid.
+      good, warn, bad, accent: colours with a meaning.
+      ghost: for abandoned data.
       series: twelve colours in the order of use.
     """
 
@@ -43,11 +43,11 @@ class Style:
     series: tuple[str, ...]
 
     def colour(self, place: int) -> str:
-        """The colour of the group at a place, from 0."""
+        """The colour of the group with this index, from 0."""
         return self.series[place % len(self.series)]
 
     def dashes(self, place: int) -> Dashes:
-        """The dashes of the group at a place: solid for the first twelve, then five other kinds."""
+        """The dashes of the group with this index: solid for the first twelve, then five other kinds."""
         kinds: tuple[Dashes, ...] = (
             "-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (9, 3)), (0, (3, 1, 1, 1, 1, 1)),
         )  # fmt: skip
@@ -64,7 +64,7 @@ class Style:
             "font.sans-serif": ["DejaVu Sans", "Arial", "Helvetica", "sans-serif"],
             "font.size": 9,
             "text.color": self.ink,
-            "text.parse_math": False,  # a run may be called $x_1$
+            "text.parse_math": False,  # a run's name may be $x_1$
             "text.usetex": False,
             "axes.unicode_minus": True,
             "axes.facecolor": self.ground,
@@ -126,7 +126,7 @@ THEMES = {
 
 
 def style(theme: str) -> Style:
-    """The style of that name.
+    """The style with this name.
 
     Raises:
       UnknownOption: there is none.
@@ -137,7 +137,7 @@ def style(theme: str) -> Style:
 
 
 def css() -> dict[str, tuple[str, str]]:
-    """{CSS variable: (its colour in light, in dark)}; a page gives these names to the colours of a picture."""
+    """{CSS variable: (its colour in light, in dark)}; a page uses these names for the colours of a picture."""
     light, dark = THEMES["light"], THEMES["dark"]
     names = ("ground", "ink", "ink_2", "ink_3", "line", "grid", "good", "warn", "bad", "accent", "ghost")
     colours = {f"--rb-{name.replace('_', '-')}": (getattr(light, name), getattr(dark, name)) for name in names}

@@ -1,4 +1,4 @@
-"""Aggregates: a panel a statistic side by side, a row a group in each, with its interval."""
+"""Aggregates: one panel per statistic, side by side, with one row per group and its interval."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["draw"]
 
 _ROOM = 1.6
-"""Inches a panel needs."""
+"""Minimum width of a panel in inches."""
 
 
 def draw(figure: Figure, data: Sequence[Bars], style: Style) -> None:
-    """Draw panels that share their rows; in a narrow figure they stand in two columns."""
+    """Draw panels that share their rows; a narrow figure has two columns of panels."""
     panels = [panel for panel in data if panel.labels]
     if not panels:
         Paint(figure.subplots(), style).empty("no group has a score")
@@ -47,7 +47,7 @@ def draw(figure: Figure, data: Sequence[Bars], style: Style) -> None:
 def _panel(axes: Axes, panel: Bars, style: Style) -> None:
     rows = np.arange(len(panel.labels))[::-1]
     axes.grid(False, axis="y")
-    axes.use_sticky_edges = False  # a bar would begin at the frame
+    axes.use_sticky_edges = False  # else a bar would begin at the frame
     axes.margins(x=0.06)
     for place, row in enumerate(rows):
         colour = style.colour(place)

@@ -1,6 +1,6 @@
-"""What objects show in a notebook: small tables and curves as HTML, without matplotlib and without scripts.
+"""How objects appear in a notebook: small tables and curves as HTML, without matplotlib and without scripts.
 
-Every text comes from a run and is escaped here, nowhere else.
+Texts come from runs, and are escaped only here.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _COLOURS = (
     "#94a140",
     "#8a92ad",
 )
-"""Readable on a white and on a dark notebook, which do not say which one they are."""
+"""Readable on light and dark notebooks: the theme is unknown."""
 _MOST_ROWS = 12
 
 
 def card(title: str, about: str, *parts: str) -> str:
-    """A box with a head, a line below it, and parts that are HTML already."""
+    """A box with a title, a line below it, and parts that are already HTML."""
     return (
         '<div style="font:13px/1.45 sans-serif;max-width:60em">'
         f"<div><b>{_safe(title)}</b> <span style='opacity:.7'>{_safe(about, 300)}</span></div>{''.join(parts)}</div>"
@@ -46,9 +46,9 @@ def grid(
     """Rows as a table.
 
     Args:
-      rows: of one shape; texts are escaped.
-      sparks: column -> HTML by row, from `spark`.
-      most: rows shown; the others are counted.
+      rows: with equal keys; texts are escaped.
+      sparks: column -> HTML per row, from `spark`.
+      most: maximum number of rows shown; the others are counted.
     """
     if not rows:
         return ""
@@ -79,7 +79,7 @@ def spark(
     width: int = 120,
     height: int = 24,
 ) -> str:
-    """Lines as a small drawing: gaps stay gaps, every spike is in it, values that are not finite are marks below.
+    """Lines as a sparkline: gaps stay gaps, every spike is kept, non-finite values are marks below.
 
     Args:
       lines: (x, y) of each line.
@@ -120,7 +120,7 @@ def spark(
 
 
 def _strokes(points: list[tuple[float, float]], colour: str) -> list[str]:
-    """One path for each stretch without a gap; a lone point is a dot."""
+    """One path for each interval without a gap; a single point is a dot."""
     parts, stretch = [], []
     for x, y in [*points, (math.nan, math.nan)]:
         if math.isfinite(x) and math.isfinite(y):

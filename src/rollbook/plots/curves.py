@@ -1,4 +1,4 @@
-"""Curves: lines along training with their bands, the runs behind them, ghosts of abandoned attempts, marks."""
+"""Curves: lines along training with their bands, single runs, abandoned attempts, and marks."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def draw(figure: Figure, data: Panel, style: Style, *, limits: Limits | None = N
     """Draw a panel.
 
     Args:
-      limits: (lowest, highest) shown; None for the extremes. What lies outside gets a mark at the edge.
-      log: a logarithmic axis upwards; what is not positive counts as outside and is told of.
+      limits: (lowest, highest) shown; None for the extremes. Values outside get a mark at the edge.
+      log: a logarithmic y axis; values that are not positive count as outside and are reported.
     """
     paint = Paint(figure.subplots(), style)
     paint_panel(paint, data, limits=limits, log=log)
@@ -30,7 +30,7 @@ def draw(figure: Figure, data: Panel, style: Style, *, limits: Limits | None = N
 def paint_panel(
     paint: Paint, data: Panel, *, limits: Limits | None = None, log: bool = False, first_colour: int = 0
 ) -> None:
-    """A panel on axes that are there already; the legend's entries stay in `paint.entries`."""
+    """Draw a panel on existing axes; the legend's entries are in `paint.entries`."""
     style = paint.style
     paint.labels(data.title, data.axis)
     if log:

@@ -14,5 +14,5 @@ __all__ = ["draw"]
 
 
 def draw(figure: Figure, data: Panel, style: Style) -> None:
-    """Draw shares of seeds from 0 to 1 along training; the band is exact for a share of so many seeds."""
+    """Draw shares of seeds from 0 to 1 along training; the band is exact for this number of seeds."""
     profiles.draw(figure, data, style)

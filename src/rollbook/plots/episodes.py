@@ -1,4 +1,4 @@
-"""Episodes as points: return along training, and how each of them ended."""
+"""Episodes as points: return along training, by how each episode ended."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def draw(figure: Figure, data: Dots, style: Style, *, limits: tuple[float | None
     """Draw points of several kinds.
 
     Args:
-      limits: lowest and highest value shown; what lies outside gets a mark at the edge.
+      limits: lowest and highest value shown; values outside get a mark at the edge.
     """
     paint = Paint(figure.subplots(), style)
     paint.labels(data.title, data.axis, data.up)

@@ -1,4 +1,4 @@
-"""Histograms over time: each column one distribution, its shade the share of values, its extremes as lines."""
+"""Histograms over time: each column is one distribution, its shade the share of values, its extremes are lines."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def draw(figure: Figure, data: Cells, style: Style, *, limits: tuple[float, floa
 
 
 def _onto(edges: Floats, counts: Floats, low: float, high: float) -> Floats:
-    """One histogram on the common bins, as shares; the counts of a bin spread evenly over it."""
+    """One histogram on the common bins, as shares; the counts of a bin are spread evenly over it."""
     known = np.isfinite(counts) & np.isfinite(edges[1:]) & np.isfinite(edges[:-1])
     weights = np.where(known, counts, 0.0)
     total = weights.sum()

@@ -1,4 +1,4 @@
-"""Probability of improvement: for each pair of groups, how often a seed of one scores more than one of the other."""
+"""Probability of improvement: for each pair of groups, how often a seed of one scores higher than one of the other."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ __all__ = ["draw"]
 
 
 def draw(figure: Figure, data: Bars, style: Style) -> None:
-    """Draw a row a pair on an axis from 0 to 1; the broken line says that neither is better."""
+    """Draw one row per pair on an axis from 0 to 1; the dashed line means that neither is better."""
     intervals.draw(figure, data, style)

@@ -1,4 +1,4 @@
-"""Intervals: an estimate a row, its interval where one is honest, and the scores themselves."""
+"""Intervals: one estimate per row, its interval if it is valid, and the scores."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def draw(figure: Figure, data: Bars, style: Style, *, limits: tuple[float | None
     """Draw rows of estimates.
 
     Args:
-      limits: lowest and highest score shown; what lies outside gets a mark at the edge.
+      limits: lowest and highest score shown; values outside get a mark at the edge.
     """
     n = len(data.labels)
     if n:

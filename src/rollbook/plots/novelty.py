@@ -1,4 +1,4 @@
-"""Sample novelty: which share of the items was never seen before, along training."""
+"""Sample novelty: the share of new items, along training."""
 
 from __future__ import annotations
 

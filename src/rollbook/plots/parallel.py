@@ -1,4 +1,4 @@
-"""Parallel coordinates of a sweep: a line a run through its settings, coloured by its result."""
+"""Parallel coordinates of a sweep: one line per run through its settings, coloured by its result."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def draw(figure: Figure, data: Threads, style: Style) -> None:
 
 
 def _placed(column: Sequence[object]) -> tuple[object, list[tuple[float, str]]]:
-    """Where each run stands on a column, from 0 to 1 (below it: no value), and the words beside it."""
+    """The position of each run on a column, from 0 to 1 (below: no value), and the tick labels."""
     numbers = [v for v in column if isinstance(v, (int, float)) and not isinstance(v, bool) and math.isfinite(v)]
     textual = any(not isinstance(v, (int, float)) or isinstance(v, bool) for v in column if v is not None)
     if textual or not numbers:

@@ -15,7 +15,7 @@ __all__ = ["draw"]
 
 
 def draw(figure: Figure, data: Panel, style: Style) -> None:
-    """Draw shares from 0 to 1 over what they are shares above or by."""
+    """Draw shares from 0 to 1 over the thresholds."""
     paint = Paint(figure.subplots(), style)
     paint_panel(paint, data)
     if data.lines:

@@ -1,4 +1,4 @@
-"""Reward components, stacked: what the return is made of along training, penalties below zero."""
+"""Reward components, stacked: the parts of the return along training, penalties below zero."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ def draw(figure: Figure, data: Stack, style: Style, *, share: bool = False) -> N
     """Draw the components of the return.
 
     Args:
-      share: as shares of the sum of their absolute values.
+      share: show shares of the sum of absolute values.
     """
     draw_stack(figure, data, style, share=share)

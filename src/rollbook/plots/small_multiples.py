@@ -1,4 +1,4 @@
-"""Small multiples: one panel a key, a group or a run, all along the same axis."""
+"""Small multiples: one panel per key, group or run, all along the same axis."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def draw(
 
     Args:
       limits, log: see `curves.draw`.
-      same_scale: one scale upwards for all panels; right for groups of one metric, wrong for several metrics.
-      columns: panels side by side; None chooses.
+      same_scale: one y scale for all panels; right for groups of one metric, wrong for several metrics.
+      columns: panels side by side; None: automatic.
     """
     panels = list(data)[:_MOST]
     if not panels:
@@ -47,7 +47,7 @@ def draw(
     for place, (axes, panel) in enumerate(zip(grid.flat, panels, strict=False)):
         paint = Paint(axes, style)
         paint_panel(paint, panel, limits=limits, log=log, first_colour=place if one_line else 0)
-        if place + wide < len(panels):  # those with nothing below them say what x is
+        if place + wide < len(panels):  # panels with nothing below them label x
             axes.set_xlabel("")
         axes.tick_params(labelbottom=place + wide >= len(panels), labelleft=not same_scale or place % wide == 0)
         axes.set_title(short(panel.title, max(12, 80 // wide)), fontsize=9 if wide < 4 else 7.5)

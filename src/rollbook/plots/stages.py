@@ -1,4 +1,4 @@
-"""Time per stage, stacked along training: where the seconds go, and when that changed."""
+"""Time per stage, stacked along training: where the seconds are spent, and when that changes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["draw"]
 
 
 def draw(figure: Figure, data: Stack, style: Style, *, share: bool = False) -> None:
-    """Draw the seconds of each stage without those of the stages inside of it.
+    """Draw the seconds of each stage without its nested stages.
 
     Args:
-      share: as shares of the time that was measured, instead of seconds.
+      share: show shares of the measured time instead of seconds.
     """
     draw_stack(figure, data, style, share=share)

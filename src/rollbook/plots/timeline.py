@@ -1,4 +1,4 @@
-"""Stages as they followed each other in wall time: a row a stage, a bar a call."""
+"""Stages in sequence over wall time: one row per stage, one bar per call."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_ROWS = 40
 
 
 def draw(figure: Figure, data: Spans, style: Style) -> None:
-    """Draw spans; a call shorter than a pixel is a stroke, so that none is lost."""
+    """Draw spans; a call shorter than a pixel is a stroke, so that none disappears."""
     rows = list(dict.fromkeys(data.names))
     shown = rows[:_MOST_ROWS]
     if shown:
