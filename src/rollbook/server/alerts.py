@@ -75,7 +75,7 @@ def _evidence(said: object) -> object:
 
 
 def media_of(hall: Hall, row: RunRow, table: pa.Table, x: str) -> list[Media]:
-    """Rows of `media` with the addresses of their files, as far as these are there."""
+    """Rows of `media` with the addresses of those files that exist."""
     places = axis_values(table, x, started(row))
     times = seconds_column(table)
     media = []
@@ -106,12 +106,12 @@ def media_of(hall: Hall, row: RunRow, table: pa.Table, x: str) -> list[Media]:
 
 
 def media_url(row: RunRow, path: str) -> str:
-    """The address of a file of a run, relative to the page."""
+    """The address of a run's file, relative to the page."""
     return f"media/{quote(row.key, safe='~')}/{quote(path.replace(os.sep, '/'), safe='/')}"
 
 
 def there(folder: str, path: str) -> str | None:
-    """A path of a run's own, relative to it, if such a file is there and lies inside; also in another film format."""
+    """A path relative to the run, if the file exists and is inside the run; also in another film format."""
     if not path or "\0" in path:
         return None
     root = os.path.realpath(folder)
@@ -133,13 +133,13 @@ def _whole(value: object) -> int | None:
 
 
 def marks(hall: Hall, ask: MarksAsk) -> MarksAnswer:
-    """Checkpoints, alerts, notes and begins of attempts on the axis."""
+    """Checkpoints, alerts, notes and starts of attempts on the axis."""
     check_range(ask.start, ask.stop)
     drawn: list[Mark] = []
     for row in hall.rows(ask.runs):
         try:
             drawn += _marks_of(hall, row, ask.x or default_axis(hall, row))
-        except (RollbookError, OSError):  # its curves say what is wrong with it
+        except (RollbookError, OSError):  # its curves show what is wrong with it
             continue
     low = -np.inf if ask.start is None else ask.start
     high = np.inf if ask.stop is None else ask.stop
@@ -196,7 +196,7 @@ def _marks_of(hall: Hall, row: RunRow, x: str) -> list[Mark]:
 
 
 def _of_attempt(hall: Hall, row: RunRow, entry: dict[str, Any], x: str, began: float) -> float | None:
-    """Where on the axis an attempt began: at its checkpoint, else by time."""
+    """The position on the axis where an attempt began: at its checkpoint, else by time."""
     if x in ("time", "relative"):
         return float(entry["started"]) - (began if x == "relative" else 0.0)
     checkpoint = entry.get("checkpoint")
@@ -256,7 +256,7 @@ def all_alerts(hall: Hall, ask: AlertsAsk) -> AlertsAnswer:
             newest += alerts[-_MOST_ALERTS:]
     newest.sort(key=lambda alert: alert.time or 0.0, reverse=True)
     total = sum(sum(levels.values()) for levels in by_run.values())
-    for (level, rule), of_run in found.items():  # what began as a warning and grew is told once, as what it is now
+    for (level, rule), of_run in found.items():  # a warning that became worse is shown once, at its present level
         if level == "warn":
             for run in found.get(("fail", rule), {}):
                 of_run.pop(run, None)
@@ -284,7 +284,7 @@ def _ending(row: RunRow) -> str:
 
 
 def _worst_first(found: dict[tuple[str, str], dict[str, tuple[FindingRun, str]]]) -> list[Finding]:
-    """One finding for each rule and level, whatever number of runs it spoke in."""
+    """One finding for each rule and level, for any number of runs."""
     findings = []
     for (level, rule), of_run in found.items():
         if not of_run:
@@ -326,7 +326,7 @@ def _created(row: RunRow) -> float:
 
 
 def _may_have_alerts(folder: str) -> bool:
-    """Whether a run has sealed alerts, or a journal that may hold some: two looks instead of opening it."""
+    """Whether a run has sealed alerts, or a journal that may hold some: two file checks instead of opening it."""
     if any(os.path.isdir(parts) for parts in part_folders(folder, "alerts")):
         return True
     try:

@@ -1,4 +1,4 @@
-"""From a request to its endpoint and back: what is asked is read, and worked on in a bounded number of threads."""
+"""From a request to its endpoint and back: the request is parsed, and a bounded number of threads works on it."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ Given = TypeVar("Given")
 
 
 class Workers:
-    """Threads that answer: so many at once, so many waiting, and no more.
+    """Threads that answer: a limited number at work, a limited number waiting.
 
     Args:
-      at_work, waiting: how many.
-      seconds: how long one may take before its asker is told so.
+      at_work, waiting: the limits.
+      seconds: how long one answer may take before the client gets an error.
     """
 
     def __init__(self, at_work: int, waiting: int, seconds: float) -> None:
@@ -45,7 +45,7 @@ class Workers:
         self._limiter: anyio.CapacityLimiter | None = None
 
     async def run(self, work: Callable[[], Given]) -> Given:
-        """What `work` gives, from a thread.
+        """The result of `work`, from a thread.
 
         Raises:
           Refused: too many wait already, or it took too long.
@@ -59,7 +59,7 @@ class Workers:
 
 
 def answer_with(endpoint: Endpoint, hall: Hall, workers: Workers) -> Callable[[Request], Awaitable[Response]]:
-    """The Starlette endpoint of one of ours."""
+    """The Starlette endpoint for one of our endpoints."""
 
     async def answer(request: Request) -> Response:
         began = time.perf_counter()
@@ -145,7 +145,7 @@ async def _asked(endpoint: Endpoint, request: Request, hall: Hall) -> object:
 
 
 def _may_edit(request: Request, hall: Hall) -> None:
-    """Only our own page knows the edit token: other sites can send a request, but not read it."""
+    """Only our own page knows the edit token: other sites can send a request, but cannot read the token."""
     if not hall.settings.writable:
         raise Refused("forbidden", "this server was started to show, not to edit", "Start it without --read-only.")
     said = request.headers.get(EDIT_HEADER, "")
@@ -203,6 +203,6 @@ def _download(result: Download) -> Response:
 
 
 def attachment(name: str) -> str:
-    """The header that has a browser save a file and never show it."""
+    """The header that makes a browser save a file and never show it."""
     plain = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in name) or "file"
     return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name.encode('utf-8', 'replace'), safe='')}"

@@ -24,7 +24,7 @@ __all__ = ["make_app"]
 
 
 def make_app(settings: Settings) -> Guard:
-    """The whole server as an ASGI app. Behind the guard (`.app`) its `state.hall` holds what it knows."""
+    """The whole server as an ASGI app. The app behind the guard (`.app`) has the shared state in `state.hall`."""
     hall = Hall(settings)
     limits = settings.limits
     at_work = {"light": 2, "work": limits.at_work, "question": limits.questions}

@@ -1,4 +1,4 @@
-"""Boards: saved views, in a file beside the runs."""
+"""Boards: saved views, in a file next to the runs."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def delete(hall: Hall, ask: BoardName) -> Deleted:
 
 
 def boards_path(hall: Hall) -> str:
-    """Where boards are kept: beside the runs; for a single run in the folder that it lies in."""
+    """Where boards are kept: next to the runs; for a single run in its parent folder."""
     root = hall.catalogue.roots[0]
     if os.path.isfile(os.path.join(root, "run.json")):
         root = os.path.dirname(root)
@@ -61,7 +61,7 @@ def boards_path(hall: Hall) -> str:
 
 
 def boards_stamp(hall: Hall) -> int:
-    """What changes with the boards."""
+    """Changes when the boards change."""
     try:
         return os.stat(boards_path(hall)).st_mtime_ns
     except OSError:

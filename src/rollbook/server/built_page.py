@@ -1,4 +1,4 @@
-"""The built page out of the package: a handful of files, read once, told apart by name alone."""
+"""Serves the built page from the package: a few files, read once, looked up by name only."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class BuiltPage:
     """The files of the page.
 
     Args:
-      folder: where they lie; None: inside the package.
+      folder: their folder; None: inside the package.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -61,7 +61,7 @@ class BuiltPage:
         return (self.folder / "index.html").is_file()
 
     def answer(self, request: Request) -> Response:
-        """The file of that name; the page itself for the root."""
+        """The file of that name; the index page for the root."""
         self.load()
         name = request.path_params.get("name", "") or "index.html"
         file = self._files.get(name)
@@ -85,7 +85,7 @@ class BuiltPage:
         return Response(body, media_type=file.media_type, headers=headers)
 
     def load(self) -> None:
-        """Read the files, again where the page was built anew."""
+        """Read the files; again if the page was rebuilt."""
         try:
             stat = os.stat(self.folder / "index.html")
         except OSError:

@@ -1,4 +1,5 @@
-"""Which runs there are, kept up to date by looking at what changed: folders by their times, live runs by who lives."""
+"""Which runs there are, kept up to date by checking for changes: folders by their times, live runs by their
+processes."""
 
 from __future__ import annotations
 
@@ -27,10 +28,10 @@ __all__ = ["Catalogue", "RunRow", "Snapshot"]
 _PLAIN = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _DEEPEST = 3
 _FULL_SECONDS = 5.0
-"""How often every run.json is looked at; new folders and live runs are looked at each time."""
+"""How often every run.json is checked; new folders and live runs are checked each time."""
 
 _SETTLED_NS = 2_000_000_000
-"""A folder whose time is younger than this may change again within the same tick of the clock."""
+"""A folder that changed more recently than this may change again within the same tick of the clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class RunRow:
     """One run as the catalogue knows it.
 
     Attributes:
-      key: its name in the API; folder: where it lies.
+      key: its name in the API; folder: its path.
       about: the row of `RunSet.rows()`.
       stamp: of its run.json.
     """
@@ -55,12 +56,12 @@ class RunRow:
 
     @property
     def is_live(self) -> bool:
-        """Whether it is being written, as far as can be told."""
+        """Whether it is being written, so far as is known."""
         return self.status == "running"
 
     @property
     def is_archived(self) -> bool:
-        """Whether its owner put it away."""
+        """Whether its owner archived it."""
         return "archived" in self.about.get("tags", ()) or bool(self.about.get("archived"))
 
 
@@ -94,7 +95,7 @@ class _Folder:
 
 
 class Catalogue:
-    """The runs below some roots. Any thread may ask.
+    """The runs below some roots. Any thread may use it.
 
     Args:
       roots: folders of runs, or runs.
@@ -105,11 +106,11 @@ class Catalogue:
         self._lock = threading.Lock()
         self._folders: dict[str, _Folder] = {}
         self._rows: dict[str, RunRow] = {}  # by folder
-        self._unreadable: dict[str, str] = {}  # by folder, why
-        self._keys: dict[str, str] = {}  # key -> folder, given once and for good
-        self._pages: dict[str, tuple[tuple[int, ...], RunJson]] = {}  # by folder: run.json of those that live
+        self._unreadable: dict[str, str] = {}  # by folder: the reason
+        self._keys: dict[str, str] = {}  # key -> folder, given once and never changed
+        self._pages: dict[str, tuple[tuple[int, ...], RunJson]] = {}  # by folder: run.json of live runs
         self._early: dict[str, tuple[tuple[int, int, int], dict[str, object]]] = {}
-        self._neighbours: dict[str, tuple[int, ...]] = {}  # by folder: the run.json there that is another tool's
+        self._neighbours: dict[str, tuple[int, ...]] = {}  # by folder: the run.json of another tool
         self._full_at = 0.0
         self._looked_at = 0.0
         self._snapshot = Snapshot({}, 0)
@@ -136,11 +137,11 @@ class Catalogue:
         return row
 
     def refresh(self, full: bool = False) -> list[RunRow]:
-        """Look again; the rows that are new, changed or (with status "gone") no longer there."""
+        """Check for changes. Returns the rows that are new, changed or (with status "gone") removed."""
         with self._lock:
             full = full or time.monotonic() - self._full_at > _FULL_SECONDS
             folders = [folder for root in self.roots for folder in self._find(root, 0)]
-            if not self._looked_at:  # the first look: thousands of runs are mostly as the last server saw them
+            if not self._looked_at:  # first time: thousands of runs are mostly unchanged since the last server
                 self._early = {folder: known for root in self.roots for folder, known in stamped(root).items()}
             changed: list[RunRow] = []
             rows: dict[str, RunRow] = {}
@@ -187,7 +188,7 @@ class Catalogue:
         return known.runs + [run for inner in known.folders for run in self._find(inner, depth + 1)]
 
     def _is_run(self, folder: str) -> bool:
-        """Whether a folder has a run.json that is not known as another tool's."""
+        """Whether a folder has a run.json that is not known to be another tool's."""
         if folder not in self._neighbours:
             return os.path.isfile(os.path.join(folder, "run.json"))
         try:
@@ -212,10 +213,10 @@ class Catalogue:
             (about,) = (row for row in open_runs(folder).rows() if row["path"] == folder)
         except (RollbookError, OSError, ValueError):
             try:
-                manifest.read(folder)  # says why
+                manifest.read(folder)  # raises with the reason
             except (RollbookError, OSError) as err:
                 self._unreadable[folder] = str(err)
-                if isinstance(err, ForeignManifest):  # a neighbour's; from the next look on runs below it are found
+                if isinstance(err, ForeignManifest):  # another tool's; next time, runs below it are found
                     self._neighbours[folder] = stamp
                     for listed in (folder, os.path.dirname(folder)):
                         self._folders.pop(listed, None)
@@ -226,7 +227,7 @@ class Catalogue:
         return RunRow(known.key if known is not None else self._key(folder, str(about.get("id"))), folder, about, stamp)
 
     def _judged(self, folder: str, known: RunRow) -> RunRow:
-        """A run whose run.json is as it was: the status alone can be another one."""
+        """A run with an unchanged run.json: only its status can differ."""
         page = self._pages.get(folder)
         if page is None or page[0] != known.stamp:
             try:
@@ -239,7 +240,7 @@ class Catalogue:
         return RunRow(known.key, folder, {**known.about, "status": status}, known.stamp)
 
     def _key(self, folder: str, identity: str) -> str:
-        """A name for a run that nobody else here has: its id where that is a plain word."""
+        """A name for a run that no other run here has: its id if that is a plain word."""
         if not _PLAIN.fullmatch(identity):
             identity = "p" + hashlib.blake2b(os.fsencode(folder), digest_size=6).hexdigest()
         key, number = identity, 1
@@ -256,7 +257,7 @@ def _may_change(row: RunRow) -> bool:
 
 
 def _is_inside(path: str, roots: tuple[str, ...]) -> bool:
-    """Whether a link leads to a place below the roots."""
+    """Whether a link leads to a path below the roots."""
     real = os.path.realpath(path)
     return any(real == root or real.startswith(root + os.sep) for root in roots)
 

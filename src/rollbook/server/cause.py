@@ -40,7 +40,7 @@ _TEXTS = 8
 
 
 def cause(hall: Hall, ask: CauseAsk) -> CauseAnswer:
-    """What went on near a point."""
+    """What happened near a point."""
     if not 1 <= ask.rows <= 100:
         raise BadInput(f"rows={ask.rows}: 1 to 100")
     if not math.isfinite(ask.at) or (ask.window is not None and not 0 <= ask.window < math.inf):
@@ -116,7 +116,7 @@ def _checkpoints(hall: Hall, row: RunRow, clock: str, at: float, began: float) -
 
 
 def _timings(hall: Hall, row: RunRow, moment: float | None) -> TimingsAt | None:
-    """Where the time went in the stretch around a moment, beside what a stretch of that length usually holds."""
+    """Where the time went around a moment, compared with a usual interval of that length."""
     if moment is None:
         return None
     table, _ = rows_near(hall, row, "timings", "time", moment, 0.0, 0.0)
@@ -173,7 +173,7 @@ def _texts(hall: Hall, row: RunRow, clock: str, at: float, window: float, began:
 
 
 def _log(row: RunRow, moment: float | None) -> tuple[str | None, list[LogLine]]:
-    """Lines near a moment, of the first log whose lines say when they were written."""
+    """Lines near a moment, from the first log whose lines have a time."""
     if moment is None:
         return None, []
     for entry in log_files(row)[:6]:

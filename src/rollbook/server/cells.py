@@ -1,4 +1,4 @@
-"""Values out of a run as JSON can hold them: NaN and infinities as text, long texts cut short, times as seconds."""
+"""Values of a run in a form that JSON can hold: NaN and infinities as text, long texts cut, times as seconds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_ITEMS = 1_000
 
 
 def num(value: object) -> Num:
-    """A number, or what stands for it; None for what is none."""
+    """A number, or its text for NaN and infinities; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         return None
     if isinstance(value, (int, np.integer)):
@@ -34,10 +34,10 @@ def _word(value: float) -> Literal["NaN", "Infinity", "-Infinity"]:
 
 
 def plain(value: object, longest: int | None = None, depth: int = 0) -> Any:
-    """Anything that a run holds as JSON can hold it.
+    """Any value of a run in a form that JSON can hold.
 
     Args:
-      longest: texts beyond so many characters become {"text": their begin, "length": how long they are}.
+      longest: longer texts become {"text": their beginning, "length": their full length}.
     """
     if value is None or isinstance(value, bool):
         return value
@@ -71,7 +71,7 @@ def plain(value: object, longest: int | None = None, depth: int = 0) -> Any:
 
 
 def finite(value: object) -> float | None:
-    """A number somebody wrote into the page of a run, or None where it is none that one can draw."""
+    """A number from a run's run.json; None if it is no finite number."""
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not abs(value) < 1e15:
         return None
     return float(value)
@@ -112,13 +112,13 @@ def rows_of(table: pa.Table, longest: int | None = 300) -> list[dict[str, object
 
 
 def cells_of(table: pa.Table) -> list[dict[str, Any]]:
-    """The rows of a (small) table as they are, but times as unix seconds: Arrow's own datetimes load pandas."""
+    """The rows of a (small) table unchanged, except times as unix seconds: Arrow's own datetimes load pandas."""
     rows: list[dict[str, object]] = in_seconds(table).to_pylist()
     return rows
 
 
 def in_seconds(table: pa.Table) -> pa.Table:
-    """A table with its moments as float64 unix seconds."""
+    """A table with its times as float64 unix seconds."""
     for place, field in enumerate(table.schema):
         if pa.types.is_timestamp(field.type):
             per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[field.type.unit]

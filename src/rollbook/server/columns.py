@@ -1,4 +1,4 @@
-"""The columns of the table of runs: what stands in a cell, of a run and of a group."""
+"""The columns of the table of runs: the content of a cell, for a run and for a group."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def config_paths(rows: Iterable[RunRow], part: str = "config") -> dict[str, dict
 
 
 def names_one_run(path: str) -> bool:
-    """Whether a field of the configuration tells runs of one configuration apart: a seed, a folder, a name."""
+    """Whether a field differs between runs of one configuration: a seed, a folder, a name."""
     return bool(_SEED_LIKE.search(path) or _NAMES_ONE_RUN.search(path))
 
 
@@ -65,7 +65,7 @@ def metric_of(column: str) -> tuple[str, str]:
 
 
 def native_key(key: str, keys: Collection[str]) -> str:
-    """What a run itself calls a key: the key, or its one key that means the same; the key where there is none."""
+    """A run's own name for a key: the key, or its only key with the same meaning; otherwise the key."""
     if key in keys:
         return key
     same = resolve(canonical(key) or key, keys)
@@ -73,7 +73,7 @@ def native_key(key: str, keys: Collection[str]) -> str:
 
 
 def value_of(column: str, row: RunRow, facts: Facts | None) -> Any:
-    """What stands in a cell, as it is; None for nothing."""
+    """The unformatted value of a cell; None for nothing."""
     if is_metric(column):
         which, key = metric_of(column)
         if facts is None:
@@ -97,7 +97,7 @@ def value_of(column: str, row: RunRow, facts: Facts | None) -> Any:
 
 
 def progress_of(row: RunRow, facts: Facts | None) -> tuple[int | None, int | None]:
-    """(the last reading of the run's usual axis, how far it is to go)."""
+    """(the last reading of the run's usual axis, its planned end)."""
     axis = axis_of(row, facts)
     total = (row.about.get("total") or {}).get(axis)
     at = facts.clocks.get(axis) if facts is not None else None
@@ -119,13 +119,13 @@ def axis_of(row: RunRow, facts: Facts | None) -> str:
 
 
 def cell_of(column: str, row: RunRow, facts: Facts | None) -> object:
-    """What stands in a cell, for JSON."""
+    """The value of a cell, for JSON."""
     value = value_of(column, row, facts)
     return num(value) if is_metric(column) and isinstance(value, float) else plain(value, 200)
 
 
 def sort_key(value: object) -> tuple[int, object]:
-    """Numbers before texts before other things before nothing (NaN is nothing); always comparable."""
+    """Numbers before texts before other values before nothing (NaN counts as nothing); always comparable."""
     if value is None or (isinstance(value, float) and value != value):
         return (3, 0)
     if isinstance(value, bool):
@@ -136,7 +136,7 @@ def sort_key(value: object) -> tuple[int, object]:
 
 
 def common(values: Sequence[object]) -> object:
-    """One value for all, or how many there are."""
+    """The common value of all, or the number of different ones."""
     words: dict[str, object] = {}
     for value in values:
         words.setdefault(json.dumps(value, sort_keys=True, default=repr), value)

@@ -1,4 +1,4 @@
-"""Curves of groups of runs. The numbers are `rollbook.compare`'s; here rows are gathered and arrays packed."""
+"""Curves of groups of runs. `rollbook.compare` computes the numbers; this module gathers rows and packs arrays."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["ENDED_BADLY", "ENDPOINTS", "gathered", "group_curves", "refined"]
 ENDED_BADLY = ("crashed", "killed", "stale")
 FEW_DRAWS, DRAWS = 200, 1999
 WORTH_TWO_STAGES = 10_000
-"""So many runs times points: below, bands of all draws are there as soon as those of few."""
+"""Runs times points: below this, full bands are ready as soon as preliminary ones."""
 
 
 def gathered(hall: Hall, groups: Sequence[Group]) -> dict[str, list[RunRow]]:
@@ -85,8 +85,8 @@ class Drawn(NamedTuple):
     """The curves of a key, as they are kept.
 
     Attributes:
-      curves: without the rows behind them; None where no run has any.
-      bends: where the line of each group bends (`GroupCurve.vertices_P`); sentences: what each has to say.
+      curves: without the rows behind them; None if no run has any.
+      bends: where the line of each group bends (`GroupCurve.vertices_P`); sentences: the description of each.
       missing: members without the key, by group.
       axis: of all; version: of their rows.
     """
@@ -100,17 +100,18 @@ class Drawn(NamedTuple):
 
     @property
     def preliminary(self) -> bool:
-        """Whether better bands are on their way."""
+        """Whether better bands will follow."""
         return self.curves is not None and self.curves.preliminary
 
 
 def refined(
     hall: Hall, groups: dict[str, list[RunRow]], key: str, ask: CurvesAsk, ahead: Sequence[str] = ()
 ) -> Iterator[Drawn]:
-    """The curves of a key, kept a while; where that was asked for and they take long, preliminary ones first.
+    """The curves of a key, kept for a while. Preliminary ones come first if that was requested and the full ones take
+    long.
 
     Args:
-      ahead: keys that will be asked for next.
+      ahead: keys that will be requested next.
     """
     stamps = {row.folder: stamp_of(row.folder) for rows in groups.values() for row in rows}
     version = version_of(tuple(stamps.values()))

@@ -1,4 +1,4 @@
-"""Changes: tags, notes, names, groups, archived runs. They touch nothing but run.json."""
+"""Changes: tags, notes, names, groups, archived runs. Only run.json is changed."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from rollbook.server.table_rows import table_row
 __all__ = ["ENDPOINTS"]
 
 ARCHIVED = "archived"
-"""The tag of a run that was put away."""
+"""The tag of an archived run."""
 
 _LONGEST = {"name": 200, "notes": 20_000, "group": 200}
 _MOST_TAGS, _LONGEST_TAG = 100, 100
 
 
 def edit(hall: Hall, ask: EditAsk) -> EditAnswer:
-    """Change the manifests of some runs; those that cannot be changed are named, the others are changed."""
+    """Change the manifests of some runs. Those that cannot be changed are named; the others are changed."""
     _check(ask)
     rows = hall.rows(ask.runs)
     refused: list[LeftOut] = []

@@ -1,4 +1,4 @@
-"""One question of the API: its address, what may be asked, what is answered, and who answers."""
+"""One endpoint of the API: its address, the shapes of request and answer, and the function that answers."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class Streamed:
     """An answer in pieces, made while it is sent.
 
     Attributes:
-      media_type: what it is.
+      media_type: its media type.
       pieces: made one after the other, in a thread.
       filename: a name to save it under; None: it is shown, not saved.
-      many: whether it says so much that it is worth being compressed on its way.
+      many: whether it is large enough to be compressed.
     """
 
     media_type: str
@@ -32,10 +32,10 @@ class Streamed:
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """A file as it is.
+    """A file, sent unchanged.
 
     Attributes:
-      path: where it lies; inside the run it was asked of, and no link out of it.
+      path: of the file; inside its run, and no link out of it.
       media_type: a type that no browser executes.
       attachment: whether it is only to be saved.
     """
@@ -54,16 +54,16 @@ class Endpoint:
 
     Attributes:
       method, path: HTTP method, and address with {names}.
-      ask: what may be asked: names of the path, then the query (GET, DELETE) or the JSON body (POST, PUT).
-      answer: the shape of the answer, or the media type of one that is no JSON.
-      work: gives the answer; runs in a thread.
+      ask: the shape of the request: names of the path, then the query (GET, DELETE) or the JSON body (POST, PUT).
+      answer: the shape of the answer, or the media type if it is not JSON.
+      work: returns the answer; runs in a thread.
       summary: one sentence.
       entries: for frames, the shape of an entry.
       edits: whether it changes something: needs the edit token.
-      large: whether the body may be a large one.
-      lane: which threads answer. A "question", which holds SQL of the asker's, and what is "light" and must be answered
-        whatever else goes on, have threads of their own.
-      errors: the statuses that may come instead.
+      large: whether the body may be large.
+      lane: which threads answer. A "question" (SQL of the client) and a "light" request (which must be answered under
+        any load) each have their own threads.
+      errors: the statuses of possible errors.
     """
 
     method: Literal["GET", "POST", "PUT", "DELETE"]

@@ -88,7 +88,8 @@ def with_outcome(table: pa.Table) -> pa.Table:
 
 
 def shown_episodes(db: Locked) -> list[str]:
-    """Have the episodes seen as `shown`: how they ended, whether they were filmed, and whether their steps were kept.
+    """Create the view `shown` of the episodes: how they ended, whether they were filmed, and whether their steps were
+    kept.
 
     Returns:
       its columns.
@@ -192,7 +193,7 @@ def scatter(hall: Hall, ask: ScatterAsk) -> Streamed:
 
 
 def _thinned(xs: NDArray, ys: NDArray, chosen: NDArray, points: int) -> NDArray:
-    """Fewer points along x: of each stretch its lowest and highest, and some between."""
+    """Fewer points along x: the lowest and highest of each interval, and some between."""
     order = chosen[np.argsort(xs[chosen], kind="stable")]
     picked: set[int] = set()
     for part in np.array_split(order, max(1, points // 4)):
@@ -277,7 +278,7 @@ def episode(hall: Hall, ask: EpisodeAsk) -> EpisodeAnswer:
 
 
 def _beside(db: Locked, identity: str, score: object) -> tuple[Rank | None, str | None, str | None]:
-    """(how many episodes score less, the one before, the one behind) of an episode."""
+    """(how many episodes have a lower return, the previous one, the next one) of an episode."""
     columns = db.columns["episodes"]
     rank = None
     if "return" in columns and isinstance(score, (int, float)) and not math.isnan(score):
@@ -297,7 +298,7 @@ def _beside(db: Locked, identity: str, score: object) -> tuple[Rank | None, str 
 
 
 def _without(steps: pa.Table, clocks: tuple[str, ...]) -> pa.Table:
-    """The steps without clocks: they say where an episode stands, not what happened in it."""
+    """The steps without clocks: these give an episode's position, not its content."""
     return steps.drop_columns([clock for clock in clocks if clock in steps.column_names])
 
 

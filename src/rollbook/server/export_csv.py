@@ -1,4 +1,4 @@
-"""Rows as CSV, raw and whole, made while they are sent."""
+"""Rows as CSV, unreduced and complete, made while they are sent."""
 
 from __future__ import annotations
 

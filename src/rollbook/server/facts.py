@@ -1,4 +1,4 @@
-"""The newest values of runs for the table: read once per change, ahead of the asker where many are wanted."""
+"""The newest values of runs for the table: read once per change; for many runs, read in advance."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ __all__ = ["Facts", "FactsShelf"]
 _MOST_WAITING = 20_000
 _LASTING_SECONDS = 1.0
 _REST = 14
-"""So many times as long as reading a run's facts took, the thread behind rests where nobody waits for them: many live
-runs, or thousands of old ones whose numbers are not on the screen, cost 1/15 of a core."""
+"""After reading a run's facts for which no request waits, the background thread rests this many times as long. So many
+live runs, or thousands of old ones outside the screen, cost 1/15 of a core."""
 _AT_ONCE = 500
-"""So many runs nobody waits for are read without a rest: those of most folders, and what the newest of others log."""
+"""This many runs for which no request waits are read without a rest: all runs of most folders, and the newest of
+others."""
 _LONGEST_REST = 0.1
 _OFTEN, _SELDOM = 0.5, 5.0
-"""Seconds between two times that newer numbers are told of: those somebody waits for; the others."""
+"""Seconds between two reports of newer numbers: those that a request waits for; the others."""
 
 
 @dataclass(slots=True)
@@ -32,10 +33,10 @@ class Facts:
     """What was read of one run.
 
     Attributes:
-      stamp: of the run when it was read; looked_at: when its stamp was looked at (monotonic seconds).
+      stamp: of the run when it was read; looked_at: when its stamp was checked (monotonic seconds).
       latest: key -> newest value; clocks: the highest known reading of each clock.
       heard: unix seconds of the newest row.
-      extremes: key -> (smallest, largest), as far as they were asked for.
+      extremes: key -> (smallest, largest), for the keys requested so far.
       damage: why files of metrics could not be read, a sentence each.
     """
 
@@ -49,11 +50,11 @@ class Facts:
 
 
 class FactsShelf:
-    """Facts by run. Any thread may ask; a thread of its own reads what nobody should wait for.
+    """Facts by run. Any thread may use it; a background thread reads facts for which no request should wait.
 
     Args:
       readers: the open books.
-      changed: called when facts that somebody asked for have come.
+      changed: called when requested facts have been read.
     """
 
     def __init__(self, readers: Readers, changed: Callable[[], None]) -> None:
@@ -66,11 +67,11 @@ class FactsShelf:
         self.version = 0
 
     def known(self, row: RunRow) -> Facts | None:
-        """What is known of a run, maybe a moment old; None if nothing was read yet."""
+        """The known facts of a run, possibly a moment old; None if nothing was read yet."""
         return self._facts.get(row.folder)
 
     def now(self, row: RunRow, extremes: Iterable[str] = ()) -> Facts:
-        """The facts of a run, read in this thread where they are not known."""
+        """The facts of a run, read in this thread if they are not known."""
         facts = self._facts.get(row.folder)
         if facts is None or time.monotonic() - facts.looked_at > _LASTING_SECONDS:
             stamp = stamp_of(row.folder)
@@ -93,10 +94,11 @@ class FactsShelf:
         return not row.is_live or time.monotonic() - facts.looked_at <= _LASTING_SECONDS
 
     def fetch(self, rows: Iterable[RunRow], extremes: Iterable[str] = (), *, hurry: bool = True) -> int:
-        """Have facts read in the background; how many are to come.
+        """Have facts read in the background. Returns how many are still to be read.
 
         Args:
-          hurry: whether somebody waits for them; the others are read behind those, and of many the rest at a pace.
+          hurry: whether a request waits for them. The others are read after those; if they are many, with rests in
+            between.
         """
         keys = [*extremes] or [""]
         with self._lock:

@@ -1,4 +1,4 @@
-"""The files of a run: lists, pictures and films as they are, everything else only to be saved."""
+"""The files of a run: lists; pictures and films as they are; all other files only for saving."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _SHOWN = {
     ".mp4": "video/mp4",
     ".webm": "video/webm",
 }
-"""What a browser may show of a run: nothing that it could execute. SVG and HTML are only ever saved."""
+"""What a browser may show of a run: only types that it cannot execute. SVG and HTML are only ever saved."""
 
 _MAGIC = {
     "image/png": (b"\x89PNG\r\n\x1a\n",),
@@ -133,7 +133,7 @@ def inside(folder: str, path: str) -> str:
 
 
 def media_bytes(hall: Hall, ask: FileAsk) -> Download:
-    """A picture or film as it is; anything else only to be saved."""
+    """A picture or film as it is; other files only for saving."""
     path = inside(hall.row(ask.run).folder, ask.path)
     kind = _SHOWN.get(os.path.splitext(path)[1].lower())
     if kind is None or not _is_what_it_says(path, kind):
@@ -156,7 +156,7 @@ def _is_what_it_says(path: str, kind: str) -> bool:
 
 
 def file_bytes(hall: Hall, ask: FileAsk) -> Download:
-    """Any file of a run, to be saved and never shown."""
+    """Any file of a run, for saving; never shown."""
     return Download(inside(hall.row(ask.run).folder, ask.path), "application/octet-stream", attachment=True)
 
 
@@ -224,7 +224,7 @@ def _newest(
 
 
 def config(hall: Hall, ask: RunAsk) -> ConfigAnswer:
-    """What each life of a run was started with."""
+    """The settings with which each attempt of a run was started."""
     row = hall.row(ask.run)
     with hall.book(row) as book:
         entries = book.attempts
@@ -251,7 +251,7 @@ def config(hall: Hall, ask: RunAsk) -> ConfigAnswer:
 
 
 def any_table(hall: Hall, ask: RunTableAsk) -> TablePage:
-    """A window of any table but metrics, as it stands."""
+    """A window of any table except metrics, unchanged."""
     _check_window(hall, ask.offset, ask.limit)
     row = hall.row(ask.run)
     if ask.table == "metrics":

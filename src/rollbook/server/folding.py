@@ -1,4 +1,4 @@
-"""Runs folded into groups of equal configuration, and what those are called."""
+"""Runs folded into groups of equal configuration, and the names of the groups."""
 
 from __future__ import annotations
 
@@ -64,17 +64,18 @@ def groups_of(rows: Sequence[RunRow], columns: Sequence[str]) -> list[RunGroup]:
 
 
 def _identity(project: str, name: str, values: dict[str, object]) -> str:
-    """A short name of a group that stays when runs with further fields come: it stands in links."""
+    """A short name of a group for links. It stays when runs with further fields come."""
     encoded = msgspec.json.encode({column: v for column, v in values.items() if v is not None}, order="sorted")
     return f"{project}/{name}:{hashlib.blake2b(encoded, digest_size=5).hexdigest()}"
 
 
 _KNOWN_BY = ("algo", "algorithm", "agent", "method", "env", "env_id", "task", "model", "lr", "learning_rate")
-"""What people call a configuration by, where it tells as much as another field."""
+"""Usual names of a configuration, the best known first. They decide between fields that tell equally much."""
 
 
 def telling_columns(configurations: Sequence[Mapping[str, object]], columns: Sequence[str]) -> list[str]:
-    """As few columns as tell some configurations apart: of those that tell most, one that all have, best known first.
+    """The fewest columns that tell some configurations apart: those that tell most; then one that all have; then the
+    best known.
 
     Args:
       configurations: column -> value of each; no two are equal.
@@ -111,7 +112,7 @@ def _word(column: str, value: object) -> str:
 
 
 def group_value(group: RunGroup, column: str, known: Callable[[RunRow], Facts | None]) -> object:
-    """What a group is sorted by: the centre of a metric, the latest moment, else its first value."""
+    """The value that a group is sorted by: the centre of a metric, the latest time, else its first value."""
     values = [value_of(column, row, known(row)) for row in group.members]
     if is_metric(column):
         return centre_of(values)

@@ -1,11 +1,11 @@
-"""Arrays on their way to a browser: a small JSON header and raw little-endian numbers.
+"""Arrays for a browser: a small JSON header and raw little-endian numbers.
 
 bytes 0-3    RBF1
 bytes 4-7    uint32 H, bytes of the header
 bytes 8-11   uint32 P, bytes of the payload
 bytes 12-15  zero
 H bytes      JSON, padded with spaces; 16 + H and P are multiples of 8
-P bytes      arrays, each at a multiple of 8; what two arrays have in common byte by byte stands here once
+P bytes      arrays, each at a multiple of 8; arrays with identical bytes are stored once
 """
 
 from __future__ import annotations
@@ -42,29 +42,29 @@ class Frame:
         return self._add(np.ascontiguousarray(values, dtype="<f8"), "f8")
 
     def counts(self, values: NDArray) -> Array:
-        """Whole numbers from 0 on, in as few bytes as hold them."""
+        """Integers from 0 on, in as few bytes as possible."""
         top = int(values.max()) if len(values) else 0
         kind = "u1" if top < 1 << 8 else "u2" if top < 1 << 16 else "u4"
         return self._add(np.minimum(values, 0xFFFFFFFF).astype(_KINDS[kind]), kind)
 
     def near(self, values: NDArray, base: float) -> Array:
-        """An array as float32 around a base: what is lost is a ten-millionth of the distance from the base.
+        """An array as float32 around a base: the error is a ten-millionth of the distance from the base.
 
         Args:
-          base: a number amid the values; the same one for min, mean and max of a curve.
+          base: a number among the values; the same one for min, mean and max of a curve.
         """
         if not np.isfinite(base):
             return self.exact(values)
         with np.errstate(over="ignore", invalid="ignore"):
             small = (values - base).astype("<f4")
-            if not np.array_equal(np.isfinite(small), np.isfinite(values)):  # beyond float32
+            if not np.array_equal(np.isfinite(small), np.isfinite(values)):  # too large for float32
                 return self.exact(values)
         array = self._add(small, "f4")
         array.b = float(base)
         return array
 
     def steps(self, values: NDArray) -> Array:
-        """Places along an axis as 65,535 equal steps: a thirtieth of a pixel on a wide screen."""
+        """Positions along an axis as 65,535 equal steps: a thirtieth of a pixel on a wide screen."""
         finite = len(values) > 0 and bool(np.isfinite(values).all())
         low, high = (float(values.min()), float(values.max())) if finite else (0.0, 0.0)
         if not finite or not np.isfinite(high - low) or high - low < _SMALLEST_SPREAD:
@@ -82,7 +82,7 @@ class Frame:
 
     def _add(self, values: NDArray, kind: Any) -> Array:
         raw = values.tobytes()
-        place = self._places.setdefault(raw, self._size)  # runs of one schedule share their places along the axis
+        place = self._places.setdefault(raw, self._size)  # runs of one schedule share their positions along the axis
         if place == self._size:
             self._parts += [raw, bytes(-len(raw) % 8)]
             self._size += len(raw) + -len(raw) % 8
@@ -90,7 +90,7 @@ class Frame:
 
 
 def unpack(body: bytes) -> list[tuple[dict[str, object], dict[int, dict[str, NDArray]]]]:
-    """Frames taken apart: (header, {number of the entry: {name: array}}) of each. For tests and scripts."""
+    """Frames as (header, {number of the entry: {name: array}}). For tests and scripts."""
     frames = []
     place = 0
     while place < len(body):

@@ -1,4 +1,4 @@
-"""What a group of runs scores: the statistic over its members, as a cell of the table says it."""
+"""The score of a group of runs: the statistic over its members, as shown in a cell of the table."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def group_cell(values: Sequence[object], members: int) -> Row:
 
 def centre_of(values: Sequence[object]) -> float | None:
     """The statistic alone, for sorting."""
-    from rollbook import stats  # with scipy, which the first view does without
+    from rollbook import stats  # loads scipy, which the first view does not need
 
     known = _finite(values)
     return float(stats.iqm(known)) if known else None
@@ -50,7 +50,7 @@ def _interval(values: tuple[float, ...]) -> tuple[float, float | None, float | N
     entries = [compare.Entry("group", str(n), None, "", value) for n, value in enumerate(values)]
     try:
         comparison = compare.compare(entries, metric="value", by="configuration", how="as it is", statistic="iqm")
-    except RollbookError as err:  # a number that no statistic takes
+    except RollbookError as err:  # a number that no statistic accepts
         return float(stats.iqm(values)), None, None, "", str(err)
     interval = comparison.groups[0].interval
     assert interval is not None

@@ -1,4 +1,4 @@
-"""The rows of runs that groups are made of: read once a run and key, again only where a run holds something new."""
+"""The rows of runs that groups are made of: read once per run and key, and again only if a run has new rows."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ __all__ = ["RowsOfRun", "rows_of_runs"]
 
 
 class RowsOfRun(NamedTuple):
-    """What a run says of a key.
+    """A run's rows of a key.
 
     Attributes:
-      axis: in the words of the API.
+      axis: its name in the API.
       x, y: [rows].
     """
 
@@ -33,7 +33,7 @@ class RowsOfRun(NamedTuple):
 
 _MOST_KEYS, _MOST_AHEAD = 16, 1_000
 _NOTHING = RowsOfRun("", np.zeros(0), np.zeros(0))
-"""Of a run that has not the key."""
+"""For a run without the key."""
 
 
 def rows_of_runs(
@@ -49,7 +49,7 @@ def rows_of_runs(
     Args:
       x: None: the axis of the first run that has rows.
       stamps: of each run, by its folder.
-      ahead: further keys that will be asked for: few runs are read once for several of them.
+      ahead: further keys that will be requested: a few runs are read once for several of them.
     """
     if not rows:
         return {}
@@ -82,7 +82,7 @@ def rows_of_runs(
 def _read_together(
     hall: Hall, new: Sequence[RunRow], keys: Sequence[str], x: str | None, stamps: Mapping[str, object]
 ) -> None:
-    """Read and remember the rows of many runs, by several processes where they are very many."""
+    """Read and remember the rows of many runs; for very many runs, in several processes."""
     of_folder = {row.folder: row for row in new}
     helpers = RowHelpers(list(of_folder), keys, "time" if x == "relative" else x)
     try:
@@ -105,13 +105,13 @@ def _take(hall: Hall, row: RunRow, key: str, x: str | None, stamp: object, rows:
 
 
 def _remember(hall: Hall, folder: str, key: str, x: str | None, stamp: object, rows_of_run: RowsOfRun) -> None:
-    for name in {x, rows_of_run.axis or x}:  # the page asks for the axis by its name once it knows it
+    for name in {x, rows_of_run.axis or x}:  # once the page knows the axis, it requests it by name
         size = rows_of_run.x.nbytes + rows_of_run.y.nbytes + 300
         hall.group_rows.put((folder, key, name), stamp, rows_of_run, size)
 
 
 def _rows_of(hall: Hall, row: RunRow, keys: Sequence[str], x: str | None, stamp: object) -> RowsOfRun:
-    """Of the first key; the others are remembered, too."""
+    """The rows of the first key; those of the other keys are remembered, too."""
     shelf = hall.group_rows
     rows_of_run: RowsOfRun | None = shelf.get((row.folder, keys[0], x), stamp)
     if rows_of_run is not None:

@@ -1,8 +1,8 @@
-"""Who may ask: the door in front of every request and socket.
+"""Access control: the check in front of every request and socket.
 
-Checked are the Host (a name that was bent to this machine by DNS is refused), where the request comes from (no other
-site, neither by request nor by socket), and, on any address but loopback, the token. Every answer leaves with headers
-that let a browser execute nothing but the page's own script.
+It checks the Host (a name that DNS rebinding points to this machine is refused), the origin of the request (no other
+site, neither by request nor by socket), and, on any address except loopback, the token. Every answer has headers that
+let a browser execute only the page's own script.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Guard:
     """ASGI middleware around the whole app.
 
     Args:
-      app: what it guards.
+      app: the app behind it.
       settings: how the server was started.
     """
 
@@ -79,7 +79,7 @@ class Guard:
         if not self._has_token(headers) and not self._brings_token(scope):
             if is_page or path.startswith(
                 "/assets/"
-            ):  # the page itself holds no secret: it says that it needs the token
+            ):  # the page holds no secret: it only reports that it needs the token
                 return
             raise Refused(
                 "no_token",
@@ -111,14 +111,14 @@ class Guard:
         return cookie is not None and _same(cookie.value, token)
 
     def _brings_token(self, scope: Scope) -> bool:
-        """Whether the token stands in the address; only that of the page itself may hold it."""
+        """Whether the token is in the address; only the address of the page itself may have it."""
         if scope["type"] != "http" or scope["path"] != "/":
             return False
         said = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"))).get("token", "")
         return _same(said, self._settings.token or "")
 
     def _signed_in(self, scope: Scope) -> Response | None:
-        """The answer to the address with the token: a cookie, and the address without it."""
+        """The answer to the address with the token: a cookie, and a redirect to the address without it."""
         if self._settings.token is None or not self._brings_token(scope):
             return None
         rest = [(n, v) for n, v in parse_qsl(scope.get("query_string", b"").decode("latin-1")) if n != "token"]
@@ -131,7 +131,7 @@ class Guard:
     async def _refuse(self, err: Refused, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
             await receive()
-            if err.code == "no_token":  # a browser is told a code only after the socket was accepted
+            if err.code == "no_token":  # a browser sees a code only after the socket was accepted
                 await send({"type": "websocket.accept"})
                 await send({"type": "websocket.close", "code": 4401, "reason": "token needed"})
             else:
@@ -161,7 +161,7 @@ class Guard:
 
 
 def content_policy(notebook: bool, path: str = "/") -> str:
-    """What a browser may load and run: nothing but our own files; of what lies in a run nothing is run at all."""
+    """What a browser may load and run: only our own files. Nothing that is in a run is executed."""
     if path.startswith(("/media/", "/files/", "/api/")):
         return "default-src 'none'; sandbox; frame-ancestors 'none'"
     around = "'self' http://localhost:* http://127.0.0.1:*" if notebook else "'none'"

@@ -1,4 +1,4 @@
-"""Is something wrong: the alerts of a run, what was looked at, and the keys about its machine."""
+"""The alerts of a run, the rules that found nothing, and the keys about its machine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_RULES = 100
 
 
 def health(hall: Hall, ask: RunAsk) -> HealthAnswer:
-    """The alerts of a run, and what was looked at and is quiet."""
+    """The alerts of a run, and the rules that found nothing."""
     row = hall.row(ask.run)
     alerts = alerts_of(hall, row, default_axis(hall, row))
     held = contents(hall, row)
@@ -50,7 +50,7 @@ def health(hall: Hall, ask: RunAsk) -> HealthAnswer:
 
 
 def _asked(folder: str) -> tuple[list[str], str]:
-    """The rules that the keeper asks of a run, and at how many rows they have looked."""
+    """The rules that the keeper checks in a run, and how many rows they have read."""
     keeper = os.path.join(folder, "data", "keeper")
     specs = read_json(os.path.join(keeper, "plan.json")).get("rules")
     names = [spec.get("name") for spec in specs if isinstance(spec, dict)] if isinstance(specs, list) else []
@@ -62,7 +62,7 @@ def _asked(folder: str) -> tuple[list[str], str]:
 
 
 def _label(name: str) -> str:
-    """What a rule of ours says of itself; of others the name: nothing that a run names is imported."""
+    """The summary of a rollbook rule; for other rules the name: nothing that a run names is imported."""
     return summary(name) if name in DEFAULT else name
 
 

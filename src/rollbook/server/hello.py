@@ -1,4 +1,4 @@
-"""What the page has to know before it asks anything."""
+"""What the page has to know before its first request."""
 
 from __future__ import annotations
 

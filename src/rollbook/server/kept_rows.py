@@ -1,7 +1,7 @@
-"""The rows of many runs between two servers: to read a thousand runs anew takes seconds, to read this file a moment.
+"""The rows of many runs, cached between two servers: reading a thousand runs takes seconds, reading this file a moment.
 
-One file a root, key and axis in the user's cache folder. What it says of a run counts as long as the run is as it was
-(`readers.stamp_of`). Losing it, or not being able to write it, costs only time.
+One file per root, key and axis in the user's cache folder. Its rows of a run are valid while the run is unchanged
+(`readers.stamp_of`). A lost or unwritable file costs only time.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Rows = tuple[str, NDArray, NDArray]
 """(axis, x, y) of a run."""
 
 WORTH_KEEPING = 64
-"""So many runs."""
+"""Fewer runs are not worth a file."""
 _MOST_BYTES, _MOST_FILES = 128 << 20, 16
 _KINDS = {"i": np.dtype("<i8"), "f": np.dtype("<f8")}
 
 
 class _Place(msgspec.Struct, array_like=True):
-    """Where the rows of a run lie: rows of 8 + 8 bytes from `start`; x of kind i or f, y of kind f."""
+    """Where the rows of a run are: rows of 8 + 8 bytes from `start`; x of kind i or f, y of kind f."""
 
     stamp: str
     axis: str
@@ -39,7 +39,7 @@ class _Place(msgspec.Struct, array_like=True):
 
 
 def keep(roots: Sequence[str], key: str, x: str | None, stamps: Mapping[str, object], rows: Mapping[str, Rows]) -> None:
-    """Keep the rows of runs, by folder; nothing where they are too many."""
+    """Keep the rows of runs, by folder; nothing if there are too many rows."""
     if sum(16 * len(xs) for _, xs, _ in rows.values()) > _MOST_BYTES:
         return
     path = _path(roots, key, x)
@@ -51,7 +51,7 @@ def keep(roots: Sequence[str], key: str, x: str | None, stamps: Mapping[str, obj
 
 
 def kept(roots: Sequence[str], key: str, x: str | None, stamps: Mapping[str, object]) -> dict[str, Rows]:
-    """folder -> the rows that were kept of runs that are as they were then."""
+    """folder -> the kept rows of those runs that are unchanged since."""
     try:
         with open(_path(roots, key, x), "rb") as file:
             content = file.read(_MOST_BYTES + (32 << 20))
@@ -63,7 +63,7 @@ def kept(roots: Sequence[str], key: str, x: str | None, stamps: Mapping[str, obj
 
 
 def packed(rows: Mapping[str, Rows], stamps: Mapping[str, str]) -> list[bytes]:
-    """Rows by name as bytes, each with a word of `stamps` beside it ("" where there is none)."""
+    """Rows by name as bytes, each with its entry of `stamps` ("" if it has none)."""
     places: dict[str, _Place] = {}
     parts: list[bytes] = []
     start = 0
@@ -78,7 +78,7 @@ def packed(rows: Mapping[str, Rows], stamps: Mapping[str, str]) -> list[bytes]:
 
 
 def unpacked(content: bytes) -> Iterator[tuple[str, str, Rows]]:
-    """(name, stamp, rows) of what was packed, without what was cut off; arrays over the same bytes."""
+    """(name, stamp, rows) of packed bytes, without a truncated end; the arrays share the bytes."""
     size = int.from_bytes(content[:8], "little")
     try:
         places = msgspec.json.decode(content[8 : 8 + size], type=dict[str, _Place])

@@ -1,4 +1,4 @@
-"""What the chosen runs hold: their keys, what may be the x-axis, and which tables have rows."""
+"""What the chosen runs hold: their keys, possible x-axes, and the tables that have rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Contents(NamedTuple):
 
 
 def contents(hall: Hall, row: RunRow) -> Contents:
-    """What a run holds, kept until it holds something new."""
+    """What a run holds, kept until it changes."""
     known: Contents = hall.remembered("contents", row, _contents, lambda known: 100 * len(known.keys) + 1_000)
     return known
 
@@ -50,10 +50,10 @@ _SPREAD = re.compile(r"(std|sd|min|max|length|seconds)$")
 
 
 def telling_first(have: Mapping[str, int]) -> list[str]:
-    """Keys by which runs are compared first: scores of tests, other scores, those that most runs have.
+    """The keys to compare first: test scores, other scores, then those that most runs have.
 
     Args:
-      have: key -> how many runs have it. Those about the machine and rollbook itself are left out.
+      have: key -> how many runs have it. Keys about the machine and rollbook are left out.
     """
 
     def rank(key: str) -> tuple[bool, bool, bool, int, str]:
@@ -75,7 +75,7 @@ def keys(hall: Hall, ask: KeysAsk) -> KeysAnswer:
     for row in rows:
         try:
             of_run = contents(hall, row)
-        except (RollbookError, OSError):  # its page says what is wrong with it
+        except (RollbookError, OSError):  # its page shows what is wrong with it
             continue
         have.update(of_run.keys)
         clocks.update(of_run.clocks)
@@ -84,7 +84,7 @@ def keys(hall: Hall, ask: KeysAsk) -> KeysAnswer:
         shared.update({*of_run.canonical.values()} - {*of_run.keys})
         axis = axis_of(row, None)
         usual[axis if axis in of_run.clocks else next(iter(of_run.clocks), "time")] += 1
-    for name, n in shared.items():  # what runs call differently also stands under the name they share
+    for name, n in shared.items():  # keys with different names are also listed under their common name
         if n + have[name] > max(have[key] for key, own in names.items() if own == name):
             have[name] += n
     axes = [Axis(x=plain(c), label=plain(c), kind="clock", runs=n) for c, n in clocks.most_common()]

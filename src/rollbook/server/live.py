@@ -1,7 +1,7 @@
-"""Live: one socket a browser, on which the server says what changed among the things that are on screen.
+"""Live updates: one socket per browser, on which the server reports changes of what is on screen.
 
-Nothing is looked at while nobody watches. While somebody does, one task looks at the folders once a second (runs that
-are being written) and at every run.json each few seconds, and each socket gets what it asked for and no more.
+Without a listener nothing is checked. With one, a single task checks the folders once a second (runs that are being
+written) and every run.json every few seconds. Each socket gets only what it asked for.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _decoder = msgspec.json.Decoder(Watch | Ping)
 
 
 class _Listener:
-    """One socket: what it watches, and what is to be said to it."""
+    """One socket: what it watches, and the messages to send."""
 
     def __init__(self) -> None:
         self.topics: frozenset[str] = frozenset()
@@ -62,7 +62,7 @@ class _Listener:
         self.lost = False
 
     def say(self, message: dict[str, object]) -> None:
-        """Have something sent; a browser that does not listen is told later that it missed something."""
+        """Queue a message. If the browser does not read, it learns later that it missed something."""
         try:
             self.queue.put_nowait(message)
         except asyncio.QueueFull:
@@ -70,10 +70,10 @@ class _Listener:
 
 
 class Live:
-    """All sockets, and the one task that looks at the runs for them.
+    """All sockets, and the one task that checks the runs for them.
 
     Args:
-      hall: the middle of the server.
+      hall: the server's shared state.
     """
 
     def __init__(self, hall: Hall) -> None:
@@ -89,7 +89,7 @@ class Live:
 
     @property
     def is_looking(self) -> bool:
-        """Whether the folders are being looked at."""
+        """Whether the folders are being checked."""
         return self._task is not None and not self._task.done()
 
     async def serve(self, socket: WebSocket) -> None:
@@ -137,7 +137,7 @@ class Live:
             self._look_again()
 
     def _look_again(self) -> None:
-        """Have the folders looked at, now and from now on."""
+        """Check the folders now and from now on."""
         if not self.is_looking:
             self._wake = asyncio.Event()
             self._task = asyncio.create_task(self._look())
@@ -153,11 +153,11 @@ class Live:
                 listener.say({"type": "runs", "version": "", "live": 0, "total": 0, "changed": None})
 
     async def _look(self) -> None:
-        """Look for as long as somebody watches."""
+        """Check while there are listeners."""
         while any(listener.topics for listener in self._listeners):
             try:
                 await self._look_once()
-            except Exception:  # a folder that vanishes under our eyes must not end the looking
+            except Exception:  # a folder that vanishes meanwhile must not stop the task
                 log.exception("looking at the runs failed")
             assert self._wake is not None
             self._wake.clear()
@@ -218,7 +218,7 @@ class Live:
                 self._tell(f"run:{row.key}", {"type": "run", "run": row.key, "time": time.time(), "tables": None})
 
     async def _follow(self, topic: str) -> None:
-        """Send the lines that a log has grown by."""
+        """Send the lines that were added to a log."""
         listeners = [listener for listener in self._listeners if topic in listener.topics]
         for start in {listener.logs.get(topic, 0) for listener in listeners}:
             try:
@@ -240,7 +240,7 @@ class Live:
         size = os.path.getsize(path)
         if size == start:
             return None
-        part = new_lines(path, 0 if size < start else start)  # shorter than before: it was begun anew
+        part = new_lines(path, 0 if size < start else start)  # shorter than before: it was started again
         return msgspec.to_builtins(part.lines), part.end
 
     def _log_size(self, topic: str) -> int:

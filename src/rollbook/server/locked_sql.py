@@ -1,9 +1,8 @@
-"""Questions in SQL, each answered by a process of its own kind: it sees the tables it is given and nothing else.
+"""SQL queries, each answered in a separate process that sees only the tables it is given.
 
-Large sealed tables are scanned where they lie, so that memory does not grow with their rows. What a question costs it
-costs a process beside the server (`sql_process.py`), whose memory is bounded, which is ended at the deadline, and of
-which there are few. They are kept ready while somebody asks, for a start takes half a second. The server itself goes
-on answering.
+Large sealed tables are scanned in their files, so that memory does not grow with their rows. The process
+(`sql_process.py`) has bounded memory and is killed at the deadline. There are few of them; they are kept ready between
+queries, because a start takes half a second. The server keeps answering meanwhile.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ __all__ = [
 
 T = TypeVar("T")
 _AT_ONCE = 3
-"""Processes that answer at the same time; further questions wait."""
+"""Processes that answer at the same time; further queries wait."""
 _START_SECONDS = 60.0
 _LONGEST = 20_000
 _TOO_LARGE = 384 << 20
@@ -55,11 +54,11 @@ _PROGRAM = "import sys; sys.path[:] = {path!r}; from rollbook.server.sql_process
 
 
 class FilesMoved(Exception):
-    """Parts were merged or removed while they were scanned: ask anew."""
+    """Parts were merged or removed during a scan: query again."""
 
 
 class _Ended(Exception):
-    """A process that gave no answer."""
+    """A process ended without an answer."""
 
     def __init__(self, late: bool) -> None:
         self.late = late
@@ -69,7 +68,7 @@ class _Process:
     """One process that answers; used by one thread at a time."""
 
     def __init__(self) -> None:
-        # Arrow's and glibc's own pools reserve gigabytes of address space, which is what is bounded.
+        # Arrow's and glibc's memory pools reserve gigabytes of address space, which is what is limited.
         environ = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2"}
         pipe = subprocess.PIPE
         self._child = subprocess.Popen(
@@ -86,16 +85,16 @@ class _Process:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can be asked."""
+        """Whether it can answer."""
         return self._child.poll() is None
 
     def ask(self, head: Head, bodies: Sequence[bytes | pa.Buffer], until: float) -> tuple[Head, list[bytes]]:
         """Its answer.
 
         Args:
-          until: when it is ended (monotonic seconds).
+          until: when it is killed (monotonic seconds).
         Raises:
-          _Ended: it was ended, or ended by itself.
+          _Ended: it was killed, or ended on its own.
         """
         return self._receive(max(0.05, until - time.monotonic()), head, bodies)
 
@@ -129,12 +128,12 @@ class _Process:
         for file in (self._child.stdin, self._child.stdout):
             with contextlib.suppress(OSError, AttributeError):
                 file.close()  # type: ignore[union-attr]
-        with contextlib.suppress(subprocess.TimeoutExpired):  # it was killed; a disk that hangs may hold it
+        with contextlib.suppress(subprocess.TimeoutExpired):  # it was killed; a hanging disk may delay its end
             self._child.wait(5.0)
 
 
 class _Processes:
-    """The processes of this one: so many at once; those that are done are kept ready, and end when nobody asks."""
+    """The query processes of this server: a limited number. Idle ones are kept ready, and end when no queries come."""
 
     def __init__(self) -> None:
         self._free = threading.BoundedSemaphore(_AT_ONCE)
@@ -142,10 +141,10 @@ class _Processes:
         self._ready: list[_Process] = []
 
     def take(self, seconds: float) -> _Process:
-        """One for this thread alone.
+        """A process for this thread alone.
 
         Raises:
-          Refused: all of them are at work for so long.
+          Refused: all of them were busy for this long.
         """
         if not self._free.acquire(timeout=seconds):
             raise Refused("too_many", f"{_AT_ONCE} questions are being answered", "Ask again in a moment.")
@@ -162,7 +161,7 @@ class _Processes:
             raise
 
     def give_back(self, process: _Process, *, usable: bool) -> None:
-        """Have it answer others, or end it."""
+        """Make it available to others, or end it."""
         try:
             with self._lock:
                 if usable:
@@ -173,7 +172,7 @@ class _Processes:
             self._free.release()
 
     def end(self) -> None:
-        """End those that wait."""
+        """End the idle ones."""
         with self._lock:
             waiting, self._ready = self._ready, []
         for process in waiting:
@@ -195,8 +194,8 @@ class Locked:
     Args:
       limits: how much it may take.
       tables: what it sees, by name: Arrow tables, or scans of sealed parts.
-      folders: where the parts of scans lie.
-      seconds: how long its questions may take together; None: as `limits` has it.
+      folders: the folders of the scanned parts.
+      seconds: how long its queries may take together; None: as in `limits`.
     Attributes:
       columns: of each table.
     """
@@ -252,7 +251,7 @@ class Locked:
             _processes.give_back(process, usable=usable)
 
     def view(self, name: str, query: str) -> None:
-        """Have the answer to a query of ours seen under a name."""
+        """Create a view from one of our own queries."""
         self._ask({"verb": "view", "name": name, "query": query})
 
     def table(self, query: str, values: Sequence[object] = ()) -> pa.Table:
@@ -266,10 +265,10 @@ class Locked:
         return self._table(query, values, None, self._limits.answer_bytes)[0]
 
     def first(self, query: str, limit: int, most_bytes: int) -> tuple[pa.Table, bool]:
-        """(the first rows of an answer, no more than so many, and than fit into so many bytes; whether there are more).
+        """(the first rows of an answer, within limits of rows and bytes; whether there are more).
 
         Raises:
-          As `table` does; Refused, too, where the first row has more bytes.
+          As `table` does; Refused also if the first row has more bytes.
         """
         if len(query) > _LONGEST:
             raise BadInput(f"the query has {len(query):,} characters; at most {_LONGEST:,}")
@@ -324,7 +323,7 @@ class Locked:
 
 
 def with_tables(hall: Hall, row: RunRow, names: Sequence[str], attempts: str, work: Callable[[Locked], T]) -> T:
-    """What `work` finds in tables of a run, from the start again where their files moved under it."""
+    """The result of `work` on tables of a run; starts again if their files move during it."""
 
     def scanned(tries: int) -> dict[str, Scan]:
         with hall.book(row) as book:
@@ -334,7 +333,7 @@ def with_tables(hall: Hall, row: RunRow, names: Sequence[str], attempts: str, wo
 
 
 def with_book(book: Book, names: Sequence[str], work: Callable[[Locked], T], limits: Limits = LIMITS) -> T:
-    """The same for a book that is open already, its effective history."""
+    """The same for an open book, over its effective history."""
 
     def scanned(tries: int) -> dict[str, Scan]:
         return {name: book.scan(name, tries) for name in names}
@@ -343,7 +342,7 @@ def with_book(book: Book, names: Sequence[str], work: Callable[[Locked], T], lim
 
 
 def judge(limits: Limits = LIMITS) -> Callable[[str, pa.Table], list[bool | None]]:
-    """What `runs.conditions.holds` takes as `evaluate`: a condition may ask for anything, so a process judges it."""
+    """The `evaluate` of `runs.conditions.holds`: a condition may be any SQL, so a process evaluates it."""
 
     def evaluate(query: str, table: pa.Table) -> list[bool | None]:
         try:
@@ -367,7 +366,7 @@ def with_runs(hall: Hall, rows: Sequence[RunRow], names: Sequence[str], work: Ca
             with hall.book(row) as book:
                 for name in names:
                     scan = book.scan(name, tries)
-                    if scan.queries and _OF_RUN.keys() & set(scan.columns):  # columns of these names make way
+                    if scan.queries and _OF_RUN.keys() & set(scan.columns):  # columns with these names are dropped
                         scan = Scan.of_table(book.table(name))
                     scans[name].append(_of_run(scan, row))
         return {name: _together(of_runs) for name, of_runs in scans.items()}
@@ -397,7 +396,7 @@ _OF_RUN = {"run": pa.string(), "run_name": pa.string(), "run_seed": pa.int64()}
 
 
 def _of_run(scan: Scan, row: RunRow) -> Scan:
-    """The table of one run with columns that say which."""
+    """The table of one run with columns that identify the run."""
     seed = row.about.get("seed")
     is_number = isinstance(seed, int) and not isinstance(seed, bool) and abs(seed) < 2**63
     cells = {"run": row.key, "run_name": str(row.about.get("name") or ""), "run_seed": seed if is_number else None}
@@ -419,23 +418,23 @@ def _together(scans: Sequence[Scan]) -> Scan:
 
 
 def place_of(x: str, began: float, columns: Sequence[str]) -> str:
-    """Where a row stands on an axis, in SQL; null for rows that do not know it."""
+    """The position of a row on an axis, in SQL; null for rows without it."""
     if x in ("time", "relative"):
         return f"(epoch_us(time) / 1e6 - {began if x == 'relative' else 0.0!r})"
     return f"try_cast({quoted(x)} as double)" if x in columns else "cast(null as double)"
 
 
 def in_time(columns: Sequence[str], order: str = "asc") -> str:
-    """ORDER BY time, rows of one moment in the order in which they were written."""
+    """ORDER BY time; rows of one moment in the order of writing."""
     names = [quoted(name) for name in ("time", "writer", "lane", "seq", "index") if name in columns]
     return " order by " + ", ".join(f"{name} {order}" for name in names) if names else ""
 
 
 def order_by(sort: Sequence[Sort], columns: Sequence[str]) -> str:
-    """ORDER BY of some columns that there are; nothing without.
+    """ORDER BY some existing columns; "" without any.
 
     Raises:
-      BadInput: a column that there is not.
+      BadInput: an unknown column.
     """
     for entry in sort:
         if entry.column not in columns:

@@ -1,4 +1,4 @@
-"""Text logs of a run: which there are, parts of them, and how they grow."""
+"""Text logs of a run: which there are, parts of them, and new lines."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def logs(hall: Hall, ask: RunAsk) -> LogsAnswer:
 
 
 def log_path(row: RunRow, name: str) -> str:
-    """The file of a log: one of those that are listed, so nothing else can be read by its name.
+    """The file of a log. Only listed files can be read by name.
 
     Raises:
       Refused: there is no such log.
@@ -74,7 +74,7 @@ def log_path(row: RunRow, name: str) -> str:
 
 
 class Part(NamedTuple):
-    """Lines, and the bytes that were looked at."""
+    """Lines, and the range of bytes that was read."""
 
     lines: list[LogLine]
     start: int
@@ -98,7 +98,7 @@ def log(hall: Hall, ask: LogAsk) -> LogAnswer:
 
 
 def new_lines(path: str, start: int) -> Part:
-    """Whole lines from a byte on."""
+    """Complete lines from a byte on."""
     return _forward(path, start, _MOST_LINES, [])
 
 
@@ -148,7 +148,7 @@ def _backward(path: str, before: int | None, most: int, words: list[str]) -> Par
 
 
 def lines_near(path: str, moment: float, most: int) -> Part:
-    """Lines around a moment, where lines say when they were written; the file is taken to be in order of time."""
+    """Lines around a moment, if lines have times; the file is assumed to be in order of time."""
     size = os.path.getsize(path)
     low, high = 0, size
     with open(path, "rb") as file:
@@ -171,7 +171,7 @@ def lines_near(path: str, moment: float, most: int) -> Part:
         return Part([], 0, 0, size)
     nearest = min(range(len(lines)), key=lambda n: abs((times[n] if times[n] is not None else float("inf")) - moment))  # type: ignore[operator]
     first = max(0, nearest - most // 2)
-    while first < nearest and times[first] is None:  # a message of several lines is shown from its first one on
+    while first < nearest and times[first] is None:  # a message of several lines is shown from its first line
         first += 1
     chosen = lines[first : first + most]
     return Part(chosen, chosen[0].offset, after.end, size)
@@ -195,7 +195,7 @@ def _fits(line: LogLine, words: list[str]) -> bool:
 
 
 def _time_in(text: str) -> float | None:
-    """The moment that a text names; without a zone it is this machine's."""
+    """The time in a text; without a zone, local time."""
     match = _WHEN.search(text)
     if not match:
         return None

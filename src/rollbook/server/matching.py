@@ -1,4 +1,4 @@
-"""Which runs of the table somebody asks for: conditions on configuration, results and metrics, and words."""
+"""Which runs of the table a request means: conditions on configuration, results and metrics, and words."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_WORDS = 50
 
 
 def metrics_in(condition: str) -> list[str]:
-    """The columns of metrics that a condition asks for: last("loss") is last:loss."""
+    """The columns of metrics in a condition: last("loss") is last:loss."""
     return [f"{which}:{key[1:-1]}" for which, key in _METRIC_CALL.findall(condition)]
 
 
@@ -31,7 +31,7 @@ def searched(rows: list[RunRow], text: str) -> list[RunRow]:
     """The runs that have every word of a text in their project, name, id, notes, group or tags.
 
     Raises:
-      Refused: more words than are looked for at once.
+      Refused: more words than one search may have.
     """
     words = text.casefold().split()
     if len(words) > _MOST_WORDS:
@@ -42,10 +42,10 @@ def searched(rows: list[RunRow], text: str) -> list[RunRow]:
 def filtered(
     rows: list[RunRow], text: str, known: Callable[[RunRow], Facts | None], limits: Limits = LIMITS
 ) -> list[RunRow]:
-    """The runs for which a condition holds. DuckDB judges in a process of its own: a condition may ask for anything.
+    """The runs that meet a condition. DuckDB evaluates it in a separate process: a condition may be any SQL.
 
     Raises:
-      Refused: a condition that cannot be read, or takes too much time or memory.
+      Refused: a condition that cannot be parsed, or takes too much time or memory.
     """
     calls: dict[str, str] = {}
 
@@ -57,7 +57,7 @@ def filtered(
     plain_text = _METRIC_CALL.sub(named, text)
 
     def seen(row: RunRow) -> Mapping[str, object]:
-        """What is known of a run, and its metrics where the condition asks for some."""
+        """The fields of a run, and its metrics if the condition uses some."""
         if not calls:
             return row.about
         facts = known(row)
@@ -72,14 +72,14 @@ def filtered(
 
 
 def _place(text: str, said: str) -> int | None:
-    """Where a condition cannot be read, as far as the message names a word of it."""
+    """The position of the error in a condition, if the message names a word of it."""
     match = re.search(r'at or near "([^"]+)"', said)
     place = text.find(match[1]) if match else -1
     return place if place >= 0 else None
 
 
 def field_hint(rows: list[RunRow], text: str) -> str | None:
-    """Where a filter names a field that no run has: the nearest that some have."""
+    """If a filter names a field that no run has: the closest existing one."""
     have_in: dict[str, Counter[str]] = {}
     for name in dict.fromkeys(_FIELD.findall(text)):
         part, _, path = name.partition(".")
@@ -96,7 +96,7 @@ def field_hint(rows: list[RunRow], text: str) -> str | None:
 
 
 def _nearest(path: str, have: Mapping[str, int]) -> str | None:
-    """The field that somebody may have meant: spelled alike, of the same last part, or abbreviated (lr)."""
+    """The field that was probably meant: similar spelling, the same last part, or an abbreviation (lr)."""
     alike = re.search(r"Did you mean '([^']*)'", did_you_mean(path, list(have)))
     if alike:
         return alike[1]

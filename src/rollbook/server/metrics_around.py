@@ -1,4 +1,4 @@
-"""The metrics around a point: its own rows first, which say the moment, then all keys of that stretch of time."""
+"""The metrics around a point: first the point's own rows, which give its time, then all keys around that time."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ from rollbook.server.shared_state import Hall
 __all__ = ["Around"]
 
 ROWS_BEFORE = 50
-"""A key's usual range is told from so many rows before the point."""
+"""A key's usual range is computed from this many rows before the point."""
 _ROWS = 4 * ROWS_BEFORE
-"""So many rows of the point's own key are read before it: rarer keys have enough rows in their stretch, too."""
+"""This many rows of the point's own key are read before it, so that rarer keys have enough rows in the same time,
+too."""
 _LEAST_ROWS = 8
 _MOST_CELLS = 4_000_000
 _MOST_UNUSUAL = 12
 _OVERVIEW = 512
 _ASIDE = ("rollbook/", "host/", "clock/")
-"""Keys that say nothing about the training; most of them have no clock, and placing them reads the whole run."""
+"""Keys that are not about the training. Most have no clock, and placing them on the axis reads the whole run."""
 
 
 class _Own(NamedTuple):
@@ -45,13 +46,13 @@ class _Own(NamedTuple):
 
 
 class Around:
-    """What the metrics say around a point.
+    """The metrics around a point.
 
     Args:
-      x, at: the axis and the place. key: whose point it is; None: nobody's.
+      x, at: the axis and the position. key: of the point; None: none.
     Attributes:
-      clock, place: the axis that all tables know, and the place on it. It is the one that was asked for where that is
-        a clock or the time, else the run's usual one.
+      clock, place: an axis that all tables have, and the position on it: the requested axis if that is a clock or the
+        time, else the run's usual one.
       moment: the time, clocks and attempt of the nearest row.
     """
 
@@ -69,7 +70,8 @@ class Around:
         self._rows_of_key = own
 
     def _own(self, x: str, at: float) -> _Own | None:
-        """The rows of the key before the point and the one behind it, read once: the curve says how far back to go."""
+        """The rows of the key before the point and the one after it, read once: the curve tells how far back to
+        read."""
         if self._key is None:
             return None
         reach = Reach(x, _OVERVIEW, None, None)
@@ -110,7 +112,7 @@ class Around:
         return x, at
 
     def usual_window(self) -> float:
-        """How far around is near: four times the usual distance of the key's rows, of few rows one."""
+        """How far around the point to look: four times the usual distance of the key's rows; less if they are few."""
         steps = np.diff(np.unique(self._rows_of_key.places)) if self._rows_of_key is not None else np.zeros(0)
         if not len(steps):
             return 1.0
@@ -131,7 +133,7 @@ class Around:
         )
 
     def unusual(self) -> tuple[list[Unusual], int]:
-        """The keys that left their usual range, most first; and how many were looked at."""
+        """The keys that left their usual range, the strongest first; and how many were checked."""
         own = self._rows_of_key
         if own is None or self.moment.time is None:
             return [], 0
@@ -166,12 +168,12 @@ class Around:
 
 
 def _any_key(hall: Hall, row: RunRow) -> str | None:
-    """A key that stands for the moment where none was asked for."""
+    """A key whose rows give the time if none was requested."""
     return next((key for key in hall.facts.now(row).latest if not key.startswith(_ASIDE)), None)
 
 
 def _stretch(places: NDArray, rows: NDArray, at: float, wanted: int) -> tuple[float, float]:
-    """From where to where to read, so that about `wanted` rows before `at` and some behind it are there."""
+    """The range to read for about `wanted` rows before `at` and some after it."""
     behind = int(np.searchsorted(places, at, side="right"))
     so_far = np.cumsum(rows[:behind][::-1])
     back = min(int(np.searchsorted(so_far, wanted)) + 1, behind - 1) if behind else 0
@@ -181,7 +183,7 @@ def _stretch(places: NDArray, rows: NDArray, at: float, wanted: int) -> tuple[fl
 
 
 def _read(book: Book, key: str, x: str, low: float, high: float) -> pa.Table:
-    """Rows of a key that know the axis themselves; where none does, those that are placed on it by time."""
+    """Rows of a key that have the axis themselves; if there are none, rows placed on it by time."""
     if x == "time":
         return book.metrics(key, since=max(0.0, low), until=high + 1e-6)
     table = book.metrics(key, x=x, start=low, stop=high + 1, exact=True)
@@ -189,7 +191,7 @@ def _read(book: Book, key: str, x: str, low: float, high: float) -> pa.Table:
 
 
 def _known(column: pa.ChunkedArray) -> NDArray:
-    """Which cells hold something."""
+    """Which cells are not empty."""
     if pa.types.is_null(column.type):
         return np.zeros(len(column), dtype=bool)
     if not column.null_count:
@@ -198,7 +200,7 @@ def _known(column: pa.ChunkedArray) -> NDArray:
 
 
 def _attempt_at(book: Book, moment: float) -> int | None:
-    """The attempt that wrote the rows that count at a moment."""
+    """The attempt that wrote the effective rows at a moment."""
     entries = {entry["n"]: entry for entry in book.attempts if type(entry.get("n")) is int}
     number = max(entries, default=None)
     while number is not None:
@@ -213,7 +215,7 @@ def _attempt_at(book: Book, moment: float) -> int | None:
 
 
 def _departure(key: str, place: float, value: float, before: NDArray) -> tuple[float, Unusual] | None:
-    """How far a value lies outside of the middle nine tenths of those before; None where it does not."""
+    """How far a value is outside the middle 90 % of those before; None if it is inside."""
     finite = before[np.isfinite(before)]
     if len(finite) < _LEAST_ROWS:
         return None

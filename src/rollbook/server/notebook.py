@@ -1,4 +1,4 @@
-"""The page inside a notebook: a server in a thread of its own, and a frame that shows one run or many."""
+"""The page inside a notebook: a server in a background thread, and a frame that shows one run or many."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Shown:
     """What a notebook draws: the page in a frame.
 
     Attributes:
-      address: where the page is, for a window of its own.
+      address: of the page, for a separate window.
       height: of the frame, in pixels.
-      folder: what it shows: a saved notebook is read without the process whose page this was.
+      folder: what it shows; for readers of a saved notebook whose server has ended.
     """
 
     def __init__(self, address: str, height: int, folder: str) -> None:
@@ -42,7 +42,7 @@ class Shown:
 
 
 def show(path: str | os.PathLike[str], *, height: int = 640) -> Shown:
-    """The page of a run, or of a folder of runs, for a notebook's cell.
+    """Show the page of a run, or of a folder of runs, in a notebook cell.
 
     The server is started once for each folder, on 127.0.0.1 and a free port, and ends with the process.
 

@@ -1,4 +1,4 @@
-"""What can stand in the table of runs: fields of the configurations and summaries, keys of metrics."""
+"""Possible columns of the table of runs: fields of the configurations and summaries, keys of metrics."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _PATIENCE = 0.15
 
 
 def columns(hall: Hall, ask: ColumnsAsk) -> ColumnsAnswer:
-    """What can stand in the table: the fields of the configurations and summaries, and the keys of metrics."""
+    """The possible columns: the fields of the configurations and summaries, and the keys of metrics."""
     shot = hall.catalogue.snapshot()
     rows = hall.rows(ask.runs) if ask.runs is not None else list(shot.rows.values())
     until = time.perf_counter() + _PATIENCE
-    alike: Counter[tuple[str, ...]] = Counter()  # most runs log the same keys: each choice of them is looked at once
+    alike: Counter[tuple[str, ...]] = Counter()  # most runs log the same keys: each set of keys is handled once
     for row in rows:
         facts = hall.facts.known(row)
         if facts is None and time.perf_counter() < until:
@@ -40,7 +40,7 @@ def columns(hall: Hall, ask: ColumnsAsk) -> ColumnsAnswer:
     for logged, n in alike.items():
         have.update(dict.fromkeys(logged, n))
         shared.update(dict.fromkeys({canonical(key) for key in logged} - {None, *logged}, n))
-    for name, n in shared.items():  # what runs of several frameworks call differently stands under the common name
+    for name, n in shared.items():  # keys with different names in different frameworks are listed under the common name
         if name is not None and have[name]:
             have[name] += n
     unknown = [row for row in rows if hall.facts.known(row) is None]
@@ -54,7 +54,8 @@ def columns(hall: Hall, ask: ColumnsAsk) -> ColumnsAnswer:
 
 
 def _config_columns_of(hall: Hall, rows: Sequence[RunRow], part: str, version: int | None) -> list[ConfigColumn]:
-    """Those of all runs are kept until a run changes (`version`): the page asks again while their numbers are read."""
+    """The fields of all runs, kept until a run changes (`version`): the page requests them again while numbers are
+    read."""
     kept: list[ConfigColumn] | None = None if version is None else hall.shelf.get(("columns", part), version)
     if kept is None:
         kept = _config_columns(rows, part)

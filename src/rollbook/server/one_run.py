@@ -1,4 +1,4 @@
-"""Everything that one run says about itself."""
+"""All facts about one run."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def one_run(hall: Hall, ask: RunAsk) -> RunAnswer:
 
 
 def attempts_of(book: Book) -> list[Attempt]:
-    """The lives of a run, and what each changed in the configuration."""
+    """The attempts of a run, and what each changed in the configuration."""
     entries = [entry for entry in book.attempts if type(entry.get("n")) is int]
     by_number = {entry["n"]: entry for entry in entries}
     chain: set[int] = set()
@@ -134,7 +134,7 @@ def _text(value: object) -> str:
 
 
 def _made_by(info: Mapping[str, object]) -> str:
-    """Of a run of another tool, what it is and where its files lie; else ""."""
+    """For a run of another tool: the tool, and the folder of its files; else ""."""
     place = _mapping(info.get("imported")).get("from")
     return _text(info.get("made_by")) + (f", read from {_text(place)}" if info.get("made_by") and place else "")
 

@@ -1,6 +1,6 @@
-"""The API in the words of OpenAPI 3.1, made from the endpoints and the shapes they use.
+"""The API as an OpenAPI 3.1 document, made from the endpoints and the shapes they use.
 
-python -m rollbook.server.openapi > openapi.json        # what the TypeScript types are made from
+python -m rollbook.server.openapi > openapi.json        # the source of the TypeScript types
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _answer(endpoint: Endpoint, schemas: dict[str, object]) -> dict[str, object]
 
 
 def _beside_body(endpoint: Endpoint) -> list[msgspec.structs.FieldInfo]:
-    """The fields that stand in the address."""
+    """The fields that are in the address."""
     own = msgspec.structs.fields(endpoint.ask)
     return [entry for entry in own if not _has_body(endpoint) or entry.encode_name in endpoint.path_names]
 
@@ -142,7 +142,7 @@ def _unique(shapes: list[object]) -> list[object]:
 
 
 def _without(schema: dict[str, Any], names: list[str]) -> None:
-    """What stands in the address does not stand in the body."""
+    """Remove from the body what is in the address."""
     for name in names:
         schema.get("properties", {}).pop(name, None)
         if name in schema.get("required", ()):
@@ -150,7 +150,7 @@ def _without(schema: dict[str, Any], names: list[str]) -> None:
 
 
 def _described(name: str, schema: dict[str, Any]) -> None:
-    """The attributes that a docstring explains, put beside the properties they explain."""
+    """Move the attributes that a docstring explains behind its head, as a description of the properties."""
     text = inspect.cleandoc(schema.get("description") or "")
     head, _, rest = text.partition("\nAttributes:")
     schema["description"] = head.strip()

@@ -1,4 +1,5 @@
-"""Open books, shared by all requests: one reader a run, used by one request at a time, the least used closed first."""
+"""Open books, shared by all requests: one reader per run, used by one request at a time; the least recently used closes
+first."""
 
 from __future__ import annotations
 
@@ -17,13 +18,13 @@ from rollbook.server.refusals import Refused
 __all__ = ["Readers", "stamp_of"]
 
 _SEAT_SECONDS = 60.0
-"""How long a question waits for others about the same run; answers have deadlines of their own."""
+"""How long a request waits for others about the same run; answers also have deadlines."""
 
 Stamp = tuple[object, ...]
 
 
 class _Seat:
-    """One book and who reads in it."""
+    """One book, and whether it is in use."""
 
     __slots__ = ("book", "lock", "users")
 
@@ -34,10 +35,10 @@ class _Seat:
 
 
 class Readers:
-    """Books by folder. Any thread may ask; each book is lent to one at a time.
+    """Books by folder. Any thread may use it; each book is lent to one at a time.
 
     Args:
-      most: how many stay open beyond those that are being read.
+      most: how many stay open in addition to those in use.
     """
 
     def __init__(self, most: int) -> None:
@@ -50,10 +51,10 @@ class Readers:
 
     @contextmanager
     def book(self, folder: str) -> Iterator[Book]:
-        """The book of a run's folder, for as long as the block lasts.
+        """The book of a run's folder, for the duration of the block.
 
         Raises:
-          NotARun, NewerFormat: see `Book`. Refused: others have read in it for a minute.
+          NotARun, NewerFormat: see `Book`. Refused: others have used it for a minute.
         """
         with self._lock:
             seat = self._seats.get(folder)
@@ -80,7 +81,7 @@ class Readers:
                 self._shrink()
 
     def forget(self, folder: str) -> None:
-        """Close a book that nobody reads; its folder is gone."""
+        """Close an unused book; its folder is gone."""
         with self._lock:
             seat = self._seats.get(folder)
             if seat is not None and not seat.users:
@@ -95,9 +96,9 @@ class Readers:
 
 
 def stamp_of(folder: str) -> Stamp:
-    """What changes when a run holds something new; a few stats, nothing is read.
+    """A stamp that changes when a run has new data. It takes a few stat calls and reads nothing.
 
-    A mapped store raises no file event: while a run is written, its keeper's heartbeat tells of new rows. A run whose
+    A mapped store raises no file event: while a run is written, its keeper's heartbeat shows new rows. A run whose
     writer may live and whose keeper was not heard of counts as new each second.
     """
     data = os.path.join(folder, "data")
@@ -121,7 +122,7 @@ def stamp_of(folder: str) -> Stamp:
 
 
 _DEAD: set[str] = set()
-"""Writers, by folder, whose process was seen to be gone; it does not come back."""
+"""Writers, by folder, whose process has gone; it does not come back."""
 
 
 def _is_dead(writer: str) -> bool:

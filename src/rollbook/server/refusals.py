@@ -1,4 +1,4 @@
-"""Whatever goes wrong, as an answer: a status, a code, what was found, and what to do."""
+"""Every error as an answer: a status, a code, what was found, and what to do."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ STATUS = {
 
 
 class Refused(RollbookError):
-    """A request that gets no answer.
+    """A request without an answer.
 
     Args:
       code: one of STATUS.
       message: what was asked and found.
       hint: what to do.
-      at: the place in a filter or query, from 0.
+      at: the position in a filter or query, from 0.
     """
 
     def __init__(self, code: str, message: str, hint: str | None = None, at: int | None = None) -> None:
@@ -65,7 +65,7 @@ _LONGEST = 2_000
 
 
 def words_of(err: BaseException) -> ErrorWords:
-    """An exception in the words of the API. What is no mistake of the asker's is named by its kind alone."""
+    """An exception in the words of the API. One that is not the client's mistake is only named by its kind."""
     if isinstance(err, Refused):
         return ErrorWords(code=err.code, message=err.message[:_LONGEST], hint=err.hint, at=err.at)
     code = next((code for kind, code in _CODES if isinstance(err, kind)), "failed")
@@ -91,7 +91,7 @@ def body_of(words: ErrorWords) -> ErrorBody:
 
 
 def _divided(text: str) -> tuple[str, str | None]:
-    """A message of ours as what was found, and what to do."""
+    """One of our messages, split into what was found and what to do."""
     for mark in (" Did you mean ", " Try: ", " Available: "):
         place = text.find(mark)
         if place > 0:

@@ -1,4 +1,4 @@
-"""Rollouts: searched and sorted in DuckDB, one as a conversation, its task over training, and all their fates."""
+"""Rollouts: searched and sorted in DuckDB; one as a conversation; its task over training; and all fates."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _PROMPTS = "select task_id, any_value(prompt) as prompt from tasks group by task
 
 
 def asked(hall: Hall, row: RunRow, names: Sequence[str], work: Callable[[Locked], T]) -> T:
-    """What `work` finds in tables of rollouts and the view rollouts_now, their newest fates."""
+    """The result of `work` on the tables of rollouts and the view rollouts_now, which has their newest fates."""
 
     def joined(db: Locked) -> T:
         db.view("rollouts_now", RolloutQueries(db.columns).now())
@@ -101,7 +101,7 @@ def rollouts(hall: Hall, ask: RolloutsAsk) -> RolloutsAnswer:
 
 
 def _alike(db: Locked, identity: str, columns: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Conditions, with their values, for the rollouts that share columns with one; itself alone where it lacks them."""
+    """Conditions, with their values, for the rollouts that share columns with one; only itself if it lacks them."""
     found = db.table("select * from rollouts where rollout_id = ? limit 1", [identity])
     (cells,) = cells_of(found) or ({},)
     shared = {name: cells[name] for name in columns if cells.get(name) is not None}
@@ -168,7 +168,7 @@ def one_rollout(hall: Hall, ask: OneRolloutAsk) -> OneRolloutAnswer:
 def _late_parts(
     turns: Sequence[Mapping[str, Any]], lists: Mapping[int | None, Mapping[str, Any]], whole: Mapping[str, Any]
 ) -> list[tuple[dict[str, Any], int]]:
-    """Lists that the trainer reported of the whole rollout, cut at the turns whose tokens are known."""
+    """Lists that the trainer reported for the whole rollout, split at the turns whose tokens are known."""
     late = {name: whole[name] for name in _TOKENS.values() if isinstance(whole.get(name), list)}
     if not late:
         return []
@@ -266,7 +266,7 @@ _CURVES = (
 
 
 def fates(hall: Hall, ask: FatesAsk) -> FatesAnswer:
-    """What became of the rollouts over training, and why."""
+    """The fates of the rollouts over training, and why."""
     if not 1 <= ask.points <= 1_000:
         raise Refused("too_large", f"points={ask.points}: 1 to 1,000")
 
@@ -310,7 +310,7 @@ def fates(hall: Hall, ask: FatesAsk) -> FatesAnswer:
 
 
 def _binned(curves: pa.Table, x: str, places: Sequence[float]) -> dict[str, list[Any]]:
-    """The curves, averaged over the updates of each stretch."""
+    """The curves, averaged over the updates of each interval."""
     found: dict[str, list[Any]] = {}
     at = curves[x].to_pylist()
     for name in _CURVES:

@@ -1,4 +1,4 @@
-"""The registry of the API: one line a subject."""
+"""The registry of the API: one line per subject."""
 
 from __future__ import annotations
 

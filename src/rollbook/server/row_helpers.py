@@ -1,7 +1,7 @@
-"""Several processes read the rows of a thousand runs: each takes some of the runs, the asker takes the others.
+"""Several processes read the rows of a thousand runs: each helper takes some of the runs, the caller takes the rest.
 
-Opening a run holds the interpreter for most of its time, so that threads do not help. A helper reads what it is asked
-on its stdin, answers once on its stdout and ends; what one that fails does not answer, the asker reads itself.
+Opening a run holds the interpreter most of the time, so threads do not help. A helper reads its request from stdin,
+answers once on stdout and ends. If a helper fails, the caller reads its runs.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from rollbook.server.kept_rows import Rows, packed, unpacked
 __all__ = ["ROWS_A_RUN", "RowHelpers", "main", "rows_in"]
 
 ROWS_A_RUN = 5_000
-"""Runs of four times so many rows are taken as they are, longer ones as the means of so many stretches."""
+"""Runs of up to four times as many rows are taken unreduced; longer ones as the means of this many intervals."""
 
 _START = 170
-"""To start a helper costs as much as to read so many runs."""
+"""Starting a helper costs as much as reading this many runs."""
 
 _LEAST = 64
-"""So many runs a helper reads at least."""
+"""A helper reads at least this many runs."""
 
 _MOST_SECONDS = 120.0
-"""How long helpers may take; what one that hangs was asked for is read by the asker."""
+"""How long helpers may take; the caller reads the runs of one that hangs."""
 
 _KILLED_SECONDS = 5.0
 
@@ -48,7 +48,7 @@ class _Ask(msgspec.Struct):
 
 
 def rows_in(book: Book, keys: Sequence[str], axis: str | None) -> dict[str, Rows]:
-    """{key: (axis, x, y)} of a run; a key that it has not has no rows."""
+    """{key: (axis, x, y)} of a run; a missing key has no rows."""
     read = book.batch(keys, x=axis, points=ROWS_A_RUN, raw=4 * ROWS_A_RUN)
     return {
         key: (series.axis, series.x, series.mean) if (series := read.get(key)) is not None else _NOTHING for key in keys
@@ -59,18 +59,18 @@ _NOTHING: Rows = ("", np.zeros(0), np.zeros(0))
 
 
 class RowHelpers:
-    """Helpers at work on some of the runs, from making this until `answers` or `close`.
+    """Helpers that read some of the runs, from construction until `answers` or `close`.
 
     Args:
       folders: of the runs that have to be read.
-      keys: which; axis: along what, None: each run's own.
+      keys: which; axis: along which axis, None: each run's own.
     Attributes:
-      mine: the folders that are left to the asker, to be read meanwhile.
+      mine: the folders that the caller reads in the meantime.
     """
 
     def __init__(self, folders: Sequence[str], keys: Sequence[str], axis: str | None) -> None:
         many = _helpers_for(len(folders))
-        if any(map(source.is_view, folders)):  # this process alone knows the store
+        if any(map(source.is_view, folders)):  # only this process has the store open
             many = 0
         own = len(folders) if not many else (len(folders) + many * _START) // (many + 1)
         self.mine, others = list(folders[:own]), folders[own:]
@@ -80,7 +80,7 @@ class RowHelpers:
         command = [sys.executable, "-c", _PROGRAM.format(path=sys.path)]
         for number in range(many):
             share = _Ask(list(others[number::many]), list(keys), axis)
-            with contextlib.suppress(OSError):  # too many processes: what is not answered is read by the asker
+            with contextlib.suppress(OSError):  # too many processes: the caller reads what is not answered
                 pipe = subprocess.PIPE
                 helper = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
                 reader = threading.Thread(target=self._listen, args=(helper, msgspec.json.encode(share)), daemon=True)
@@ -115,14 +115,14 @@ class RowHelpers:
 
 
 def _helpers_for(runs: int) -> int:
-    """So many helpers: half of the cores that we may use at most, on cores that nobody needs, where they are faster."""
+    """The number of helpers: at most half of the available cores, only idle ones, and only if that is faster."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     busy = int(os.getloadavg()[0]) if hasattr(os, "getloadavg") else 0
     return max(0, min(cores // 2, cores - 1 - busy, (runs - _START) // (_START + _LEAST)))
 
 
 def main() -> None:
-    """What a helper does."""
+    """The helper's main function."""
     ask = msgspec.json.decode(sys.stdin.buffer.read(), type=_Ask)
     rows: dict[str, Rows] = {}
     for folder in ask.folders:

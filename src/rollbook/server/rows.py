@@ -1,4 +1,4 @@
-"""Rows of a run's tables as the page sees them: tables kept while they are fresh, placed on an axis, near a point."""
+"""Rows of a run's tables for the page: tables kept while they are fresh, placed on an axis, near a point."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 IDENTITY = ("scope", "at", "attempt", "writer", "lane", "seq", "index")
-"""Columns that say which row a row is; shown as one id."""
+"""Columns that identify a row; shown as one id."""
 
 _NS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
@@ -51,14 +51,15 @@ def table_of(hall: Hall, row: RunRow, name: str, attempts: str = "effective") ->
 
 
 MANY_ROWS = 2_000
-"""Tables of more rows are asked for what one wants, not kept: each may be a long text."""
+"""Larger tables are queried, not kept: each row may be a long text."""
 _NEAREST = 2_000
 
 
 def rows_near(
     hall: Hall, row: RunRow, name: str, x: str, at: float, window: float, began: float
 ) -> tuple[pa.Table, int | None]:
-    """(rows of a table by time: all, or of many the nearest to a place; of those how many lie within the window)."""
+    """(rows of a table by time: all, or of a large table the nearest to a position; how many of them are in the
+    window)."""
     if contents(hall, row).tables.get(name, 0) < MANY_ROWS:
         return table_of(hall, row, name), None
 
@@ -72,7 +73,7 @@ def rows_near(
 
 
 def default_axis(hall: Hall, row: RunRow) -> str:
-    """The axis that a run is usually seen along."""
+    """The usual axis of a run."""
     from rollbook.server.columns import axis_of
 
     facts = hall.facts.known(row) or hall.facts.now(row)
@@ -101,7 +102,7 @@ def numbers(column: pa.ChunkedArray, gaps: float = math.nan) -> NDArray:
 
 
 def axis_values(table: pa.Table, x: str, began: float) -> NDArray:
-    """Where the rows of a table stand on an axis; NaN for those that do not know it."""
+    """The positions of a table's rows on an axis; NaN for rows without it."""
     n = table.num_rows
     if x in ("time", "relative"):
         return seconds_column(table) - (began if x == "relative" else 0.0)
@@ -111,7 +112,7 @@ def axis_values(table: pa.Table, x: str, began: float) -> NDArray:
 
 
 class Moment(NamedTuple):
-    """A point of a run: its time and all clocks, as far as they are known."""
+    """A point of a run: its time and all known clocks."""
 
     time: float | None
     clocks: dict[str, int]
@@ -119,7 +120,7 @@ class Moment(NamedTuple):
 
 
 def moment_of(hall: Hall, row: RunRow, key: str | None, x: str, at: float, began: float) -> Moment:
-    """What the clocks say at a point of an axis: those of the nearest row of a key, or of any key."""
+    """The clocks at a point of an axis: those of the nearest row of a key, or of any key."""
     clocks_known = _clocks(hall, row)
     with hall.book(row) as book:
         keys = [key] if key is not None else None
@@ -149,7 +150,7 @@ def _clocks(hall: Hall, row: RunRow) -> tuple[str, ...]:
 
 
 def _around(book: Book, keys: list[str] | None, x: str, at: float) -> pa.Table | None:
-    """Rows near a reading, from a stretch that grows until it holds some."""
+    """Rows near a reading, from a range that grows until it has some."""
     reach = 1.0
     for _ in range(24):
         table = book.metrics(keys, x=x, start=at - reach, stop=at + reach + 1)
@@ -181,10 +182,10 @@ def near(
     longest: int = 300,
     total: int | None = None,
 ) -> NearTable:
-    """The rows of a table that lie within a window around a place, the nearest first chosen, in their order.
+    """The rows of a table within a window around a position: the nearest are selected, then put in their order.
 
     Args:
-      total: how many there are, where the table holds only the nearest of them.
+      total: how many there are, if the table holds only the nearest of them.
     """
     distance = np.abs(places - at)
     inside = np.flatnonzero(distance <= window)
@@ -206,7 +207,7 @@ def near(
 def shown_rows(
     table: pa.Table, places: Sequence[float] | NDArray | None = None, longest: int | None = 300
 ) -> list[Row]:
-    """Rows with their id in the API, and their place on the axis as `x` where it is given."""
+    """Rows with their id in the API, and their position on the axis as `x` if given."""
     ids = [row_id(cells) for cells in table.select([c for c in IDENTITY if c in table.column_names]).to_pylist()]
     shown = rows_of(table.select([c for c in table.column_names if c not in IDENTITY or c == "attempt"]), longest)
     for place, cells in enumerate(shown):
@@ -221,7 +222,7 @@ def _without_identity(table: pa.Table) -> pa.Table:
 
 
 def row_id(cells: Mapping[str, object]) -> str:
-    """The name of a row in the API: who wrote it, and where in its lane it stands."""
+    """The name of a row in the API: its writer, and its number in its lane."""
     return ":".join(
         str(cells.get(name) if cells.get(name) is not None else "") for name in ("writer", "lane", "seq", "index")
     )

@@ -1,4 +1,4 @@
-"""Samples: searched and sorted in DuckDB, one with its tokens, the group of its prompt, its history, what was new."""
+"""Samples: searched and sorted in DuckDB; one with its tokens; the group of its prompt; its history; what was new."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ _TOKEN_NUMBERS = {
 
 
 def asked(hall: Hall, row: RunRow, work: Callable[[Locked, list[str]], T], attempts: str = "effective") -> T:
-    """What `work` finds in the view `samples`, whose columns it is told.
+    """The result of `work`, called with the columns of the view `samples`.
 
-    The samples are scanned where they lie. Advantages that came later, in a table of their own, stand beside them.
+    The samples are scanned in their files. Advantages that came later, in a separate table, are joined to them.
     """
     names = ["samples", *(["advantages"] if "advantages" in table_names(row.folder) else [])]
 
@@ -175,7 +175,7 @@ def _one(hall: Hall, row: RunRow, identity: str) -> pa.Table:
 
 
 def one_sample(hall: Hall, ask: OneSampleAsk) -> OneSampleAnswer:
-    """One sample, its texts whole."""
+    """One sample with its full texts."""
     row = hall.row(ask.run)
     sample = _one(hall, row, ask.id)
     (cells,) = cells_of(sample)
@@ -243,7 +243,7 @@ def group(hall: Hall, ask: OneSampleAsk) -> GroupAnswer:
 
 
 def reward_column(names: Sequence[str]) -> str | None:
-    """The column that says how good a sample was."""
+    """The column with the score of a sample."""
     if "reward" in names:
         return "reward"
     return next((name for name in names if name.startswith(("rewards/", "reward"))), None)
@@ -356,14 +356,14 @@ def novelty(hall: Hall, ask: TimingsAsk) -> NoveltyAnswer:
 
 
 def _place(x: str, began: float) -> tuple[str, float]:
-    """(where a row stands, in SQL; what is to be taken off it)."""
+    """(the position of a row, in SQL; an offset to subtract from it)."""
     if x in ("time", "relative"):
         return "epoch_us(time) / 1e6", began if x == "relative" else 0.0
     return f"cast({quoted(x)} as double)", 0.0
 
 
 def near_samples(hall: Hall, row: RunRow, x: str, at: float, window: float, rows: int) -> NearTable:
-    """The samples that lie near a point of an axis."""
+    """The samples near a point of an axis."""
     if "samples" not in table_names(row.folder):
         return NearTable(columns=[], rows=[], total_in_window=0, nearest=None)
     place, shift = _place(x, started(row))
@@ -383,7 +383,7 @@ def near_samples(hall: Hall, row: RunRow, x: str, at: float, window: float, rows
 
 
 def unused(hall: Hall, ask: UnusedAsk) -> UnusedAnswer:
-    """What became of the groups of one batch: which were trained on, and which taught nothing."""
+    """The groups of one batch: which were trained on, and which taught nothing."""
     row = hall.row(ask.run)
     x = ask.x or default_axis(hall, row)
     place, shift = _place(x, started(row))
@@ -423,7 +423,7 @@ def unused(hall: Hall, ask: UnusedAsk) -> UnusedAnswer:
 
 
 def _fate(members: list[dict[str, object]], reward: str | None) -> str:
-    """Why a group was not trained on, as the run says it, else as its rewards do."""
+    """Why a group was not trained on: as the run reports it, else judged by its rewards."""
     for name in ("discard_reason", "discarded", "skip_reason", "not_trained"):
         said = next((cells[name] for cells in members if cells.get(name)), None)
         if said:

@@ -1,4 +1,4 @@
-"""One number a run: its values up to where runs are compared. The page's verdicts and its sweeps take the same."""
+"""One number per run: its values up to the position where runs are compared. Verdicts and sweeps of the page use it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def finite_lines(
 def place_of_scores(
     groups: dict[str, list[RunRow]], lines: dict[str, tuple[NDArray, NDArray]], at: float | None
 ) -> tuple[float | None, str]:
-    """Up to where runs are compared: what was asked for, else what every finished run has reached."""
+    """The position where runs are compared: the requested one, else what every finished run has reached."""
     if at is not None:
         return at, "as chosen"
     ends = [
@@ -55,7 +55,7 @@ def place_of_scores(
 def score_up_to(
     line: tuple[NDArray, NDArray] | None, at: float | None, score: Callable[[NDArray, NDArray], float]
 ) -> float | None:
-    """One number of a run's values up to a place of the axis; None where it has none there."""
+    """The score of a run's values up to a position of the axis; None if it has no values there."""
     if line is None:
         return None
     x, values = line

@@ -1,4 +1,5 @@
-"""Curves of runs: many keys of many runs in one answer, each as raw rows or as an envelope that costs its pixels."""
+"""Curves of runs: many keys of many runs in one answer, each as raw rows or as an envelope with about one point per
+pixel."""
 
 from __future__ import annotations
 
@@ -25,23 +26,23 @@ from rollbook.server.shared_state import Hall
 __all__ = ["ENDPOINTS", "Reach", "many_series", "read_series", "version_of"]
 
 ROWS_A_POINT = 4
-"""Up to so many rows a point are sent as they are: a zigzag of minima and maxima would show waves that are none."""
+"""Up to this many rows a point are sent raw: an envelope of so few rows would show waves that do not exist."""
 _OVERVIEW = 512
 _FIRST_KEYS, _MORE_KEYS = 4, 16
 _NOTHING = "nothing"
-"""Stands in the shelf for a key that a run has not."""
+"""A cache entry for a key that a run does not have."""
 
 
 _MANY, _LARGE = 400, 25_000
-"""So many curves, whose short arrays weigh less than what is said of them, or so many points (a third of a megabyte)
-are compressed on their way. What the first charts take is not: to pack it would hold them up."""
+"""Answers with this many curves (short arrays with large headers), or this many points (a third of a megabyte), are
+compressed. Those of the first charts are not: compression would delay them."""
 
 _TAIL = 0.05
-"""Quantiles between which a curve's usual values lie."""
+"""Quantiles that bound a curve's usual values."""
 
 
 class Reach(NamedTuple):
-    """Which part of a series, and how finely."""
+    """Which part of a series, and at which resolution."""
 
     x: str | None
     points: int
@@ -50,10 +51,10 @@ class Reach(NamedTuple):
 
 
 class Heights(NamedTuple):
-    """Where the values of a series lie.
+    """The range of a series' values.
 
     Attributes:
-      ends: (smallest, largest) finite value; usual: the same without outliers; middle: a value amid them.
+      ends: (smallest, largest) finite value; usual: the same without outliers; middle: a value between them.
     """
 
     ends: tuple[float, float] | None
@@ -62,7 +63,7 @@ class Heights(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A series as it was read.
+    """A series that was read.
 
     Attributes:
       series: its points; is_raw: whether they are rows.
@@ -76,7 +77,7 @@ class Found(NamedTuple):
 
 
 def many_series(hall: Hall, ask: SeriesAsk) -> Streamed:
-    """Frames, one a key."""
+    """Frames, one per key."""
     rows = hall.rows(ask.runs)
     keys = list(dict.fromkeys(ask.keys))
     limits = hall.limits
@@ -118,7 +119,8 @@ def check_range(start: float | None, stop: float | None) -> None:
 
 
 def _frames(hall: Hall, rows: list[RunRow], keys: list[str], ask: SeriesAsk, fields: list[str]) -> Iterator[bytes]:
-    """A frame a key; each run is read once for several keys, for few at first so that something can be drawn early."""
+    """One frame per key. Each run is read once for several keys; the first read is of few keys, so that drawing can
+    begin early."""
     reach = Reach(ask.x, ask.points, ask.start, ask.stop)
     if not keys or not rows:
         yield Frame().pack(last=True, took_ms=0.0)
@@ -153,7 +155,7 @@ def _entry(row: RunRow, key: str, reach: Reach, read: Read, fields: list[str], f
 
 
 def axis_name(asked: str | None, used: str) -> str:
-    """The axis in the words of the API."""
+    """The axis's name in the API."""
     return "relative" if asked == "relative" else used
 
 
@@ -166,8 +168,8 @@ class Read(NamedTuple):
     """What was read of a run.
 
     Attributes:
-      found: key -> series, without the keys that the run has not.
-      version: of what it was read from; error: why nothing could be read.
+      found: key -> series, without the keys that the run does not have.
+      version: of the data it was read from; error: why nothing could be read.
     """
 
     found: dict[str, Found]
@@ -176,7 +178,7 @@ class Read(NamedTuple):
 
 
 def read_series(hall: Hall, row: RunRow, keys: Sequence[str], reach: Reach, attempts: Attempts = "effective") -> Read:
-    """Keys of a run within reach, those that are not known yet read together."""
+    """Keys of a run within reach; those that are not cached are read together."""
     stamp = stamp_of(row.folder)
     which = tuple(attempts) if isinstance(attempts, list) else attempts
     known = {key: ("series", row.folder, key, reach, which) for key in keys}
@@ -203,7 +205,7 @@ def read_series(hall: Hall, row: RunRow, keys: Sequence[str], reach: Reach, atte
 
 
 def started(row: RunRow) -> float:
-    """When a run began: where its relative time is 0."""
+    """When a run began: the zero of its relative time."""
     created = row.about.get("created")
     return float(created) if isinstance(created, (int, float)) else 0.0
 
@@ -221,7 +223,7 @@ def _read(
     began: float,
     spans: dict[str, tuple[float, float] | None],
 ) -> dict[str, Found]:
-    """Keys of a book within reach; `spans` has those of the whole series that are known."""
+    """Keys of a book within reach; `spans` has the known spans of whole series."""
     relative = reach.x == "relative"
     shift = began if relative else 0.0
     x = "time" if relative else reach.x
@@ -259,7 +261,7 @@ def _ends(x: NDArray) -> tuple[float, float] | None:
 
 
 def _fill(entry: SeriesEntry, known: Found, fields: list[str], frame: Frame) -> None:
-    """Put the numbers of a series into a frame and say in its entry where they are."""
+    """Put the numbers of a series into a frame and note their position in its entry."""
     series = known.series
     entry.n, entry.non_finite = len(series), series.non_finite
     entry.rows = int(series.count.sum()) + series.non_finite
@@ -306,7 +308,7 @@ def _heights(series: Series) -> Heights:
 
 
 def _ghosts(hall: Hall, row: RunRow, key: str, reach: Reach, fields: list[str], frame: Frame) -> list[SeriesEntry]:
-    """What rewinds abandoned, an entry for each attempt that lost rows."""
+    """Abandoned rows, an entry for each attempt that lost some."""
     if int(row.about.get("attempts") or 0) < 2:
         return []
     ghosts = []
@@ -325,7 +327,7 @@ def _ghosts(hall: Hall, row: RunRow, key: str, reach: Reach, fields: list[str], 
 
 
 def _abandoned(hall: Hall, row: RunRow) -> list[tuple[int, float | None]]:
-    """(attempt, unix seconds after which its rows do not count; None: none of them does)."""
+    """(attempt, unix seconds after which its rows do not count; None: no row counts)."""
     with hall.book(row) as book:
         entries = {int(entry["n"]): entry for entry in book.attempts if type(entry.get("n")) is int}
     chain: dict[int, float | None] = {}
@@ -351,7 +353,7 @@ def _ghost(hall: Hall, row: RunRow, key: str, reach: Reach, attempt: int, since:
         x = "time" if reach.x in ("time", "relative") else reach.x or book.series(key, points=1).axis
         around = None if since is None else since - 1
         table = book.arrays([key], x=x, since=around, attempts=[attempt])
-        if since is not None:  # by the rows themselves: a cut is exact to the row, its time only to the microsecond
+        if since is not None:  # by the rows: a cut is exact to the row, its time only to the microsecond
             counts = book.arrays([key], x=x, since=around)["time"]
             lost = ~np.isin(table["time"], counts)
             table = {name: cells[lost] for name, cells in table.items()}

@@ -1,4 +1,4 @@
-"""A server that listens: in this thread for `rollbook ui`, in one of its own for notebooks and the demo."""
+"""A server that listens: in this thread for `rollbook ui`, in a background thread for notebooks and the demo."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ from rollbook.server.shared_state import Hall
 __all__ = ["Listening", "address_of", "listen", "prepared"]
 
 _FIRST = 20
-"""So many of the newest runs are opened while the browser starts: the first picture is mostly of them."""
+"""This many of the newest runs are opened while the browser starts: the first picture mostly shows them."""
 _WARM_AFTER, _WARM_AT_LAST = 4.0, 30.0
-"""Seconds: without a question, and since the start."""
+"""When background loading begins, in seconds: after the last request, and at the latest after the start."""
 _GROUPS = ("rollbook.compare.drawing_curves", "rollbook.compare.comparing")
-"""What the first group's curve needs; the first page shows one wherever two of the newest runs are of one name."""
+"""What the curve of a first group needs; the first page shows one if two of the newest runs have one name."""
 _WARMED = (*_GROUPS, "pyarrow.compute", "duckdb")
-"""What the first table and the first search need besides: together a second or two to load."""
+"""What the first table and the first search also need: together a second or two to load."""
 _ARENA_MAX = -8
-"""M_ARENA_MAX, as glibc's malloc.h has it."""
+"""M_ARENA_MAX in glibc's malloc.h."""
 
 
 def prepared(settings: Settings) -> Settings:
-    """The settings with a token where the address can be reached from other machines."""
+    """The settings, with a token if the address can be reached from other machines."""
     if settings.token is None and not is_loopback(settings.host):
         return replace(settings, token=secrets.token_urlsafe(24))
     return settings
 
 
 def address_of(settings: Settings, *, with_token: bool = True) -> str:
-    """What to open in a browser."""
+    """The address to open in a browser."""
     host = {"0.0.0.0": socket.gethostname(), "::": socket.gethostname()}.get(settings.host, settings.host)
     host = f"[{host}]" if ":" in host else host
     token = f"?token={quote(settings.token)}" if with_token and settings.token is not None else ""
@@ -56,8 +56,8 @@ class Listening:
     """A server whose socket is open.
 
     Attributes:
-      settings: with the port that it got.
-      address: what to open in a browser.
+      settings: with the actual port.
+      address: to open in a browser.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -84,7 +84,7 @@ class Listening:
 
     @property
     def address(self) -> str:
-        """What to open in a browser, token included."""
+        """The address to open in a browser, token included."""
         return address_of(self.settings)
 
     def run(self) -> None:
@@ -97,7 +97,7 @@ class Listening:
             self._socket.close()
 
     def start(self) -> None:
-        """Serve in a thread of its own; returns when it answers."""
+        """Serve in a background thread; returns when it answers."""
         ready = threading.Event()
         server = self._server
         server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
@@ -126,7 +126,7 @@ class Listening:
             raise RollbookError(f"the page could not be served on {self.address}")
 
     def wait(self) -> None:
-        """Stay until Ctrl-C; for a server that `start` began."""
+        """Wait until Ctrl-C; for a server that `start` began."""
         try:
             while self._thread is not None and self._thread.is_alive():
                 self._thread.join(1.0)
@@ -141,7 +141,7 @@ class Listening:
 
 
 def _share_memory() -> None:
-    """Have threads take memory from two places, not from one each: what one gave back another one uses (glibc)."""
+    """Let threads share two memory pools instead of one each, so that freed memory is used again (glibc)."""
     import ctypes
 
     with contextlib.suppress(OSError, AttributeError):
@@ -149,14 +149,14 @@ def _share_memory() -> None:
 
 
 def _warm(hall: Hall, page: BuiltPage) -> None:
-    """Have ready what the browser asks for first, while it starts; then load in the background what answers will need.
+    """Prepare what the browser requests first, while it starts; then load in the background what later answers need.
 
-    What comes later waits until the first picture had its time: both want the interpreter.
+    The second part waits until the first picture is done: both need the interpreter.
     """
 
     def first() -> None:
         with contextlib.suppress(ImportError):
-            importlib.import_module("anyio._backends._asyncio")  # anyio itself loads it in the first request
+            importlib.import_module("anyio._backends._asyncio")  # anyio loads it in the first request
         page.load()
         rows = hall.catalogue.snapshot(5.0).rows.values()
         newest = sorted(rows, key=lambda row: row.about.get("created") or 0, reverse=True)[:_FIRST]
@@ -183,7 +183,7 @@ def _warm(hall: Hall, page: BuiltPage) -> None:
 
 @contextlib.contextmanager
 def listen(settings: Settings) -> Iterator[Listening]:
-    """A server in a thread of its own, for as long as the block lasts."""
+    """A server in a background thread, for the duration of the block."""
     server = Listening(prepared(settings))
     server.start()
     try:

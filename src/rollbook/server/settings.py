@@ -1,4 +1,4 @@
-"""What a server is started with, and how much one request may ask for."""
+"""The settings of a server, and the limits of a request."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ __all__ = ["LIMITS", "Limits", "Settings", "is_loopback"]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of a request and of what the server holds.
+    """Limits of a request and of what the server holds.
 
     Attributes:
       body_bytes, board_bytes: of a request.
-      runs, series, points, rows: how many may be asked for at once.
+      runs, series, points, rows: how many one request may ask for.
       total_points: of all series of a request together.
       seconds: how long an answer may take; filter_seconds: a condition on runs; sql_seconds, sql_bytes,
-        sql_rows: how long a question in SQL may take, how much memory, and how many rows it gives.
-      answer_bytes: of rows that a question in SQL gives; sql_answer_bytes: where a person asks and sees the first ones.
-      at_work, waiting: requests that are worked on, and that may wait; questions: in SQL, beside those.
+        sql_rows: how long an SQL query may take, how much memory, and how many rows it returns.
+      answer_bytes: of rows that an SQL query returns; sql_answer_bytes: for the SQL page, which shows the first ones.
+      at_work, waiting: requests at work, and waiting; questions: SQL queries, in addition to those.
       sockets: live connections.
       open_books: readers that are kept open.
       cache_bytes: of finished answers that are kept; group_bytes: of rows behind curves of groups.
@@ -60,14 +60,14 @@ class Settings:
     Attributes:
       roots: folders of runs, or single runs.
       host, port: where it listens; port 0 takes a free one.
-      token: what a browser must show; None: nothing, which is right on loopback alone.
-      edit_token: what a change must show; the page asks the server for it, other sites cannot.
+      token: what a browser must send; None: nothing, which is only right on loopback.
+      edit_token: what a change must send; the page gets it from the server, other sites cannot.
       notebook: whether pages of this machine may embed the page.
       writable: whether tags, notes and boards may be changed.
-      hosts: further names under which the server may be asked for, such as that of a proxy.
+      hosts: further accepted names of the server, such as that of a proxy.
       page: the folder of the built page; None: the one inside the package.
-      title: where the runs are said to lie; "": their roots.
-      left_out: runs that lie there and are not shown, because they are too many.
+      title: the displayed location of the runs; "": their roots.
+      left_out: runs that are not shown because there are too many.
       limits: see `Limits`.
     """
 

@@ -1,4 +1,4 @@
-"""What all rooms of the server share: settings, which runs there are, open books, and what was computed before."""
+"""Shared by all parts of the server: settings, the catalogue of runs, open books, and cached answers."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Made = TypeVar("Made")
 
 
 class Shelf:
-    """Finished answers by what was asked, the least used thrown away first. Any thread may ask.
+    """A cache of finished answers by request; the least recently used go first. Any thread may use it.
 
-    An answer belongs to a stamp of what it was made from. A newer one takes its place: while runs are written nothing
-    piles up that nobody can ask for any more.
+    An answer belongs to a stamp of its source. A newer answer replaces it, so that no unusable answers pile up while
+    runs are written.
 
     Args:
       most_bytes: how much is kept.
@@ -44,7 +44,7 @@ class Shelf:
         return self._size
 
     def get(self, key: object, stamp: object) -> Any:
-        """What was kept under a key for that stamp, None if nothing."""
+        """The cached value of a key for that stamp; None if there is none."""
         with self._lock:
             item = self._items.get(key)
             if item is None or item[2] != stamp:
@@ -53,7 +53,7 @@ class Shelf:
             return item[0]
 
     def put(self, key: object, stamp: object, value: object, size: int) -> None:
-        """Keep something of so many bytes, in the place of what an older stamp had."""
+        """Keep a value of this many bytes, in place of one with an older stamp."""
         with self._lock:
             old = self._items.pop(key, None)
             self._size -= old[1] if old is not None else 0
@@ -67,16 +67,16 @@ class Shelf:
 
 
 class Hall:
-    """The middle of the server.
+    """The server's shared state.
 
     Args:
       settings: how it was started.
     Attributes:
-      identity: another one for each server, so that a page knows when it talks to a new one.
-      asked_at: when the last question came (monotonic seconds).
+      identity: different for each server, so that a page notices a new one.
+      asked_at: when the last request came (monotonic seconds).
       catalogue, readers, facts, shelf: the runs, the books, their newest values, the finished answers.
-      group_rows: the rows that curves and comparisons of groups were made of (`group_rows.py`).
-      listeners: called, in any thread, when numbers of the table have come that were asked for.
+      group_rows: the rows behind curves and comparisons of groups (`group_rows.py`).
+      listeners: called, in any thread, when requested numbers of the table have been read.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -95,7 +95,7 @@ class Hall:
 
     @property
     def title(self) -> str:
-        """Where the runs lie, short."""
+        """A short name for the location of the runs."""
         if self.settings.title:
             return self.settings.title
         home = os.path.expanduser("~")
@@ -106,7 +106,7 @@ class Hall:
 
     @property
     def only(self) -> str | None:
-        """The run that the server was started for, if it was for one."""
+        """The run that the server was started for, if it was started for one."""
         roots = self.catalogue.roots
         if len(roots) != 1 or not os.path.isfile(os.path.join(roots[0], "run.json")):
             return None
@@ -120,7 +120,7 @@ class Hall:
         """Several of them.
 
         Raises:
-          Refused: more than may be asked for at once, or one that there is not.
+          Refused: more than one request may ask for, or an unknown one.
         """
         if len(runs) > self.limits.runs:
             raise Refused(
@@ -137,7 +137,7 @@ class Hall:
     def remembered(
         self, what: object, row: RunRow, make: Callable[[Book], Made], size: Callable[[Made], int] | int = 1_000
     ) -> Made:
-        """What `make` gives for a run's book, kept until the run holds something new."""
+        """The result of `make` for a run's book, kept until the run has new data."""
         key, stamp = (what, row.folder), stamp_of(row.folder)
         answer: Made | None = self.shelf.get(key, stamp)
         if answer is None:

@@ -1,4 +1,4 @@
-"""SQL over one run or several: read-only, bounded in time, memory and rows, blind to files."""
+"""SQL over one run or several: read-only, bounded in time, memory and rows, without access to files."""
 
 from __future__ import annotations
 

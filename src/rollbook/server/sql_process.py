@@ -1,9 +1,9 @@
-"""A process that answers questions in SQL for the server: DuckDB behind a lock, under a ceiling of memory.
+"""A process that answers SQL queries for the server: a locked DuckDB with bounded memory.
 
-The server writes messages to its stdin and reads the answers from its stdout; it ends a process that takes too long.
-A question sees the tables that were sent or may be scanned, and nothing else: one that names a file, a function that
-reads one, another database, an extension or a setting is refused. DuckDB counts a part of what it takes only, so the
-address space of the whole process is bounded besides, where the system does that (Linux).
+The server writes messages to its stdin and reads the answers from its stdout; it kills a process that takes too long. A
+query sees only the tables that were sent or may be scanned. One that names a file, a function that reads one, another
+database, an extension or a setting is refused. DuckDB counts only part of its memory, so the address space of the whole
+process is limited as well, where the system supports it (Linux).
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _CONFIG = {
     "threads": "2",
 }
 _FUNCTIONS = frozenset({"range", "generate_series", "unnest"})
-"""The only functions that may stand where a table does; others read files, settings or catalogues."""
+"""The only functions allowed in place of a table; others read files, settings or catalogues."""
 _NAME = re.compile(r"\w+")
 _BESIDE_DUCKDB = 192 << 20
-"""Bytes of address space for what DuckDB does not count: stacks, Arrow, answers on their way."""
+"""Bytes of address space for what DuckDB does not count: stacks, Arrow, answers being sent."""
 _IDLE_SECONDS = 300.0
 _BATCH_ROWS = 2_048
 
@@ -79,7 +79,7 @@ def _exactly(file: IO[bytes], size: int) -> bytes:
 
 
 def packed_table(table: pa.Table) -> pa.Buffer:
-    """A table as Arrow writes a stream."""
+    """A table as an Arrow stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
@@ -92,16 +92,16 @@ def table_in(content: bytes) -> pa.Table:
 
 
 def main() -> None:
-    """Answer one message after the other until the server is gone or has asked nothing for five minutes."""
+    """Answer messages until the server is gone or has sent nothing for five minutes."""
     asked, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    sys.stdout = io.StringIO()  # nothing but answers goes there
+    sys.stdout = io.StringIO()  # only answers go there
     with contextlib.suppress(ImportError, AttributeError, ValueError):
         import signal
 
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     session = _Session()
     with session:
-        session.open(64, [], [])  # loads what the first question would wait for
+        session.open(64, [], [])  # loads what the first query would wait for
         session.table("select 1", (), None, 1 << 20)
     send(answers, {})
     while _comes(asked):
@@ -114,7 +114,7 @@ def main() -> None:
 
 
 def _comes(file: IO[bytes]) -> bool:
-    """Whether something can be read in time."""
+    """Whether data arrives in time."""
     if sys.platform == "win32":
         return True
     import select
@@ -146,7 +146,7 @@ def _answered(session: _Session, head: Head, bodies: list[bytes]) -> tuple[Head,
             return _failure("refused", err), []
         except _TooLarge as err:
             return _failure("large", err), []
-        except (duckdb.Error, RuntimeError, pa.ArrowException) as err:  # a RuntimeError: what cannot be parsed at all
+        except (duckdb.Error, RuntimeError, pa.ArrowException) as err:  # RuntimeError: cannot be parsed
             if "bad_alloc" in str(err) or "std::length_error" in str(err):
                 return {"error": "memory"}, []
             return {**_failure("bad", err), "at": _place(err)}, []
@@ -157,11 +157,11 @@ def _failure(kind: str, err: Exception) -> Head:
 
 
 class _TooLarge(Exception):
-    """An answer that has more bytes than may be sent."""
+    """An answer with more bytes than may be sent."""
 
 
 class _Session:
-    """The tables of one question after the other."""
+    """The tables of the present query."""
 
     def __init__(self) -> None:
         self._connection: Any = None
@@ -176,7 +176,8 @@ class _Session:
     def open(
         self, megabytes: int, folders: Sequence[str], shown: Sequence[Head], tables: Sequence[pa.Table] = ()
     ) -> None:
-        """Show some tables: each a name, the queries that scan its parts, its columns; `tables`: their other rows."""
+        """Make tables available: each a name, the queries that scan its parts, its columns; `tables`: their other
+        rows."""
         self.close()
         self._connection = _locked(megabytes, tuple(folders)) if folders else _without_files(megabytes).cursor()
         self._names = [head["name"] for head in shown]
@@ -198,7 +199,7 @@ class _Session:
             self._connection = None
 
     def view(self, name: str, query: str) -> None:
-        """Have the answer to a query of ours seen under a name."""
+        """Create a view from one of our own queries."""
         self._connection.execute(f"create or replace temp view {quoted(name)} as {query}")
 
     def table(self, query: str, values: Sequence[object], limit: int | None, most_bytes: int) -> tuple[pa.Table, bool]:
@@ -232,7 +233,7 @@ class _Session:
         return pa.Table.from_batches(batches, schema=source.schema), False
 
     def _check(self, query: str) -> None:
-        """Refuse whatever names more than the tables that are shown.
+        """Refuse a query that names more than the available tables.
 
         Raises:
           BadInput: it does.
@@ -242,7 +243,7 @@ class _Session:
             tree = json.loads(said)
         except RecursionError:
             raise BadInput("the query is nested too deeply") from None
-        if tree.get("error"):  # what cannot be read: DuckDB says it better when it is asked to run it
+        if tree.get("error"):  # cannot be parsed: DuckDB's error when running it is better
             return
         for node in nodes_of(tree):
             kind = node.get("type")
@@ -258,11 +259,11 @@ class _Session:
 
 
 def _locked(megabytes: int, folders: tuple[str, ...] = ()) -> duckdb.DuckDBPyConnection:
-    """A database that reaches no file, or those below some folders alone, and whose settings cannot be changed."""
+    """A database that reaches no file, or only those below some folders, and whose settings cannot be changed."""
     import duckdb
 
     made = duckdb.connect(config={**_CONFIG, "memory_limit": f"{megabytes}MB"})
-    with contextlib.suppress(duckdb.Error):  # an older DuckDB does not know it
+    with contextlib.suppress(duckdb.Error):  # unknown to an older DuckDB
         made.execute("set global python_enable_replacements = false")
     made.execute("set global TimeZone = 'UTC'")
     if folders:
@@ -275,12 +276,12 @@ def _locked(megabytes: int, folders: tuple[str, ...] = ()) -> duckdb.DuckDBPyCon
 
 @functools.lru_cache(maxsize=2)
 def _without_files(megabytes: int) -> duckdb.DuckDBPyConnection:
-    """The one for questions that scan no file: making one costs more than most answers."""
+    """The database for queries that scan no file; kept, because making one costs more than most answers."""
     return _locked(megabytes)
 
 
 def _bound_memory(megabytes: int) -> None:
-    """Let the process take so much more than it has, and no more. Elsewhere DuckDB's own limit stands alone."""
+    """Limit how much memory the process may take in addition. On other systems only DuckDB's own limit applies."""
     if sys.platform != "linux":
         return
     import resource
@@ -294,7 +295,7 @@ def _bound_memory(megabytes: int) -> None:
 
 @contextlib.contextmanager
 def _bounded_seconds(seconds: float | None) -> Any:
-    """End the process where its server, which would, is gone."""
+    """End the process after its deadline even if its server, which would kill it, is gone."""
     if sys.platform == "win32" or seconds is None:
         yield
         return
@@ -308,10 +309,10 @@ def _bounded_seconds(seconds: float | None) -> Any:
 
 
 def _peak() -> int:
-    """The most bytes that this process had in memory; 0 where nobody knows."""
+    """The peak memory of this process in bytes; 0 if unknown."""
     with tolerating(OSError), open("/proc/self/status", encoding="ascii", errors="replace") as lines:
         return next((int(line.split()[1]) * 1_024 for line in lines if line.startswith("VmHWM:")), 0)
-    # Not on Linux: there a large server's own peak is that of the processes which it starts, as well (execve keeps it).
+    # Not on Linux: there execve keeps the peak, so that a large server's own peak would count for its child processes.
     if sys.platform != "darwin":
         return 0
     import resource
@@ -320,7 +321,7 @@ def _peak() -> int:
 
 
 def _place(err: Exception) -> int | None:
-    """The column that DuckDB points at with a caret."""
+    """The column that DuckDB marks with a caret."""
     lines = str(err).splitlines()
     for number, line in enumerate(lines):
         if line.strip() == "^" and number and lines[number - 1].startswith("LINE "):

@@ -1,4 +1,4 @@
-"""A copy of the page with its data as files: works from any file server and needs no rollbook."""
+"""A copy of the page with its data as files: works from any file server and does not need rollbook."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ POINTS = 2_000
 
 _MOST_EPISODES = 100
 _MOST_ROLLOUTS = 200
-"""Each of the newest is a conversation in a copy; questions about them cost a pass over the tables each."""
+"""Each of the newest rollouts is a conversation in a copy; each costs a pass over the tables."""
 _MOST_ROWS = 1_000
 _MOST_COMPARED = 5
-"""The page draws so many rows where nobody chose."""
+"""The page draws this many rows if none are chosen."""
 _MOST_KEYS = 5
 _MOST_LOGS = 20
 _PLAIN = re.compile(r"[A-Za-z0-9._~-]{1,150}")
@@ -81,13 +81,13 @@ def export(
 
     Args:
       roots: folders of runs, or runs.
-      folder: where to; a new or empty folder, or an earlier copy, which is replaced.
-      said: told about each run as it is done.
+      folder: the destination; a new or empty folder, or an earlier copy, which is replaced.
+      said: called after each run.
       page: the built page; None: the one inside the package.
     Returns:
       The file to open, through a file server.
     Raises:
-      BadInput: the folder holds something else, or lies in a run. RollbookError: the page is not built.
+      BadInput: the folder holds something else, or is in a run. RollbookError: the page is not built.
     """
     target = Path(folder)
     built = BuiltPage(page)
@@ -120,7 +120,7 @@ def _check(target: Path) -> None:
 
 
 def _copy_page(built: BuiltPage, target: Path) -> None:
-    """The page's own files; index.html says that it is a copy, and what it may load."""
+    """The page's own files; index.html states that it is a copy, and what it may load."""
     target.mkdir(parents=True, exist_ok=True)
     for path in sorted(built.folder.rglob("*")):
         if path.is_file() and not path.is_symlink():
@@ -138,7 +138,7 @@ def _copy_page(built: BuiltPage, target: Path) -> None:
 
 
 def _as_group(row: TableRow) -> Group:
-    """A row of the folded table as the page compares it: a group, or a run alone."""
+    """A row of the folded table in the form the page compares: a group, or a single run."""
     if row.kind == "group":
         return Group(name=row.name, runs=row.runs)
     return Group(name=row.name if row.seed is None else f"{row.name}, seed {row.seed}", runs=[row.run or row.id])
@@ -173,7 +173,7 @@ class _Copy:
             self._said(f"{number + 1} of {len(rows)}: {row.about.get('project')}/{row.about.get('name')} {row.key}")
         self._curves(groups)
         self._compared(groups)
-        self._json("hello.json", self._hello)  # last: a copy that was broken off is none
+        self._json("hello.json", self._hello)  # last: an unfinished copy is not valid
 
     def _hello(self) -> dict[str, object]:
         said: dict[str, object] = msgspec.to_builtins(hello(self._hall, HelloAsk()))
@@ -197,7 +197,7 @@ class _Copy:
         return sorted(have, key=lambda key: (not key.endswith("return"), -have[key], key))
 
     def _groups(self, whole: RunsAsk) -> list[TableRow]:
-        """The table with its groups, all open; and the rows that it has while they are folded."""
+        """The table with its groups, all open; and its rows while they are folded."""
         ask = msgspec.structs.replace(whole, group_by=["auto"])
         folded = table_of_runs(self._hall, ask)
         groups = [row for row in folded.rows if row.kind != "section"]
@@ -250,12 +250,12 @@ class _Copy:
         self._json(f"series/{row.key}/index.json", lambda: index)
 
     def _read_ahead(self, rows: list[RunRow], names: list[str], reach: series.Reach) -> None:
-        """Have the keys of runs read together and kept: one by one, each reads all rows of its stream anew."""
+        """Read and keep the rows of many keys together; one by one, each would read all rows of its stream again."""
         for row in rows:
             self._try(lambda row=row: series.read_series(self._hall, row, names, reach))  # type: ignore[misc]
 
     def _episodes(self, row: RunRow) -> None:
-        """The episodes that have something to show: a film or traces."""
+        """The episodes with a film or traces."""
         rows = self._try(lambda: episodes.shown_ids(self._hall, row).to_pylist())
         if not rows:
             return
@@ -276,7 +276,7 @@ class _Copy:
             self._frames(f"{place}/traces.bin", lambda traces=traces: episodes.traces(self._hall, traces))  # type: ignore[misc]
 
     def _rollouts(self, row: RunRow) -> None:
-        """The newest rollouts, each as a conversation, and what became of all."""
+        """The newest rollouts, each as a conversation, and the fates of all."""
         run = row.key
         found = self._try(lambda: rollouts.rollouts(self._hall, RolloutsAsk(run=run, limit=_MOST_ROLLOUTS)))
         if found is None or not found.rows:
@@ -290,7 +290,7 @@ class _Copy:
                 self._json(f"runs/{run}/rollouts/{name}.json", lambda ask=ask: rollouts.one_rollout(self._hall, ask))  # type: ignore[misc]
 
     def _media(self, row: RunRow) -> None:
-        """Pictures and films, those alone that a browser shows and nothing else."""
+        """Pictures and films; only the types that a browser shows."""
         answer = self._try(lambda: files.media(self._hall, MediaAsk(run=row.key, limit=_MOST_ROWS)))
         root = os.path.realpath(row.folder)
         for entry in answer.media if answer is not None else ():
@@ -302,7 +302,7 @@ class _Copy:
             shutil.copyfile(os.path.join(root, path), place)
 
     def _curves(self, rows: list[TableRow]) -> None:
-        """Of each group every key; the page names a group by its row."""
+        """Every key of each group; the page names a group by its row."""
         index: dict[str, dict[str, str]] = {}
         number = 0
         for row in rows:
@@ -322,7 +322,7 @@ class _Copy:
         self._json("curves/index.json", lambda: index)
 
     def _compared(self, rows: list[TableRow]) -> None:
-        """What the page compares when nobody chose: the first groups of a project, by the keys that they share."""
+        """The default comparison of the page: the first groups of a project, by the keys that they share."""
         index: list[dict[str, object]] = []
         for project in dict.fromkeys(row.section for row in rows):
             groups = [_as_group(row) for row in rows if row.section == project][:_MOST_COMPARED]
@@ -362,14 +362,14 @@ class _Copy:
         self._json("sweep/index.json", lambda: index)
 
     def _keys_of(self, run: str) -> list[str]:
-        """Its keys, and the names under which the page knows those that other runs call differently."""
+        """Its keys, and the page's names for those that other runs call differently."""
         held = self._try(lambda: keys.contents(self._hall, self._hall.row(run)))
         if held is None:
             return []
         return [*held.keys, *(name for name in held.canonical.values() if name in self._listed - {*held.keys})]
 
     def _try(self, work: Callable[[], Given]) -> Given | None:
-        """What work gives; None where a run cannot be read, which must not spoil the copy of the others."""
+        """The result of work; None if a run cannot be read, which must not spoil the copy of the others."""
         try:
             return work()
         except (RollbookError, OSError):

@@ -1,4 +1,4 @@
-"""Which setting of a sweep goes along with a score. The numbers and sentences are `rollbook.compare`'s."""
+"""Which setting of a sweep goes along with a score. `rollbook.compare` computes the numbers and sentences."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ _MOST_CONFIGURATIONS, _MOST_SETTINGS, _MOST_KEYS = 500, 40, 200
 
 
 def swept(hall: Hall, ask: SweepAsk) -> SweepAnswer:
-    """The runs of a project as a sweep: configurations by their scores, settings by how much goes along with them."""
+    """The runs of a project as a sweep: configurations by their scores, settings by how much of it goes
+    along with them."""
     if len(ask.filter or "") > LONGEST:
         raise Refused("too_large", f"the filter has {len(ask.filter or ''):,} characters; at most {LONGEST:,}")
     rows = [row for row in hall.catalogue.snapshot().rows.values() if not row.is_archived]
@@ -111,14 +112,14 @@ def _keys(hall: Hall, rows: list[RunRow]) -> list[str]:
     for row in rows:
         try:
             of_run = contents(hall, row)
-        except (RollbookError, OSError):  # its page says what is wrong with it
+        except (RollbookError, OSError):  # its page shows what is wrong with it
             continue
         have.update({*of_run.keys, *of_run.canonical.values()})
     return telling_first(have)
 
 
 def _settings(groups: list[RunGroup], rows: list[RunRow]) -> dict[str, dict[str, object]]:
-    """configuration -> setting -> value; with the name of the runs where the settings do not tell them apart."""
+    """configuration -> setting -> value; with the run's name if the settings do not tell configurations apart."""
     columns = auto_columns(rows)[:_MOST_SETTINGS]
     settings = {group.id: {c: value_of(c, group.members[0], None) for c in columns} for group in groups}
     if len({repr(each) for each in settings.values()}) < len(settings):

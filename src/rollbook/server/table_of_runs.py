@@ -29,10 +29,10 @@ __all__ = ["ENDPOINTS", "fitting", "table_of_runs"]
 _PATIENCE = 0.15
 """Seconds that a window of the table waits for numbers that were not read yet."""
 _PATIENCE_FOR_NEWER = 0.03
-"""Seconds that it waits for newer numbers of live runs that it has numbers of."""
+"""Seconds that it waits for newer numbers of live runs that already have numbers."""
 _MOST_COLUMNS = 60
 _MOST_DRAWN = 64
-"""Of more runs the keys are a question of their own: the table does not wait until all of them are opened."""
+"""With more runs, their keys are a separate request, so that the table does not wait for all of them."""
 
 Item = TypeVar("Item")
 
@@ -101,7 +101,7 @@ def table_of_runs(hall: Hall, ask: RunsAsk) -> RunsAnswer:
 
 
 def _drawn(hall: Hall, shot: Snapshot, flattened: _Flat, ask: RunsAsk) -> Drawn | None:
-    """The keys of what will be drawn, so that its curves can be asked for as soon as the table is there."""
+    """The keys of what will be drawn, so that its curves can be requested as soon as the table is there."""
     if not ask.drawn and not ask.draw_first:
         return None
     chosen: Sequence[RunGroup | RunRow | None] = _first_of(flattened, ask.draw_first)
@@ -119,7 +119,7 @@ def _drawn(hall: Hall, shot: Snapshot, flattened: _Flat, ask: RunsAsk) -> Drawn 
 
 
 def _first_of(flattened: _Flat, many: int) -> list[RunGroup | RunRow]:
-    """The first groups and runs, not beyond their section and without the members of open groups."""
+    """The first groups and runs, only of their section and without the members of open groups."""
     first: list[RunGroup | RunRow] = []
     for entry in flattened.entries:
         if isinstance(entry, RunGroup):
@@ -135,7 +135,7 @@ def _first_of(flattened: _Flat, many: int) -> list[RunGroup | RunRow]:
 
 
 def _flattened(hall: Hall, shot: Snapshot, ask: RunsAsk) -> tuple[_Flat, int]:
-    """The whole table as one list, kept until a run changes; and how many numbers it still waits for."""
+    """The whole table as one list, kept until a run changes; and how many numbers are still missing."""
     by_metric = [*(sort.column for sort in ask.sort), *metrics_in(ask.filter or "")]
     metrics = [column for column in by_metric if is_metric(column) or column in ("updated", "duration", "progress")]
     same = msgspec.structs.replace(ask, offset=0, limit=0, columns=[], drawn=[], draw_first=0)
@@ -145,7 +145,7 @@ def _flattened(hall: Hall, shot: Snapshot, ask: RunsAsk) -> tuple[_Flat, int]:
         extremes = {metric_of(column)[1] for column in metrics if is_metric(column) and metric_of(column)[0] != "last"}
         missing = [row for row in shot.rows.values() if not hall.facts.is_fresh(row, extremes)]
         pending = hall.facts.fetch(missing, extremes) if missing else 0
-    # What was put in order without some of the numbers is not kept: they may be there before anybody says so.
+    # An order made without some of the numbers is not kept: they may arrive before the next request.
     flattened: _Flat | None = None if pending else hall.shelf.get(key, stamp)
     if flattened is None:
         flattened = _flatten(shot, ask, hall)
@@ -194,7 +194,7 @@ def _flatten(shot: Snapshot, ask: RunsAsk, hall: Hall) -> _Flat:
 def fitting(
     hall: Hall, rows: list[RunRow], condition: str | None, search: str | None
 ) -> tuple[list[RunRow], str | None]:
-    """The runs that fit a filter and a search; and what may have been meant where the filter names an unknown field."""
+    """The runs that match a filter and a search; and a suggestion if the filter names an unknown field."""
     hint = None
     if condition and condition.strip():
         hint = field_hint(rows, condition)
@@ -209,14 +209,15 @@ def _order(ask: RunsAsk, known: Callable[[RunRow], Facts | None]) -> list[tuple[
 
 
 def _sorted(items: list[Item], value: Callable[[Item], object], descending: bool) -> list[Item]:
-    """In order of a value; what has none stays last in either direction."""
+    """Sorted by a value; rows without one are last in either direction."""
     keyed = [(sort_key(value(item)), item) for item in items]
     there = sorted((pair for pair in keyed if pair[0][0] < 3), key=lambda pair: pair[0], reverse=descending)
     return [item for _, item in there] + [item for key, item in keyed if key[0] == 3]
 
 
 def _read_ahead(hall: Hall, window: Sequence[_Entry], columns: Sequence[str]) -> int:
-    """Read the numbers of a window for as long as one may wait; have the others read behind; how many are to come."""
+    """Read the numbers of a window within a time limit and the others in the background. Returns how many are
+    missing."""
     extremes = {metric_of(column)[1] for column in columns if is_metric(column) and metric_of(column)[0] != "last"}
     shown: list[RunRow] = []
     for entry in window:
@@ -233,7 +234,7 @@ def _read_ahead(hall: Hall, window: Sequence[_Entry], columns: Sequence[str]) ->
             continue
         try:
             hall.facts.now(row, extremes)
-        except Exception:  # one damaged run must not take the table away; its page says what is wrong
+        except Exception:  # one damaged run must not hide the table; its page shows what is wrong
             continue
     late = [row for row in late if not hall.facts.is_fresh(row, extremes)]
     return hall.facts.fetch(late, extremes) if late else 0

@@ -66,7 +66,7 @@ def table_row(row: RunRow, columns: Sequence[str], facts: Facts | None, member_o
 
 
 def _damage(facts: Facts | None) -> str:
-    """What of a run cannot be read, the first file as a sentence."""
+    """What of a run cannot be read: a sentence about the first file."""
     if facts is None or not facts.damage:
         return ""
     more = len(facts.damage) - 1
@@ -74,7 +74,7 @@ def _damage(facts: Facts | None) -> str:
 
 
 def _done(rows: Sequence[RunRow], known: Callable[[RunRow], Facts | None]) -> float | None:
-    """How far some runs have come together, 0 to 1; None where none says how far it is to go."""
+    """The joint progress of some runs, 0 to 1; None if no run has a planned length."""
     shares = []
     for row in rows:
         at, total = progress_of(row, known(row))
@@ -84,7 +84,7 @@ def _done(rows: Sequence[RunRow], known: Callable[[RunRow], Facts | None]) -> fl
 
 
 def group_row(group: RunGroup, ask: RunsAsk, known: Callable[[RunRow], Facts | None]) -> TableRow:
-    """A group as a row of the table, the centre of its members in the cells of metrics."""
+    """A group as a row of the table; cells of metrics have the centre of its members."""
     cells: dict[str, object] = {}
     for column in ask.columns:
         values = [value_of(column, row, known(row)) for row in group.members]
@@ -113,7 +113,7 @@ def group_row(group: RunGroup, ask: RunsAsk, known: Callable[[RunRow], Facts | N
 
 
 def _is_awaited(column: str, facts: Facts | None) -> bool:
-    """Whether a cell is empty only because nobody has read its number yet."""
+    """Whether a cell is empty only because its number was not read yet."""
     if not is_metric(column):
         return False
     which, key = metric_of(column)

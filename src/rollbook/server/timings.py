@@ -41,7 +41,8 @@ _SECONDS = "case when isfinite(try_cast(seconds as double)) then try_cast(second
 
 
 def _stages(db: Locked, place: str) -> list[str]:
-    """Have the timings seen as `spent`: stage, seconds, place, begin, stop, lane. Gives the stages as they came."""
+    """Create the view `spent` of the timings: stage, seconds, place, begin, stop, lane. Returns the stages in order of
+    appearance."""
     columns = db.columns["timings"]
     if "name" not in columns:
         return []
@@ -77,7 +78,7 @@ def timings(hall: Hall, ask: TimingsAsk) -> TimingsAnswer:
 
 
 def _told(names: list[str], rows: list[dict[str, Any]]) -> list[StageRow]:
-    """Stages with what each took without those inside it, the longest first."""
+    """Stages with the time of each without the stages inside it, the longest first."""
     by_name = {str(cells["stage"]): cells for cells in rows}
     totals = np.array([float(by_name[name]["total"]) if name in by_name else 0.0 for name in names])
     own = dict(zip(names, own_seconds(names, totals).tolist(), strict=True))
@@ -124,7 +125,7 @@ def _over(db: Locked, names: list[str], limits: list[float], part: str, points: 
 
 
 def _speed(hall: Hall, row: RunRow, x: str, ask: TimingsAsk) -> StepsASecond:
-    """Readings of the axis a second, from the times of the rows that know it."""
+    """Readings of the axis a second, from the times of the rows that have it."""
     empty = StepsASecond(now=None, x=[], y=[])
     facts = hall.facts.now(row)
     if x in ("time", "relative") or not facts.latest:
@@ -146,7 +147,7 @@ def _speed(hall: Hall, row: RunRow, x: str, ask: TimingsAsk) -> StepsASecond:
 
 
 def timeline(hall: Hall, ask: TimelineAsk) -> TimelineAnswer:
-    """Stages as they followed each other in wall time."""
+    """Stages in the order of wall time."""
     if not 1 <= ask.pixels <= 10_000:
         raise Refused("too_large", f"pixels={ask.pixels}: 1 to 10,000")
     check_range(ask.since, ask.until)
@@ -164,7 +165,7 @@ def _timeline(db: Locked, ask: TimelineAsk) -> TimelineAnswer:
     ]
     since, until = _stretch(db, float(ends["last"]), ask)
     pixel = (until - since) / ask.pixels
-    # what is shorter than a pixel is drawn together with its like in that pixel
+    # stages shorter than a pixel are drawn together with others of their kind in that pixel
     short = f"stop - begin < {pixel!r}"
     together = f"case when {short} then cast(floor((begin - {since!r}) / {pixel!r}) as bigint) else -n end"
     seen = "select *, row_number() over () as n from spent where stop > ? and begin < ?"
@@ -194,7 +195,7 @@ def _timeline(db: Locked, ask: TimelineAsk) -> TimelineAnswer:
 
 
 def _stretch(db: Locked, last: float, ask: TimelineAsk) -> tuple[float, float]:
-    """The stretch that was asked for; without, the last rows of the run that make a picture."""
+    """The requested range; by default, the last rows of the run that fill a picture."""
     until = last if ask.until is None else ask.until
     if ask.since is not None:
         return ask.since, max(until, ask.since + 1e-6)
@@ -205,7 +206,7 @@ def _stretch(db: Locked, last: float, ask: TimelineAsk) -> tuple[float, float]:
 
 
 def cost(hall: Hall, ask: RunAsk) -> CostAnswer:
-    """What rollbook itself cost the run, as far as the run says so."""
+    """rollbook's own cost in the run, so far as it is recorded."""
     row = hall.row(ask.run)
     facts = hall.facts.now(row)
     own = {key: value for key, value in facts.latest.items() if key.startswith("rollbook/")}

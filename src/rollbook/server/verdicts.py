@@ -1,4 +1,4 @@
-"""Which group is better, and what differs between groups. The numbers and sentences are `rollbook.compare`'s."""
+"""Which group is better, and what differs between groups. `rollbook.compare` computes the numbers and sentences."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ __all__ = ["ENDPOINTS", "compared"]
 _LEAST_SEEDS = 5
 _LACKING = "(not set)"
 _GROUP = "\0group"
-"""A field that no run has: the group that the page put it into."""
+"""A field that no run has: the group that the page assigned."""
 _MOST_PLANS, _MOST_LOOKS = 20, 200
 
 
@@ -160,7 +160,7 @@ def _plan(group: compare.Group) -> PlanRow:
 
 
 def _parted(hall: Hall, groups: dict[str, list[RunRow]], ask: CompareAsk, axis: str) -> list[PartedPair]:
-    """Along the curves that the page draws of these groups; bands play no part in it, so that few draws do."""
+    """Along the curves that the page draws of these groups; bands play no part in it, so few draws are enough."""
     along = CurvesAsk(groups=[], keys=[], x=axis or None, statistic=ask.statistic, refine=True)
     curves = next(refined(hall, groups, ask.key, along)).curves
     return [
