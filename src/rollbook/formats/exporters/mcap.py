@@ -46,7 +46,7 @@ _KINDS = {"b": "boolean", "i": "integer", "u": "integer", "f": "number"}
 
 
 class Mcap:
-    """MCAP: recorded episodes for Foxglove and other viewers of robots; a message a step, images as images.
+    """MCAP: recorded episodes for Foxglove and other viewers of robots; a message a step, pictures as pictures.
 
     Each step is a message of the topic `/step` (with several agents `/<agent>/step`) at the time when it was recorded:
     `episode`, `t`, the observation, `action`, `reward` and everything else that was recorded, nested like the spaces.

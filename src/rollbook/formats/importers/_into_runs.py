@@ -153,7 +153,7 @@ class _Span:
 
 
 def _tell_of_origin(folder: Path, span: _Span, imported: dict[str, object], made_by: str) -> None:
-    """Write to run.json what the run is and when it took place; not when or by what program it was imported."""
+    """Write to run.json what the run is and when it took place, not facts of the importing process."""
     with manifest.ManifestLock(str(folder)):
         fields: Any = manifest.read(folder)
         for name in manifest.ORIGIN:
