@@ -7,7 +7,7 @@
     chain(fields)                                    # {attempt: Cut or None}: the effective history
 
 The one place where run.json is read, written and understood; both wings of the house stand on it. Standard library
-only, light enough for the training process. docs/internals.md draws the file.
+only, light enough for the training process. docs/disk-format.md has its fields.
 """
 
 from __future__ import annotations

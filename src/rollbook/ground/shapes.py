@@ -1,7 +1,7 @@
 """The small JSON files of a run's folder as types: what stands in run.json, in plan.json, and of a process.
 
 For the type checker and for readers of the code; nothing loads this while a program runs. The files themselves are
-read and written by `manifest`, `keeper` and `journal`; docs/internals.md draws them.
+read and written by `manifest`, `keeper` and `journal`; docs/internals.md lists the files.
 """
 
 from __future__ import annotations
