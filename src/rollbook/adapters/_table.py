@@ -181,7 +181,7 @@ class GrowingTable:
 
 
 def _to_append(path: str) -> object:
-    return open(path, "ab")  # lives as long as the table
+    return open(path, "ab")  # open as long as the table
 
 
 def _padded(line: str, width: int, delimiter: str) -> str:

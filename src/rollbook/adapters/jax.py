@@ -139,7 +139,7 @@ class _Arrived:
                 (row if kind == "value" else clocks)[name] = value
             for names, axes, operand in zip(self._groups, self._axes, operands, strict=True):
                 array = np.asarray(operand)
-                if isinstance(names[0], str):  # an array by itself
+                if isinstance(names[0], str):  # a single array
                     row[str(names[1])] = array
                     continue
                 numbers = array.T if array.ndim > axes else array.tolist()  # with a seed axis: all seeds of each

@@ -34,7 +34,7 @@ class AsyncLogger(Logger):
         if queue_size < 1:
             raise BadInput(f"AsyncLogger(queue_size={queue_size!r}): at least 1 record has to be able to wait")
         self._worker = _Worker(to, queue_size)
-        # Runs when this object is collected, or at exit while daemon threads still live.
+        # Runs when this object is collected, or at exit while daemon threads still run.
         self._drain = weakref.finalize(self, self._worker.finish)
 
     @property

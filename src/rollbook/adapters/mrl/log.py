@@ -257,7 +257,7 @@ class Log(Callback):
 
     def add_data(self, new_df: pd.DataFrame) -> None:
         """Add to `df` the rows of another DataFrame with the same columns whose sample is new."""
-        _ = self.df  # what the run holds comes first
+        _ = self.df  # the run's own rows come first
         if self._first_seen is not None:
             self._first_seen.add({str(name): new_df[name].tolist() for name in new_df.columns})
 

@@ -126,7 +126,7 @@ def first_reward(book: Book, sample: object, fingerprint: int | None) -> object:
     """The reward of a sample at its first occurrence; None if the book does not have it (yet)."""
     if fingerprint is None:
         return None
-    for column in ("content", "sample_id"):  # the latter in runs of before, which knew samples by their content alone
+    for column in ("content", "sample_id"):  # sample_id: older runs, which identified samples by content only
         try:
             table = book.samples(where=f"scope = 'batch' AND {column} = '{fingerprint:016x}' AND is_new", limit=1)
         except (BadInput, UnknownKey):  # there is no such column

@@ -295,7 +295,7 @@ class RollbookCallback(_Base):
         self._keep_episodes([finished_episode(info) for info in fresh])
 
     def _log_episode(self, scope: Scope, columns: EpisodeColumns) -> None:
-        native = int(self.model.num_timesteps)  # its own copy is of the step before while an earlier callback evaluates
+        native = int(self.model.num_timesteps)  # its copy is one step old while an earlier callback evaluates
         clocks = {"env_step": native + self._offset, "step": native, "policy_version": self._updates}
         scope.log_episode(**columns, episode=self._episodes, **clocks)
 

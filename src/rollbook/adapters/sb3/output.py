@@ -130,7 +130,7 @@ class RollbookOutputFormat(KVWriter, SeqWriter):
         if isinstance(value, Figure):
             run.log_figure(key, value.figure, **clocks)
             pyplot = sys.modules.get("matplotlib.pyplot")
-            if value.close and pyplot is not None:  # closing takes it from pyplot; others can still draw it
+            if value.close and pyplot is not None:  # closes it in pyplot only; others can still draw it
                 pyplot.close(value.figure)
         elif isinstance(value, Image):
             run.log_image(key, as_picture(value.image, value.dataformats), **clocks)

@@ -1,13 +1,13 @@
-"""Spinning Up's logger, on a rollbook run.
+"""Spinning Up's logger, writing to a rollbook run.
 
     from rollbook.adapters.spinningup import EpochLogger, setup_logger_kwargs
 
-or, with Spinning Up's algorithms as they are, before any of them is imported:
+or, for unchanged algorithms of Spinning Up, before any of them is imported:
 
     import rollbook.adapters.spinningup
     rollbook.adapters.spinningup.install()       # spinup.utils.logx is now this module
 
-Importing this needs neither TensorFlow nor torch nor mpi4py; each is used where the program uses it.
+Importing this needs neither TensorFlow nor torch nor mpi4py; each is imported only when the program uses it.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ __all__ = [
 
 
 def install() -> None:
-    """Stand in for `spinup.utils.logx`: algorithms that are imported afterwards log through rollbook.
+    """Replace `spinup.utils.logx`: algorithms imported afterwards log through rollbook.
 
-    Algorithms that were imported before keep the logger they have.
+    Algorithms that were imported before keep their logger.
     """
     import rollbook.adapters.spinningup as here
 

@@ -1,4 +1,4 @@
-"""`Logger` and `EpochLogger` with Spinning Up's names and files, on a rollbook run.
+"""`Logger` and `EpochLogger` with Spinning Up's names and files, writing to a rollbook run.
 
     from rollbook.adapters.spinningup import EpochLogger     # was: from spinup.utils.logx import EpochLogger
 
@@ -8,9 +8,11 @@
     logger.log_tabular("EpRet", with_min_and_max=True)       # AverageEpRet, StdEpRet, MaxEpRet, MinEpRet
     logger.dump_tabular()
 
-progress.txt and config.json stand in `output_dir` as Spinning Up's plotter reads them. The run gets each dumped row
-under its native names, with the clocks epoch (from Epoch) and env_step (from TotalEnvInteracts), and each stored value,
-raw, under `store/<key>`; episodes that were stored (EpRet with EpLen, TestEpRet with TestEpLen) are rows of `episodes`.
+progress.txt and config.json are written to `output_dir` in the form that Spinning Up's plotter reads. The run gets:
+
+- each dumped row under its native names, with the clocks epoch (from Epoch) and env_step (from TotalEnvInteracts);
+- each stored value, raw, under `store/<key>`;
+- stored episodes (EpRet with EpLen, TestEpRet with TestEpLen) as rows of `episodes`.
 """
 
 from __future__ import annotations
@@ -45,31 +47,31 @@ if TYPE_CHECKING:
 __all__ = ["DummyLogger", "EpochLogger", "Logger"]
 
 MOST_STORED = 1_000_000
-"""A key that is stored and never logged keeps this many values for its statistics; older ones are in the book."""
+"""Maximum number of values kept for a key that is stored and never logged; older ones are in the book."""
 
 
 class Logger:
     """Tables of diagnostics, a configuration and saved agents.
 
     Args:
-      output_dir: where progress.txt, config.json and saved agents go. None: a new folder among the temporary files.
+      output_dir: where progress.txt, config.json and saved agents go. None: a new temporary folder.
       output_fname: name of the table.
-      exp_name: name of the experiment, kept in config.json.
-      neptune_experiment: a Neptune experiment or run that gets every row and the configuration too.
+      exp_name: name of the experiment, stored in config.json.
+      neptune_experiment: a Neptune experiment or run that also gets every row and the configuration.
       trackers: further such objects (W&B, MLflow, a SummaryWriter, a function of (row, step) …).
-      run: the rollbook run; None takes the current one or opens one; False keeps no book.
-      project: of a run that is opened here; default the experiment's name. `run_options`: further arguments of
-        `rollbook.init` for it.
-      existing: what to do with a table that is there: "append" to it, or "replace" it.
-      compat: as Spinning Up was, faults included: float32 statistics, a fixed set of columns, an AssertionError for a
-        key that is new or set twice, an IndexError for an epoch without values, a table that is emptied at the start.
-    Threads: one, as in Spinning Up. Ranks above 0 keep no files, take part in statistics and write to rank 0's run.
-    After the constructor nothing raises but under compat or strict; causes are counted (`run.bill()`) and reported
-    once.
+      run: the rollbook run. None uses the current run or opens one; False records nothing.
+      project: of a run that is opened here; default: the experiment's name.
+      run_options: further arguments of `rollbook.init` for it.
+      existing: what to do with an existing table: "append" to it, or "replace" it.
+      compat: behave as Spinning Up, including its faults: float32 statistics, a fixed set of columns, an AssertionError
+        for a key that is new or set twice, an IndexError for an epoch without values, a table that is emptied at the
+        start.
+    Threads: one, as in Spinning Up. Ranks above 0 write no files, take part in statistics and write to rank 0's run.
+    Only the constructor raises, unless compat or strict is set; failures are counted (`run.bill()`) and reported once.
 
     Attributes:
       output_dir, output_file, exp_name, first_row, log_headers, log_current_row: as in Spinning Up.
-      run: the run that takes the rows, too.
+      run: the run that also gets the rows.
     """
 
     CLOCKS: ClassVar[Mapping[str, str]] = {"Epoch": "epoch", "TotalEnvInteracts": "env_step"}
@@ -119,15 +121,15 @@ class Logger:
         if self._table is not None:
             self.log(f"Logging data to {self._table.path}")
 
-    # -- what Spinning Up's programs call
+    # -- called by Spinning Up's programs
 
     def log(self, msg: str, color: str = "green") -> None:
-        """Print a message, in colour where the output is a terminal; rank 0 only."""
+        """Print a message, in colour if the output is a terminal; rank 0 only."""
         if self._leads:
             _say(self._coloured(msg, color))
 
     def log_tabular(self, key: str, val: object) -> None:
-        """Set a value of the row being made. A key that is set twice keeps the later value (reported once)."""
+        """Set a value of the current row. If a key is set twice, the later value is used (reported once)."""
         if self.compat:
             if not self.first_row and key not in self.log_headers:
                 raise AssertionError(
@@ -145,7 +147,7 @@ class Logger:
         self.log_current_row[key] = val
 
     def save_config(self, config: Mapping[str, object]) -> None:
-        """Keep a configuration: printed, in config.json, in the run's config and in the trackers."""
+        """Store a configuration: print it, and write it to config.json, the run's config and the trackers."""
         plain = convert_json(dict(config))
         if self.exp_name is not None:
             plain["exp_name"] = self.exp_name
@@ -155,16 +157,16 @@ class Logger:
         _say(self._coloured("Saving config:\n", "cyan"))
         _say(text)
         self._count.guard("config_file", f"writing {self.output_dir}/config.json", lambda: self._write_config(text))
-        run = getattr(self.run, "run", self.run)  # a scope's configuration is its run's
+        run = getattr(self.run, "run", self.run)  # a scope has the configuration of its run
         if run is not None:
             self._count.guard("config", "keeping the configuration in the run", lambda: run.config.update(plain))
         self._trackers.config(plain)
 
     def save_state(self, state_dict: Mapping[str, object], itr: int | None = None) -> None:
-        """Save `state_dict` (vars.pkl) and what the savers were set up for; each file is replaced whole or not at all.
+        """Save `state_dict` (vars.pkl) and the objects of the savers. Each file is replaced atomically.
 
         Args:
-          state_dict: what describes the state of the experiment, such as {"env": env}.
+          state_dict: the state of the experiment, such as {"env": env}.
           itr: number of this save; None overwrites the unnumbered one.
         """
         if not self._leads or self.output_dir is None:
@@ -186,12 +188,12 @@ class Logger:
             clocks: dict[str, Any] = {"epoch": self._epochs}
             if itr is not None:
                 clocks["gradient_step"] = itr
-            # Tests and the row of an epoch come after it was saved.
+            # Tests and the row of an epoch come after its save.
             save = partial(run.save_checkpoint, path=paths[-1], through="epoch", **clocks)
             guard("checkpoint", "noting the checkpoint", save)
 
     def setup_tf_saver(self, sess: object, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> None:
-        """Have `save_state` write tf1_save/. Needs nothing of TensorFlow but tensors with a `name`."""
+        """Make `save_state` write tf1_save/. Only needs tensors with a `name`, not TensorFlow."""
         self.tf_saver_elements = {"session": sess, "inputs": inputs, "outputs": outputs}
         self.tf_saver_info = {
             "inputs": {key: value.name for key, value in inputs.items()},
@@ -199,7 +201,7 @@ class Logger:
         }
 
     def setup_pytorch_saver(self, what_to_save: object) -> None:
-        """Have `save_state` write pyt_save/model.pt: a network, or anything torch can pickle."""
+        """Make `save_state` write pyt_save/model.pt: a network, or any object that torch can pickle."""
         self.pytorch_saver_elements = what_to_save
 
     def dump_tabular(self) -> None:
@@ -225,7 +227,7 @@ class Logger:
         self.log_current_row.clear()
         self.first_row = False
 
-    # -- beyond Spinning Up
+    # -- additions to Spinning Up
 
     def close(self) -> None:
         """Close the table, and finish the run if this logger opened it. Calling it twice is fine."""
@@ -303,19 +305,19 @@ class Logger:
 
 
 class EpochLogger(Logger):
-    """A `Logger` that keeps what is stored during an epoch and logs its statistics over all ranks."""
+    """A `Logger` that collects values during an epoch and logs their statistics over all ranks."""
 
     def __init__(self, *args: Any, raw: bool = True, **kwargs: Any) -> None:
-        """As `Logger`; with raw=False only the statistics reach the run, not each stored value."""
+        """Same arguments as `Logger`. With raw=False the run only gets the statistics, not each stored value."""
         super().__init__(*args, **kwargs)
         self.epoch_dict: dict[str, list[object]] = {}
         self._scopes: dict[str, Scope] = {}
         self._raw = self.run.scope("store") if raw and self.run is not None else None
 
     def store(self, **kwargs: Any) -> None:
-        """Keep numbers, arrays or tensors for the statistics of this epoch; each goes to the run at once, too."""
+        """Collect numbers, arrays or tensors for the statistics of this epoch; each also goes to the run at once."""
         for key, value in kwargs.items():
-            value = value.detach() if is_tensor(value) else value  # the graph behind a loss is not ours to keep alive
+            value = value.detach() if is_tensor(value) else value  # do not keep the graph of a loss alive
             stored = self.epoch_dict.get(key)
             if stored is None:
                 stored = self.epoch_dict[key] = []
@@ -333,15 +335,15 @@ class EpochLogger(Logger):
     def log_tabular(
         self, key: str, val: object = None, with_min_and_max: bool = False, average_only: bool = False
     ) -> None:
-        """Set a value, or, without one, the statistics of what was stored under `key` since they were last logged.
+        """Set a value or, without one, the statistics of the values stored under `key` since they were last logged.
 
         Args:
           key: the name; statistics are called Average<key>, Std<key>, Max<key>, Min<key>.
-          with_min_and_max: log the extremes too.
-          average_only: log the mean alone, under the plain key.
+          with_min_and_max: also log the extremes.
+          average_only: only log the mean, under the plain key.
 
-        The standard deviation is the population's. Where no rank stored anything (an epoch without a finished episode),
-        the cells are empty and the run's row lacks these keys.
+        The standard deviation is the population's. If no rank stored a value (an epoch without a finished episode), the
+        cells are empty and the run's row lacks these keys.
         """
         if val is not None:
             super().log_tabular(key, val)
@@ -356,7 +358,7 @@ class EpochLogger(Logger):
         self.epoch_dict[key] = []
 
     def get_stats(self, key: str) -> tuple[Any, Any]:
-        """(mean, population standard deviation) of what is stored under `key`, which stays; NaN if there is nothing."""
+        """(mean, population standard deviation) of the values under `key`, which are kept; NaN if there are none."""
         mean, std, _, _ = self._statistics(key)
         return (float("nan"), float("nan")) if mean is None else (mean, std)
 
@@ -388,7 +390,7 @@ class EpochLogger(Logger):
 
 
 class DummyLogger:
-    """Has the names of a logger and does nothing; for ranks that are not to log."""
+    """Has the interface of a logger and does nothing; for ranks that do not log."""
 
     def __init__(self, *_args: object, **_kwargs: object) -> None:
         return
@@ -400,7 +402,7 @@ class DummyLogger:
 
 
 def _plain(value: Any) -> Any:
-    """A numpy array of one element as a number. Tensors go as they are: their device may be busy."""
+    """A numpy array of one element as a number. Tensors stay unchanged: their device may be busy."""
     kind = type(value)
     return value.item() if kind.__module__ == "numpy" and value.size == 1 else value
 
@@ -415,7 +417,7 @@ def _cell(value: object) -> object:
 
 
 def _old_cell(value: object) -> object:
-    """As Spinning Up wrote it: the value's own text, which for a float32 has a float32's digits."""
+    """The format of Spinning Up: the value's own text, which for a float32 has a float32's digits."""
     return value if isinstance(value, (int, float)) else str(value)
 
 
@@ -425,7 +427,7 @@ def _say(text: str) -> None:
 
 
 def _shared_run(open_run: Any) -> tuple[Run | None, bool]:
-    """One run for all ranks: rank 0 opens it and tells the others its folder."""
+    """One run for all ranks: rank 0 opens it and sends its folder to the others."""
     from rollbook.adapters.spinningup.statistics import broadcast_text
     from rollbook.run.session import attach
 

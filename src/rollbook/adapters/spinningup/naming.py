@@ -1,4 +1,4 @@
-"""Where a Spinning Up experiment writes, and in which colour it speaks."""
+"""Where a Spinning Up experiment writes, and the colours of its messages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def colorize(string: str, color: str, bold: bool = False, highlight: bool = Fals
       KeyError: there is no such colour.
     """
     number = color2num[color]
-    # 38 alone is no colour: it opens a longer code.
+    # 38 is not a colour: it begins a longer code.
     codes = [f"{48 if highlight else 38};5;161"] if number == 38 else [str(number + 10 if highlight else number)]
     if bold:
         codes.append("1")
@@ -43,14 +43,14 @@ def setup_logger_kwargs(
     datestamp: bool = False,
     **more: object,
 ) -> dict[str, object]:
-    """The arguments of a logger: `data/<exp_name>/<exp_name>_s<seed>`, and whatever else is to reach it.
+    """The arguments of a logger: `data/<exp_name>/<exp_name>_s<seed>`, and further arguments for it.
 
     Args:
       exp_name: name of the experiment; runs of one name are drawn as one curve.
       seed: gives each seed its folder.
       data_dir: default $SPINUP_DATA_DIR, or "data".
       datestamp: put date and time into the names.
-      more: handed to the logger as they are: neptune_experiment=…, trackers=[…], run=…, project=….
+      more: passed to the logger unchanged: neptune_experiment=…, trackers=[…], run=…, project=….
     """
     stamp = time.strftime("%Y-%m-%d_") if datestamp or FORCE_DATESTAMP else ""
     parts = [os.fspath(data_dir or os.environ.get("SPINUP_DATA_DIR") or "data"), f"{stamp}{exp_name}"]

@@ -1,4 +1,4 @@
-"""Spinning Up's files of a trained agent (vars.pkl, pyt_save/, tf1_save/), each replaced whole or not at all."""
+"""Spinning Up's files of a trained agent (vars.pkl, pyt_save/, tf1_save/), each replaced atomically."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["restore_tf_graph", "save_model", "save_tf_graph", "save_vars", "suff
 
 
 def _need(package: str, why: str) -> ModuleType:
-    """A package of the user's own choice: no extra of ours brings it."""
+    """Import a package that the user chooses; no extra of rollbook installs it."""
     try:
         return import_module(package)
     except ModuleNotFoundError as err:
@@ -31,12 +31,12 @@ def _need(package: str, why: str) -> ModuleType:
 
 
 def suffix(itr: int | None) -> str:
-    """What follows the name of a numbered save: "" without a number."""
+    """The suffix of a numbered save; "" without a number."""
     return "" if itr is None else f"{int(itr)}"
 
 
 def _dump(value: object, path: str) -> None:
-    """Pickle with joblib, which `load_policy_and_env` reads with, or with the standard library, which it reads too."""
+    """Pickle with joblib, as `load_policy_and_env` expects, or with the standard library, which it also reads."""
     try:
         writer = import_module("joblib")
     except ImportError:
@@ -46,7 +46,7 @@ def _dump(value: object, path: str) -> None:
 
 
 def save_vars(state: object, folder: str, itr: int | None) -> str:
-    """Write vars<itr>.pkl; returns its path. Raises whatever pickling raises, with the older file intact."""
+    """Write vars<itr>.pkl and return its path. Errors of pickling are raised; the older file stays intact."""
     path = os.path.join(folder, f"vars{suffix(itr)}.pkl")
     with replacing(path) as beside:
         _dump(state, beside)
@@ -54,19 +54,19 @@ def save_vars(state: object, folder: str, itr: int | None) -> str:
 
 
 def save_model(model: object, folder: str, itr: int | None) -> str:
-    """Write pyt_save/model<itr>.pt, the whole object as torch pickles it; returns its path."""
+    """Write pyt_save/model<itr>.pt, the whole object as pickled by torch; returns its path."""
     torch = _need("torch", "setup_pytorch_saver()")
     where = os.path.join(folder, "pyt_save")
     os.makedirs(where, exist_ok=True)
     path = os.path.join(where, f"model{suffix(itr)}.pt")
     with replacing(path) as beside, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about sources that cannot be saved along
+        warnings.simplefilter("ignore")  # about source code that cannot be saved with it
         torch.save(model, beside)
     return path
 
 
 def _tensorflow() -> ModuleType:
-    """TensorFlow 1's face: of TensorFlow 1 itself, or what TensorFlow 2 keeps of it."""
+    """The TensorFlow 1 interface: of TensorFlow 1 itself, or the one that TensorFlow 2 includes."""
     tf = _need("tensorflow", "setup_tf_saver()")
     return tf if hasattr(getattr(tf, "saved_model", None), "simple_save") else tf.compat.v1
 
@@ -77,7 +77,7 @@ def save_tf_graph(
     """Write tf1_save<itr>/ (the graph, and model_info.pkl with tensor names); returns its path.
 
     Args:
-      elements: session, inputs, outputs, as `simple_save` takes them.
+      elements: session, inputs, outputs, as in `simple_save`.
       info: {"inputs": {name: tensor name}, "outputs": …}.
     """
     path = os.path.join(folder, f"tf1_save{suffix(itr)}")
@@ -93,7 +93,7 @@ def save_tf_graph(
 
 
 def restore_tf_graph(sess: object, fpath: str) -> dict[str, object]:
-    """Load a graph that `save_tf_graph` wrote into `sess`; its input and output tensors by name.
+    """Load a graph written by `save_tf_graph` into `sess`. Returns its input and output tensors by name.
 
     Reads a pickle: only for files you trust.
     """

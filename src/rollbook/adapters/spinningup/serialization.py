@@ -1,4 +1,4 @@
-"""A configuration as strict JSON that two runs can be compared by: no addresses, no NaN tokens, no surprises."""
+"""A configuration as strict JSON, comparable between runs: no addresses and no NaN tokens."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LARGEST_ARRAY = 256
 
 
 def is_json_serializable(v: object) -> bool:
-    """Whether strict JSON can hold `v` as it is."""
+    """Whether strict JSON can hold `v` unchanged."""
     try:
         json.dumps(v, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
@@ -30,12 +30,13 @@ def is_json_serializable(v: object) -> bool:
 
 
 def convert_json(obj: object) -> Any:
-    """`obj` in plain JSON data.
+    """`obj` as plain JSON data.
 
-    Numbers, text, booleans and None stay; NaN and infinities become their names; dicts get text keys; tuples and sets
-    become lists; numpy scalars become numbers and small arrays lists; functions and classes their name; other objects
-    their text without memory addresses, or, if they have attributes, {text: attributes}; an object that contains itself
-    becomes "<cycle>" where it comes up again.
+    - Numbers, text, booleans and None are unchanged; NaN and infinities become their names.
+    - Dicts get text keys; tuples and sets become lists; numpy scalars become numbers and small arrays lists.
+    - Functions and classes become their name.
+    - Other objects become their text without memory addresses, or, if they have attributes, {text: attributes}.
+    - An object inside itself becomes "<cycle>".
     """
     return _Converted()(obj)
 
@@ -79,11 +80,11 @@ class _Converted(Walk):
 
 
 def _says_more_in_parts(obj: object, text: str) -> bool:
-    """Whether the attributes of an object belong in a configuration: not those of networks, nor of our own objects."""
+    """Whether an object's attributes belong in a configuration: not those of networks, nor of rollbook's objects."""
     ours = type(obj).__module__.partition(".")[0] == "rollbook"
     return not ours and "\n" not in text and not hasattr(obj, "forward")
 
 
 def config_text(config: object) -> str:
-    """The text of config.json, laid out as Spinning Up does it."""
+    """The text of config.json, in Spinning Up's layout."""
     return json.dumps(config, separators=(",", ":\t"), indent=4, sort_keys=True, allow_nan=False)

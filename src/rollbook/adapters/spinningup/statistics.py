@@ -22,7 +22,7 @@ __all__ = ["as_samples", "mpi_statistics_scalar", "num_procs", "proc_id", "sampl
 
 
 def _mpi() -> Any:
-    """MPI's world, where the program uses MPI; importing mpi4py just to ask would start it."""
+    """MPI's world, if the program uses MPI; importing mpi4py only to check would start it."""
     mpi = sys.modules.get("mpi4py.MPI")
     if mpi is None and any(name in os.environ for name in ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS")):
         try:
@@ -33,7 +33,7 @@ def _mpi() -> Any:
 
 
 def _torch_distributed() -> ModuleType | None:
-    """torch.distributed, if a process group is up."""
+    """torch.distributed, if a process group is active."""
     torch = sys.modules.get("torch")
     distributed = getattr(torch, "distributed", None)
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
@@ -43,7 +43,7 @@ def _torch_distributed() -> ModuleType | None:
 
 
 def proc_id() -> int:
-    """The rank of this process: of torch.distributed, else of MPI, else what the launcher says, else 0."""
+    """The rank of this process: from torch.distributed, else from MPI, else from the launcher, else 0."""
     distributed = _torch_distributed()
     if distributed is not None:
         return int(distributed.get_rank())
@@ -55,7 +55,7 @@ def proc_id() -> int:
 
 
 def num_procs() -> int:
-    """How many processes take part in a reduction."""
+    """The number of processes in a reduction."""
     distributed = _torch_distributed()
     if distributed is not None:
         return int(distributed.get_world_size())
@@ -64,7 +64,7 @@ def num_procs() -> int:
 
 
 def _reduce(values: list[float], operation: str) -> list[float]:
-    """`values` summed ("sum") or maximised ("max") over ranks, element by element. Every rank has to call it."""
+    """`values` summed ("sum") or maximised ("max") over ranks, element by element. Every rank must call it."""
     if num_procs() == 1:
         return values
     distributed = _torch_distributed()
@@ -84,7 +84,7 @@ def _reduce(values: list[float], operation: str) -> list[float]:
 
 
 def as_samples(stored: Any) -> NDArray[np.float64]:
-    """One flat float64 array of everything that was stored: numbers, arrays and tensors of any shape, mixed freely."""
+    """One flat float64 array of all stored values: numbers, arrays and tensors of any shape, also mixed."""
     import numpy as np
 
     if not isinstance(stored, (list, tuple)):
@@ -106,7 +106,7 @@ def as_samples(stored: Any) -> NDArray[np.float64]:
 def sample_statistics(stored: object) -> tuple[float, float, float, float] | None:
     """(mean, population standard deviation, minimum, maximum) over all ranks; None if no rank has a sample.
 
-    Collective: every rank calls it for the same things in the same order, also a rank that has nothing.
+    Collective: every rank calls it for the same keys in the same order, also a rank without values.
     NaN in a sample makes the mean and the standard deviation NaN.
     """
     samples = as_samples(stored)
@@ -123,19 +123,20 @@ def sample_statistics(stored: object) -> tuple[float, float, float, float] | Non
 
 
 def mpi_statistics_scalar(x: Sequence[float], with_min_and_max: bool = False) -> tuple[float, ...]:
-    """(mean, std) or (mean, std, min, max) of the scalars `x` over all ranks; NaN where there are none.
+    """(mean, std) or (mean, std, min, max) of the scalars `x` over all ranks; NaN if there are none.
 
-    The name Spinning Up's algorithms import (PPO and VPG normalise advantages with it).
+    Spinning Up's algorithms import this name (PPO and VPG normalise advantages with it).
     """
     statistics = sample_statistics(x) or (math.nan, math.nan, math.inf, -math.inf)
     return statistics if with_min_and_max else statistics[:2]
 
 
 def old_statistics(stored: Any) -> tuple[object, object, object, object]:
-    """As Spinning Up computes them: float32 sums, divided by the length of the first axis. For `compat=True`.
+    """Spinning Up's own computation: float32 sums, divided by the length of the first axis. For `compat=True`.
 
     Raises:
-      IndexError: nothing is stored. ValueError: arrays and scalars are mixed.
+      IndexError: nothing is stored.
+      ValueError: arrays and scalars are mixed.
     """
     import numpy as np
 

@@ -57,7 +57,7 @@ def open_events(choice: object, folder: str, options: dict[str, Any]) -> Any:
     }
     if choice == "torch":
         why = "events='torch'"
-        need("tensorboard", extra="tensorboard", why=why)  # torch's writer is torch's alone beside this package
+        need("tensorboard", extra="tensorboard", why=why)  # torch's writer needs only this package
         need(PACKAGES[choice], extra="tensorboard", why=why, also="torch")
         if (TorchWriter := original(choice)) is not None:
             return TorchWriter(log_dir=folder, **common)

@@ -139,7 +139,7 @@ def precision_recall(
 
     true_positive, false_positive = at_least(truth), at_least(1.0 - truth)
     false_negative, true_negative = true_positive[0] - true_positive, false_positive[0] - false_positive
-    small = 1e-7  # of nothing, none is right
+    small = 1e-7  # 0 of 0 counts as 0
     precision = true_positive / np.maximum(small, true_positive + false_positive)
     recall = true_positive / np.maximum(small, true_positive + false_negative)
     rows = (true_positive, false_positive, true_negative, false_negative, precision, recall)

@@ -39,7 +39,7 @@ def _module(name: str, **names: object) -> ModuleType:
     above, _, last = name.rpartition(".")
     module = ModuleType(f"{__package__}.{name}")
     module.__spec__ = ModuleSpec(module.__name__, None, is_package=True)
-    module.__path__ = []  # else it would be no package, and could not be asked for what is below it
+    module.__path__ = []  # makes it a package, so that submodules can be imported
     vars(module).update(names)
     sys.modules[module.__name__] = module
     if above:

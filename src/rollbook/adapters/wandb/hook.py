@@ -57,7 +57,7 @@ class _Replace:
         try:
             if find_spec(here) is None:
                 return None
-        except ModuleNotFoundError:  # nor is what it would lie in
+        except ModuleNotFoundError:  # nor is its parent package
             return None
         return ModuleSpec(name, SameModule(here), is_package=name == "wandb")  # type: ignore[arg-type]
 

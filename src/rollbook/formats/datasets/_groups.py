@@ -148,7 +148,7 @@ class Group:
         made.t, made.times = self.t[start:stop], self.times[start:stop]
         made.columns = {}
         for name, column in self.columns.items():
-            if column.count(start, stop):  # what is empty here would widen the types of the other groups' cells
+            if column.count(start, stop):  # an empty column would widen the types of the other groups' cells
                 valid = None if column.valid is None else column.valid[start:stop]
                 made.columns[name] = Column(column.cells[start:stop], valid, is_json=column.is_json)
         return made

@@ -66,7 +66,7 @@ def import_runs(
     chosen = format if format is not None else choose(path)
     importer = make(chosen, **options)
     if not path.exists():
-        choose(path)  # says so
+        choose(path)  # raises the error
     root = os.path.abspath(os.fspath(dir) if dir is not None else os.environ.get("ROLLBOOK_DIR", "runs"))
     home = as_name(project or path.resolve().stem or "imported")
     done = []
