@@ -230,7 +230,7 @@ def _lost_runs(word: str, root: str) -> Iterator[str]:
                 yield os.path.abspath(os.path.join(place, name))
 
 
-# -- what lies where there are no runs
+# -- what to do where there are no runs
 
 
 def add_what_is_there(what: str, runs: RunSet | None = None, *, looks_here: bool = False) -> str:

@@ -16,15 +16,14 @@ __all__ = ["Alpha"]
 
 
 class Alpha(KeyedRule):
-    """A learned weight of the entropy (temperature, alpha) above `most` or below `least`: "warn" after `rows` rows in a
-    row.
+    """A learned weight of the entropy (temperature) above `most` or below `least`: "warn" after `rows` rows in a row.
 
-    A weight that is exactly 0 was set so, and is left alone.
+    A weight that is exactly 0 was configured so, and is not checked.
 
     Args:
       most, least: of the weight.
       rows: how many updates in a row.
-      keys: further keys to look at.
+      keys: further keys to check.
     """
 
     name = "alpha"

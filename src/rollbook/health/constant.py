@@ -1,4 +1,4 @@
-"""A loss that does not move any more, to the last bit."""
+"""A loss that no longer changes, to the last bit."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ __all__ = ["Constant"]
 class Constant(KeyedRule):
     """A loss, gradient norm, divergence or entropy that repeats one value bit for bit.
 
-    Arithmetic on fresh data does not: such a part of the program computes nothing new. Said only of keys that varied
-    before.
+    With fresh data no result repeats exactly: this part of the program computes nothing new. Reported only for keys
+    that varied before.
 
     Args:
-      rows: how often one value must follow itself.
-      keys: further keys to look at.
+      rows: how many times in a row one value must repeat.
+      keys: further keys to check.
     """
 
     name = "constant"

@@ -20,7 +20,7 @@ __all__ = ["EvaluationGap"]
 class EvaluationGap(ReturnRule):
     """Returns of evaluation as training had at its start, while those of training have risen far above: "warn".
 
-    After `rows` evaluations in a row that show less than `share` of what training has gained.
+    After `rows` evaluations in a row with less than `share` of what training has gained.
 
     Args:
       share: of the gain of the last `BLOCK` returns of training over the first.

@@ -29,7 +29,7 @@ class Jump(KeyedRule):
     Args:
       times: how many times the past.
       rows: how many rows in a row.
-      keys: further keys to look at.
+      keys: further keys to check.
     """
 
     name = "jump"

@@ -1,4 +1,4 @@
-"""Returns that are all alike."""
+"""Returns that are all the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A value that was a number and is none any more."""
+"""A value that was a number and no longer is."""
 
 from __future__ import annotations
 

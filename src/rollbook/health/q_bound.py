@@ -110,7 +110,7 @@ class QBound(KeyedRule):
             return False
         low, high = self._bounds()
         most = max(high, -low)
-        if said["soft"]:  # an entropy is part of the values, so their sign says nothing
+        if said["soft"]:  # an entropy is part of the values: their sign means nothing
             low, high = -most, most
         return not low * self._times - _ROOM * most <= value <= high * self._times + _ROOM * most
 

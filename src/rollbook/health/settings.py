@@ -22,11 +22,11 @@ _MYOPIC = "no reward but the next one counts, in episodes of several steps"
 class Settings:
     """A configuration with a discount above 1 or of 0, no positive learning rate, or a negative weight of the entropy.
 
-    "warn", with the first rows; a discount of 0 once an episode had several steps. Only what is a plain number is
-    judged; a name that means something else in a program can be left out.
+    "warn", with the first rows; for a discount of 0 once an episode had several steps. Only plain numbers are judged. A
+    name with another meaning in your program can be left out.
 
     Args:
-      ignore: names of settings that are not looked at.
+      ignore: names of settings that are not checked.
     """
 
     name = "settings"

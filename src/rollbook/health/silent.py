@@ -1,4 +1,4 @@
-"""A run that is being written and says nothing."""
+"""A run that is being written and logs nothing."""
 
 from __future__ import annotations
 

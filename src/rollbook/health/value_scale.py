@@ -1,4 +1,4 @@
-"""A value function whose errors are of thousands."""
+"""A value function whose errors are in the thousands."""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ class Rules:
         if looker is not None:
             looker.stop()
 
-    # -- below: the thread's life
+    # -- below: the thread
 
     def _ask(self, last: bool, save: bool = False) -> None:
         if self._looker is None:

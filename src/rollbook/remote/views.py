@@ -136,7 +136,7 @@ def _split(path: str) -> tuple[str, str, str]:
     return os.path.join(root, names[0]), "/".join(names[2:4]), "/".join(names[4:])
 
 
-# -- what lies where
+# -- bringing views up to date
 
 
 def freshen(folder: str | os.PathLike[str], *, seconds: float = FRESH_SECONDS) -> bool:
@@ -614,7 +614,7 @@ def _load_map(path: str) -> _Have | None:
     return have
 
 
-# -- the bound
+# -- the limit
 
 
 def trim_if_due(fetched: int, keep: str = "") -> None:

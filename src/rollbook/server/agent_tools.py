@@ -207,7 +207,7 @@ class AgentTools:
                 "hint": waited.hint}  # fmt: skip
         return self._answer(head, [{"term": term, "value": value} for term, value in waited.values.items()], "")
 
-    # -- what they stand on
+    # -- shared by the questions
 
     def _chosen(self, where: str) -> RunSet:
         runs = open_runs(self._root)
