@@ -1,4 +1,4 @@
-"""What lies in a run folder: names of files, parts, columns, encodings, pyramids."""
+"""The files of a run folder: names of files, parts, columns, encodings, pyramids."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""A Parquet file whose columns each lie in one stretch, instead of row group by row group.
+"""Rewrites a Parquet file so that each column is contiguous, instead of split by row groups.
 
     by_columns("part.parquet")
 
-A reader of one column then asks a store for one range a file, however many row groups there are. Parquet lets a chunk
-lie anywhere: the chunks are copied as they are, and the footer says where they are now. No value is decoded.
+A reader of one column then needs one range request per file from an object store, for any number of row groups. Parquet
+allows chunks at any position: they are copied unchanged, and the footer gets their new positions. Nothing is decoded.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ _COPIED = 1 << 20
 
 
 def by_columns(path: str) -> bool:
-    """Lay the columns of a file each in one stretch. False, and the file as it was, if it has one row group at most.
+    """Make each column of a file contiguous. False, with the file unchanged, if it has at most one row group.
 
     Raises:
-      OSError: no space. ValueError: not a Parquet file, or one with indexes beside its chunks.
+      OSError: no space.
+      ValueError: not a Parquet file, or one with indexes besides its chunks.
     """
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
@@ -64,7 +65,7 @@ def by_columns(path: str) -> bool:
 
 
 def _move(file: BinaryIO, new: BinaryIO, chunk: dict[int, list[Any]]) -> None:
-    """Copy a chunk, and say where it is now."""
+    """Copy a chunk, and record its new position."""
     meta = chunk[_CHUNK_META][1]
     if any(n in chunk for n in _CHUNK_INDEXES) or _META_BLOOM in meta:
         raise ValueError("a Parquet file with indexes beside its chunks is left as it is")
@@ -90,7 +91,7 @@ def _fields(struct_value: Any) -> dict[int, list[Any]]:
     return fields
 
 
-# -- Thrift's compact protocol, as far as Parquet's footers use it: structs are {number: [type, value]}, lists
+# -- Thrift's compact protocol, the subset used by Parquet's footers: structs are {number: [type, value]}, lists
 # [type of the elements, elements]
 
 
@@ -141,7 +142,7 @@ class _Reader:
             return [head & 15, [self._value(head & 15) for _ in range(n)]]
         if kind == _DOUBLE:
             return self._take(8)
-        if kind == _BYTE or kind in _BOOLEANS:  # booleans in a list take a byte each
+        if kind == _BYTE or kind in _BOOLEANS:  # booleans in a list take one byte each
             return self._take(1)
         raise ValueError(f"a Parquet footer with a field of type {kind}")
 

@@ -1,11 +1,11 @@
-"""After a reboot: which rows of the journal can be believed.
+"""Which rows of the journal are reliable after a reboot.
 
-Pages of a mapped file reach the disk in any order, so after a power loss a row may look committed while its values
-never arrived. The keeper syncs each second and writes the sequence per lane that is safe. When the machine has been
-booted anew since a writer wrote, rows beyond that mark are set aside and counted.
+Pages of a mapped file reach the disk in any order, so after a power loss a row may look committed although its values
+never arrived. The keeper syncs each second and records the safe sequence number of each lane. If the machine was
+rebooted since a writer wrote, rows beyond that mark are set aside and counted.
 
-The kernel itself writes every page within half a minute. So a row more than a minute older than the writer's last one
-is believed even without a mark: a keeper that died early, or none at all, does not cost an hour of rows.
+The kernel writes every page within half a minute. So a row more than a minute older than the writer's last one is
+accepted even without a mark: without a keeper, or if it died early, an hour of rows is not lost.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _WRITE_BACK_NS = 60 * 10**9
 
 
 class DurableMarks:
-    """The durable marks of one run, as they stand when a row is first doubted.
+    """The durable marks of one run, read when a row is first doubted.
 
     Args:
       run: the run's folder.
     Attributes:
-      unconfirmed: writers from before a reboot for which there is no mark; their rows are kept, and this says so.
+      unconfirmed: messages about writers from before a reboot without a mark; their rows are kept.
     """
 
     def __init__(self, run: str) -> None:
@@ -44,7 +44,7 @@ class DurableMarks:
         self._newest: dict[str, int] = {}
 
     def doubtful(self, info: WriterInfo, lane: int, seqs: NDArray, times_ns: NDArray) -> NDArray | None:
-        """Which of these rows of a journal segment cannot be believed: a boolean array, or None for none of them."""
+        """Which of these rows of a journal segment are unreliable: a boolean array, or None for none of them."""
         if not self.rebooted(info):
             return None
         boot, all_marks = self._noted
@@ -59,7 +59,7 @@ class DurableMarks:
 
     @cached_property
     def _noted(self) -> tuple[str, dict[str, dict[str, object]]]:
-        """(the boot that the marks are of, the marks), read where a row is doubtful."""
+        """(the boot of the marks, the marks), read when a row is doubtful."""
         with tolerating(OSError, ValueError, KeyError, TypeError, AttributeError):
             noted = read_json(os.path.join(self._run, "data", "keeper", "durable.json"))
             return str(noted["boot_id"]), {str(w): dict(lanes) for w, lanes in noted["marks"].items()}
@@ -67,11 +67,11 @@ class DurableMarks:
 
     @staticmethod
     def rebooted(info: WriterInfo) -> bool:
-        """Whether the machine of this writer, this one, has been booted anew since it wrote."""
+        """Whether this writer's machine is this one, and was rebooted since it wrote."""
         return bool(info.boot_id) and info.boot_id != boot_id() and is_alive(info.about) is False
 
     def _newest_time(self, info: WriterInfo) -> int:
-        """When the writer's last row was written, as far as its segments tell (unix ns)."""
+        """When the writer's last row was written, from its segments (unix ns)."""
         if info.id not in self._newest:
             newest = 0
             names = []

@@ -1,7 +1,7 @@
-"""How sealed columns are written: an encoding per column, chosen by trying on a sample, and files that appear whole.
+"""Writes sealed columns: an encoding per column, chosen on a sample, and files that appear whole.
 
-Byte-stream-split wins on noise, plain zstd by up to 3.3 times on rounded values, and neither can be known beforehand.
-Clocks, times and sequence numbers are delta-encoded. Only these have statistics: they are what readers skip by.
+Byte-stream-split is better on noise, plain zstd by up to 3.3 times on rounded values; only a trial shows which. Clocks,
+times and sequence numbers are delta-encoded. Only these have statistics, because readers skip blocks by them.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ __all__ = ["ROW_GROUP_BYTES", "PartWriter", "choose_encodings", "write_part"]
 
 ROW_GROUP_ROWS = 128 * 1024
 ROW_GROUP_BYTES = 64 * 1024 * 1024
-"""A row group ends at whichever comes first: it is what a reader decodes at least."""
+"""A row group ends at whichever limit comes first: it is the smallest unit that a reader decodes."""
 
 NARROW_COLUMNS, NARROW_TIMES = 20, 4
-"""Of rows with fewer columns than this more go into a group, up to four times as many: each chunk of a column costs a
-reader a kilobyte and two microseconds as soon as it opens the file."""
+"""Row groups with fewer columns than this have more rows, up to four times as many: each column chunk costs a reader a
+kilobyte and two microseconds when it opens the file."""
 
 PYRAMID_BLOCK_ROWS = 1024 * 1024
-"""A block of a pyramid stands for several row groups, so that a far view is few small reads."""
+"""A block of a pyramid covers several row groups, so that a zoomed-out view needs few small reads."""
 
 WIDE_BYTES = 16 * 1024 * 1024
-"""Of a group of rows of other tables than metrics: a few rows of them are asked for, each with all its columns."""
+"""Rows per group of all tables but metrics: readers request a few rows of them, with all columns."""
 TRAJECTORY_ROWS = 32 * 1024
 TRAJECTORY_BYTES = 4 * 1024 * 1024
 """The same for `steps`, which are read one episode at a time."""
@@ -50,7 +50,7 @@ def choose_encodings(table: pa.Table) -> tuple[dict[str, str], list[str]]:
     dictionaries: list[str] = []
     for name, column in zip(table.column_names, table.columns, strict=True):
         kind = column.type
-        if pa.types.is_list(kind) or pa.types.is_large_list(kind):  # of what, is chosen as for a column of numbers
+        if pa.types.is_list(kind) or pa.types.is_large_list(kind):  # choose an encoding for its elements
             name, kind, column = f"{name}.list.element", kind.value_type, _some_elements(column)
             if pa.types.is_string(kind):
                 continue
@@ -64,7 +64,7 @@ def choose_encodings(table: pa.Table) -> tuple[dict[str, str], list[str]]:
 
 
 def _some_elements(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Elements of some lists of a column, enough to choose an encoding by."""
+    """Elements of some lists of a column, enough to choose an encoding."""
     n = len(column)
     starts = dict.fromkeys((0, n // 3, 2 * n // 3, max(0, n - _FEW)))
     pieces = [chunk.flatten() for start in starts for chunk in column.slice(start, _FEW).chunks]
@@ -72,7 +72,7 @@ def _some_elements(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _float_encoding(column: pa.ChunkedArray) -> str:
-    """The smaller of byte-stream-split and plain, both under zstd, on four stretches of the column."""
+    """The smaller of byte-stream-split and plain, both with zstd, on four samples of the column."""
     n = len(column)
     if n < _FEW:
         return "PLAIN"
@@ -92,7 +92,7 @@ def _float_encoding(column: pa.ChunkedArray) -> str:
 
 
 def group_limits(table: str, columns: int) -> tuple[int, int]:
-    """(rows, bytes) of a row group of this table at most; `columns` are those that say something."""
+    """Maximum (rows, bytes) of a row group of this table; `columns` is the number of stored columns."""
     if table == "steps":
         return TRAJECTORY_ROWS, TRAJECTORY_BYTES
     most_rows = ROW_GROUP_ROWS * min(NARROW_TIMES, max(1, NARROW_COLUMNS // max(1, columns)))
@@ -100,14 +100,14 @@ def group_limits(table: str, columns: int) -> tuple[int, int]:
 
 
 class PartWriter:
-    """Writes one part, row group by row group, so that memory stays bounded. Nothing appears before `finish`.
+    """Writes one part, row group by row group, so that memory stays bounded. The file appears only at `finish`.
 
     Args:
-      path: where the part will be.
+      path: the path of the part.
       schema: of all tables to come.
       sample: rows by which the encodings are chosen.
-      meta: what the part holds; its table and clocks count here.
-      pyramid: where the levels of the part go if it has many rows; "" for none.
+      meta: the metadata of the part; its table and clocks are used here.
+      pyramid: the path of the part's pyramid, written if it has many rows; "" for none.
     """
 
     def __init__(self, path: str, schema: pa.Schema, sample: pa.Table, meta: Meta, pyramid: str = "") -> None:
@@ -144,16 +144,16 @@ class PartWriter:
         )
 
     def write(self, table: pa.Table) -> None:
-        """More rows, in order. Without the columns that are the same in all of them: those are put in here."""
+        """Append rows, in order, without the columns that are constant: those are added here."""
         self._waiting.append(table)
         self._waiting_bytes += table.nbytes
         self._waiting_rows += table.num_rows
-        # Another table like this one would overshoot by more than half of it.
+        # Another table of this size would overshoot by more than half of it.
         if self._waiting_bytes + table.nbytes // 2 >= self._most_bytes or self._waiting_rows >= self._most_rows:
             self._flush(whole=False)
 
     def finish(self, meta: Meta) -> None:
-        """Bring the file to the disk under its name."""
+        """Sync the file to disk and rename it to its name."""
         self._flush(whole=True)
         self._writer.add_key_value_metadata({METADATA_KEY: json.dumps(meta, separators=(", ", ": "))})
         self._writer.close()
@@ -166,7 +166,7 @@ class PartWriter:
         replace_file(self._temporary, self._path)
 
     def abandon(self) -> None:
-        """Leave no trace."""
+        """Remove the unfinished file."""
         if self._pyramid is not None:
             self._pyramid.abandon()
         try:
@@ -179,7 +179,7 @@ class PartWriter:
             pass
 
     def _flush(self, *, whole: bool) -> None:
-        """Write what waits; if not the whole, what is more than full row groups begins the next one."""
+        """Write buffered rows; unless `whole`, rows beyond full row groups begin the next one."""
         rest: list[pa.Table] = []
         if self._waiting:
             table = pa.concat_tables(self._waiting) if len(self._waiting) > 1 else self._waiting[0]
@@ -200,7 +200,7 @@ class PartWriter:
         self._waiting_bytes, self._waiting_rows = sum(t.nbytes for t in rest), sum(t.num_rows for t in rest)
 
     def _whole(self, rows: pa.Table) -> pa.Table:
-        """With the columns that are the same in all rows, and in the order of the schema."""
+        """Add the constant columns, in the order of the schema."""
         n = rows.num_rows
         for name, value in self._constants.items():
             column = from_numpy(np.full(n, value)) if isinstance(value, int) else constant(str(value), n)
@@ -220,10 +220,10 @@ class PartWriter:
 
 
 def write_part(path: str, meta: Meta, table: pa.Table, pyramid: str = "") -> None:
-    """Write a whole part at once; `pyramid` says where its levels go if it is large.
+    """Write a whole part at once; `pyramid` is the path of its pyramid, written if the part is large.
 
     Raises:
-      OSError: no space, say; nothing is left behind.
+      OSError: for example no space; no file is left behind.
     """
     most_rows, most_bytes = group_limits(meta["table"], table.num_columns)
     step = max(1, min(most_rows, int(most_bytes / max(1.0, table.nbytes / max(1, table.num_rows)))))
@@ -236,7 +236,7 @@ def write_part(path: str, meta: Meta, table: pa.Table, pyramid: str = "") -> Non
             rows = table.slice(start, step)
             writer.write(
                 without_dictionaries(rows) if cut else rows
-            )  # a slice carries the whole table's into its row group
+            )  # a slice carries the dictionaries of the whole table into its row group
         writer.finish(meta)
     except BaseException:
         writer.abandon()

@@ -1,4 +1,4 @@
-"""Values that were still on a device when their row was written, found again by (writer, lane, seq) and key."""
+"""Values that were still on a device when their row was written, by (writer, lane, seq) and key."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["Fills"]
 
 
 class Fills:
-    """All values that came later, of one run.
+    """All late values of one run.
 
-    A value that is not here is still pending, or was lost; both read as null, which is something else than NaN.
+    A value that is not here is still pending, or lost; both read as null, which differs from NaN.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Fills:
 
     @staticmethod
     def rows_of(payload: Mapping[str, Any], lane: int) -> list[tuple[int, int, str, Any]]:
-        """(lane, seq, key, value) of what a fill frame brings. Raises for odd payloads, see `FrameTables.add`."""
+        """(lane, seq, key, value) of a fill frame. Raises for invalid payloads, see `FrameTables.add`."""
         seqs = _plain(payload["fill"])
         target = payload.get("lane", lane)
         has = payload.get("has") or {}
@@ -44,11 +44,11 @@ class Fills:
         return rows
 
     def add(self, writer: str, lane: int, seq: int, key: str, value: object) -> None:
-        """One value. The first one for a place stays."""
+        """Add one value. If there are several for a position, the first one stays."""
         self._values.setdefault((writer, lane, key), {}).setdefault(seq, value)
 
     def add_frame(self, writer: str, lane: int, payload: Mapping[str, object]) -> None:
-        """What a fill frame of `lane` brings; nothing if it is odd."""
+        """Add the values of a fill frame of `lane`; none if it is invalid."""
         with tolerating(TypeError, ValueError, KeyError, IndexError, AttributeError) as missed:
             rows = self.rows_of(payload, lane)
         if missed:
@@ -57,13 +57,13 @@ class Fills:
             self.add(writer, target, seq, key, value)
 
     def add_table(self, writer: str, table: pa.Table) -> None:
-        """The rows of a sealed part of fills."""
+        """Add the rows of a sealed part of fills."""
         cells = {name: table[name].to_pylist() for name in ("to_lane", "to_seq", "key", "type", "value", "integer")}
         for lane, seq, key, kind, value, integer in zip(*cells.values(), strict=True):
             self.add(writer, lane, seq, key, bool(integer) if kind == "b" else integer if kind == "q" else value)
 
     def of_row(self, writer: str, lane: int, seq: int) -> dict[str, object]:
-        """All values that came for one row."""
+        """All late values of one row."""
         return {
             key: cells[seq]
             for (whose, number, key), cells in self._values.items()
@@ -71,15 +71,15 @@ class Fills:
         }
 
     def has_all(self, writer: str, lane: int, keys: tuple[str, ...], seqs: NDArray) -> bool:
-        """Whether nothing is pending any more in these rows."""
+        """Whether these rows have no pending values."""
         return all(
             self._values.get((writer, lane, key), {}).keys() >= set(seqs.tolist()) for key in keys
         )  # fmt: skip
 
     def column(self, writer: str, lane: int, key: str, seqs: NDArray) -> pa.Array:
-        """The values of a key for rows in order of seq; null where none came.
+        """The values of a key for rows in order of seq; null if there is none.
 
-        float64, or int64 or boolean where all values are that.
+        float64, or int64 or boolean if all values are.
         """
         name = (writer, lane, key)
         cells = self._values.get(name)

@@ -1,4 +1,4 @@
-"""Frames of the journal as Arrow tables: rare rows in long form, chunks column by column, marks, late device values."""
+"""Frames of the journal as Arrow tables: rare rows in long form, chunks by column, marks, late device values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["FrameTables", "group_of", "table_of"]
 
 
 def group_of(payload: Mapping[str, Any]) -> tuple[str, str]:
-    """(table, group) of a frame: frames of one group of a lane lie in the same sealed files, in order."""
+    """(table, group) of a frame: frames of one group of a lane are in the same sealed files, in order."""
     if "mark" in payload:
         return "marks", "F"
     if "fill" in payload:
@@ -36,14 +36,14 @@ def group_of(payload: Mapping[str, Any]) -> tuple[str, str]:
         return table, "F" if table == "timings" else "R"
     if table == "metrics":
         columns = payload.get("columns") or {}
-        # A key that changes its type is another group, as it is another stream: an integer must not become a float.
+        # A key that changes its type gets another group, as it gets another stream: an integer must not become a float.
         names = "\n".join(sorted(f"{name}\0{_kind_of(cells)}" for name, cells in columns.items()))
         return table, "F" + hashlib.blake2b(names.encode("utf-8", "replace"), digest_size=6).hexdigest()
     return table, "F"
 
 
 def _kind_of(cells: Any) -> str:
-    """What kind of numbers a column holds: "f", "i" or "b", "z" for integers beyond int64, "x" for others."""
+    """The kind of numbers of a column: "f", "i" or "b", "z" for integers beyond int64, "x" for others."""
     dtype = getattr(cells, "dtype", None)
     if dtype is not None:
         return str(dtype)[1:2].replace("u", "i")
@@ -55,7 +55,7 @@ def _kind_of(cells: Any) -> str:
 
 
 def table_of(data: bytes) -> str:
-    """The table of a frame, told by its first bytes without decoding it; "" where they do not say."""
+    """The table of a frame from its first bytes, without decoding; "" if they do not contain it."""
     if data[1:6] == b"\xa4fill":
         return "fills"
     if data[1:6] == b"\xa4mark":
@@ -67,14 +67,14 @@ def table_of(data: bytes) -> str:
 
 
 class FrameTables:
-    """Collects frames of one lane and gives them back as tables, one a group.
+    """Collects frames of one lane and returns them as tables, one per group.
 
     Args:
       info: the writer.
-      lane: whose frames they are.
-      fills: where the values of deferred keys of rare rows are.
+      lane: the lane of the frames.
+      fills: the values of deferred keys of rare rows.
     Attributes:
-      problems: frames that made no sense and were left out.
+      problems: messages about invalid frames, which are left out.
     """
 
     def __init__(self, info: WriterInfo, lane: int, fills: Fills | None = None) -> None:
@@ -98,12 +98,12 @@ class FrameTables:
                 self.problems.append(f"{where} makes no sense ({err!r:.200}); it was left out")
 
     def tables(self) -> list[tuple[Meta, pa.Table]]:
-        """(description, table) of each group."""
+        """(metadata, table) of each group."""
         return [group.build(*name, self.lane) for name, group in self._groups.items() if group.rows]
 
 
 class _Group:
-    """The frames of one group: what their rows share once a frame, value columns chunk by chunk."""
+    """The frames of one group: values shared by all rows of a frame, and value columns by chunk."""
 
     def __init__(self, info: WriterInfo) -> None:
         self._info = info
@@ -119,7 +119,7 @@ class _Group:
         self._columns: dict[str, list[Any]] = {}
 
     def add(self, seq: int, time_ns: int, payload: Mapping[str, Any], n: int, columns: Mapping[str, object]) -> None:
-        """n rows. Raises before anything is kept if the frame is odd."""
+        """Add n rows. If the frame is invalid, raises before anything is stored."""
         clocks = _readings(payload.get("clocks"), len(self._info.clocks))
         own_times = None
         if "time_column" in payload:
@@ -146,7 +146,7 @@ class _Group:
         self.rows += n
 
     def build(self, table: str, kind: str, lane: int) -> tuple[Meta, pa.Table]:
-        """(description, table)."""
+        """(metadata, table)."""
         lengths = np.array(self._lengths, dtype=np.int64)
         single = bool((lengths == 1).all())
         seq = _spread(np.array(self._seqs, dtype=np.int64), lengths)
@@ -219,7 +219,7 @@ class _Group:
         return list(columns.items())
 
     def _values(self, kind: str, lengths: NDArray) -> list[tuple[str, pa.Array, dict[str, str]]]:
-        """(column, array, what its type does not say)."""
+        """(column, array, what its type does not express)."""
         if kind == "R":
             return [(name, array, {}) for name, array in _long_arrays(self._columns)]
         columns = []
@@ -231,7 +231,7 @@ class _Group:
 
 
 def _long_arrays(columns: Mapping[str, list[Any]]) -> list[tuple[str, pa.Array]]:
-    """The columns of rare rows; their types do not depend on what is in them."""
+    """The columns of rare rows; their types do not depend on the values."""
     flat = {name: list(chain.from_iterable(chunks)) for name, chunks in columns.items()}
     integers = flat["integer"]
     valid = np.fromiter((cell is not None for cell in integers), dtype=bool, count=len(integers))
@@ -289,7 +289,7 @@ def _fill(payload: Mapping[str, object], lane: int) -> tuple[int, Mapping[str, o
 
 
 def _readings(given: object, n: int) -> list[int]:
-    """n clock readings, whatever a frame holds."""
+    """n clock readings, for any content of a frame."""
     readings = given if isinstance(given, list) else []
     if len(readings) == n and all(type(cell) is int and UNKNOWN <= cell < 2**63 for cell in readings):
         return readings
@@ -303,7 +303,7 @@ def _names(payload: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def _spread(cells: NDArray, lengths: NDArray) -> NDArray:
-    """What each frame says, for each of its rows; a fresh array."""
+    """Repeat each frame's value for each of its rows; a new array."""
     return np.repeat(cells, lengths)
 
 
@@ -323,7 +323,7 @@ def _int64(columns: Mapping[str, object], name: str, n: int) -> NDArray:
 
 
 def _join(chunks: list[Any], lengths: NDArray) -> tuple[pa.Array, dict[bytes, bytes] | None]:
-    """The pieces of one column (a list, a RawArray, or None where a chunk lacks it) as one array."""
+    """The pieces of one column (a list, a RawArray, or None if a chunk lacks it) as one array."""
     if all(isinstance(chunk, RawArray) for chunk in chunks):
         kinds = {(chunk.dtype, chunk.shape[1:]) for chunk in chunks}
         if len(kinds) == 1:

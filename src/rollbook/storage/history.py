@@ -1,9 +1,9 @@
 """Attempts and rewinds: which rows are a run's effective history.
 
 Attempt n+1 names its parent attempt and a cut in it: the exact sequence number per lane for the writers that made the
-checkpoint, the time for all others. What the parent wrote behind the cut is abandoned: hidden by default, never
-deleted. The effective history is the newest attempt and its chain of parents, each up to its child's cut. Times are
-compared only within one attempt, so clocks that step back or hosts that disagree cannot mix lives up.
+checkpoint, the time for all others. Rows of the parent after the cut are abandoned: hidden by default, never deleted.
+The effective history is the newest attempt and its chain of parents, each up to its child's cut. Times are compared
+only within one attempt, so clocks that step back and hosts with different clocks cannot mix attempts.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ __all__ = [
 
 
 CheckpointRow: TypeAlias = tuple[int, str, int, int, int]
-"""Where a checkpoint's own row stands: attempt, writer, lane, seq, unix ns."""
+"""The position of a checkpoint's own row: attempt, writer, lane, seq, unix ns."""
 
 
 IDENTITY = ("scope", "at", "attempt", "writer", "lane", "seq", "index")
-"""Columns that say which row a row is; kept inside and shown by `Book.table`."""
+"""Columns that identify a row; kept internally, and shown by `Book.table`."""
 
 
 class History:
-    """The attempts of one run, as run.json tells them.
+    """The attempts of one run, from run.json.
 
     Args:
       run: the content of run.json.
-      checkpoints: gives where the rows of checkpoints stand, by id; asked only when rows were logged at one.
+      checkpoints: returns the positions of checkpoint rows by id; called only if rows were logged at a checkpoint.
     Attributes:
       newest: the newest attempt's number.
       chain: attempt -> its child's cut, for the attempts that count; None for the newest, which counts whole.
@@ -58,21 +58,21 @@ class History:
         self.chain: dict[int, Cut | None] = chain({"attempts": list(entries.values())})
 
     def before(self, attempt: int) -> History:
-        """The history as it stood when an attempt had gone back to where it began."""
+        """The history at the moment when an attempt had rewound to its start."""
         entries = [entry for number, entry in self._entries.items() if number <= attempt]
         return History({"attempts": entries}, self._checkpoints)
 
     @property
     def is_simple(self) -> bool:
-        """Whether there was one life only, so that every row counts."""
+        """Whether there is only one attempt, so that every row counts."""
         return self.newest <= 1
 
     def chooses_all(self, attempts: Attempts) -> bool:
-        """Whether a choice of attempts leaves out nothing."""
+        """Whether a choice of attempts includes everything."""
         return attempts == "all" or (attempts == "effective" and self.is_simple)
 
     def chosen(self, table: pa.Table, attempts: Attempts) -> NDArray | None:
-        """Which rows of a table a choice of attempts takes; None for all. It has identity columns and time."""
+        """Which rows of a table (with identity columns and time) a choice of attempts takes; None for all."""
         if not table.num_rows:
             return None
         attempt, writer, lane, at = (_one_or_all(table[name]) for name in ("attempt", "writer", "lane", "at"))
@@ -96,7 +96,8 @@ class History:
           attempt, writer, lane, at: of each row, or of all of them.
           seq, time_ns: of each row.
         Raises:
-          BadInput: no such choice of attempts. UnknownKey: a number that the run does not have.
+          BadInput: no such choice of attempts.
+          UnknownKey: a number that the run does not have.
         """
         if isinstance(attempts, str):
             if attempts not in ("effective", "all"):
@@ -123,7 +124,7 @@ class History:
         return f"it has {', '.join(map(str, self._numbers))}"
 
     def _counts(self, attempt: int, writer: str, lane: int, seq: NDArray, time_ns: NDArray) -> NDArray | bool:
-        if attempt > self.newest:  # run.json is about to say so
+        if attempt > self.newest:  # run.json does not have it yet
             return True
         if attempt not in self.chain:
             return False
@@ -131,20 +132,20 @@ class History:
         return True if cut is None else cut.holds(writer, lane, seq, time_ns)
 
     def checkpoint_counts(self, checkpoint: str) -> bool | None:
-        """Whether a checkpoint lies in the effective history; None if nothing is known of it."""
+        """Whether a checkpoint is in the effective history; None if unknown."""
         row = self._checkpoints().get(checkpoint)
         if row is None:
             return None
         attempt, writer, lane, seq, time_ns = row
         cut = self.chain.get(attempt)
         if attempt in self.chain and cut is not None and cut.checkpoint == checkpoint:
-            return True  # the very one that was restored; its own row stands just behind its positions
+            return True  # the restored checkpoint itself: its row comes right after its positions
         counts = self._counts(attempt, writer, lane, np.array([seq]), np.array([time_ns]))
         return bool(np.all(counts))
 
 
 def _groups(n: int, *columns: NDArray | int | str) -> list[tuple[Any, tuple[Any, ...]]]:
-    """(rows, the values of all columns in these rows) for each combination that occurs; rows is a slice or indices."""
+    """(rows, the values of all columns in these rows) for each existing combination; rows is a slice or indices."""
     if not any(isinstance(column, np.ndarray) for column in columns):
         return [(slice(None), columns)]
     codes = np.zeros(n, dtype=np.int64)
@@ -169,7 +170,7 @@ def _groups(n: int, *columns: NDArray | int | str) -> list[tuple[Any, tuple[Any,
 
 
 def identity(table: pa.Table, meta: dict[str, Any]) -> pa.Table:
-    """The rows with all identity columns, taken from the description where they are the same for all."""
+    """The rows with all identity columns, from the metadata if they are constant."""
     n = table.num_rows
     for name in IDENTITY:
         if name not in table.column_names:
@@ -187,7 +188,7 @@ def identity(table: pa.Table, meta: dict[str, Any]) -> pa.Table:
 
 
 def _one_or_all(column: pa.ChunkedArray) -> Any:
-    """The single value of a column that has only one, else an array (texts as numpy strings)."""
+    """The value of a constant column, else an array (texts as numpy strings)."""
     if pa.types.is_dictionary(column.type) and column.num_chunks == 1 and len(column.chunk(0).dictionary) == 1:
         return column.chunk(0).dictionary[0].as_py()
     values = to_numpy(column)[0]

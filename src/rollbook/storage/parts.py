@@ -1,4 +1,4 @@
-"""Sealed parts: Parquet files that say in their metadata what they hold, found, opened and read column by column."""
+"""Sealed parts: Parquet files with metadata about their contents; found, opened and read column by column."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ class Part:
     """One sealed file.
 
     Attributes:
-      path, name: where it is, and its name taken apart.
-      meta: what it holds; see `store.tabulate.Meta`. Merged parts have `covers` instead of a single range.
-      rows: how many.
-      schema: of the columns that say something; those that are the same in all rows stand in `meta` and are not read.
+      path, name: its path, and its parsed name.
+      meta: its metadata; see `store.tabulate.Meta`. Merged parts have `covers` instead of a single range.
+      rows: number of rows.
+      schema: of the stored columns; constant columns are only in `meta`.
       row_groups: the number of rows of each.
-      pyramid: its levels, once somebody has opened them.
+      pyramid: its levels, once opened.
 
     Raises:
-      FileNotFoundError: it has been merged into another one; list again.
-      Damaged: no Parquet file, or not one of ours.
+      FileNotFoundError: it was merged into another one; list again.
+      Damaged: not a Parquet file, or not one of ours.
     """
 
     __slots__ = (
@@ -84,7 +84,7 @@ class Part:
     def _open(self, dictionaries: list[str] | None = None) -> pq.ParquetFile:
         try:
             file = pq.ParquetFile(
-                pa.OSFile(self.path),  # of a path pyarrow first looks up the file system, for a third of the time
+                pa.OSFile(self.path),  # given a path, pyarrow first looks up the file system: a third of the time
                 metadata=self._footer,
                 read_dictionary=dictionaries,
                 pre_buffer=False,
@@ -109,7 +109,7 @@ class Part:
         """Columns of the part, all rows or those of some row groups.
 
         Raises:
-          Damaged: the file's content is not what its footer says.
+          Damaged: the file's content does not match its footer.
         """
         known = self.schema.names
         there = set(known)
@@ -125,13 +125,13 @@ class Part:
                 raise Damaged(f"{self.path}: rows cannot be read: {err}") from None
 
     def have(self, columns: Sequence[str] | None = None, row_groups: Sequence[int] | None = None) -> None:
-        """Of a part in a store: bring what these columns of these row groups take into the cache."""
+        """For a part in a remote: fetch these columns of these row groups into the cache."""
         if not self._is_view:
             return
         assert self._footer is not None
         wanted = None if columns is None else {*columns, "seq"}
         ranges: list[tuple[int, int]] = []
-        next_to: list[tuple[int, int]] = []  # what is mostly asked for next: it comes along where it is small
+        next_to: list[tuple[int, int]] = []  # usually requested next: fetched along if small
         for group in range(self._footer.num_row_groups) if row_groups is None else row_groups:
             about = self._footer.row_group(group)
             for place in range(about.num_columns):
@@ -149,10 +149,10 @@ class Part:
         source.ensure(self.path, ranges)
 
     def check(self) -> None:
-        """Go through all pages, a few rows at a time and texts as their dictionaries: little memory, whatever is in it.
+        """Check all pages, a few rows at a time and texts as dictionaries, so that memory stays small.
 
         Raises:
-          Damaged: as `read` does.
+          Damaged: see `read`.
         """
         texts = [field.name for field in self.schema if pa.types.is_string(field.type)]
         with self._open(texts) as file:
@@ -163,10 +163,10 @@ class Part:
                 raise Damaged(f"{self.path}: rows cannot be read: {err}") from None
 
     def decoded_bytes(self) -> int:
-        """About how much memory all its rows take once they are read, never much less; the footer alone is asked.
+        """The approximate memory of all its rows once read, never much less; from the footer alone.
 
-        Texts that rows share stand once in the file and as often as there are rows in memory. Of such a column nobody
-        knows how long its longest text is: where it could unfold to much, that counts.
+        Repeated texts are stored once in the file, but take memory for each row. The longest text of such a column is
+        unknown; if it could take much memory, that is counted.
         """
         if self._decoded is None:
             assert self._footer is not None
@@ -184,13 +184,13 @@ class Part:
         return self._decoded
 
     def groups_with(self, column: str, word: str) -> list[int]:
-        """The row groups in which a column of texts has `word` somewhere; all of them if it holds no texts.
+        """The row groups in which a column of texts has `word`; all of them if it does not hold texts.
 
-        Looked up in the column's dictionaries, which are read once and kept: a column of few different texts costs a
-        few bytes for each of them, however many rows there are.
+        Searches the column's dictionaries, which are read once and cached: a column with few distinct texts costs a few
+        bytes for each of them, for any number of rows.
 
         Raises:
-          Damaged: as `read` does.
+          Damaged: see `read`.
         """
         if column not in self.schema.names:
             return []
@@ -210,14 +210,14 @@ class Part:
         return [group for group, words in enumerate(self._words[column]) if _has(words, word)]
 
     def null_count(self, column: str) -> int:
-        """How many rows lack a column; from the footer if it knows."""
+        """How many rows lack a column; from the footer if possible."""
         if column not in self._nulls:
             known = self.known_null_count(column)
             self._nulls[column] = int(self.read([column])[column].null_count) if known is None else known
         return self._nulls[column]
 
     def known_null_count(self, column: str) -> int | None:
-        """How many rows lack a column, if the footer knows; nothing is read."""
+        """How many rows lack a column, if the footer has it; reads nothing."""
         if column in self._nulls:
             return self._nulls[column]
         if column not in self.schema.names:
@@ -233,8 +233,8 @@ class Part:
         return total
 
     def column_range(self, column: str, row_group: int) -> tuple[Any, Any] | None:
-        """(smallest, largest) of a column in a row group, if the footer knows."""
-        if (column, row_group) not in self._ranges:  # the footer is slow to ask, thousands of groups above all
+        """(smallest, largest) of a column in a row group, if the footer has it."""
+        if (column, row_group) not in self._ranges:  # footer access is slow, above all with thousands of row groups
             self._ranges[column, row_group] = self._range(column, row_group)
         return self._ranges[column, row_group]
 
@@ -251,7 +251,7 @@ class Part:
 
 
 class PartShelf:
-    """The sealed parts of one run, opened once and remembered while their files stay the same.
+    """The sealed parts of one run, opened once and cached while their files stay the same.
 
     Args:
       run: the run's folder.
@@ -268,10 +268,10 @@ class PartShelf:
         self.problems: dict[str, str] = {}
 
     def parts(self, table: str) -> list[Part]:
-        """All parts of a table that are not contained in another one, in order of name.
+        """All parts of a table that are not contained in another part, in order of name.
 
         Raises:
-          FileNotFoundError: a part was replaced while it was being opened; ask again.
+          FileNotFoundError: a part was replaced while it was being opened; call again.
         """
         stamps, folders = [], []
         for folder in part_folders(self._run, table):
@@ -279,7 +279,7 @@ class PartShelf:
                 stat = os.lstat(folder)
             if missed:
                 continue
-            if S_ISDIR(stat.st_mode):  # a link leads out of the run, and is not followed
+            if S_ISDIR(stat.st_mode):  # a link leads out of the run: not followed
                 folders.append(folder)
                 stamps.append((stat.st_mtime_ns, stat.st_ino))
         if not folders:
@@ -302,7 +302,7 @@ class PartShelf:
             self._open(known, *listed[path])
         parts = [known[path] for path in sorted(known, key=lambda path: (os.path.basename(path), path))]
         self._listed[table] = uncovered(parts)
-        # A folder that changed within the clock's grain is listed again next time.
+        # A folder that changed within the resolution of timestamps is listed again next time.
         if time.time_ns() - max(changed for changed, _ in stamps) > 100_000_000:
             self._stamps[table] = stamps
         return self._listed[table]
@@ -311,7 +311,7 @@ class PartShelf:
         return self._writers is None or name.kind == "merged" or name.writer in self._writers
 
     def contained(self, table: str) -> list[Part]:
-        """Parts that `parts` passed over because others hold their rows: what an interrupted merge leaves behind."""
+        """Parts that `parts` skipped because others hold their rows: remains of an interrupted merge."""
         given = {part.path for part in self._listed.get(table, ())}
         return [part for path, part in self._known.get(table, {}).items() if path not in given]
 
@@ -336,7 +336,7 @@ def covers_of(meta: Meta) -> list[tuple[str, int, str, int, int]]:
 
 
 def uncovered(parts: Sequence[Part]) -> list[Part]:
-    """The parts that no other part contains: the others are what an interrupted merge leaves behind."""
+    """The parts that no other part contains; the others are remains of an interrupted merge."""
     holders: dict[tuple[str, int, str], list[tuple[int, int, int]]] = {}
     ranges = [covers_of(part.meta) for part in parts]
     for i, own in enumerate(ranges):
@@ -357,7 +357,7 @@ def uncovered(parts: Sequence[Part]) -> list[Part]:
 
 
 def _words_of(column: pa.ChunkedArray) -> pa.Array:
-    """The different texts in a column that was read with its dictionaries."""
+    """The distinct texts of a column that was read with its dictionaries."""
     words = []
     for chunk in column.chunks:
         if pa.types.is_dictionary(chunk.type):  # a dictionary may hold texts that no row of the group has
@@ -376,5 +376,5 @@ def _stat(path: str) -> tuple[int, int, int]:
     stat = os.lstat(path)
     if not S_ISREG(stat.st_mode):
         raise Damaged(f"{path} is a link or no file at all; parts are regular files")
-    # What of a part in a store is fetched changes its time, and nothing else.
+    # Fetching data of a remote part changes only its time.
     return stat.st_size, 0 if source.is_view(path) else stat.st_mtime_ns, stat.st_ino

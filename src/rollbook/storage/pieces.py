@@ -1,7 +1,7 @@
-"""All that a run holds of a table, sealed or not, each row once: the ground that every reading function stands on.
+"""All rows of a table of a run, sealed or not, each once: the basis of every reading function.
 
-The journal is listed and looked at first and Parquet second, so a row that is being sealed is seen at least once; what
-is seen twice is left out by the ranges that parts say they cover. If a file moved while it was read, all starts over.
+The journal is listed and read before Parquet, so a row that is being sealed is seen at least once. Rows seen twice are
+removed by the ranges that parts cover. If a file moves while it is read, reading starts over.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Lines = dict[str, tuple[NDArray, NDArray | None]]
 
 
 class BadPiece(Exception):
-    """A sealed part whose content cannot be read: left out from now on, and named in the problems."""
+    """A sealed part with unreadable content: left out from now on, and listed in the problems."""
 
     def __init__(self, path: str, why: str) -> None:
         super().__init__(why)
@@ -45,12 +45,12 @@ class BadPiece(Exception):
 
 
 class Piece:
-    """Rows of one table from one place: a sealed part, a live segment, or a group of live frames.
+    """Rows of one table from one source: a sealed part, a live segment, or a group of live frames.
 
     Attributes:
-      meta: what it holds; see `store.tabulate.Meta`.
+      meta: its metadata; see `store.tabulate.Meta`.
       part: the sealed part, or None.
-      rows: how many.
+      rows: number of rows.
     """
 
     def __init__(
@@ -70,11 +70,11 @@ class Piece:
 
     @property
     def is_whole(self) -> bool:
-        """A sealed part of which all rows count."""
+        """Whether it is a sealed part whose rows all count."""
         return self.part is not None and self._limit is None
 
     def tail(self, rows: int) -> Piece | None:
-        """The last rows of a live segment that has more of them; None where there is nothing to leave out."""
+        """The last rows of a live segment that has more of them; else None."""
         if self._segment is None or self.rows <= rows:
             return None
         segment = self._segment.tail(rows)
@@ -82,17 +82,17 @@ class Piece:
 
     @property
     def is_frames(self) -> bool:
-        """Rows of frames that are not sealed yet."""
+        """Whether it holds rows of unsealed frames."""
         return self._frames is not None
 
     def without_rows(self) -> Piece:
-        """The columns of live frames alone, without reading anything."""
+        """The columns of live frames without rows; reads nothing."""
         assert self._frames is not None
         return Piece(self.meta, 0, self._fills, None, None, LiveFrames(self.meta, self._frames.empty, None))
 
     @property
     def bytes(self) -> int:
-        """About how much memory its rows take."""
+        """The approximate memory of its rows."""
         if self.part is not None:
             return self.part.decoded_bytes()
         live = self._segment if self._segment is not None else self._frames
@@ -101,19 +101,19 @@ class Piece:
 
     @property
     def is_waiting(self) -> bool:
-        """Values of its rows may stand elsewhere: they came from a device after it was sealed."""
+        """Whether values of its rows may be elsewhere: they came from a device after sealing."""
         return bool(self._fills) and bool(self.meta.get("deferred"))
 
     @property
     def is_long(self) -> bool:
-        """Rows of metrics with one line a value."""
+        """Whether it holds rows of metrics with one line per value."""
         return bool(self.meta["group"][0] == "R")
 
     def few_lines(self) -> Lines | None:
-        """{clock, "key", "type", "value" or "integer": (cells, which are there or None)} of all lines of a small sealed
-        part with one line a value, read once; None for other pieces.
+        """{clock, "key", "type", "value" or "integer": (cells, mask or None)} of all lines of a small sealed part with
+        one line per value, read once; None for other pieces.
 
-        The first rows of most keys stand so, before their key set has a segment of its own.
+        The first rows of most keys are stored so, before their key set has its own segment.
         """
         if not self.is_long or not self.is_whole or self.is_waiting or self.rows > _FEW_LINES:
             return None
@@ -134,13 +134,13 @@ class Piece:
         return names
 
     def column_of(self, key: str) -> str:
-        """The column under which the rows of a key stand here; there need not be one."""
+        """The column of a key's rows here; it need not exist."""
         return stored_name(key, self.meta, () if self.part is None else self.part.columns)
 
     def blocks_within(self, ranges: Sequence[tuple[str, float, float]]) -> list[int] | None:
         """The row groups that may have rows with low <= column < high for all ranges; None for all of them.
 
-        A range of a column that some rows lack leaves nothing out: they are placed by other means.
+        The range of a column that some rows lack excludes nothing: such rows are placed in another way.
         """
         part = self.part
         if part is None or not ranges:
@@ -153,10 +153,10 @@ class Piece:
         return None if len(blocks) == len(part.row_groups) else blocks
 
     def read(self, columns: Sequence[str] | None = None, row_groups: Sequence[int] | None = None) -> pa.Table:
-        """Columns of its rows, in order of seq; those it lacks are left out.
+        """Columns of its rows, in order of seq; missing columns are left out.
 
         Raises:
-          Moved, FileNotFoundError, BadPiece: start over; `RunFiles.read` does.
+          Moved, FileNotFoundError, BadPiece: start over, as `RunFiles.read` does.
         """
         if self.part is not None:
             try:
@@ -175,10 +175,10 @@ class Piece:
         return self._frames.read(columns)
 
     def rows_with(self, column: str, word: str) -> pa.Table | None:
-        """The rows that have `word` in a column, None if there are none; reads the row groups that have such rows.
+        """The rows that have `word` in a column, None if there are none; reads only row groups with such rows.
 
         Raises:
-          Moved, FileNotFoundError, BadPiece: as `read` does.
+          Moved, FileNotFoundError, BadPiece: see `read`.
         """
         blocks: list[list[int] | None] = [None]
         if self.part is not None:
@@ -187,21 +187,21 @@ class Piece:
             except Damaged as err:
                 raise BadPiece(self.part.path, str(err)) from None
         matching = []
-        for block in blocks:  # one at a time: pictures take several times their size while they are decoded
+        for block in blocks:  # one at a time: pictures take several times their size while decoding
             rows = self.read(None, block)
             if column in rows.column_names:
                 matching.append(take_table(rows, rows_equal(rows[column], word)))
         table = pa.concat_tables(matching) if matching else None
         if table is None or not table.num_rows:
             return None
-        # What has no common type in the whole piece often has one among these rows.
+        # Columns without a common type in the whole piece often have one among these rows.
         for name, more in (self.meta.get("fields") or {}).items():
             if more.get("rollbook") == "json" and name in table.column_names:
                 table = table.set_column(table.column_names.index(name), name, from_json(table[name]))
         return table
 
     def _late(self, table: pa.Table, columns: Sequence[str] | None, row_groups: Sequence[int] | None) -> pa.Table:
-        """With the device values that came after these rows were sealed."""
+        """Add the device values that came after these rows were sealed."""
         assert self.part is not None
         late = {self.column_of(key) for key in self.meta["deferred"]}
         if not any(table[n].null_count for n in table.column_names if n in late):
@@ -224,7 +224,7 @@ class RunFiles:
     Args:
       run: the run's folder.
     Attributes:
-      problems: path -> what was left out there and why.
+      problems: path -> what was left out there, and why.
     """
 
     def __init__(self, run: str) -> None:
@@ -235,12 +235,12 @@ class RunFiles:
 
     @property
     def damage(self) -> dict[str, str]:
-        """Of `problems`, the files that cannot be read."""
+        """The part of `problems` about files that cannot be read."""
         return {**self._journal.problems, **self._shelf.problems}
 
     @property
     def problems(self) -> dict[str, str]:
-        """What was left out and why, as far as it was looked at."""
+        """What was left out and why, for the files read so far."""
         problems = self.damage
         for writer in self._journal.marks.unconfirmed:
             problems[writer] = (
@@ -250,10 +250,10 @@ class RunFiles:
         return problems
 
     def read(self, tables: Sequence[str], work: Callable[[dict[str, Pieces]], T]) -> T:
-        """`work` on the pieces of some tables, from the start again whenever a file moved under it.
+        """Call `work` on the pieces of some tables; start again whenever a file moves meanwhile.
 
         Raises:
-          Damaged: files keep moving, which sealing alone does not do.
+          Damaged: files keep moving, which sealing alone does not cause.
         """
         for _ in range(_TRIES):
             try:
@@ -268,7 +268,7 @@ class RunFiles:
         )
 
     def check(self, table: str) -> None:
-        """Read all pages of the sealed parts of a table; what cannot be read is a problem."""
+        """Read all pages of the sealed parts of a table; unreadable ones become problems."""
 
         def work(tables: dict[str, Pieces]) -> None:
             for part in [piece.part for piece in tables[table] if piece.part is not None]:
@@ -281,23 +281,23 @@ class RunFiles:
             self.read([table], work)
 
     def report(self, bad: BadPiece) -> None:
-        """Have a part that could only be read in parts stand among the problems; the rest of it is still read."""
+        """Add a partly readable part to the problems; the rest of it is still read."""
         self._shelf.problems[bad.path] = str(bad)
 
     def leave_out(self, damaged: Mapping[str, str]) -> None:
-        """Have parts that cannot be read, {path: why}, stand among the problems, and read the others from now on."""
+        """Add unreadable parts, {path: why}, to the problems, and read only the others from now on."""
         self._bad |= damaged.keys()
         self._shelf.problems.update(damaged)
 
     def missing(self) -> list[str]:
-        """Sealed rows that are not here any more, and files that were damaged when they were sealed.
+        """Sealed rows whose files are missing, and files that were damaged when they were sealed.
 
-        A run in a place names its files itself.
+        Empty for a run in a remote: its manifest lists its files.
         """
         return [] if source.is_view(self.run) else [*missing_parts(self.run, self._shelf), *set_aside(self.run)]
 
     def parts(self, table: str) -> list[Part]:
-        """The sealed parts of a table that can be read."""
+        """The readable sealed parts of a table."""
         return [part for part in self._shelf.parts(table) if part.path not in self._bad]
 
     def _gather(self, tables: Sequence[str]) -> dict[str, Pieces]:
@@ -311,7 +311,7 @@ class RunFiles:
         return {table: self._of_table(table, live, fills) for table in tables}
 
     def _sealed_tops(self, tables: Sequence[str]) -> dict[tuple[str, int], int]:
-        """(writer, lane) -> the highest sequence number that is in Parquet."""
+        """(writer, lane) -> the highest sequence number in Parquet."""
         last_seqs: dict[tuple[str, int], int] = {}
         for table in tables:
             for part in self.parts(table):
@@ -327,7 +327,7 @@ class RunFiles:
             for writer, lane, group, first, last in covers_of(part.meta):
                 ranges.setdefault((writer, lane, group), []).append((first, last))
                 if last > live.tops.get((writer, lane), 0) and "covers" not in part.meta:
-                    limit = live.tops.get((writer, lane), 0)  # sealed since: these rows are not part of the snapshot
+                    limit = live.tops.get((writer, lane), 0)  # sealed since: these rows are not in the snapshot
             if limit is None or limit >= part.meta["first_seq"]:
                 pieces.append(Piece(part.meta, part.rows, fills, part, None, None, limit))
         for segment in live.segments:
