@@ -34,8 +34,7 @@ class BatchColumns:
         self._run, self._verb, self._cause = run, verb, cause
 
     def column(self, name: str, value: Any, n: int) -> Any:
-        """n values of a column: an array unchanged, other input as a list of plain data; None if it cannot be stored.
-        """
+        """n values of a column: an array unchanged, other input as a plain list; None if it cannot be stored."""
         array = None if isinstance(value, (str, bytes, list, tuple)) else array_or_none(value)
         if type(value) is list and set(map(type, value)) <= ATOMS:
             return list(value) if len(value) == n else self._fitted(name, list(value), n)

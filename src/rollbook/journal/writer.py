@@ -112,8 +112,7 @@ class Writer:
         vars(self).update(self._next_life(self._not_before))
 
     def _next_life(self, not_before: int) -> dict[str, object]:
-        """The state of a new attempt. One call replaces the old one, so an outside exception finds the old or the new.
-        """
+        """The state of a new attempt. One call replaces the old one: an outside exception finds the old or the new."""
         pid = os.getpid()
         own_id = f"{int(time.time()):08x}-{pid}-{os.urandom(3).hex()}"
         folder = os.path.join(self.run_folder, "data", "journal", own_id)
