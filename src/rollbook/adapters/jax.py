@@ -56,8 +56,8 @@ def log(target: Any, values: Mapping[str, object], *, ordered: bool = True, **cl
         order (`pmap`, several devices).
       clocks: numbers or traced 0-d arrays.
     Raises:
-      BadInput: `target` is not a run; or, while tracing, the call is mapped by `jax.vmap` and `target` is not a set of
-        siblings of the same number.
+      BadInput: `target` is not a run. While tracing, also if the call is mapped by `jax.vmap` and `target` is not
+        siblings, or their number differs from that of the copies.
       MissingExtra, UnsupportedVersion: JAX is not installed, or not in a version of `SUPPORTED`.
     """
     jax = _jax()

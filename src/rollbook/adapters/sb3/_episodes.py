@@ -52,7 +52,7 @@ def already_recorded(env: VecEnv, run: Scope) -> list[bool]:
       env: a vector environment of Stable-Baselines3.
       run: the run or scope of the callback.
     Returns:
-      [sub-environments]; [] where no such wrapper is possible.
+      One answer per sub-environment; [] if no such wrapper is possible.
     """
     if "gymnasium" not in sys.modules or not hasattr(env, "env_is_wrapped"):
         return []
