@@ -1,8 +1,8 @@
-"""The journal of a run as pieces of tables: what has not been sealed yet, looked at without changing anything.
+"""The journal of a run as pieces of tables: the unsealed rows, read without changing anything.
 
-A snapshot holds of each lane the rows up to one sequence number and none behind it: the highest number that the first
-look over all files of the lane found. A lane is written by one thread at a time, so all rows up to that number are
-finished; those of files that came into use since they were listed are found by listing once more.
+A snapshot has the rows of each lane up to one sequence number and none after it: the highest number found in the first
+pass over all files of the lane. A lane is written by one thread at a time, so all rows up to that number are finished.
+Files that were created after the listing are found by a second listing.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 __all__ = ["LiveFrames", "LiveJournal", "LiveSegment", "Moved", "Snapshot"]
 
 _MOST_KEPT_BYTES = 256 * 1024 * 1024
-"""Rows of segments that are kept in memory from the look to the reading; those beyond are read again."""
+"""Maximum rows of segments kept in memory between the first pass and reading; others are read again."""
 
 _MOST_KEPT_FRAMES = 16 * 1024 * 1024
-"""Bytes of frames whose rows are kept in memory from one snapshot to the next; those of other files are read again."""
+"""Maximum bytes of frames whose rows stay in memory between snapshots; those of other files are read again."""
 
 
 class Moved(Exception):
@@ -45,14 +45,14 @@ class Moved(Exception):
 
 
 class LiveSegment:
-    """The rows that one segment held at the moment of a snapshot.
+    """The rows of one segment at the moment of a snapshot.
 
     Attributes:
-      path, header, meta: which segment, and what its head says.
-      generation: of the segment, when it was looked at.
-      is_active: its writer was using it.
-      is_final: its rows do not change any more, and all of them are here.
-      rows, lowest_seq, last_seq: of the committed rows, as the look found them.
+      path, header, meta: of the segment; the metadata come from its header.
+      generation: of the segment, when it was read.
+      is_active: whether its writer was using it.
+      is_final: whether all rows are here and can no longer change.
+      rows, lowest_seq, last_seq: of the committed rows found.
     """
 
     def __init__(self, segment: Segment) -> None:
@@ -69,7 +69,7 @@ class LiveSegment:
         self.size = 0 if self._words is None else self._words.nbytes
 
     def settle(self, up_to: int) -> bool:
-        """Take the rows up to a sequence number, of which a moment ago at least the last was seen; False if gone."""
+        """Take the rows up to a sequence number, of which at least the last was just seen; False if they are gone."""
         self._up_to = up_to
         if not self.is_active and self.last_seq <= up_to:
             return True
@@ -92,12 +92,12 @@ class LiveSegment:
         return self._words
 
     def leave_out(self, doubtful: NDArray) -> None:
-        """Without the rows that a power loss made doubtful."""
+        """Remove the rows that a power loss made doubtful."""
         self._words = self.words()[~doubtful]
         self._count()
 
     def forget(self) -> None:
-        """Let go of the rows; they can be read again as long as the segment stays."""
+        """Free the rows; they can be read again while the segment exists."""
         self._words = None
 
     def read(self, columns: Sequence[str] | None, fills: Fills) -> pa.Table:
@@ -111,7 +111,7 @@ class LiveSegment:
         return table if columns is None else table.select([name for name in columns if name in there])
 
     def tail(self, rows: int) -> LiveSegment:
-        """The same segment with its last rows alone."""
+        """The same segment with only its last rows."""
         newest = copy.copy(self)
         newest.meta, newest._words = dict(self.meta), self.words()[-rows:]
         newest._count()
@@ -141,12 +141,12 @@ class LiveSegment:
 
 
 class LiveFrames:
-    """The rows of one group of frames of one frame file, in memory or read again when they are asked for.
+    """The rows of one group of frames of one frame file, in memory or read again on request.
 
     Attributes:
-      meta: what they hold; see `store.tabulate.Meta`.
-      rows: how many.
-      size: about how many bytes they take in memory.
+      meta: their metadata; see `store.tabulate.Meta`.
+      rows: number of rows.
+      size: approximate bytes in memory.
       names: of their columns.
       empty: their table without rows.
     """
@@ -170,7 +170,7 @@ class LiveFrames:
         return table if self._kept is None else take_table(table, self._kept)
 
     def read(self, columns: Sequence[str] | None) -> pa.Table:
-        """Columns of the rows; those that are not there are left out."""
+        """Columns of the rows; missing ones are left out."""
         if columns is None:
             return self.table()
         return self.table().select([name for name in columns if name in self.names])
@@ -189,14 +189,14 @@ class LiveFrames:
 
 
 class Snapshot:
-    """What the journal held at one moment.
+    """The contents of the journal at one moment.
 
     Attributes:
       segments: rows of streams.
       frames: rows of frames, by group and file.
-      fills: values that came later, as far as they are in the journal.
-      writers: all writers that have a folder there.
-      tops: (writer, lane) -> the sequence number up to which the snapshot reaches.
+      fills: the late values in the journal.
+      writers: all writers with a folder there.
+      tops: (writer, lane) -> the last sequence number of the snapshot.
     """
 
     def __init__(self) -> None:
@@ -208,12 +208,12 @@ class Snapshot:
 
 
 class LiveJournal:
-    """Looks at the journal of one run, again and again. What does not change any more is remembered.
+    """Reads the journal of one run repeatedly, and caches what can no longer change.
 
     Args:
       run: the run's folder.
     Attributes:
-      problems: path -> what is wrong there, as far as it was looked at.
+      problems: path -> problem, for the files read so far.
       marks: the durable marks, as of the last snapshot.
     """
 
@@ -227,14 +227,15 @@ class LiveJournal:
         self.marks = DurableMarks(run)
 
     def snapshot(self, sealed: Callable[[], dict[tuple[str, int], int]], tables: Collection[str]) -> Snapshot:
-        """What is there now.
+        """The current contents.
 
-        Waits a millisecond if a writer may be writing, so that what was seen can be believed.
+        Waits a millisecond if a writer may be writing, so that the rows seen are complete.
 
         Args:
-          sealed: gives (writer, lane) -> the highest sequence number that is in Parquet; asked after the first look.
-            What that look missed because it was just being sealed is there, and the snapshot reaches at least so far.
-          tables: whose frames are taken in; those of other tables are not decoded.
+          sealed: returns (writer, lane) -> the highest sequence number in Parquet; called after the first pass. Rows
+            that the first pass missed because they were being sealed are there, and the snapshot reaches at least that
+            number.
+          tables: whose frames are read; those of other tables are not decoded.
         """
         self.marks = DurableMarks(self._run)
         self._kept_bytes = self._kept_frames = 0
@@ -297,11 +298,11 @@ class LiveJournal:
         logs: dict[str, _Log],
         tables: Collection[str],
     ) -> None:
-        """Look at the files that were not seen yet, and at segments that have been recycled since.
+        """Read new files, and segments that were recycled since.
 
         Args:
-          seen: path -> the generation of a segment when it was looked at; 0 for frame files.
-          segments: by path and generation; a segment may be met in two of its lives.
+          seen: path -> the generation of a segment when it was read; 0 for frame files.
+          segments: by path and generation; a segment may be found in two generations.
         """
         for name in names:
             parsed = parse_name(name)
@@ -327,7 +328,7 @@ class LiveJournal:
                     self.problems[path] = str(err)
 
     def _look(self, path: str) -> tuple[LiveSegment | None, int]:
-        """(the segment, its generation); None for it if its rows are in Parquet, which is listed after the journal."""
+        """(the segment, its generation); the segment is None if its rows are in Parquet (listed after the journal)."""
         known = self._left.get(path)
         if known is not None:
             head = Segment.peek(path)
@@ -346,7 +347,7 @@ class LiveJournal:
         return live, head.generation
 
     def _judge(self, snapshot: Snapshot) -> None:
-        """Leave out what a power loss made doubtful."""
+        """Remove what a power loss made doubtful."""
         rebooted = {info.id: info for info in snapshot.writers if self.marks.rebooted(info)}
         for segment in snapshot.segments if rebooted else ():
             header = segment.header
@@ -372,7 +373,7 @@ class LiveJournal:
 
 
 class _Log:
-    """One frame file and the rows of its frames, table by table. Each frame is found once, and decoded when needed."""
+    """One frame file and the rows of its frames by table. Each frame is located once, and decoded when needed."""
 
     def __init__(self, path: str, inode: int, lane: int, info: WriterInfo) -> None:
         self.path, self.inode, self._lane, self._info = path, inode, lane, info
@@ -388,25 +389,25 @@ class _Log:
 
     @property
     def fill_payloads(self) -> list[dict[str, object]]:
-        """The late values that its frames bring."""
+        """The late values in its frames."""
         return list(self._fills.values())
 
     def scan(self, tables: Collection[str], problems: dict[str, str], spare: int) -> int:
-        """Take in the frames of some tables that are new, up to where the file ends now, though it may grow meanwhile.
+        """Read the new frames of some tables, up to the present end of the file, which may grow meanwhile.
 
-        Frames of other tables are passed over without being decoded.
+        Frames of other tables are skipped without decoding.
 
         Args:
-          spare: how many bytes of frames may be kept in memory; tables that would take more are read again when asked.
+          spare: how many bytes of frames may stay in memory; larger tables are read again on request.
         Returns:
-          How many bytes of frames are kept.
+          How many bytes of frames stay in memory.
         """
         wanted = {*tables, "fills", ""}
         with FrameFile(self.path, self._info.time_offset) as file:
             size = file.size()
             for name in wanted:
                 if self._taken.setdefault(name, self._nothing()).count < len(self._frames.get(name, ())):
-                    self._catch_up(file, name)  # with those that were passed over
+                    self._catch_up(file, name)  # including frames that were skipped
             for seq, time_ns, data, begin, end in file.scan(self._end):
                 self.last_seq = max(self.last_seq, seq)
                 table = table_of(data)
@@ -439,7 +440,7 @@ class _Log:
         return kept
 
     def rows(self, fills: Fills) -> list[LiveFrames]:
-        """The rows of each group. Rare rows that waited for device values have those that came."""
+        """The rows of each group; rare rows include the device values that have arrived."""
         built = [rows for taken in self._taken.values() for rows in taken.built or ()]
         if not self._pending:
             return built
@@ -452,7 +453,7 @@ class _Log:
         return _Taken(FrameTables(self._info, self._lane))
 
     def _catch_up(self, file: FrameFile, name: str) -> None:
-        """Take in all frames of a table that were found; from the first one on, if they were let go of."""
+        """Read all located frames of a table; from the first one if they were freed."""
         if self._taken[name].tables is None:
             self._taken[name] = self._nothing()
         taken = self._taken[name]
@@ -495,11 +496,11 @@ _Frame = tuple[int, int, int, int]
 
 
 class _Taken:
-    """What the frames of one table of one file give.
+    """The rows from the frames of one table of one file.
 
     Attributes:
-      tables: the decoded frames; None once they were let go of.
-      built: the rows; None while frames were added since.
+      tables: the decoded frames; None after they were freed.
+      built: the rows; None if frames were added since.
       count, bytes: of the frames.
     """
 
@@ -510,7 +511,7 @@ class _Taken:
         self.count = self.bytes = 0
 
     def build(self, load: Callable[[], dict[str, pa.Table]] | None) -> None:
-        """Have the rows; with `load`, let go of them and read them so when they are asked for."""
+        """Build the rows; with `load`, free them and use it to read them on request."""
         if self.tables is None or (self.built is not None and load is None):
             return
 
@@ -538,7 +539,7 @@ def _raise(tops: dict[tuple[str, int], int], writer: str, lane: int, seq: int) -
 
 
 def _just_begun(path: str) -> bool:
-    """Whether a file is so young that its writer may be creating it at this moment."""
+    """Whether a file is so new that its writer may still be creating it."""
     with tolerating(OSError):
         return time.time() - os.stat(path).st_mtime < 1.0
     return True

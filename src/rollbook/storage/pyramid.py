@@ -2,13 +2,13 @@
 
     magic, blocks, index (JSON), tail (offset, length and checksum of the index, magic)
 
-A block belongs to a row group of the part. Within it levels follow each other, 2^8 rows a bucket, then 2^10, …;
-within a level columns; and a column of a level is five arrays of as many 8-byte numbers as there are buckets:
+A block belongs to a row group of the part. It has one level after the other: 2^8 rows per bucket, then 2^10, …; a
+level has one column after the other; a column of a level is five arrays with one 8-byte number per bucket:
 
     axes (time, seq, clocks), int64:  first, last, min, max, count of known readings
     keys, float64:                    min, max and sum of the finite values, their count, the count of the others
 
-So the answer for one key at one level is one read per block. Derived data: without it everything is read from the part.
+So one key at one level needs one read per block. Pyramids are derived data: without them the part itself is read.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from rollbook.ground.foreign import ours
 __all__ = ["MIN_ROWS", "Pyramid", "PyramidWriter"]
 
 MIN_ROWS = 1 << 16
-"""Parts with fewer rows are read as they are."""
+"""Parts with fewer rows have no pyramid."""
 
 _MAGIC = b"RBKPYR1\n"
 _TAIL = struct.Struct("<QII8s")
@@ -49,15 +49,15 @@ def level_sizes(rows: int) -> list[int]:
 
 
 def bucket_rows(level: int) -> int:
-    """How many rows a bucket of a level stands for."""
+    """The number of rows per bucket of a level."""
     return 1 << (_BASE_BITS + _STEP_BITS * level)
 
 
 class PyramidWriter:
-    """Writes the levels of one part, block by block. Nothing appears before `finish`.
+    """Writes the levels of one part, block by block. The file appears only at `finish`.
 
     Args:
-      path: where the pyramid will be.
+      path: the path of the pyramid.
       axes, keys: the columns of both kinds, by their names in the part.
     """
 
@@ -70,7 +70,7 @@ class PyramidWriter:
         self._file.write(_MAGIC)
 
     def add(self, table: pa.Table) -> None:
-        """The rows of one row group."""
+        """Add the rows of one row group."""
         self._blocks.append((self._file.tell(), table.num_rows))
         columns = [_axis_levels(table[name]) for name in self._axes]
         columns += [_key_levels(table[name]) for name in self._keys]
@@ -79,7 +79,7 @@ class PyramidWriter:
                 self._file.write(np.ascontiguousarray(levels[level]).tobytes())
 
     def finish(self, identity: dict[str, object]) -> None:
-        """Write the index and bring the file to the disk. `identity` says which part it belongs to."""
+        """Write the index, sync the file to disk and rename it. `identity` identifies its part."""
         text = json.dumps({"axes": self._axes, "keys": self._keys, "blocks": self._blocks, **identity}).encode()
         offset = self._file.tell()
         self._file.write(text + _TAIL.pack(offset, len(text), zlib.crc32(text), _MAGIC))
@@ -87,7 +87,7 @@ class PyramidWriter:
         replace_file(self._temporary, self._path)
 
     def abandon(self) -> None:
-        """Leave no trace."""
+        """Remove the unfinished file."""
         self._file.close()
         try:
             os.unlink(self._temporary)
@@ -176,14 +176,15 @@ def _key_levels(column: pa.ChunkedArray) -> list[NDArray]:
 
 
 class Pyramid:
-    """The levels of one part. Reads what it is asked for and nothing else.
+    """The levels of one part. Reads only what is requested.
 
     Attributes:
-      axes, keys: the columns it knows.
+      axes, keys: its columns.
       rows: of each block.
 
     Raises:
-      FileNotFoundError: there is none. ValueError: it is damaged, or belongs to another part.
+      FileNotFoundError: there is none.
+      ValueError: it is damaged, or belongs to another part.
     """
 
     def __init__(self, path: str, *, rows: int, first_seq: int, last_seq: int) -> None:
@@ -220,7 +221,7 @@ class Pyramid:
         self._ranges: dict[str, tuple[NDArray, NDArray, NDArray]] = {}
         if sum(self.rows) != rows:
             raise ValueError(f"{path}: its blocks do not add up")
-        end = 0  # what is read later is never more than the file: blocks lie in it, one behind the other
+        end = 0  # blocks are contiguous in the file, so no read exceeds its size
         for start, block_rows in self._blocks:
             if start < end or block_rows < 0:
                 raise ValueError(f"{path}: its blocks overlap")
@@ -236,14 +237,14 @@ class Pyramid:
             return False
 
     def levels(self) -> int:
-        """How many levels every block but the last has."""
+        """The number of levels of every block but the last."""
         return len(level_sizes(max(self.rows, default=0)))
 
     def ranges(self, axis: str) -> tuple[NDArray, NDArray, NDArray]:
-        """(smallest, largest) reading of each block and how many rows know one, from its coarsest level; read once.
+        """For each block (smallest, largest) reading and the number of rows with one, from its coarsest level; cached.
 
         Raises:
-          ValueError: as `read` does.
+          ValueError: see `read`.
         """
         if axis not in self._ranges:
             top = self.read([axis], _MOST_LEVELS, range(len(self.rows)))[0]
@@ -254,10 +255,10 @@ class Pyramid:
         return self._ranges[axis]
 
     def read(self, columns: Sequence[str], level: int, blocks: Sequence[int]) -> list[NDArray]:
-        """Per column [5, buckets] of some blocks at a level (or their coarsest, if they have fewer).
+        """Per column [5, buckets] of some blocks at a level (or their coarsest, if they have fewer levels).
 
         Raises:
-          ValueError: the file is shorter than its index says, or another one lies in its place.
+          ValueError: the file is shorter than its index requires, or was replaced by another one.
         """
         places = [(self.axes + self.keys).index(name) for name in columns]
         n_columns = len(self.axes) + len(self.keys)
@@ -281,7 +282,7 @@ class Pyramid:
         return [np.concatenate(part, axis=1) if part else np.zeros((5, 0)) for part in parts]
 
     def _have(self, places: Sequence[int], level: int, blocks: Sequence[int]) -> None:
-        """Of a pyramid in a store: bring what `read` reads into the cache."""
+        """For a pyramid in a remote: fetch what `read` needs into the cache."""
         n_columns = len(self.axes) + len(self.keys)
         ranges = []
         for block in blocks:

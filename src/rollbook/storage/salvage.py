@@ -1,7 +1,7 @@
-"""Finding what is whole in damaged files, and taking it into the book again, each row once.
+"""Recovers readable rows from damaged files and adds them to the run's data, each row once.
 
-Rescued rows become parts of their own, in groups with a "+" in their name, so that the ranges which other parts say
-they cover do not hide them. The damaged files stay in data/aside under names that nothing reads.
+Recovered rows become separate parts, in groups with a "+" in their name, so that the ranges covered by other parts do
+not hide them. The damaged files stay in data/aside under names that no reader uses.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SHARED = ("writer", "attempt", "lane", "stream", "table", "scope", "at", "types
 
 
 def rescue(run: str) -> list[str]:
-    """Take what is whole in the damaged files of data/aside into the book; what was done, one sentence each."""
+    """Recover what is readable in the damaged files of data/aside; returns the actions, one sentence each."""
     folder = os.path.join(data_folder(run), "aside")
     done = []
     for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
@@ -70,7 +70,7 @@ def set_aside(run: str) -> Iterator[str]:
 
 
 def _adopt(run: str, meta: Meta, table: pa.Table) -> int:
-    """Write the rows that the book does not hold yet as a part of their own; how many those are."""
+    """Write the rows that the run does not have yet as a separate part; returns their number."""
     seqs = to_numpy(table["seq"])[0]
     known = _known_seqs(run, meta)
     new_rows = np.flatnonzero(~np.isin(seqs, known))
@@ -85,7 +85,7 @@ def _adopt(run: str, meta: Meta, table: pa.Table) -> int:
     name = PartName(meta["writer"], meta["lane"], kind, first)
     folder = part_folder(run, meta["table"], group)
     path = os.path.join(folder, str(name))
-    while os.path.lexists(path):  # never over a part that is there
+    while os.path.lexists(path):  # never overwrite an existing part
         name.first += 1
         path = os.path.join(folder, str(name))
     write_part(path, meta, table)
@@ -93,7 +93,7 @@ def _adopt(run: str, meta: Meta, table: pa.Table) -> int:
 
 
 def _known_seqs(run: str, meta: Meta) -> NDArray:
-    """The numbers of all rows of this lane that the book holds in any table."""
+    """The sequence numbers of all rows of this lane in any table."""
     shelf = PartShelf(run)
     known: list[NDArray] = []
     for part in shelf.parts(meta["table"]):
@@ -131,7 +131,7 @@ def _of_log(run: str, path: str, name: str) -> list[tuple[Meta, pa.Table]]:
 
 
 def _of_segment(run: str, path: str, name: str) -> list[tuple[Meta, pa.Table]]:
-    """The rows of a segment; if its head is damaged, with that of another segment or part of its stream."""
+    """The rows of a segment. If its header is damaged, uses that of another segment or part of its stream."""
     writer, parsed = _parsed(name)
     with open(path, "rb") as file:
         data = file.read()
@@ -151,14 +151,14 @@ def _of_segment(run: str, path: str, name: str) -> list[tuple[Meta, pa.Table]]:
     rows = rows[: len(rows) // (8 * header.row_words) * 8 * header.row_words]
     words, _ = committed_words(header, rows, first_seq)
     seqs = words[:, -1]
-    # With a borrowed head the words may be anything: only rows whose numbers grow one by one are believed.
+    # With a borrowed header the words may be anything: accept only rows with consecutive numbers.
     if len(seqs) < 1 or (first_seq == 1 and float(np.mean(np.diff(seqs) < 2**20)) < 0.9 and len(seqs) > 1):
         return []
     return [segment_table(header, words)]
 
 
 def _sibling(run: str, writer: str, parsed: tuple[str, int, int, int]) -> SegmentHeader | None:
-    """The head of another segment of the same stream: its slots have the same columns and width."""
+    """The header of another segment of the same stream: its slots have the same columns and width."""
     folders = [os.path.join(journal_folder(run), writer), os.path.join(data_folder(run), "aside")]
     for folder in folders:
         for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
@@ -176,7 +176,7 @@ def _sibling(run: str, writer: str, parsed: tuple[str, int, int, int]) -> Segmen
 
 
 def _head_from_part(run: str, writer: str, parsed: tuple[str, int, int, int]) -> SegmentHeader | None:
-    """The same from what a sealed part of the stream says; the clocks and offset come from the writer."""
+    """The same from a sealed part of the stream; clocks and offset come from the writer."""
     info = _writer(run, writer)
     for table in ("metrics", "timings"):
         for part in PartShelf(run).parts(table):
@@ -204,7 +204,7 @@ def _head_from_part(run: str, writer: str, parsed: tuple[str, int, int, int]) ->
 
 
 def _of_part(path: str, name: str) -> list[tuple[Meta, pa.Table]]:
-    """The row groups of a Parquet file that can be read."""
+    """The readable row groups of a Parquet file."""
     parsed = PartName.parse(name.partition(".")[2])
     if parsed is None or parsed.kind == "merged":
         return []
@@ -221,7 +221,7 @@ def _of_part(path: str, name: str) -> list[tuple[Meta, pa.Table]]:
 
 
 def _parsed(name: str) -> tuple[str, tuple[str, int, int, int] | None]:
-    """(writer, parts of the file's name) of a file in data/aside."""
+    """(writer, parsed file name) of a file in data/aside."""
     writer, dot, rest = name.partition(".L")
     return writer, parse_name(f"L{rest}") if dot else None
 

@@ -1,4 +1,4 @@
-"""Sealed rows as `Row`s, for those who follow a journal and find that part of it has become Parquet."""
+"""Sealed rows as `Row`s, for followers of a journal whose rows have moved to Parquet."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ROWS_AT_ONCE = 4096
 
 
 class SealedRows:
-    """What `journal.reader.JournalReader` asks for rows that are not in the journal any more.
+    """The source of rows that are no longer in the journal, for `journal.reader.JournalReader`.
 
     Args:
       run: the run's folder.
@@ -66,9 +66,10 @@ class SealedRows:
         """The rows of a lane with after < seq <= up_to, by seq, and the marks among them.
 
         Args:
-          most: of a larger chunk of numbers (`log_many`) about so many rows, evenly spaced, the last one among them;
+          most: from a larger chunk of values (`log_many`) return about this many rows, evenly spaced, including the
+            last;
             0: all.
-          newest: of a part that holds one set of numbers the last row alone.
+          newest: from a part with one key set, return only the last row.
         """
         for _ in range(100):
             with tolerating(FileNotFoundError):
@@ -81,7 +82,7 @@ class SealedRows:
                         for w, n, _, first, last in covers_of(part.meta)
                     )
                 ]
-                # A part that is merged away meanwhile fails when it is read: start over behind the last seq given.
+                # If a part is merged away meanwhile, reading it fails: start over after the last returned seq.
                 for seq, rows in itertools.groupby(heapq.merge(*sources, key=_seq_of), key=_seq_of):
                     yield from list(rows)
                     after = seq
@@ -112,7 +113,7 @@ def _of_part(
         groups = [None]
     clocks = list(meta["clocks"])
     if table != "metrics" or meta["group"][0] == "R" or "x" in meta.get("types", ""):
-        most, newest = 0, False  # each row may be a stream of its own
+        most, newest = 0, False  # each row may belong to another stream
     if newest:
         groups.reverse()
     lines: Iterator[tuple[int, dict[str, Any]]] = (
@@ -164,7 +165,7 @@ def _lines(
 
 
 def _spaced(seqs: NDArray, most: int) -> NDArray:
-    """Which rows stay: of chunks with more than `most` rows here, which are in order, that many."""
+    """Which rows to keep: of chunks with more than `most` rows here, which are in order, that many."""
     starts = np.flatnonzero(np.diff(seqs, prepend=seqs[:1] - 1))
     counts = np.diff(np.append(starts, len(seqs)))
     before_end = np.repeat(starts + counts, counts) - 1 - np.arange(len(seqs))

@@ -1,7 +1,7 @@
-"""Which sealed rows are not in a run's folder any more: a part that was moved away hides its rows without a trace.
+"""Which sealed rows are missing from a run's folder: a part that was moved away would hide its rows without a trace.
 
-How far each stream was sealed is remembered in data/keeper/sealed.json, and every part says up to where its stream
-reached before it. What was joined or pulled from elsewhere is not remembered here: of that, any part may be missing.
+data/keeper/sealed.json records how far each stream was sealed, and every part records the last number of the part
+before it. Data that was joined or pulled from elsewhere is not recorded here: any part of it may be missing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class SealedSoFar:
       run: the run's folder.
     Attributes:
       lasts: {(table, writer, lane, group): the last sequence number}.
-      new: those that are not in the file yet.
+      new: entries that are not in the file yet.
     """
 
     def __init__(self, run: str) -> None:
@@ -43,11 +43,11 @@ class SealedSoFar:
                     self.lasts[table, writer, int(lane), group] = last
 
     def reaches(self, stream: Stream, last: int) -> None:
-        """A stream was sealed up to this number."""
+        """Record that a stream was sealed up to this number."""
         self.lasts[stream] = self.new[stream] = max(last, self.lasts.get(stream, 0))
 
     def write(self, run: str) -> None:
-        """Bring what is new to the file, beside what another host may have written there meanwhile.
+        """Write new entries to the file, and keep those that another host may have written meanwhile.
 
         Raises:
           OSError: the disk is full, or the folder cannot be written.
@@ -65,11 +65,11 @@ class SealedSoFar:
 
 
 def missing_parts(run: str, shelf: PartShelf | None = None) -> Iterator[str]:
-    """A sentence for each stretch of rows whose file is not here. Of parts that were set aside `repair` has spoken.
+    """A sentence for each range of rows whose file is missing. Parts that were set aside are reported by `repair`.
 
     Args:
       run: the run's folder.
-      shelf: its parts, where somebody has them open.
+      shelf: its open parts, if there are any.
     """
     data = data_folder(run)
     aside: dict[str, list[PartName]] = {}
@@ -80,7 +80,7 @@ def missing_parts(run: str, shelf: PartShelf | None = None) -> Iterator[str]:
             if part_name is not None:
                 aside.setdefault(place, []).append(part_name)
     shelf = shelf or PartShelf(run)
-    remembered = sorted(SealedSoFar(run).lasts.items())  # before the parts are listed: more may be sealed meanwhile
+    remembered = sorted(SealedSoFar(run).lasts.items())  # read before the parts: more may be sealed meanwhile
     streams = {table: list(those) for table, those in groupby(remembered, key=lambda entry: entry[0][0])}
     with tolerating(OSError) as missed:
         tables = sorted({*streams, *os.listdir(data)} - HIDDEN_TABLES)
@@ -90,12 +90,12 @@ def missing_parts(run: str, shelf: PartShelf | None = None) -> Iterator[str]:
         with tolerating(FileNotFoundError) as missed:
             parts = shelf.parts(table)
         if missed:
-            continue  # it is merged just now
+            continue  # it is being merged
         if shelf.problems:
-            return  # what is in a file that cannot be read is not known
+            return  # the contents of an unreadable file are unknown
         gone = [name for place in part_folders(run, table) for name in aside.get(os.path.basename(place), ())]
         if any(name.kind == "merged" for name in gone):
-            continue  # any stretch may have been in it
+            continue  # any range may have been in it
         ranges: dict[tuple[str, int, str], list[tuple[int, int]]] = {}
         ends = set()
         for part in parts:
@@ -106,7 +106,7 @@ def missing_parts(run: str, shelf: PartShelf | None = None) -> Iterator[str]:
             meta = part.meta
             after = meta.get("after", 0)
             own = (meta["writer"], meta["lane"], meta["group"])
-            is_rescued = "+" in meta["group"]  # from a part that was set aside
+            is_rescued = "+" in meta["group"]  # recovered from a part that was set aside
             if not after or "covers" in meta or is_rescued or (*own, after) in ends:
                 continue
             behind = max((last for _, last in ranges[own] if last < after), default=0)
@@ -127,7 +127,7 @@ def missing_parts(run: str, shelf: PartShelf | None = None) -> Iterator[str]:
 
 
 def _is_aside(gone: list[PartName], stream: tuple[str, int, str], behind: int, upto: int) -> bool:
-    """Whether a part that was set aside begins in this stretch of a stream."""
+    """Whether a part that was set aside begins in this range of a stream."""
     writer, lane, group = stream
     kind = group if group[0] == "S" else group[0]
     return any(

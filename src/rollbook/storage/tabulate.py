@@ -1,7 +1,7 @@
-"""Journal records as Arrow tables: the one place that decides which columns a row of the journal becomes.
+"""Journal records as Arrow tables: the only place that decides which columns a journal row gets.
 
-Sealing writes these tables to Parquet and reading a live run uses them as they are, so both give the same answer.
-A table comes with its description (`Meta`), which a sealed part carries in its Parquet metadata.
+Sealing writes these tables to Parquet, and reading a live run uses them directly, so both give the same result. A
+table comes with its metadata (`Meta`), which a sealed part has in its Parquet metadata.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ __all__ = [
 ]
 
 Meta = dict[str, Any]
-"""What a piece of a table is: table, group, writer, lane, stream, attempt, scope, at (None where it varies by row),
-first_seq, last_seq, after (last_seq of the part before it), first_time, last_time (unix ns), rows, keys, stored (key ->
-its column, where that is another name), types, deferred, clocks (the known ones), fields (column -> what its type does
-not say), last (the values of the last row)."""
+"""The metadata of a piece of a table: table, group, writer, lane, stream, attempt, scope, at (None if it varies by
+row), first_seq, last_seq, after (last_seq of the part before it), first_time, last_time (unix ns), rows, keys, stored
+(key -> its column, if that has another name), types, deferred, clocks (the known ones), fields (column -> what its type
+does not express), last (the values of the last row)."""
 
 LONG_COLUMNS = ("key", "type", "value", "integer", "digits")
-"""The columns of a value in long form: its key; d, q, b or z; as float64; exactly, for q and b; as digits, for z."""
+"""The columns of a value in long form: key; type d, q, b or z; as float64; exact, for q and b; as digits, for z."""
 
 _LARGEST_JUMP = 2**40
 
@@ -51,7 +51,7 @@ def committed_words(
 ) -> tuple[NDArray, int]:
     """The committed rows in `data` (whole rows of a segment) as [rows, words] int64, and how many were implausible.
 
-    Rows beyond sequence number `up_to` are left out: they may be half-written.
+    Rows after sequence number `up_to` are left out: they may be half-written.
     """
     width = header.row_words
     n = len(data) // (8 * width)
@@ -74,13 +74,13 @@ def segment_table(
     keys: Iterable[str] | None = None,
     fills: Fills | None = None,
 ) -> tuple[Meta, pa.Table]:
-    """The rows of a segment as a table: time, the clocks that are known, seq, then one column a key.
+    """The rows of a segment as a table: time, the known clocks, seq, then one column per key.
 
     Args:
       header: of the segment.
-      words: [rows, words] as `committed_words` gives them.
+      words: [rows, words] from `committed_words`.
       keys: only these; None means all.
-      fills: where the values of deferred keys are.
+      fills: the values of deferred keys.
     """
     n, n_clocks = len(words), len(header.clocks)
     seq = np.ascontiguousarray(words[:, -1])
@@ -136,7 +136,7 @@ def segment_table(
 
 
 def segment_meta(header: SegmentHeader) -> Meta:
-    """What the head of a segment says about its rows; `clocks` are all that may be known."""
+    """The metadata from a segment's header; `clocks` are all that may be known."""
     types = {
         sound_key(key): kind for key, kind in zip(header.keys, header.types, strict=True) if key not in header.deferred
     }
@@ -159,17 +159,17 @@ def segment_meta(header: SegmentHeader) -> Meta:
 
 
 def stored_names(keys: Iterable[str], clocks: Sequence[str]) -> dict[str, str]:
-    """{key: its column}, of the keys whose column has another name."""
+    """{key: its column}, for keys whose column has another name."""
     known = tuple(clocks)
     return {key: name for key in keys if (name := value_name(key, known)) != key}
 
 
 def stored_name(key: str, meta: Meta, columns: Iterable[str]) -> str:
-    """The column of a key in the rows that `meta` describes; `columns` are those they have."""
+    """The column of a key in rows with metadata `meta`; `columns` are the existing ones."""
     stored = meta.get("stored")
     if stored is not None:
         return str(stored.get(key, key))
-    # Parts of format 1 do not say; there a key that was the name of something else stood under value/<key>.
+    # Parts of format 1 do not record this; there a key whose name was taken is stored as value/<key>.
     return key if key in columns and key not in RESERVED and key not in meta["clocks"] else f"value/{key}"
 
 
@@ -180,7 +180,7 @@ def _filled(fills: Fills | None, header: SegmentHeader, key: str, seq: NDArray) 
 
 
 def seq_range(seq: NDArray, times: NDArray) -> Meta:
-    """How many rows there are, and between which sequence numbers and times (unix ns)."""
+    """The number of rows, and their range of sequence numbers and times (unix ns)."""
     n = len(seq)
     if not n:
         return {"rows": 0, "first_seq": 0, "last_seq": 0, "first_time": 0, "last_time": 0}
@@ -218,7 +218,7 @@ def long_cells(keys: list[str], values: Sequence[Any]) -> dict[str, list[Any]]:
 
 
 def long_table(table: pa.Table, meta: Meta) -> pa.Table:
-    """A wide table of metrics in long form: one line a value, with the time, clocks and identity of its row."""
+    """A wide table of metrics in long form: one line per value, with the time, clocks and identity of its row."""
     if meta["group"][0] == "R":
         return table
     shared = [name for name in table.column_names if name in _SHARED or name in meta["clocks"]]
