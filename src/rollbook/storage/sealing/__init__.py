@@ -1,1 +1,1 @@
-"""From the journal to Parquet: segments and frames become parts, and small parts become large ones."""
+"""Sealing: segments and frames of the journal become Parquet parts, and small parts become large ones."""

@@ -1,7 +1,7 @@
-"""data/abandoned.parquet: which rows rewinds abandoned, for programs that read the Parquet files without rollbook.
+"""data/abandoned.parquet: the rows that rewinds abandoned, for programs that read the Parquet files without rollbook.
 
-One row for each row of a sealed table that does not count: writer, lane, seq. Taking these away from any table leaves
-the effective history, as `Book` shows it. The file is always there once something was sealed; mostly it is empty.
+It has one row (writer, lane, seq) for each row of a sealed table that does not count. Any table without these rows is
+the effective history, as `Book` shows it. The file exists once something was sealed; usually it is empty.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ NDArray = npt.NDArray[np.int64]
 
 
 def write_abandoned(run: str) -> None:
-    """Bring the file up to date with run.json and the sealed parts.
+    """Update the file from run.json and the sealed parts.
 
     Raises:
-      Damaged: a part cannot be read. OSError: the disk is full.
+      Damaged: a part cannot be read.
+      OSError: the disk is full.
     """
     path = os.path.join(data_folder(run), ABANDONED_FILE)
     shelf = PartShelf(run)
@@ -63,7 +64,7 @@ def write_abandoned(run: str) -> None:
 
 
 def _is_empty(path: str) -> bool:
-    """Whether the file is there and names no row."""
+    """Whether the file exists and has no rows."""
     try:
         return is_regular(path) and pq.read_metadata(path).num_rows == 0
     except (OSError, pa.ArrowException):
@@ -112,7 +113,7 @@ def _of_part(part: Part, table: str, history: History) -> list[tuple[tuple[str, 
         if mask is None or mask.all():
             continue
         if table == "checkpoints" and "checkpoint_id" in rows.column_names:
-            # Whatever was said of a checkpoint counts as the checkpoint does: that its file was deleted stays true.
+            # All rows about a checkpoint count if the checkpoint counts: a deletion of its file stays true.
             counts = [history.checkpoint_counts(str(name)) for name in rows["checkpoint_id"].to_pylist()]
             mask = np.array([m if c is None else c for m, c in zip(mask, counts, strict=True)], dtype=bool)
         places = np.flatnonzero(~mask)
@@ -125,7 +126,7 @@ def _of_part(part: Part, table: str, history: History) -> list[tuple[tuple[str, 
 
 
 def _checkpoint_rows(shelf: PartShelf) -> dict[str, CheckpointRow]:
-    """Where the first row of each sealed checkpoint stands."""
+    """The position of the first row of each sealed checkpoint."""
     checkpoints: dict[str, CheckpointRow] = {}
     for part in _parts(shelf, "checkpoints"):
         rows = part.read()

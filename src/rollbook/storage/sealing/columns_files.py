@@ -1,8 +1,8 @@
-"""0.columns.parquet: a file without rows with every column of a form of metrics, so that other programs know them all.
+"""0.columns.parquet: a file without rows that has every column of a form of metrics, for other programs.
 
-Programs that read many Parquet files as one table take the columns of the first of them, and fail where there is no
-file. This one is the first by name in data/metrics/wide and in data/metrics/long, and is always there: a key that all
-rows of a run have in long form is then a column of the wide form, too, with no rows.
+Programs that read many Parquet files as one table take the columns of the first file, and fail without files. This file
+is the first by name in data/metrics/wide and in data/metrics/long, and always exists. So a key that all rows of a run
+have in long form is also a column of the wide form, without rows.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["write_columns_files"]
 
 
 MOST_KEYS = 10_000
-"""Beyond so many, keys that stand in long form alone are no columns of the wide form."""
+"""Maximum number of keys in long form only that become columns of the wide form."""
 
 _IDENTITY = {
     "scope": pa.string(), "at": pa.string(), "attempt": pa.int64(), "writer": pa.string(), "lane": pa.int64(),
@@ -37,10 +37,11 @@ _LONG = {
 
 
 def write_columns_files(run: str) -> None:
-    """Bring both files up to date with the sealed parts.
+    """Update both files from the sealed parts.
 
     Raises:
-      Damaged: the parts keep moving. OSError: the disk is full.
+      Damaged: the parts keep moving.
+      OSError: the disk is full.
     """
     parts = _parts(run)
     declared = manifest.look(run).get("clocks")

@@ -1,10 +1,10 @@
-"""Turn the journal of a run into Parquet, as far as its writers have left it.
+"""Convert the journal of a run to Parquet, except for the files that its writers still use.
 
     python -m rollbook.storage.sealing.folder RUN [--final]
 
-Sealing is safe to interrupt at any point and harmless to repeat: names are deterministic, a part appears whole or not
-at all, and a journal file is given up only when its rows are on the disk as Parquet. Live writers are never disturbed:
-of theirs only segments they have left are touched. Writers of another host or pid namespace are left alone.
+Sealing can be interrupted at any point and repeated: names are deterministic, a part appears whole or not at all, and
+a journal file is removed only when its rows are on disk as Parquet. Live writers are not disturbed: only segments that
+they no longer use are sealed. Writers of another host or pid namespace are left alone.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["SealReport", "main", "seal"]
 
 _LOCK_SECONDS = 60.0
 _MANY_WRITERS = 64
-"""So many folders of writers that have closed become one file already while the run goes on."""
+"""From this number, folders of closed writers become one file while the run continues."""
 
 
 def seal(
@@ -43,11 +43,11 @@ def seal(
     Args:
       run: the run's folder.
       final: the run is over: also merge the parts of each stream, and all small groups.
-      take_over: also seal writers that cannot be judged from here (another host). Only if they are known to be gone.
-      processes: how many may seal where many writers have left much; each seals some of the writers.
-      up_to: names a JSON file whose `cursor` is {writer: {lane: seq}}: rows behind it stay in the journal; "" for none.
+      take_over: also seal writers whose state is unknown here (another host). Only if they are known to be gone.
+      processes: maximum number of sealing processes if many writers have left much; each seals some of the writers.
+      up_to: a JSON file whose `cursor` is {writer: {lane: seq}}: later rows stay in the journal; "" for none.
     Raises:
-      OSError: the disk is full, or the folder cannot be written. What was sealed before that stays sealed.
+      OSError: the disk is full, or the folder cannot be written. What was sealed before stays sealed.
     """
     folder = os.fspath(run)
     report = SealReport()
@@ -84,7 +84,7 @@ def seal(
 
 
 def _raise_format(folder: str) -> None:
-    """The manifest of a run that an older rollbook began says that newer files lie in it now."""
+    """Raise the format version in the manifest of a run begun by an older rollbook: it now contains newer files."""
     if manifest.look(folder).get("format") == manifest.FORMAT:
         return
     with manifest.ManifestLock(folder):
@@ -94,7 +94,7 @@ def _raise_format(folder: str) -> None:
 
 
 def _sweep(run: str) -> None:
-    """Remove what interrupted sealings left half-written. The lock is held, so nobody is writing them."""
+    """Remove half-written files of interrupted sealings. The lock is held, so no process is writing them."""
     for table in names_in(data_folder(run)):
         if table in ("journal", "keeper"):
             continue
@@ -105,10 +105,10 @@ def _sweep(run: str) -> None:
 
 
 def _remove_empty_writers(run: str, least: int) -> None:
-    """Keep the pages of writers that have closed and are sealed in one file instead of a folder each.
+    """Replace the folders of closed, sealed writers by one file with their info.
 
     Args:
-      least: only where there are so many.
+      least: only if there are at least this many.
     """
     path = os.path.join(data_folder(run), "writers.json")
     known = read_json(path)
@@ -131,8 +131,8 @@ def _remove_empty_writers(run: str, least: int) -> None:
 
 @contextmanager
 def _only_one(run: str, wait: float) -> Iterator[int | None]:
-    """The descriptor that holds the run's lock: one process at a time, per host. None if another has it, -1 where there
-    are no such locks."""
+    """The descriptor that holds the run's lock: one process at a time, per host. None if another process has it, -1 on
+    systems without such locks."""
     folder = os.path.join(data_folder(run), "keeper")
     os.makedirs(folder, exist_ok=True)
     try:

@@ -1,4 +1,4 @@
-"""Frame files that their writers have left become parts: one a group of frames with the same columns."""
+"""Frame files that are no longer used become parts: one per group of frames with the same columns."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class FrameSealing:
         self._pass = seal_pass
 
     def seal(self, info: WriterInfo, names: list[str], gone: bool) -> None:
-        """Those of one writer, whose files are `names`; the newest of each lane stays while it may write again."""
+        """Seal the files `names` of one writer; the newest of each lane stays while the writer may use it again."""
         lanes: dict[int, list[str]] = {}
         for lane, _, path in frame_files_in(info.folder, names):
             lanes.setdefault(lane, []).append(path)
@@ -45,7 +45,7 @@ class FrameSealing:
                 self._seal_batch(info, lane, batch, gone)
 
     def _seal_batch(self, info: WriterInfo, lane: int, paths: list[str], gone: bool) -> bool:
-        """Neighbouring frame files of one lane become one part a group; then they are given up. False if some wait."""
+        """Write adjacent frame files of one lane as one part per group, then remove them. False if some must wait."""
         done: list[tuple[str, bool]] = []
         frames: list[tuple[int, int, dict[str, object]]] = []
         later = waits = False
@@ -55,7 +55,7 @@ class FrameSealing:
             if batch is None:
                 if not gone and os.path.exists(path):
                     waits = True
-                    break  # later ones wait with it, so that parts stay in order
+                    break  # later ones wait, too, so that parts stay in order
                 if os.path.exists(path):
                     keep_aside(self._pass.run, path)
                 continue
@@ -64,7 +64,7 @@ class FrameSealing:
                 waits = True
                 break
             if not gone and any(self._is_pending(info, lane, *frame) for frame in own):
-                waits = True  # its values are still on their way
+                waits = True  # its values have not arrived yet
                 break
             later = later or any("deferred" in payload for _, _, payload in own)
             frames += own
@@ -99,7 +99,7 @@ class FrameSealing:
 
 
 def _read(path: str, info: WriterInfo) -> tuple[list[tuple[int, int, dict[str, object]]], bool, list[str]]:
-    """(frames, whether more is in the file than could be read, what is wrong with it)."""
+    """(frames, whether the file has more than could be read, its problem)."""
     with FrameFile(path, info.time_offset) as file:
         frames = [(seq, time_ns, payload) for seq, time_ns, payload, _ in file.frames()]
         problems = [text for _, text in file.problems]

@@ -1,8 +1,8 @@
-"""Several processes seal one run where much waits: each takes some of its writers.
+"""Several processes seal one run if much is waiting: each takes some of its writers.
 
-The process that holds the run's lock starts them, waits for them, and seals what is left itself: a helper that was
-killed costs time and no row. A helper holds the lock, too, for it inherits the descriptor, so nobody else seals while
-one is at work; and it ends with the process that started it.
+The process that holds the run's lock starts the helpers, waits for them, and seals the rest itself. A killed helper
+costs time but no rows. A helper inherits the lock's descriptor, so no other process seals while a helper works; and it
+ends with the process that started it.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from rollbook.storage.sealing.writers import may_seal, seal_writers
 __all__ = ["main", "most_processes", "seal_by_helpers"]
 
 _BYTES_EACH = 128 * 1024 * 1024
-"""So much of the journal waits for each helper at least: to start one costs as much as sealing 64 MiB."""
+"""Minimum journal bytes per helper: starting one costs as much as sealing 64 MiB."""
 
 _MAIN = "rollbook.storage.sealing.helpers"
 _MOST_SECONDS = 1800.0
-"""How long a helper may take; one that hangs is killed, and its writers are sealed here."""
+"""Time limit of a helper; one that hangs is killed, and its writers are sealed here."""
 
 _KILLED_SECONDS = 10.0
-"""How long a helper that was killed is waited for; it is a matter of milliseconds, unless a disk hangs."""
+"""How long to wait for a killed helper; it takes milliseconds unless a disk hangs."""
 
 _PROGRAM = f"import sys; sys.path[:] = {{path!r}}; from {_MAIN} import main; sys.exit(main(sys.argv[1:]))"
 
 
 def most_processes(sealings: int = 1) -> int:
-    """How many processes may seal a run: half of the cores that we may use, shared by so many sealings; at least 1."""
+    """How many processes may seal a run: half of the available cores, divided by concurrent sealings; at least 1."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, cores // 2 // sealings)
 
@@ -48,15 +48,15 @@ def most_processes(sealings: int = 1) -> int:
 def seal_by_helpers(
     run: str, lock: int, processes: int, report: SealReport, *, take_over: bool, final: bool, up_to: str = ""
 ) -> tuple[set[str], list[tuple[Stream, int]]]:
-    """Seal the writers for which it is worth while, and merge their parts unless that comes at the end anyway.
+    """Seal writers in helpers if it saves time, and merge their parts unless that is done at the end anyway.
 
     Args:
-      lock: the descriptor that holds the run's lock; -1 where there is none, then nobody helps.
-      processes: at most so many helpers.
-      report: what they did is added to it.
+      lock: the descriptor that holds the run's lock; with -1 there are no helpers.
+      processes: maximum number of helpers.
+      report: their results are added to it.
       up_to: see `SealPass`.
     Returns:
-      The writers that are done, and how far their streams were sealed.
+      The finished writers, and how far their streams were sealed.
     """
     if processes < 2 or lock < 0:
         return set(), []
@@ -72,7 +72,7 @@ def seal_by_helpers(
     watch.daemon = True
     watch.start()
     try:
-        with tolerating(OSError):  # too many processes: then those that there are, or nobody, help
+        with tolerating(OSError):  # too many processes: continue with fewer helpers, or none
             for share in shares:
                 words, pipe = [*command, run, *flags, *share], subprocess.PIPE
                 helpers.append(subprocess.Popen(words, stdin=pipe, stdout=pipe, pass_fds=[lock]))
@@ -84,7 +84,7 @@ def seal_by_helpers(
                 report.add(answer["report"])
                 done.update(share)
                 reached += [(tuple(stream), last) for stream, last in answer["reached"]]
-    except ours(subprocess.TimeoutExpired):  # what it did not do is sealed by this process
+    except ours(subprocess.TimeoutExpired):  # this process seals what the helper did not
         pass
     finally:
         watch.cancel()
@@ -104,7 +104,7 @@ def _kill(helpers: Sequence[subprocess.Popen[bytes]]) -> None:
 
 
 def _shares(waiting: dict[str, int], processes: int) -> list[list[str]]:
-    """The writers of each helper, as even as can be."""
+    """The writers of each helper, divided evenly."""
     n = min(processes, len(waiting), sum(waiting.values()) // _BYTES_EACH)
     shares: list[tuple[int, int, list[str]]] = [(0, number, []) for number in range(n)]
     if n:
@@ -115,7 +115,7 @@ def _shares(waiting: dict[str, int], processes: int) -> list[list[str]]:
 
 
 def _waiting(run: str, take_over: bool) -> dict[str, int]:
-    """Bytes of the journal files of each writer that can be sealed, of writers that have such."""
+    """Writer -> bytes of its journal files that can be sealed, if it has any."""
     waiting = {}
     for info in list_writers(run):
         gone = may_seal(info, take_over)
@@ -146,7 +146,7 @@ def _size(path: str) -> int:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Seal some writers: RUN [--take-over] [--final] [--up-to=FILE] WRITER…; what was done goes to stdout as JSON."""
+    """Seal some writers: RUN [--take-over] [--final] [--up-to=FILE] WRITER…; writes the report to stdout as JSON."""
     run, *words = arguments
     writers = frozenset(word for word in words if not word.startswith("--"))
     up_to = next((word.removeprefix("--up-to=") for word in words if word.startswith("--up-to=")), "")
@@ -164,6 +164,6 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _end_with_parent() -> None:
-    """Who started us holds the other end of stdin and writes nothing."""
+    """End when stdin closes: the parent holds the other end and writes nothing."""
     os.read(0, 1)
     os._exit(1)

@@ -1,9 +1,9 @@
-"""Fewer and larger parts: eight neighbours of a size become one while a run goes on, one part a stream when it is over
-(large parts stay as they are).
+"""Fewer and larger parts: while a run continues, eight neighbours of a size become one; when it is over, one part per
+stream (large parts stay unchanged).
 
-A part is replaced by a merged one of the same first row: written beside, renamed over, the others unlinked. Whatever
-an interruption leaves behind is contained in the merged part, and readers pass over it. So only neighbours are merged:
-between parts that are none lie rows of a part that cannot be read now, or is not here yet.
+A merged part replaces the part with the same first row: it is written to a temporary file, then renamed, and the other
+parts are unlinked. Remains of an interruption are contained in the merged part, and readers skip them. So only
+neighbours are merged: between other parts there may be a part that cannot be read, or that is not here yet.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ SMALL_ROWS = 1000
 """Groups with fewer rows than this share one file when the run is over."""
 
 _MANY_SMALL = 64
-"""So many small groups of writers that are done share a file already while the run goes on."""
+"""From this number, small groups of closed writers share a file while the run continues."""
 
 _AT_ONCE = 8
 _FIRST_TIER = 8192
 _LARGEST = 8 * 1024 * 1024
-"""Parts of this many rows are not merged: each row is rewritten four times at most, and the end of a long run takes
-neither its size on the disk once more nor the time for it."""
+"""Parts with this many rows are not merged. So each row is rewritten at most four times, and the end of a long run
+needs neither its size on disk again nor the time to rewrite it."""
 
 
 def merge(
@@ -64,15 +64,15 @@ def merge(
     small_rows: int = SMALL_ROWS,
     writers: Collection[str] | None = None,
 ) -> int:
-    """Merge parts of a run; how many became part of another.
+    """Merge parts of a run; returns how many became part of another.
 
     Args:
-      final: all that can be, as when a run is over.
-      problems: what could not be read is said here.
-      small_rows: groups with fewer rows share a file, if it is final.
-      writers: only their parts, while others merge those of other writers; not if it is final.
+      final: merge all that can be merged, because the run is over.
+      problems: receives what could not be read.
+      small_rows: groups with fewer rows share a file, if final.
+      writers: only their parts, while other processes merge those of other writers; not if final.
     Raises:
-      OSError: the disk is full. Nothing is lost by it.
+      OSError: the disk is full. Nothing is lost.
     """
     merged = 0
     shelf = PartShelf(run, writers)
@@ -112,14 +112,14 @@ def merge(
     if final and not problems:
         for part in _listed(shelf, "fills"):
             if not _has_segments(run, part.meta["writer"]):
-                os.unlink(part.path)  # they are in their rows now
+                os.unlink(part.path)  # the merged file has their rows now
     if writers is None:
         _unlink_lone_pyramids(run)
     return merged
 
 
 def _unlink_lone_pyramids(run: str) -> None:
-    """Levels whose part has been merged into another."""
+    """Remove pyramids whose part was merged into another."""
     folder = os.path.join(data_folder(run), "pyramid")
     try:
         names = os.listdir(folder)
@@ -159,7 +159,7 @@ def _listed(shelf: PartShelf, table: str) -> list[Part]:
 
 
 def _neighbours(stream: list[Part], unread: list[PartName]) -> list[list[Part]]:
-    """The stretches of a stream between whose parts no row can be; `unread` are the files that cannot be read now."""
+    """The ranges of a stream whose parts have no rows between them; `unread` are the files that cannot be read now."""
     stretches: list[list[Part]] = []
     for part in stream:
         before = stretches[-1][-1] if stretches else None
@@ -181,7 +181,7 @@ def _is_between(name: PartName, before: PartName, after: PartName) -> bool:
 
 
 def _without_large(stretch: list[Part]) -> Iterator[list[Part]]:
-    """The neighbours between parts that are large enough, and each of these by itself."""
+    """The neighbours between large parts, and each large part separately."""
     for is_large, parts in groupby(stretch, key=lambda part: part.rows >= _LARGEST):
         neighbours = list(parts)
         yield from [[part] for part in neighbours] if is_large else [neighbours]
@@ -206,7 +206,7 @@ def _merge_tiers(stream: list[Part]) -> int:
 
 
 def _runs(stream: list[Part]) -> Iterator[tuple[int, int]]:
-    """Stretches of neighbours of the same tier."""
+    """Ranges of neighbours of the same tier."""
     start = 0
     for stop in range(1, len(stream) + 1):
         if stop == len(stream) or _tier(stream[stop]) != _tier(stream[start]):
@@ -223,7 +223,7 @@ def _tier(part: Part) -> int:
 
 
 def _merge_parts(parts: list[Part], fills: Fills | None) -> int:
-    """Write neighbouring parts of one stream as one, under the name of the first; how many went into it."""
+    """Write neighbouring parts of one stream as one, with the name of the first; returns how many were merged."""
     first, last = parts[0].meta, parts[-1].meta
     constants = {name: _common(parts, name) for name in ("scope", "at")}
     schema, samples = _schema(parts, constants)
@@ -258,12 +258,12 @@ def _run_of(part: Part) -> str:
 
 
 def _is_old(run: str, part: Part) -> bool:
-    """Whether a part lies where format 1 had it."""
+    """Whether a part is where format 1 put it."""
     return os.path.dirname(part.path) != part_folder(run, part.meta["table"], part.meta["group"])
 
 
 def _fields(parts: list[Part], schema: pa.Schema) -> dict[str, Any]:
-    """What the types of the merged columns do not say; columns without a common type have become JSON texts."""
+    """What the types of the merged columns do not express; columns without a common type have become JSON texts."""
     fields = {k: v for part in parts for k, v in (part.meta.get("fields") or {}).items()}
     for field in schema:
         if pa.types.is_string(field.type) or pa.types.is_large_string(field.type):
@@ -274,7 +274,7 @@ def _fields(parts: list[Part], schema: pa.Schema) -> dict[str, Any]:
 
 
 def _stored(parts: list[Part]) -> dict[str, str]:
-    """{key: its column}, where that is another name."""
+    """{key: its column}, if that has another name."""
     stored: dict[str, str] = {}
     for part in parts:
         if part.meta["group"][0] != "R":
@@ -284,13 +284,13 @@ def _stored(parts: list[Part]) -> dict[str, str]:
 
 
 def _common(parts: list[Part], name: str) -> object:
-    """A constant of all parts, or None where it varies."""
+    """A value common to all parts, or None if it varies."""
     values = {part.meta.get(name) for part in parts}
     return values.pop() if len(values) == 1 else None
 
 
 def _schema(parts: list[Part], constants: dict[str, object]) -> tuple[pa.Schema, pa.Table]:
-    """The columns of all parts together, and some rows of the largest one."""
+    """The union of the parts' columns, and some rows of the largest part."""
     schemas = [_widened(part.schema, part.meta, constants) for part in parts]
     kinds: dict[str, list[pa.DataType]] = {}
     for each in schemas:
@@ -357,7 +357,7 @@ def filled(table: pa.Table, meta: Meta, fills: Fills | None) -> pa.Table:
 
 
 def _levels_of(part: Part) -> str:
-    """Where the pyramid of a part goes."""
+    """The path of a part's pyramid."""
     if part.meta["table"] != "metrics" or part.meta["group"][0] == "R":
         return ""
     return pyramid_path(_run_of(part), part.meta["table"], os.path.basename(part.path))
@@ -387,7 +387,7 @@ def _merge_of_the_done(
     small_rows: int,
     problems: list[str],
 ) -> int:
-    """While a run goes on: small groups of writers that have closed share a file, once there are many of them."""
+    """While a run continues: small groups of closed writers share a file, once there are many of them."""
     small = [stream for stream in streams.values() if sum(part.rows for part in stream) < small_rows]
     candidates = {str(stream[0].meta["writer"]) for stream in small}
     if len(small) < _MANY_SMALL or table in HIDDEN_TABLES:
@@ -397,7 +397,7 @@ def _merge_of_the_done(
     if len(together) < _MANY_SMALL:
         return 0
     former = [part for part in parts if part.name.kind == "merged" and _tier(part) == 0]
-    present = [part for part in together if os.path.exists(part.path)]  # others were merged with a neighbour just now
+    present = [part for part in together if os.path.exists(part.path)]  # others were just merged with a neighbour
     return _merge_small(run, table, present, former, _all_fills(PartShelf(run), problems))
 
 
@@ -409,7 +409,7 @@ def _is_done(run: str, writer: str) -> bool:
 
 
 def _merge_small(run: str, table: str, parts: list[Part], former: list[Part], fills: Fills | None) -> int:
-    """All small groups of a table in one file, rows of metrics in long form; how many parts went into it."""
+    """All small groups of a table in one file, metrics in long form; returns how many parts were merged."""
     taken = [PartName.parse(name) for folder in part_folders(run, table) for name in own_files(folder)]
     number = 1 + max((name.first for name in taken if name is not None and name.kind == "merged"), default=-1)
     pieces = [part.read() for part in former]
@@ -449,7 +449,7 @@ def _merge_small(run: str, table: str, parts: list[Part], former: list[Part], fi
 
 
 def _lanes(covers: list[tuple[str, int, str, int, int]]) -> dict[str, dict[str, list[int]]]:
-    """{writer: {lane: [first seq, last seq]}} of what a merged part holds."""
+    """{writer: {lane: [first seq, last seq]}} of a merged part."""
     lanes: dict[str, dict[str, list[int]]] = {}
     for writer, lane, _, first, last in covers:
         known = lanes.setdefault(writer, {}).setdefault(str(lane), [first, last])

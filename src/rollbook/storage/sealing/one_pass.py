@@ -1,4 +1,4 @@
-"""What one sealing has at hand: what is sealed already, what is doubtful, late values, and where parts are written."""
+"""The state of one sealing: what is already sealed, what is doubtful, late values, and where parts are written."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ __all__ = [
 ]
 
 PENDING_SECONDS = 5.0
-"""A segment waits this long for values that are still on a device; they are fetched within 2 s, or never."""
+"""How long a segment waits for values on a device; they are fetched within 2 s, or never."""
 
 T = TypeVar("T")
 
 
 class SealReport:
-    """What one sealing did. `str()` says it in a line.
+    """The results of one sealing. `str()` gives one line.
 
     Attributes:
-      segments, frame_files: journal files sealed.
-      rows: rows written to Parquet (lines, for rare rows).
-      aside: rows set aside after a power loss.
-      merged: parts that became part of a larger one.
+      segments, frame_files: number of journal files sealed.
+      rows: number of rows written to Parquet (lines, for rare rows).
+      aside: number of rows set aside after a power loss.
+      merged: number of parts merged into a larger one.
       problems: what could not be read or written; the files stay where they are.
     """
 
@@ -55,7 +55,7 @@ class SealReport:
         self.problems: list[str] = []
 
     def add(self, other: dict[str, Any]) -> None:
-        """What another process did; by the names of the attributes."""
+        """Add the results of another process, by the names of the attributes."""
         for name, value in other.items():
             setattr(self, name, getattr(self, name) + value)
 
@@ -72,12 +72,12 @@ class SealPass:
     """One pass over the journal of a run, or of some of its writers.
 
     Args:
-      up_to: names a JSON file whose `cursor` is {writer: {lane: seq}}: rows behind it stay in the journal; "" for none.
+      up_to: a JSON file whose `cursor` is {writer: {lane: seq}}: later rows stay in the journal; "" for none.
     Attributes:
       run: the run's folder.
-      report: what was done so far.
+      report: the results so far.
       marks: how far rows are safe if the machine lost power.
-      sealed: which rows are in Parquet already.
+      sealed: which rows are already in Parquet.
     """
 
     def __init__(self, run: str, report: SealReport, writers: Collection[str] | None = None, up_to: str = "") -> None:
@@ -88,7 +88,7 @@ class SealPass:
         self._fills: dict[str, Fills] = {}
 
     def attempt(self, work: Callable[..., T], *arguments: object) -> T | None:
-        """What work gives; None and a problem if a file is damaged, None alone if it is gone."""
+        """The result of `work`; None and a problem if a file is damaged, only None if it is gone."""
         try:
             return work(*arguments)
         except FileNotFoundError:
@@ -102,7 +102,7 @@ class SealPass:
         return 2**63 if self._up_to is None else int(self._up_to.get(writer, {}).get(str(lane), 0))
 
     def fills_of(self, info: WriterInfo) -> Fills:
-        """The late values of one writer; found when they are first asked for."""
+        """The late values of one writer; read on first use."""
         if info.id not in self._fills:
             fills = self._fills[info.id] = Fills()
             for part in self.sealed.parts("fills"):
@@ -115,7 +115,7 @@ class SealPass:
         return self._fills[info.id]
 
     def write(self, meta: Meta, table: pa.Table) -> None:
-        """A part under its deterministic name, with its pyramid if it is one of numbers."""
+        """Write a part under its deterministic name, with a pyramid if it has numbers."""
         group = meta["group"]
         meta = {**meta, "after": self.sealed.before(meta)}
         name = PartName(meta["writer"], meta["lane"], group if group[0] == "S" else group[0], meta["first_seq"])
@@ -126,10 +126,10 @@ class SealPass:
 
 
 class SealedRanges:
-    """What is in Parquet already: sealed before an interruption.
+    """What is already in Parquet, sealed before an interruption.
 
-    How far each stream was sealed is remembered, too: a part may have been moved away, and the next one must not be
-    taken for a neighbour of the one before that.
+    Also records how far each stream was sealed: if a part was moved away, the next part must not be taken for a
+    neighbour of the one before.
     """
 
     def __init__(self, run: str, writers: Collection[str] | None = None) -> None:
@@ -139,7 +139,7 @@ class SealedRanges:
         self._ranges: dict[str, dict[tuple[str, int, str], list[tuple[int, int]]]] = {}
 
     def of(self, table: str, writer: str, lane: int, group: str) -> list[tuple[int, int]]:
-        """(first, last) sequence numbers of the parts of a group, as far as they can be read."""
+        """(first, last) sequence numbers of the readable parts of a group."""
         if table not in self._ranges:
             ranges = self._ranges[table] = {}
             for part in self.parts(table):
@@ -148,25 +148,25 @@ class SealedRanges:
         return self._ranges[table].get((writer, lane, group), [])
 
     def before(self, meta: Meta) -> int:
-        """The last number in the part before a new one of its group, 0 without."""
+        """The last number in the part before a new one of its group; 0 if there is none."""
         own = (meta["writer"], meta["lane"], meta["group"])
         lasts = [last for _, last in self.of(meta["table"], *own)]
         lasts.append(self._so_far.lasts.get((meta["table"], *own), 0))
         return max((last for last in lasts if last < meta["first_seq"]), default=0)
 
     def add(self, meta: Meta) -> None:
-        """A part has been written."""
+        """Record a part that was written."""
         own = (meta["writer"], meta["lane"], meta["group"])
         known = self.of(meta["table"], *own)
         self._ranges[meta["table"]][own] = [*known, (meta["first_seq"], meta["last_seq"])]
         self._so_far.reaches((meta["table"], *own), max(last for _, last in self._ranges[meta["table"]][own]))
 
     def reached(self) -> list[tuple[Stream, int]]:
-        """Up to which number streams were sealed in this pass."""
+        """The last number of each stream sealed in this pass."""
         return list(self._so_far.new.items())
 
     def remember(self, by_helpers: Iterable[tuple[Stream, int]]) -> None:
-        """Keep how far the streams are sealed, here and by helpers.
+        """Store how far the streams are sealed, here and by helpers.
 
         Raises:
           OSError: the disk is full, or the folder cannot be written.
@@ -186,10 +186,10 @@ class SealedRanges:
 
 
 def inside(seqs: NDArray, ranges: list[tuple[int, int]]) -> NDArray:
-    """Which numbers lie in one of the ranges."""
+    """Which numbers are in one of the ranges."""
     mask = np.zeros(len(seqs), dtype=bool)
     low, high = (int(seqs.min()), int(seqs.max())) if len(seqs) else (0, -1)
-    for first, last in ranges:  # of a long run thousands, nearly all of rows before these
+    for first, last in ranges:  # thousands for a long run, nearly all before these rows
         if first <= high and last >= low:
             mask |= (seqs >= first) & (seqs <= last)
     return mask
@@ -203,14 +203,14 @@ def _collect_fills(path: str, info: WriterInfo, lane: int, fills: Fills) -> None
 
 
 def keep_aside(run: str, path: str, *, copy: bool = False) -> str:
-    """Move a damaged file out of the way of readers, to data/aside; `rollbook repair` looks for what is whole in it.
+    """Move a damaged file to data/aside, where readers ignore it; `rollbook repair` recovers what is readable.
 
     Args:
       run: the run's folder.
       path: the file.
-      copy: leave it where it is: its writer uses it again.
+      copy: leave the file in place: its writer uses it again.
     Returns:
-      Where it is now. Its name begins with that of the folder it was in: its writer's, or its table's.
+      Its new path. The name begins with that of its former folder: its writer's, or its table's.
     """
     folder = os.path.join(data_folder(run), "aside")
     os.makedirs(folder, exist_ok=True)
@@ -235,7 +235,7 @@ def frame_files_in(folder: str, names: list[str]) -> list[tuple[int, int, str]]:
 
 
 def unlink(path: str) -> None:
-    """Remove a file, if it is there."""
+    """Remove a file, if it exists."""
     try:
         os.unlink(path)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Segments that their writers have left become parts: neighbours of a stream together, in order."""
+"""Segments that are no longer used become parts: neighbours of a stream together, in order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rollbook.storage.tabulate import committed_words, segment_table
 __all__ = ["SegmentSealing"]
 
 _TURNED_BYTES = 128 * 1024
-"""So much of the rows becomes columns at a time."""
+"""How many bytes of rows are converted to columns at a time."""
 
 
 class SegmentSealing:
@@ -28,7 +28,7 @@ class SegmentSealing:
         self._pass = seal_pass
 
     def seal(self, info: WriterInfo, names: list[str], gone: bool) -> None:
-        """Those of one writer, whose files are `names`; `gone` says that it will not write again."""
+        """Seal the files `names` of one writer; `gone`: it will not write again."""
         streams: dict[tuple[int, int], list[LeftSegment]] = {}
         looked_at: dict[str, int] = {}
         for name in names:
@@ -40,9 +40,9 @@ class SegmentSealing:
                     looked_at[name] = left.generation
         if not streams:
             return
-        time.sleep(Segment.SETTLE_SECONDS)  # what was stored before the state word is visible now, on any machine
-        # A part holds all rows of its stream between its first and its last. So what was left after a segment that was
-        # still in use when it was looked at has to wait for that one.
+        time.sleep(Segment.SETTLE_SECONDS)  # everything stored before the state word is now visible, on any machine
+        # A part holds all rows of its stream between its first and its last. So a segment that follows one still in use
+        # at the first check must wait for it.
         open_since = {} if gone else self._open_since(info, looked_at)
         for stream, lefts in streams.items():
             lefts.sort(key=lambda left: left.first_seq)
@@ -63,7 +63,7 @@ class SegmentSealing:
                 self._seal_batch(info, batch, gone)
 
     def _open_since(self, info: WriterInfo, looked_at: dict[str, int]) -> dict[tuple[int, int], int]:
-        """Per stream the first sequence number of a segment that is in use now, or came into use since the looks."""
+        """Per stream the first sequence number of a segment that is in use now, or came into use since the check."""
         segments: dict[tuple[int, int], int] = {}
         for name in names_in(info.folder):
             parsed = parse_name(name)
@@ -75,7 +75,7 @@ class SegmentSealing:
         return segments
 
     def _seal_batch(self, info: WriterInfo, batch: list[LeftSegment], gone: bool) -> bool:
-        """Neighbouring segments of one stream become one part; then they are given up. False if some have to wait."""
+        """Write adjacent segments of one stream as one part, then remove them. False if some must wait."""
         done: list[tuple[LeftSegment, int]] = []
         rows = _Columns(sum(left.size for left in batch))
         header: SegmentHeader | None = None
@@ -98,7 +98,7 @@ class SegmentSealing:
                 break
             if own.deferred and not gone and self._waits(info, own, words):
                 waits = True
-                break  # later ones wait with it, so that parts stay in order
+                break  # later ones wait, too, so that parts stay in order
             header = own
             done.append((left, generation))
             ranges = self._pass.sealed.of(own.table, own.writer, own.lane, f"S{own.stream:03d}")
@@ -137,12 +137,12 @@ class SegmentSealing:
 
 
 class _Columns:
-    """The rows of several segments, turned into columns bit by bit while they are in the processor's cache.
+    """The rows of several segments, converted to columns in chunks that fit the processor's cache.
 
     Args:
       most_bytes: of all segments together.
     Attributes:
-      n: how many rows there are.
+      n: number of rows.
     """
 
     def __init__(self, most_bytes: int) -> None:
@@ -151,7 +151,7 @@ class _Columns:
         self.n = 0
 
     def add(self, words: NDArray) -> None:
-        """More rows, as [rows, words]."""
+        """Add rows, as [rows, words]."""
         width = words.shape[1]
         if not self.n:
             self._cells = np.empty((width, self._most_bytes // (8 * width) + 1), dtype=np.int64)
@@ -162,7 +162,7 @@ class _Columns:
             self.n += len(some)
 
     def words(self) -> NDArray:
-        """All of them as [rows, words], each column in one stretch of memory."""
+        """All rows as [rows, words], each column contiguous in memory."""
         return self._cells[:, : self.n].T
 
 

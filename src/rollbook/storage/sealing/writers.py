@@ -1,4 +1,4 @@
-"""The journal of each writer in turn: its segments, then its frame files."""
+"""Seals the journal of each writer in turn: its segments, then its frame files."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def seal_writers(
     but: Collection[str] = (),
     up_to: str = "",
 ) -> SealedRanges:
-    """Of each writer segments first: once the late values are in their rows, the frames that brought them may go.
+    """Seal the segments of each writer first: frames with late values may go once the values are in their rows.
 
     Args:
-      take_over: also writers that cannot be judged from here.
-      only, but: ids of the writers to seal, None for all; and of those that others have sealed.
+      take_over: also writers whose state is unknown here.
+      only, but: ids of the writers to seal, None for all; ids that other processes have sealed.
       up_to: see `SealPass`.
     """
     at_hand = SealPass(run, report, only, up_to)
@@ -43,7 +43,7 @@ def seal_writers(
 
 
 def may_seal(info: WriterInfo, take_over: bool) -> bool | None:
-    """Whether a writer is gone, so that all of its files can be sealed; None if it is not for us to seal it."""
+    """Whether a writer is gone, so that all of its files can be sealed; None if it must not be sealed from here."""
     is_dead = is_alive(info.about) is False
     if not (take_over or is_dead or same_place(info.about)):
         return None

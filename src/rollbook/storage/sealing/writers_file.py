@@ -1,8 +1,8 @@
 """data/writers.parquet: which run each writer belongs to, for programs that read many runs without rollbook.
 
-Every sealed row names its writer, and no two runs have one of the same name: a left join on `writer` puts the run
-beside each row. One row a writer, the same columns in every run; the configuration is one text of JSON. What a person
-may change (name, group) stands there as it was at the last sealing; run.json has what is true now.
+Every sealed row names its writer, and writer names are unique across runs: a left join on `writer` adds the run to each
+row. The file has one row per writer and the same columns in every run; the configuration is JSON text. Fields that a
+user may change (name, group) are as of the last sealing; run.json has the current values.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SCHEMA = pa.schema(
 
 
 def write_writers_file(run: str) -> None:
-    """Bring the file up to date with run.json, the journal and the sealed parts.
+    """Update the file from run.json, the journal and the sealed parts.
 
     Raises:
       OSError: the disk is full.
@@ -73,7 +73,7 @@ def write_writers_file(run: str) -> None:
 
 
 def _writers(run: str, about: dict[str, object]) -> list[str]:
-    """All that wrote, or have rows in a sealed part."""
+    """All writers that wrote, or that have rows in a sealed part."""
     data = data_folder(run)
     names = {*names_in(os.path.join(data, "journal")), *read_json(os.path.join(data, "writers.json"))}
     attempts = about.get("attempts")
@@ -91,7 +91,7 @@ def _holds(path: str, rows: pa.Table) -> bool:
     try:
         if not is_regular(path):
             return False
-        with pq.ParquetFile(path) as file:  # `read_table` loads pyarrow.dataset, and that pandas in some versions
+        with pq.ParquetFile(path) as file:  # `read_table` imports pyarrow.dataset, and in some versions pandas
             return bool(file.read().equals(rows))
     except (OSError, pa.ArrowException):
         return False
