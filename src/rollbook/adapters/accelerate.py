@@ -1,4 +1,4 @@
-"""Hugging Face Accelerate with a rollbook run: a tracker that `log_with="rollbook"` names.
+"""Hugging Face Accelerate with a rollbook run: a tracker for `log_with="rollbook"`.
 
 from rollbook.adapters.accelerate import register
 
@@ -57,7 +57,7 @@ class RollbookTracker(_Base):
 
     @property
     def tracker(self) -> Any:
-        """The run: what `accelerator.get_tracker("rollbook", unwrap=True)` returns. None outside the main process."""
+        """The run, as returned by `accelerator.get_tracker("rollbook", unwrap=True)`. None outside the main process."""
         return self.run
 
     @_on_main_process
@@ -75,15 +75,15 @@ class RollbookTracker(_Base):
 
     @_on_main_process
     def store_init_configuration(self, values: Mapping[str, object]) -> None:
-        """Add the configuration to the run's; an entry that the run has already stays."""
+        """Add the configuration to the run's config. Existing entries stay."""
         self._open().settings(values)
 
     @_on_main_process
     def log(self, values: Mapping[str, object], step: int | None = None, **clocks: Any) -> None:
-        """One row under the native keys, with the clock `step` at Accelerate's step.
+        """Log one row under the native keys, with Accelerate's step as the clock `step`.
 
         Args:
-          clocks: readings of further clocks: `accelerator.log(…, log_kwargs={"rollbook": {"env_step": 2048}})`.
+          clocks: values of further clocks: `accelerator.log(…, log_kwargs={"rollbook": {"env_step": 2048}})`.
         """
         self._open().log(values, step=step, **clocks)
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["SUPPORTED", "flush", "log"]
 
 SUPPORTED = ">=0.4.31,<1"
-"""The versions this adapter was written for."""
+"""The versions of JAX that this adapter supports."""
 
 _Named = tuple[str, str]  # ("value" or "clock", its name)
 

@@ -1,4 +1,4 @@
-"""The canonical names of reinforcement learning, for those who write or use an adapter: see `rollbook.ground.aliases`.
+"""The canonical names of reinforcement learning, for users and authors of adapters; see `rollbook.ground.aliases`.
 
 keys.canonical("rollout/ep_rew_mean")     'train/return'
 keys.estimator("rollout/ep_rew_mean")     'mean of the last 100 finished episodes'

@@ -1,4 +1,4 @@
-"""PufferLib with a rollbook run: the logger that `train` and `PuffeRL` take.
+"""PufferLib with a rollbook run: a logger for `train` and `PuffeRL`.
 
 pufferl.train("puffer_breakout", args=args, logger=RollbookLogger(project="breakout", config=args))
 """

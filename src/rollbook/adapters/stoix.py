@@ -1,4 +1,4 @@
-"""Stoix and Mava with a rollbook run: a logger that the configuration names.
+"""Stoix and Mava with a rollbook run: a logger, named in the configuration.
 
 # configs/logger/…yaml, below `loggers:`
 rollbook:

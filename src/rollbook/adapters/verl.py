@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["SUPPORTED", "Backend", "Tracking", "import_rollouts", "register"]
 
 SUPPORTED = ">=0.5,<1"
-"""The versions of verl this adapter was written for."""
+"""The versions of verl that this adapter supports."""
 
 _FILE = re.compile(r"(\d+)\.jsonl")
 _OWN = {"input": "prompt", "output": "item", "gts": "ground_truth", "score": "reward"}

@@ -2,7 +2,7 @@
 
     loop = EnvironmentLoop(environment, agent, observers=[EpisodeObserver(run)])
 
-The loop of dm-acme 0.4 takes observers; that of 0.2.4 does not.
+Needs dm-acme 0.4: the loop of 0.2.4 accepts no observers.
 """
 
 from __future__ import annotations

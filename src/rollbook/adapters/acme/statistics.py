@@ -63,7 +63,7 @@ def add_all(pile: Pile, value: object) -> bool:
 
 
 def _array(value: object) -> NDArray | None:
-    """`value` as an array of real numbers, or None."""
+    """`value` as an array of real numbers; None if it is not one."""
     if isinstance(value, (str, bytes, Mapping)):
         return None
     import numpy as np

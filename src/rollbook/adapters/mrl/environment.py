@@ -299,5 +299,5 @@ class Environment:
             self.verbose = False
 
     def plot_event_times(self, event: str) -> Figure:
-        """A matplotlib figure of the seconds each callback took for `event`, stacked."""
+        """A stacked matplotlib figure of the seconds of each callback for `event`."""
         return plot_stack({cb.name: list(cb.event_timelog[event]) for cb in self.cbs})

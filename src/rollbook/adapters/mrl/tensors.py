@@ -52,7 +52,7 @@ def zeros(n: int) -> torch.Tensor | NDArray:
 
 
 def mean_of(value: object) -> float | None:
-    """The mean of an array or tensor of numbers, a number itself; None if it is empty or holds no numbers."""
+    """The mean of an array or tensor of numbers; a number unchanged; None if it is empty or not numeric."""
     number = scalar_of(value) if not is_tensor(value) else None
     if number is not None:
         return float(number)

@@ -8,7 +8,7 @@ from rollbook.errors import MissingExtra
 TYPE_CHECKING = False
 
 SUPPORTED = ">=2.3,<3"
-"""The versions whose logger and callbacks this adapter was written for."""
+"""The versions whose logger and callbacks this adapter supports."""
 
 DEBUG, INFO, WARN, ERROR, DISABLED = 10, 20, 30, 40, 50
 
@@ -80,7 +80,7 @@ def require(why: str) -> None:
 
 
 def excluded_from(excluded: object, *names: str) -> bool:
-    """Whether a key's exclusion names one of these formats; it may be None, one name, or any collection of names."""
+    """Whether a key's exclusion (None, one name, or a collection of names) names one of these formats."""
     if not excluded:
         return False
     words = (excluded,) if isinstance(excluded, str) else tuple(excluded) if hasattr(excluded, "__iter__") else ()

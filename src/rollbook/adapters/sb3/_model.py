@@ -32,7 +32,7 @@ def environment_name(model: BaseAlgorithm) -> str:
 
 
 def is_on_policy(model: object) -> bool:
-    """Whether a rollout is thrown away after its update, as in PPO and A2C."""
+    """Whether a rollout is discarded after its update, as in PPO and A2C."""
     return hasattr(model, "rollout_buffer") and not hasattr(model, "replay_buffer")
 
 

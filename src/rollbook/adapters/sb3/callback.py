@@ -254,7 +254,7 @@ class RollbookCallback(_Base):
     # -- updates
 
     def _keep_update(self) -> None:
-        """After an update: its values under canonical names, at its own step."""
+        """Log the values of an update under canonical names, at its own step."""
         updates = int(getattr(self.model, "_n_updates", 0))
         if updates == self._seen_updates:
             return

@@ -1,4 +1,4 @@
-"""The table for people, on standard output or in log.txt."""
+"""The readable table, on standard output or in log.txt."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def logkv(key: str, val: object) -> None:
 
 
 def logkv_mean(key: str, val: object) -> None:
-    """Make a value of the current logger's row a mean."""
+    """Make a value in the current logger's row a mean."""
     Logger.CURRENT.logkv_mean(key, val)
 
 

@@ -114,7 +114,7 @@ class RollbookLogger(BaseLogger):
         delimiter: str = "/",
         exclude_arrays: bool | None = None,
     ) -> dict[str, object]:
-        """`log_data` flat, with the numbers in it (numpy's bool and 0-d arrays too), and arrays unless excluded."""
+        """Flatten `log_data`: numbers (also numpy's bool and 0-d arrays), and arrays unless excluded."""
         exclude = self.exclude_arrays if exclude_arrays is None else exclude_arrays
 
         def clash(name: str) -> None:

@@ -14,7 +14,7 @@ from rollbook.ground.optional import need
 __all__ = ["POINTER", "Restored", "nested", "restore_logged_data", "series_of"]
 
 POINTER = "rollbook.json"
-"""In a folder of Tianshou's: {"folder": path of the run, relative to this file}."""
+"""File in a Tianshou folder: {"folder": path of the run, relative to this file}."""
 
 _OTHER_NAMES = {"train": "training", "gradient_step": "update_step"}
 _OTHER_NAMES.update([(new, old) for old, new in _OTHER_NAMES.items()])

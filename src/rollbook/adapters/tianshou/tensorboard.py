@@ -60,5 +60,5 @@ class TensorboardLogger(RollbookLogger):
         delimiter: str = "/",
         exclude_arrays: bool | None = None,
     ) -> dict[str, object]:
-        """`input_dict` flat, with the numbers in it, and arrays unless excluded."""
+        """Flatten `input_dict`: numbers, and arrays unless excluded."""
         return super().prepare_dict_for_logging(input_dict, parent_key, delimiter, exclude_arrays)

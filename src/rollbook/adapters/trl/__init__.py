@@ -33,4 +33,4 @@ __getattr__, __dir__ = attach(
 __all__ = ["SUPPORTED", "RollbookCallback", "completions", "record_rewards", "register"]
 
 SUPPORTED = ">=1.0,<2"
-"""The versions of TRL this adapter was written for."""
+"""The versions of TRL that this adapter supports."""

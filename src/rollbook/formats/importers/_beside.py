@@ -221,7 +221,7 @@ def _assigned(file: Path) -> dict[str, Any]:
 
 
 def _literal(node: ast.expr) -> object:
-    """A literal as its value, anything else as its source."""
+    """The value of a literal; the source text of anything else."""
     if isinstance(node, ast.Dict):
         pairs = zip(node.keys, node.values, strict=True)
         return {str(_literal(key)): _literal(value) for key, value in pairs if key is not None}

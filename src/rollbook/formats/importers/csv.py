@@ -108,7 +108,7 @@ class Csv:
                 yield Row(moment, readings, values or {f"clock/{name}": n for name, n in readings.items()})
 
     def _episodes(self, file: Path, header: _Header, run: ForeignRun) -> Iterator[Row]:
-        """A Monitor file: return, length and seconds since its start of each episode."""
+        """The episodes of a Monitor file: return, length and seconds since its start."""
         start = header.monitor.get("t_start") if header.monitor else None
         start = float(start) if isinstance(start, (int, float)) else os.stat(file).st_mtime
         steps = 0

@@ -37,7 +37,7 @@ class Slime:
     what = "slime rollouts"
 
     def finds(self, path: Path) -> bool:
-        """Whether there is a zip file of torch that holds samples."""
+        """Whether there is a torch zip file that contains samples."""
         return any(_is_dump(file) for _step, file in _files(path))
 
     def runs(self, path: Path) -> Iterable[ForeignRun]:
@@ -141,7 +141,7 @@ def _files(path: Path) -> list[tuple[int, Path]]:
 
 
 def _is_dump(file: Path) -> bool:
-    """Whether a file is one of torch whose beginning names samples."""
+    """Whether a file is a torch file whose first bytes name samples."""
     try:
         with open(file, "rb") as opened:
             first = opened.read(1 << 16)
