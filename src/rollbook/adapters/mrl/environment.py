@@ -37,7 +37,7 @@ __all__ = ["BatchState", "Callback", "Environment", "Event", "Events", "SettrDic
 class _NoBuffer(Callback):
     """Used if no buffer was given: always empty, so that the buffer's events come with every batch.
 
-    It reports it if a sampler expects a buffer.
+    Samplers that expect a buffer are reported.
     """
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class _NoBuffer(Callback):
         )
 
     def before_train(self) -> None:
-        """Report it if samplers leave room in each batch: MRL's environment would fill it from a buffer."""
+        """Warn if samplers leave room in each batch: MRL's environment would fill it from a buffer."""
         shares = {cb.name: cb.p_batch for cb in self.environment.cbs if _is_share(getattr(cb, "p_batch", None))}
         total = sum(shares.values())
         if not shares or abs(total - 1) < 1e-6:
