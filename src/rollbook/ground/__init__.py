@@ -1,1 +1,1 @@
-"""What every room needs, once: values made plain, tables, clocks and keys, run.json, small files, texts."""
+"""Shared by all packages: plain values, tables, clocks and keys, run.json, small files, texts."""

@@ -1,11 +1,11 @@
-"""Which place a run is shipped to: its address, and what a folder keeps about it. Standard library only.
+"""The remote to which a run is shipped: its address, and what the run folder stores about it. Standard library only.
 
     check_remote("s3://bucket/prefix/")            # "s3://bucket/prefix"
     begin(run_folder, "s3://bucket/prefix", home=True)
     origin_of(run_folder)                          # Origin(id="node7-3fa09c21", url="s3://bucket/prefix", home=True)
 
-An origin is one folder that holds (a part of) a run; the store has a manifest for each. Credentials are never part of
-an address, and are never written down.
+An origin is one folder that holds (a part of) a run; the remote has a manifest for each. Credentials are never part of
+an address, and are never stored.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ _SCHEMES = {
     "file": "file",
 }
 PLACE_PAGE = "rollbook.json"
-"""Lies at the root of every place that holds runs, and says that it does."""
+"""The file at the root of every remote that marks it as holding runs."""
 
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 LATE_SECONDS = 60.0
-"""A shipment may be that late before its last report is taken for old; readers of a place wait as long."""
+"""A shipment may be this late before its last report counts as outdated. Readers of a remote wait as long."""
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
 
 
@@ -57,9 +57,9 @@ class Origin:
     """A folder that is shipped.
 
     Attributes:
-      id: names it in the store.
-      url: the place.
-      home: it is the run's home: run.json in the store is written from here.
+      id: its name in the remote.
+      url: the remote.
+      home: whether it is the run's home: run.json in the remote is written from here.
     """
 
     __slots__ = ("home", "id", "url")
@@ -72,14 +72,14 @@ class Origin:
 
 
 def is_address(text: object) -> bool:
-    """Whether this means a place, or a project or run in one: it has a scheme, or is the path of such a folder."""
+    """Whether this is a remote, or a project or run in one: it has a scheme, or is the path of such a folder."""
     if isinstance(text, os.PathLike):
         text = os.fspath(text)
     return isinstance(text, str) and (_ADDRESS.match(text) is not None or _lies_in_place(text))
 
 
 def _lies_in_place(path: str) -> bool:
-    """Whether a folder is a place, or what a place has of a project or of a run: no folder of runs looks like that."""
+    """Whether a folder is a remote, or a project or run in one. Local folders of runs look different."""
     if not path.strip():
         return False
     folder = os.path.abspath(os.path.expanduser(path))
@@ -99,7 +99,7 @@ def check_remote(url: object) -> str:
     """An address in its normal form.
 
     Raises:
-      BadInput: it is none, or holds a credential.
+      BadInput: it is not an address, or contains a credential.
     """
     text = os.fspath(url) if isinstance(url, (str, os.PathLike)) else None
     if not isinstance(text, str) or not text.strip():
@@ -138,7 +138,7 @@ def _without_secret(text: str) -> str:
 
 
 def parts_of(url: str) -> tuple[str, str, str]:
-    """(scheme, bucket, prefix) of an address in normal form; of a folder ("file", "", its path)."""
+    """(scheme, bucket, prefix) of an address in normal form; ("file", "", its path) for a folder."""
     scheme, _, rest = url.partition("://")
     if scheme == "file":
         return scheme, "", rest
@@ -147,22 +147,22 @@ def parts_of(url: str) -> tuple[str, str, str]:
 
 
 def run_and_place(folder: str) -> str:
-    """<project>/<run> of a run's folder: what it is called in a store."""
+    """<project>/<run> of a run's folder: its name in a remote."""
     head, run = os.path.split(os.path.abspath(folder))
     return f"{os.path.basename(head)}/{run}"
 
 
 def begin(folder: str | os.PathLike[str], url: str, *, home: bool, host: str = "", anew: bool = False) -> Origin:
-    """Say that a run's folder is shipped to a place. Its id stays; another address takes the former one's place.
+    """Record that a run's folder is shipped to a remote. Its id stays; a new address replaces the former one.
 
     Args:
       folder: the run's folder.
-      url: the place.
-      home: whether run.json in the store is written from here.
-      host: for people who read ids. Default: this host's name.
-      anew: under another id: the one that stands here is that of the folder which this one was copied from.
+      url: the remote.
+      home: whether run.json in the remote is written from here.
+      host: part of the id, for people who read ids. Default: this host's name.
+      anew: use a new id: the stored one belongs to the folder from which this one was copied.
     Raises:
-      OSError: it cannot be written. BadInput: no address of a place.
+      OSError: it cannot be written. BadInput: not the address of a remote.
     """
     url = check_remote(url)
     path = _path(folder)
@@ -179,7 +179,7 @@ def begin(folder: str | os.PathLike[str], url: str, *, home: bool, host: str = "
         name = "".join(c if c.isalnum() or c == "-" else "-" for c in (host or socket.gethostname()))[:40] or "host"
         id = f"{name}-{os.urandom(4).hex()}"
     make_folders(own)
-    if former is None or former.url != url:  # what was said of another place is not true of this one
+    if former is None or former.url != url:  # data about another remote does not apply to this one
         for name in ("shipped.json", "shipped-names.json"):
             try:
                 os.unlink(os.path.join(own, name))
@@ -191,7 +191,7 @@ def begin(folder: str | os.PathLike[str], url: str, *, home: bool, host: str = "
     else:
         beside = f"{path}.{os.urandom(4).hex()}.new"
         write_json(beside, content, durable=True)
-        try:  # of two processes that begin at one moment, one is heard
+        try:  # if two processes begin at the same time, one wins
             os.link(beside, path)
         except FileExistsError:
             pass
@@ -207,21 +207,21 @@ def begin(folder: str | os.PathLike[str], url: str, *, home: bool, host: str = "
 
 
 def origin_of(folder: str | os.PathLike[str]) -> Origin | None:
-    """What a run's folder says about where it is shipped; None if it is not."""
+    """The stored origin of a run's folder; None if it is not shipped."""
     return _origin_in(_path(folder))
 
 
 def pulled_from(folder: str | os.PathLike[str]) -> dict[str, object]:
-    """What a pull wrote down beside the files it brought; {} if none did.
+    """What a pull stored with the files it downloaded; {} without a pull.
 
-    `url` (of the place), `covers` (rows that other folders shipped), `files` (path -> sha256 of what came) and `copy`:
-    whether run.json came as well, so that the folder is a copy, and the run's home lies elsewhere.
+    `url` (of the remote), `covers` (rows that other folders shipped), `files` (path -> sha256 of each downloaded file)
+    and `copy`: whether run.json was downloaded too, so that the folder is a copy and the run's home is elsewhere.
     """
     return read_json(_pulled_path(folder))
 
 
 def is_copy(folder: str | os.PathLike[str]) -> bool:
-    """Whether a run's folder was pulled out of a place, and is not written here: its run.json never goes back there."""
+    """Whether a run's folder was pulled from a remote and is not written here. Its run.json is never uploaded."""
     pulled = pulled_from(folder)
     if "copy" in pulled:
         return pulled["copy"] is True
@@ -230,7 +230,7 @@ def is_copy(folder: str | os.PathLike[str]) -> bool:
 
 
 def make_home(folder: str | os.PathLike[str]) -> None:
-    """Say that a run goes on in this folder, which may have been a copy until now.
+    """Record that a run continues in this folder, which may have been a copy until now.
 
     Raises:
       OSError: it cannot be written.
@@ -244,7 +244,7 @@ def _pulled_path(folder: str | os.PathLike[str]) -> str:
 
 
 def end(folder: str | os.PathLike[str]) -> None:
-    """Say that a run's folder is not shipped any more. What is in the place stays.
+    """Record that a run's folder is no longer shipped. The data in the remote stays.
 
     Raises:
       OSError: it cannot be written.
@@ -271,17 +271,18 @@ def _origin_in(path: str) -> Origin | None:
 
 
 def backlog(folder: str | os.PathLike[str], *, since: float = 0.0) -> dict[str, object] | None:
-    """How far shipping is, as the shipper reported last; None if the folder is not shipped, {} if it was not tried yet.
+    """The progress of shipping, from the shipper's last report; None if the folder is not shipped, {} before the first
+    try.
 
-    `time` and `since` (unix seconds: of the last try; of the oldest thing that waits), `waiting_files`,
-    `waiting_bytes`, `failures` (tries in a row), `words` (why), `files`, `bytes` (in the store), `done` (everything is
-    there), `due` (unix seconds by which the next try is promised; None after the last). A report older than that by
-    a minute is not believed: `done` is False, what waits is unknown (None), and `late_seconds` stands beside it.
+    `time` (of the last try) and `since` (of the oldest waiting data), both unix seconds; `waiting_files`,
+    `waiting_bytes`, `failures` (consecutive failed tries), `words` (the reason), `files`, `bytes` (in the remote),
+    `done` (everything is shipped), `due` (unix seconds of the next promised try; None after the last). If a report is
+    overdue by more than a minute, it is not trusted: `done` is False, the waiting amounts are unknown (None), and
+    `late_seconds` is added.
 
     Args:
       folder: the run's folder.
-      since: when the attempt began that asks, unix seconds: a report from before it says nothing about what is
-        logged now.
+      since: start of the current attempt in unix seconds: an earlier report does not cover rows that are logged now.
     """
     if origin_of(folder) is None:
         return None
@@ -295,8 +296,8 @@ def backlog(folder: str | os.PathLike[str], *, since: float = 0.0) -> dict[str, 
         due, began = float(state.get("due") or "inf"), float(state.get("time") or 0.0)
     except (OSError, TypeError, ValueError):
         return state
-    # Ages are of one clock each: the report's own times among themselves, the file's age against now. A clock that was
-    # set back makes ages negative, and nothing late.
+    # Each age uses one clock: the report's times are compared with each other, the file's age with now. A clock that
+    # was set back makes ages negative, and nothing late.
     late = (now - written) - (due - began)
     if began < since and written < since:
         words = "nothing was shipped yet since this attempt began"
@@ -313,7 +314,7 @@ def backlog(folder: str | os.PathLike[str], *, since: float = 0.0) -> dict[str, 
 
 
 def note_away(folder: str | os.PathLike[str], words: str) -> None:
-    """Say, before anything was shipped, why the place gives no answer; what is known of earlier shipments stays.
+    """Record, before anything was shipped, why the remote does not answer. Data about earlier shipments stays.
 
     Raises:
       OSError: it cannot be written.

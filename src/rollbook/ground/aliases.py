@@ -1,4 +1,4 @@
-"""The canonical names of reinforcement learning: what each means, and what every framework calls it.
+"""The canonical names of reinforcement learning: the meaning of each, and its name in every framework.
 
     native_names("update/approx_kl")     ('losses/approx_kl', 'train/approx_kl', …)
     canonical("rollout/ep_rew_mean")     'train/return'
@@ -6,11 +6,11 @@
     describe("train/return").definition  'Sum of the undiscounted rewards of one training episode.'
     book.series("train/return")          # of any framework's run: readers resolve it by this table
 
-A run keeps the names its framework uses. A canonical name is an alias that is resolved on reading, so that runs of
-different frameworks can be compared; it is never a second copy. Two native names share a canonical one only if they
-mean the same quantity with the same sign and unit; how each was estimated (every episode, or a mean of the last
-hundred) stands beside it, because a comparison has to say so. Where the sign differs, the names differ: the entropy
-and the entropy loss are two entries.
+A run keeps the names of its framework. A canonical name is an alias that readers resolve, so that runs of different
+frameworks can be compared; it is never a second copy. Two native names share a canonical one only if they mean the same
+quantity with the same sign and unit. The entry also has the estimator of each (every episode, or a mean of the last
+hundred), because a comparison must report it. If the sign differs, the names differ: the entropy and the entropy loss
+are two entries.
 
 Plain data and the standard library; readers, adapters and the dashboard import it.
 """
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 
 
 class Native:
-    """What one framework calls a quantity.
+    """A quantity's name in one framework.
 
     Attributes:
       framework: the adapter's name: sb3, spinningup, acme, tianshou, lightzero, mrl, rllib, trl, rsl_rl, skrl,
-        rl_games, d3rlpy, brax, stoix, pufferlib, dreamerv3; of cleanrl and benchmarl through their writers.
-      key: its key. A part that is `*` stands for any one part ("learners/*/entropy").
-      estimator: how the number was made from what was observed.
+        rl_games, d3rlpy, brax, stoix, pufferlib, dreamerv3; cleanrl and benchmarl through their writers.
+      key: its key. A part `*` matches any one part ("learners/*/entropy").
+      estimator: how the number was computed from the observations.
     """
 
     __slots__ = ("estimator", "framework", "key")
@@ -61,11 +61,11 @@ class Canonical:
     """One quantity.
 
     Attributes:
-      name: `scope/name`, with the unit in the name where there is one.
+      name: `scope/name`, with the unit in the name if it has one.
       definition: one sentence.
       unit: "reward", "env steps", "seconds", "1/s", "nats", "1" (a plain number) …
-      clock: the clock on which it is naturally drawn.
-      natives: what the frameworks call it.
+      clock: the usual x-axis.
+      natives: its names in the frameworks.
     """
 
     __slots__ = ("clock", "definition", "name", "natives", "unit")
@@ -601,10 +601,10 @@ TABLE: tuple[Canonical, ...] = (
         ("rl_games", "info/epochs", "a counter"),
     ),
 )
-"""Every canonical name, in the order in which a reader would look for them."""
+"""Every canonical name, in a useful order for readers."""
 
 _LABELLED = frozenset({"acme"})
-"""Frameworks whose keys begin with a label of the user's choice: two of them are two loops, not two spellings."""
+"""Frameworks whose keys begin with a label chosen by the user: two labels are two loops, not two spellings."""
 
 _BY_NAME = {entry.name: entry for entry in TABLE}
 _EXACT: dict[str, tuple[Canonical, Native]] = {}
@@ -628,7 +628,7 @@ def _find(native: str) -> tuple[Canonical, Native] | None:
 
 
 def native_names(canonical: str) -> tuple[str, ...]:
-    """What the frameworks call `canonical`: exact keys, without those that hold a `*`; () for an unknown name."""
+    """The framework names of `canonical`: exact keys, without those that contain a `*`; () for an unknown name."""
     entry = _BY_NAME.get(canonical)
     return () if entry is None else tuple(n.key for n in entry.natives if "*" not in n.key and n.key != canonical)
 
@@ -640,7 +640,7 @@ def canonical(native: str) -> str | None:
 
 
 def describe(name: str) -> Canonical | None:
-    """The entry of a canonical name, or of the one that a native name stands for; None if there is none."""
+    """The entry of a canonical or native name; None if there is none."""
     entry = _BY_NAME.get(name)
     if entry is not None:
         return entry
@@ -649,13 +649,13 @@ def describe(name: str) -> Canonical | None:
 
 
 def estimator(native: str) -> str | None:
-    """How a native key was made from what was observed, or None for a key that is not in the table."""
+    """How a native key is computed from the observations, or None for a key that is not in the table."""
     pair = _find(native)
     return None if pair is None else pair[1].estimator
 
 
 def resolve(name: str, available: Iterable[str]) -> list[str]:
-    """The keys in `available` that hold `name`, best first: `name` itself, then native names in the table's order.
+    """The keys in `available` that contain `name`, best first: `name` itself, then native names in the table's order.
 
     A name that is neither available nor canonical gives [].
     """
@@ -675,7 +675,7 @@ def resolve(name: str, available: Iterable[str]) -> list[str]:
 
 
 SCORES = ("test/return", "test/success_rate", "train/return", "train/success_rate", "train/reward")
-"""The canonical names that say how good a policy is."""
+"""The canonical names that measure how good a policy is."""
 
 _LOW_IS_GOOD = re.compile(
     r"(^|[/_. -])(loss(es)?|errors?|mse|mae|rmse|nll|perplexity|regret|costs?|kl|seconds|latency|violations?|"
@@ -685,16 +685,16 @@ _LOW_IS_GOOD = re.compile(
 
 
 def lower_is_better(key: str) -> bool:
-    """Whether a metric is best where it is lowest, by the words of its name: losses, errors, costs and durations."""
+    """Whether lower values of a metric are better, by the words of its name: losses, errors, costs and durations."""
     return _LOW_IS_GOOD.search(canonical(key) or key) is not None
 
 
 def candidates(name: str, available: Iterable[str]) -> list[str]:
-    """The keys in `available` between which a reader of `name` would have to choose: one where it is clear.
+    """The keys in `available` between which a reader of `name` has to choose; one if it is unambiguous.
 
     A framework that writes a quantity in several spellings (LightZero's collector/, collector_iter/, collector_step/)
-    has one candidate, the first in the table's order. The modules of a multi-agent run, two loops, and two frameworks
-    in one run are several.
+    has one candidate, the first in the table's order. The modules of a multi-agent run, two loops, or two frameworks in
+    one run are several candidates.
     """
     keys = resolve(name, available)
     if len(keys) < 2:

@@ -1,7 +1,7 @@
-"""Arrow arrays made from buffers, and numpy arrays from Arrow ones.
+"""Arrow arrays from buffers, and numpy arrays from Arrow arrays.
 
-`pa.array`, `pa.scalar` and `.to_numpy()` import pandas at their first use if it is installed, which stalls for most of
-a second; everything here goes through buffers instead, so neither sealing nor reading ever loads pandas.
+`pa.array`, `pa.scalar` and `.to_numpy()` import pandas at their first use if it is installed, which takes most of a
+second. Everything here uses buffers instead, so neither sealing nor reading ever loads pandas.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ TIME = pa.timestamp("ns", tz="UTC")
 """The type of every `time` column."""
 
 JSON_FIELD = {b"rollbook": b"json"}
-"""Field metadata of text columns that hold JSON because their values have no common type."""
+"""Field metadata of text columns with JSON, for values without a common type."""
 
 
 def from_numpy(values: NDArray, valid: NDArray | None = None, type: pa.DataType | None = None) -> pa.Array:
@@ -59,8 +59,8 @@ def from_numpy(values: NDArray, valid: NDArray | None = None, type: pa.DataType 
 
     Args:
       values: numbers or booleans, C-contiguous or not.
-      valid: True where there is a value; None means everywhere.
-      type: the Arrow type if it is not the plain one of the dtype (timestamps); of the same width.
+      valid: True for each existing value; None means all exist.
+      type: the Arrow type, if it is not the default one of the dtype (timestamps); of the same width.
     """
     n = len(values)
     nulls, bitmap = 0, None
@@ -100,7 +100,7 @@ def strings(values: Sequence[str | None], *, binary: bool = False) -> pa.Array:
 
 
 def dictionary(values: Sequence[str]) -> pa.Array:
-    """Texts of which few are different, dictionary-encoded."""
+    """Texts with few different values, dictionary-encoded."""
     codes: dict[str, int] = {}
     indices = np.fromiter((codes.setdefault(value, len(codes)) for value in values), dtype=np.int32, count=len(values))
     return pa.DictionaryArray.from_arrays(from_numpy(indices), strings(list(codes)))
@@ -126,7 +126,7 @@ def integers(values: Sequence[Any]) -> pa.Array:
 
 
 def to_numpy(column: pa.Array | pa.ChunkedArray) -> tuple[NDArray, NDArray | None]:
-    """(values, valid) of a column of numbers, booleans or times; valid is None where nothing is null.
+    """(values, valid) of a column of numbers, booleans or times; valid is None if nothing is null.
 
     Values under nulls are arbitrary. A view where possible. Dictionary and text columns give object arrays.
     """
@@ -163,7 +163,7 @@ def to_numpy(column: pa.Array | pa.ChunkedArray) -> tuple[NDArray, NDArray | Non
 
 
 def plain_rows(table: pa.Table) -> list[dict[str, Any]]:
-    """The rows of a (small) table as dicts, times as datetimes in UTC: Arrow's own way loads pandas."""
+    """The rows of a (small) table as dicts, times as datetimes in UTC. Arrow's own function would load pandas."""
     columns = [_moments(c) if pa.types.is_timestamp(c.type) else c.to_pylist() for c in table.columns]
     return [dict(zip(table.column_names, cells, strict=True)) for cells in zip(*columns, strict=True)]
 
@@ -181,14 +181,14 @@ def _moments(column: pa.ChunkedArray) -> list[datetime | None]:
 
 
 def order_of(texts: NDArray) -> NDArray:
-    """A number for each text of an object array: the same for the same, in their order. Costs nothing for long ones."""
+    """A number for each text of an object array: equal texts get equal numbers, in their order."""
     places = {text: place for place, text in enumerate(sorted(set(texts.tolist())))}
     return np.fromiter(map(places.__getitem__, texts), dtype=np.int64, count=len(texts))
 
 
 def take(column: pa.Array | pa.ChunkedArray, indices: NDArray) -> pa.Array | pa.ChunkedArray:
-    """The items at `indices`. Numbers, times and words of a dictionary go by numpy: Arrow's own way loads
-    pyarrow.compute, most of what a first read costs.
+    """The items at `indices`. numpy handles numbers, times and dictionary words: Arrow's own function loads
+    pyarrow.compute, which is most of the cost of a first read.
     """
     kind = column.type
     if _is_fixed(kind):
@@ -204,7 +204,7 @@ def take(column: pa.Array | pa.ChunkedArray, indices: NDArray) -> pa.Array | pa.
 
 
 def take_table(table: pa.Table, indices: NDArray) -> pa.Table:
-    """The rows at `indices`; a run of neighbours is a slice and copies nothing."""
+    """The rows at `indices`; consecutive ones become a slice without a copy."""
     n = len(indices)
     if n and int(indices[-1]) - int(indices[0]) == n - 1 and (n < 3 or bool(np.all(np.diff(indices) == 1))):
         return table.slice(int(indices[0]), n)
@@ -213,7 +213,7 @@ def take_table(table: pa.Table, indices: NDArray) -> pa.Table:
 
 
 def rows_equal(column: pa.ChunkedArray, text: str) -> NDArray:
-    """Which rows of a column say `text`; what is no text is compared as it is written."""
+    """Which rows of a column equal `text`; other values are compared in their written form."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         column = plain_text(column)
@@ -227,7 +227,7 @@ def rows_equal(column: pa.ChunkedArray, text: str) -> NDArray:
 
 
 def common_type(types: Sequence[pa.DataType]) -> pa.DataType:
-    """The narrowest type that holds columns of all these types; text where they have nothing in common."""
+    """The narrowest type that fits columns of all these types; text if they have nothing in common."""
     kinds: list[pa.DataType] = []
     for kind in types:
         plain = kind.value_type if pa.types.is_dictionary(kind) else kind
@@ -249,7 +249,7 @@ def common_type(types: Sequence[pa.DataType]) -> pa.DataType:
 
 
 def cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    """The column as `kind`, which `common_type` found."""
+    """The column converted to `kind`, a result of `common_type`."""
     if column.type == kind:
         return column
     if pa.types.is_dictionary(column.type):
@@ -261,7 +261,7 @@ def cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     if is_text and not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         texts = strings([None if v is None else json.dumps(_plain(v), default=str) for v in column.to_pylist()])
         return pa.chunked_array([texts], texts.type).cast(kind)
-    if pa.types.is_boolean(column.type):  # booleans have no cast to floats
+    if pa.types.is_boolean(column.type):  # Arrow has no cast from booleans to floats
         column = column.cast(pa.int64())
     return column.cast(kind, safe=False)
 
@@ -272,7 +272,7 @@ def plain_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def without_dictionaries(table: pa.Table) -> pa.Table:
-    """The table with plain text in place of dictionaries, so that its rows can be sorted, joined and sliced."""
+    """The table with plain text instead of dictionaries, so that its rows can be sorted, joined and sliced."""
     for i, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type):
             table = table.set_column(i, field.name, plain_text(table.column(i)))
@@ -280,8 +280,8 @@ def without_dictionaries(table: pa.Table) -> pa.Table:
 
 
 def in_microseconds(table: pa.Table) -> pa.Table:
-    """The table with its `time` as readers get it: Python has no datetime of nanoseconds, so `.to_pylist()` of such a
-    column needs pandas. Files keep the nanoseconds.
+    """The table with its `time` in microseconds, for readers: Python has no datetime with nanoseconds, so
+    `.to_pylist()` of such a column needs pandas. Files keep the nanoseconds.
     """
     place = table.column_names.index("time")
     values, valid = to_numpy(table.column(place))
@@ -289,7 +289,7 @@ def in_microseconds(table: pa.Table) -> pa.Table:
 
 
 def in_utc(table: pa.Table) -> pa.Table:
-    """The table with its times, which have no zone, as times in UTC."""
+    """The table with its times, which have no time zone, as times in UTC."""
     for place, field in enumerate(table.schema):
         if pa.types.is_timestamp(field.type) and field.type.tz is None:
             values, valid = to_numpy(table.column(place))
@@ -299,10 +299,10 @@ def in_utc(table: pa.Table) -> pa.Table:
 
 
 def arrays(table: pa.Table) -> dict[str, NDArray]:
-    """The columns of a table that came through `in_microseconds`, as numpy arrays by name.
+    """The columns of a table from `in_microseconds`, as numpy arrays by name.
 
-    Numbers and booleans keep their type where nothing is missing, else they are float64 with NaN; times are
-    datetime64[us] in UTC, NaT where missing; everything else is an object array with None where missing.
+    Numbers and booleans keep their type if nothing is missing, else they are float64 with NaN. Times are datetime64[us]
+    in UTC, NaT if missing. All other columns are object arrays with None if missing.
     """
     columns = {}
     for name in table.column_names:
@@ -317,12 +317,12 @@ def arrays(table: pa.Table) -> dict[str, NDArray]:
 
 
 def empty_table(schema: pa.Schema) -> pa.Table:
-    """A table without rows; pyarrow's own function imports pandas."""
+    """A table without rows. pyarrow's own function imports pandas."""
     return pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
 def join_tables(tables: Sequence[pa.Table]) -> pa.Table:
-    """Tables one below the other: all their columns, null where one lacks a column, in their common types."""
+    """Concatenate tables: all their columns in common types, null where a table lacks a column."""
     if len(tables) == 1:
         return tables[0]
     kinds: dict[str, list[pa.DataType]] = {}
@@ -344,10 +344,10 @@ def join_tables(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def any_column(values: Sequence[Any] | RawArray) -> tuple[pa.Array, dict[bytes, bytes] | None]:
-    """A column of whatever a frame brought, in the narrowest type that loses nothing, and its field metadata.
+    """A column of any frame data, in the narrowest type without loss, and its field metadata.
 
-    Arrays keep their number type; items of several axes become lists of one axis with their shape in the metadata.
-    Lists become booleans, int64, float64, text, bytes or lists of numbers; anything mixed or nested becomes JSON text.
+    Arrays keep their number type. Items with several axes become flat lists, with their shape in the metadata. Lists
+    become booleans, int64, float64, text, bytes or lists of numbers. Mixed or nested data becomes JSON text.
     """
     if isinstance(values, RawArray):
         return _array_column(values)
@@ -374,10 +374,10 @@ def any_column(values: Sequence[Any] | RawArray) -> tuple[pa.Array, dict[bytes, 
 
 
 def from_json(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column of JSON texts in the type that its values have together; as it is if they still have none."""
+    """A column of JSON texts in the common type of its values; unchanged if they have none."""
     values = []
     for cell in column.to_pylist():
-        with tolerating(ValueError) as missed:  # text that stood among the JSON
+        with tolerating(ValueError) as missed:  # some text was not JSON
             values.append(json.loads(cell) if isinstance(cell, str) else cell)
         if missed:
             values.append(cell)
@@ -413,7 +413,7 @@ def _lists(offsets: NDArray, flat: pa.Array, valid: NDArray | None = None) -> pa
 
 
 def _list_column(values: Sequence[Any]) -> pa.Array | None:
-    """Lists of numbers (or of texts) of any lengths, or None where they are something else."""
+    """Lists of numbers (or of texts) of any lengths, or None for anything else."""
     items: list[NDArray | list[Any]] = []
     for value in values:
         if value is None:
@@ -450,7 +450,7 @@ def _list_column(values: Sequence[Any]) -> pa.Array | None:
 
 
 def _plain(value: object) -> object:
-    """What json can write."""
+    """A value in a form that json can write."""
     if isinstance(value, RawArray):
         cells = value.to_numpy()
         return cells.tolist() if cells.dtype.kind in "fiub" else [str(cell) for cell in cells.reshape(-1)]
@@ -477,7 +477,7 @@ def _dtype(kind: pa.DataType) -> np.dtype[Any]:
         return np.dtype(np.bool_)
     if not _is_fixed(kind):
         return np.dtype(object)
-    # By hand: `to_pandas_dtype` of some versions of pyarrow looks for pandas, which need not be installed.
+    # By hand: in some pyarrow versions, `to_pandas_dtype` needs pandas, which may not be installed.
     letter = "f" if pa.types.is_floating(kind) else "i" if pa.types.is_signed_integer(kind) else "u"
     return np.dtype(f"{letter}{kind.bit_width // 8}")
 

@@ -1,4 +1,4 @@
-"""What rollbook cost and what it could not do: counted per cause, reported once, listed at the end."""
+"""rollbook's cost and failures: counted per cause, reported once, listed at the end."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _MOST_SAID = 10
 
 
 class Bill:
-    """Counts per cause. Many threads may add; a count may then be short by a few, a warning is never lost.
+    """Counts per cause. Many threads may add. A count may then be short by a few; a warning is never lost.
 
     Args:
-      strict: raise instead of warning (tests use it).
-      to: a run or scope: whose `count` hears of everything and speaks of it. None: this bill warns by itself.
-      who: stands before what is said, where no run speaks.
-      tell: takes (cause, message) of what is to be said, instead of a RollbookWarning.
+      strict: raise instead of warning (for tests).
+      to: a run or scope whose `count` gets everything and reports it. None: this bill warns itself.
+      who: prefix of reports, if there is no run.
+      tell: takes (cause, message) of each report, instead of a RollbookWarning.
     Attributes:
       counts: cause -> how often.
       names: cause -> name (a key, a clock, a column) -> how often, for the first hundred names of a cause.
-      remarks: cause -> how often, of what was said and cost nothing; not among `counts`.
+      remarks: cause -> how often, for reports without loss of data; not part of `counts`.
     """
 
     __slots__ = ("_held", "_holding", "_said", "_tell", "_to", "_who", "counts", "names", "remarks", "strict")
@@ -55,10 +55,10 @@ class Bill:
         self._held: list[LoggingFailed] = []
 
     def count(self, cause: str, n: int = 1, message: str = "", name: str = "") -> None:
-        """Add n under `cause`; warn with `message` the first time, for each `name` anew (ten names a cause).
+        """Add n under `cause`. Warn with `message` the first time, and once per `name` (up to ten names a cause).
 
         Raises:
-          LoggingFailed: under strict=True, if there is a message; inside of `whole` it waits.
+          LoggingFailed: with strict=True, if there is a message; inside `whole` it is delayed.
         """
         self.counts[cause] = self.counts.get(cause, 0) + n
         if name:
@@ -81,16 +81,16 @@ class Bill:
     __call__ = count
 
     def remark(self, cause: str, message: str) -> None:
-        """Count one of what cost nothing, and say `message` the first time; never raises, strict or not."""
+        """Count an event without loss of data, and report `message` the first time. Never raises, even if strict."""
         self.remarks[cause] = self.remarks.get(cause, 0) + 1
         self._say_once(cause, message, "")
 
     def say(self, cause: str, message: str) -> None:
-        """Count one under `cause`, and say `message` the first time."""
+        """Count one under `cause`, and report `message` the first time."""
         self.count(cause, message=message)
 
     def whole(self, work: Callable[..., object], *arguments: object) -> None:
-        """Do `work` to its end: what strict=True would raise in its midst waits for `raise_held`."""
+        """Do all of `work`: exceptions of strict=True are held until `raise_held`."""
         outermost = get_ident() not in self._holding
         self._holding.add(get_ident())
         try:
@@ -100,21 +100,21 @@ class Bill:
                 self._holding.discard(get_ident())
 
     def raise_held(self) -> None:
-        """Raise the first of what waited.
+        """Raise the first held exception.
 
         Raises:
-          LoggingFailed: something did.
+          LoggingFailed: if one was held.
         """
         held, self._held = self._held, []
         if held:
             raise held[0]
 
     def guard(self, cause: str, what: str, work: Callable[..., T], *arguments: object) -> T | None:
-        """Do `work` and return its result; what it raises is counted under `cause` and reported once ("<what>
-        failed: …").
+        """Do `work` and return its result. Its exceptions are counted under `cause` and reported once ("<what> failed:
+        …").
 
         Raises:
-          LoggingFailed: what was refused under strict=True. And whatever somebody else raised meanwhile (`is_foreign`).
+          LoggingFailed: with strict=True. Exceptions from outside (`is_foreign`) pass through.
         """
         try:
             return work(*arguments)
@@ -123,7 +123,7 @@ class Bill:
             return None
 
     def failed(self, cause: str, what: str, err: Exception) -> None:
-        """What `guard` does with an exception, for loops where a call for each step would cost."""
+        """The exception handling of `guard`, for loops where a call per step would be too slow."""
         if isinstance(err, LoggingFailed) or is_foreign(err):
             raise err
         self.count(cause, message=f"{what} failed: {type(err).__name__}: {err}")
@@ -152,14 +152,14 @@ def counted(
     then: str = "",
     kinds: type[Exception] | tuple[type[Exception], ...] = Exception,
 ) -> handled_by:
-    """`with counted(run.count, "samples", "samples could not be kept"):` counts what goes wrong and reports it once.
+    """`with counted(run.count, "samples", "samples could not be kept"):` counts failures and reports them once.
 
     Args:
       count: `count` of a run, scope or `Bill`.
-      cause: under which it is counted.
-      what: what could not be done; the report adds the exception.
-      then: what the report says behind it: what is lost, what goes on.
-      kinds: which exceptions it counts. `LoggingFailed` and those of others come out.
+      cause: the cause of the count.
+      what: what failed; the report adds the exception.
+      then: the end of the report: what is lost, what continues.
+      kinds: which exceptions it counts. `LoggingFailed` and exceptions from outside pass through.
     """
     return handled_by(_count_failure, count, cause, what, then, kinds=kinds)
 
@@ -169,20 +169,20 @@ def _count_failure(count: Callable[..., object], cause: str, what: str, then: st
 
 
 def warn_caller(text: str) -> None:
-    """A RollbookWarning at the first line outside rollbook; where warnings are errors, a line on stderr instead."""
-    with tolerating(Exception) as missed:  # a filter that turns warnings into errors must not reach the training loop
+    """A RollbookWarning at the first line outside rollbook; a line on stderr if warnings are errors."""
+    with tolerating(Exception) as missed:  # a filter that turns warnings into errors must not affect training
         import warnings
 
         warnings.warn(text, RollbookWarning, stacklevel=_callers_level())
     if missed:
         import sys
 
-        with tolerating(Exception):  # it may be closed, or None
+        with tolerating(Exception):  # stderr may be closed, or None
             sys.stderr.write(f"rollbook: {text}\n")
 
 
 def _callers_level() -> int:
-    """The `stacklevel` at which a warning names the first line outside rollbook."""
+    """The `stacklevel` of the first line outside rollbook."""
     import os
     import sys
 

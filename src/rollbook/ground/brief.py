@@ -1,4 +1,4 @@
-"""Printing an object in a screenful: its arrays by their length and extremes, its sequences by what they hold.
+"""Prints an object on one screen: arrays by length and extremes, sequences by their content.
 
 @brief
 @dataclass(frozen=True)
@@ -21,13 +21,13 @@ C = TypeVar("C", bound=type)
 
 
 def brief(cls: C) -> C:
-    """Give a dataclass a repr of at most 40 lines of 100 columns, whatever its arrays hold."""
+    """Give a dataclass a repr of at most 40 lines of 100 columns, for any content of its arrays."""
     cls.__repr__ = _repr  # type: ignore[assignment]
     return cls
 
 
 def screenful(lines: list[str]) -> str:
-    """Lines as wide and as many as a screen has: long ones are wrapped, and what is left out is counted."""
+    """Lines that fit on one screen: long ones are wrapped, and left-out ones are counted."""
     wrapped = [
         part
         for line in lines
@@ -65,7 +65,7 @@ def _words(value: Any, depth: int = 0) -> str:
 
 
 def _items(value: Any, depth: int) -> str | None:
-    """A short sequence as it is; None for one that is not."""
+    """A short sequence unchanged; None for a long one."""
     if len(value) > _MOST_ITEMS or depth:
         return None
     if isinstance(value, dict):

@@ -1,7 +1,7 @@
-"""The clocks of a run: counters that say where in training a row was made.
+"""The clocks of a run: counters that give the point in training of a row.
 
-A clock is an int64. `UNKNOWN` stands for "not known here"; it is a value no counter reaches, so a row of the
-journal needs no separate mask. Nothing has to increase: order and repetition are the caller's business.
+A clock is an int64. `UNKNOWN` means "not known here"; no counter reaches this value, so a row of the journal needs no
+separate mask. Clocks need not increase: order and repetition are up to the caller.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 now: Callable[[], int] = time.perf_counter_ns if sys.platform == "win32" else time.monotonic_ns
-"""Nanoseconds of the clock that rows carry; the same for all processes of a host."""
+"""Nanoseconds of the rows' clock; the same for all processes of a host."""
 
 UNKNOWN = -(2**63)
 """The int64 that means "this clock is not known for this row"."""
 
 STANDARD = ("env_step", "gradient_step", "epoch", "episode", "policy_version", "step")
-"""The clocks every run has, in the order in which they stand in a row."""
+"""The clocks of every run, in the order of a row."""
 
 _RESERVED = {
-    *("time", "at", "values", "self"),  # what log() and scopes take
-    *("scope", "attempt", "writer", "lane", "seq", "index", "inferred"),  # columns that say which row a row is
+    *("time", "at", "values", "self"),  # arguments of log() and scopes
+    *("scope", "attempt", "writer", "lane", "seq", "index", "inferred"),  # columns that identify a row
     *("key", "type", "value", "integer", "digits"),  # of rows in long form
     *("mark", "keys", "payload", "table", "columns", "n"),  # of marks and chunks
 }
 
 
 def as_clock(value: object) -> int | None:
-    """The clock reading that `value` stands for, or None if it stands for none.
+    """The clock reading of `value`, or None if it is not one.
 
-    Accepts what `operator.index` takes (a 0-d integer tensor too: reading it synchronises its device) and floats
-    with an integral value. Anything else, and anything outside int64, is no clock reading.
+    Accepts what `operator.index` accepts (also a 0-d integer tensor: reading it synchronises its device), and floats
+    with an integral value. Anything else, and anything outside int64, is not a clock reading.
     """
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except ours(TypeError):
-        if isinstance(value, (str, bytes, bytearray)):  # float() would read them
+        if isinstance(value, (str, bytes, bytearray)):  # float() would parse them
             return None
         try:
             as_float = float(value)  # type: ignore[arg-type]
@@ -61,7 +61,7 @@ def check_clock_names(names: Iterable[str]) -> tuple[str, ...]:
     """All clocks of a run: the standard ones, then the declared `names`, each once.
 
     Raises:
-      InvalidClock: a name that is no Python identifier, or one that rollbook uses for something else.
+      InvalidClock: a name that is not a Python identifier, or that rollbook uses for something else.
     """
     clocks = list(STANDARD)
     for name in names:

@@ -1,14 +1,14 @@
-"""Rows as columns: what health rules look at.
+"""Rows as columns, for health rules.
 
     columns.keys()                         the keys of `metrics` with new numbers
     column = columns.column("train/loss")
     max(column.values)                     an array('d'), oldest first; numpy.frombuffer(column.values) costs no copy
-    column.clock("env_step")               an array('q'), `ground.clocks.UNKNOWN` where the row did not know it
-    column.where(-1)                       which row it was: clocks, time and identity
+    column.clock("env_step")               an array('q'), `ground.clocks.UNKNOWN` if the row did not know it
+    column.where(-1)                       the row of a value: clocks, time and identity
 
-`columns_of(rows)` makes some of rows, for tests.
-A column is made when it is asked for, so rules that ask for few keys cost little however many are logged. Standard
-library only: the keeper never loads numpy.
+`columns_of(rows)` makes columns from rows, for tests.
+A column is created on request, so rules that use few keys cost little, no matter how many are logged. Standard library
+only: the keeper never loads numpy.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol, TypeAlias
 
     class Row(Protocol):
-        """What is needed of a `protocols.Row`."""
+        """The needed part of a `protocols.Row`."""
 
         @property
         def time(self) -> float: ...
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     """Some rows; the values of a key in them; the row of each value."""
 
     Where: TypeAlias = dict[str, Any]
-    """Which row it was, as plain JSON data: `clocks` (those that are known), `time` (unix seconds), `row` (writer, lane
-    and seq). The evidence of an alert holds one."""
+    """Identifies a row, as plain JSON data: `clocks` (the known ones), `time` (unix seconds), `row` (writer, lane and
+    seq). Used as evidence of an alert."""
 
 __all__ = ["Column", "Columns", "Piece", "RowsPiece", "columns_of"]
 
@@ -59,12 +59,12 @@ _LARGEST = 1.7976931348623157e308
 
 
 class Piece(ABC):
-    """Rows of one table in order of time. Made by who reads the journal; rules see `Columns`.
+    """Rows of one table in order of time. The reader of the journal creates it; rules see `Columns`.
 
     Attributes:
-      table: whose rows they are.
-      keys: those that have a number in some row.
-      n: how many rows.
+      table: the table of the rows.
+      keys: keys with a number in some row.
+      n: number of rows.
     """
 
     table = "metrics"
@@ -81,11 +81,11 @@ class Piece(ABC):
 
     @abstractmethod
     def times(self, step: int = 1) -> list[int]:
-        """The same of each row, or of every so many."""
+        """The times of all rows, or of every n-th row."""
 
     @abstractmethod
     def clocks(self, name: str) -> array[int]:
-        """The reading of a clock in each row, UNKNOWN where there is none."""
+        """The reading of a clock in each row, UNKNOWN if it has none."""
 
     @abstractmethod
     def where(self, row: int) -> Where:
@@ -97,7 +97,7 @@ class Piece(ABC):
 
 
 class RowsPiece(Piece):
-    """A piece made of rows of one table."""
+    """A piece made from rows of one table."""
 
     def __init__(self, table: str, rows: Sequence[Row]) -> None:
         self.table, self.n, self._rows = table, len(rows), rows
@@ -136,18 +136,18 @@ class RowsPiece(Piece):
 
 
 class Column:
-    """The new numbers of one key, oldest first; those of all its streams and writers together.
+    """The new numbers of one key, oldest first, from all its streams and writers.
 
     Attributes:
       key: its full name.
-      values: array('d'). What was logged as an integer or a truth value is a float here. Not to be changed.
+      values: array('d'). Integers and booleans are floats here. Do not change it.
     """
 
     __slots__ = ("_order", "_parts", "key", "values")
 
     def __init__(self, key: str, parts: list[Part]) -> None:
         self.key, self._parts = key, parts
-        self._order: list[tuple[int, int]] | None = None  # (part, place in it) of each value, where parts overlap
+        self._order: list[tuple[int, int]] | None = None  # (part, place in it) of each value, if parts overlap
         if len(parts) == 1:
             self.values = parts[0][1]
             return
@@ -170,7 +170,7 @@ class Column:
         return len(self.values)
 
     def where(self, index: int) -> Where:
-        """The clocks, the time (unix seconds) and the identity of the row of a value, as plain JSON data."""
+        """The clocks, time (unix seconds) and identity of a value's row, as plain JSON data."""
         piece, row = self._row(index)
         return piece.where(row)
 
@@ -179,7 +179,7 @@ class Column:
         return array("d", [time / 1e9 for time in self._of_rows([piece.times() for piece, _, _ in self._parts])])
 
     def clock(self, name: str) -> array[int]:
-        """The reading of a clock at each value; `clocks.UNKNOWN` where it was not known."""
+        """The reading of a clock at each value; `clocks.UNKNOWN` if unknown."""
         return array("q", self._of_rows([piece.clocks(name) for piece, _, _ in self._parts]))
 
     def _of_rows(self, cells: list[Sequence[int]]) -> list[int]:
@@ -201,9 +201,9 @@ class Column:
 
 
 class Columns:
-    """What a rule is shown: the rows that it has not seen yet, of its tables, by key. Its length is their number.
+    """The input of a rule: the rows of its tables that are new to it, by key. Its length is the number of rows.
 
-    Rows that say nothing by numbers (texts, pictures) are counted and have no column.
+    Rows without numbers (texts, images) are counted and have no column.
     """
 
     def __init__(self, pieces: Sequence[Piece] = ()) -> None:
@@ -217,7 +217,7 @@ class Columns:
         return self._n
 
     def of(self, tables: Collection[str]) -> Columns:
-        """Those of some tables."""
+        """The columns of some tables."""
         if all(piece.table in tables for piece in self._pieces):
             return self
         return Columns([piece for piece in self._pieces if piece.table in tables])
@@ -234,7 +234,7 @@ class Columns:
         """The numbers of one key.
 
         Raises:
-          KeyError: it has none.
+          KeyError: it has no numbers.
         """
         column = self._made.get((table, key))
         if column is None:
@@ -253,12 +253,12 @@ class Columns:
         return odd
 
     def longest_pause(self, since: float | None, over: float) -> float:
-        """The longest time in which no row came, in seconds; 0.0 where it was not longer than `over`.
+        """The longest time without a row, in seconds; 0.0 if it was not longer than `over`.
 
         Args:
-          since: the time of the row before (unix seconds).
+          since: the time of the previous row (unix seconds).
         """
-        for step in (16, 1):  # the rows between every sixteenth can only make pauses shorter
+        for step in (16, 1):  # rows in between can only make pauses shorter
             times = [] if since is None else [int(since * 1e9)]
             for piece in self._pieces:
                 times += [*piece.times(step), piece.time(piece.n - 1)]
@@ -277,7 +277,7 @@ class Columns:
         return array("d", [time / 1e9 for time in times])
 
     def last(self) -> Where:
-        """Which row was the last.
+        """Identifies the last row.
 
         Raises:
           ValueError: there is no row.
@@ -296,7 +296,7 @@ def columns_of(rows: Iterable[Row]) -> Columns:
 
 
 def _nearest(value: float | int) -> float:
-    """The nearest float; an integer beyond all floats is no infinity."""
+    """The nearest float; an integer beyond the float range does not become an infinity."""
     try:
         return float(value)
     except OverflowError:

@@ -1,13 +1,13 @@
-"""The content of any item as bytes and as a 64-bit fingerprint, the same in every process and on every day.
+"""The content of any item as bytes and as a 64-bit fingerprint, the same in every process and at any time.
 
-Python's own `hash` is salted per process and refuses lists and dicts. Lists and tuples of the same items are the same
-content, and so are dicts in any order; 1 and 1.0 are not.
+Python's own `hash` is salted per process and refuses lists and dicts. Lists and tuples of the same items have the same
+content, and so do dicts in any order. 1 and 1.0 have different content.
 """
 
 from __future__ import annotations
 
 import struct
-from _blake2 import blake2b  # what hashlib hands on; hashlib itself loads OpenSSL, three megabytes
+from _blake2 import blake2b  # the same function as in hashlib, which would load OpenSSL (3 MB)
 
 from rollbook.ground.values.arrays import array_or_none
 
@@ -17,16 +17,16 @@ _DEEPEST = 64
 
 
 class Contentless(Exception):
-    """An object whose content cannot be seen: two equal ones could not be told from two different ones."""
+    """An object without readable content: equal and different objects cannot be distinguished."""
 
 
 def fingerprint(data: bytes, kind: bytes = b"text") -> int:
-    """A number below 2**64 for `data`; `kind` keeps text apart from bytes and structures that look the same."""
+    """A number below 2**64 for `data`; `kind` separates text from bytes and structures that look the same."""
     return int.from_bytes(blake2b(data, digest_size=8, person=kind).digest(), "little")
 
 
 def fingerprint_of(item: object) -> int | None:
-    """The fingerprint under which `run.log_samples` knows an item; None if it shows no content of its own."""
+    """The fingerprint of an item in `run.log_samples`; None without readable content."""
     if isinstance(item, str):
         return fingerprint(item.encode("utf-8", "surrogatepass"))
     if isinstance(item, (bytes, bytearray, memoryview)):
@@ -38,10 +38,10 @@ def fingerprint_of(item: object) -> int | None:
 
 
 def canonical(item: object, depth: int = 0) -> bytes:
-    """The bytes that stand for `item`.
+    """The bytes that represent `item`.
 
     Raises:
-      Contentless: some part of it shows no content (its repr is its address), contains itself, or nests too deeply.
+      Contentless: some part has no readable content (its repr is its address), contains itself, or nests too deeply.
     """
     if depth > _DEEPEST:
         raise Contentless("nests too deeply, or contains itself")

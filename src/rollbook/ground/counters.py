@@ -1,4 +1,4 @@
-"""Which columns of a foreign row are clocks: those that are called like one, and the counters of known frameworks."""
+"""Which columns of a foreign row are clocks: those named like a clock, and the counters of known frameworks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CANONICAL = {
     "time/episodes": "episode",
     "update/count": "gradient_step",
 }
-"""Canonical counters and the clocks that they are; see `ground.aliases`."""
+"""Canonical counters and their clocks; see `ground.aliases`."""
 
 SPELLINGS = {
     **{name: name for name in STANDARD},
@@ -27,13 +27,13 @@ SPELLINGS = {
     "Step": "step",
     "_step": "step",
 }
-"""Columns that are clocks and nothing else, by their own names."""
+"""Columns that are only clocks, by their own names."""
 
 _found: dict[str, str] = {}
 
 
 def clock_name(column: str) -> str:
-    """The clock that a column is a reading of, "" for one that is none."""
+    """The clock of a column with clock readings, "" for other columns."""
     known = _found.get(column)
     if known is None:
         known = SPELLINGS.get(column) or _CANONICAL.get(aliases.canonical(column) or column, "")
@@ -43,12 +43,12 @@ def clock_name(column: str) -> str:
 
 
 def is_reading(value: object) -> bool:
-    """Whether a clock can show this: an integer within 64 bits, or a float that is one."""
+    """Whether this is a valid reading: an integer within 64 bits, or a float with such a value."""
     return isinstance(value, (int, float)) and abs(value) < 2**63 and value == int(value)
 
 
 def clocks_of(values: Mapping[str, object]) -> dict[str, int]:
-    """The clocks of a row by its values, which stay values; of two columns for one clock the first is it."""
+    """The clocks of a row from its values, which also stay values. The first column of a clock wins."""
     clocks: dict[str, int] = {}
     for name, value in values.items():
         clock = clock_name(name)

@@ -1,11 +1,10 @@
-"""Numbers in few words: mean, spread, median and extremes, running averages, and the bins of a distribution.
+"""Summaries of numbers: mean, spread, median and extremes, running averages, and the bins of a distribution.
 
     describe([3.0, 1.0, 2.0]).median                # exact
     pile = Pile(); pile.add(2.0); pile.describe()   # exact up to EXACT_UP_TO values, in bounded memory beyond
     histogram_of(array)                             # 64 bins
 
-Every median and every histogram of numbers that were logged comes from here: the same numbers have the same ones
-wherever they are asked for.
+Every median and every histogram of logged numbers is computed here, so the same numbers always give the same result.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from rollbook.ground.array_types import NDArray
 
     PileSize: TypeAlias = "tuple[MutableSequence[float], int, Blocks | None]"
-    """What `Pile.size` gives `back_to`."""
+    """The result of `Pile.size`, for `back_to`."""
 
 __all__ = [
     "BINS",
@@ -43,26 +42,27 @@ __all__ = [
 ]
 
 EXACT_UP_TO = 2**17
-"""Values of one pile up to which the median is exact too."""
+"""Up to this many values of one pile the median is exact too."""
 
 SAMPLE = 2**15
-"""The most values that the median is taken from beyond that, and the fewest are half of them: its rank is right to
-within 0.8 % of n, 19 times of 20."""
+"""Beyond that, the median is taken from a sample of half to all of this many values: its rank is correct to within 0.8
+%
+of n, 19 times out of 20."""
 
 BINS = 64
-"""Bins of a distribution, unless somebody asks for others."""
+"""Default number of bins of a distribution."""
 
-_BLOCK = 4096  # values folded at a time: the loop waits a millisecond now and then, never thirty
+_BLOCK = 4096  # values folded at a time: the loop sometimes waits one millisecond, never thirty
 
 
 class Statistics(namedtuple("Statistics", "mean std median low high")):
-    """What numbers come to; `std` is that of the population, `low` and `high` are minimum and maximum."""
+    """Statistics of numbers; `std` is that of the population, `low` and `high` are minimum and maximum."""
 
     __slots__ = ()
 
 
 def describe(values: Sequence[float]) -> Statistics:
-    """The statistics of at least one number. NaN among them makes all five NaN."""
+    """The statistics of at least one number. A NaN among them makes all five NaN."""
     from math import sqrt
 
     n, mean, squares, low, high = _moments(values)
@@ -71,16 +71,16 @@ def describe(values: Sequence[float]) -> Statistics:
 
 
 def warm_average(average: Any, weight: float, value: Any, coeff: float) -> tuple[Any, float]:
-    """A running average after one more value, and the weight that the past then has.
+    """A running average after one more value, and the weight of the past.
 
-    The weight begins at 0, so that the first average is the first value, and comes nearer to `coeff` by a tenth of the
-    distance with each value. Values are numbers, or arrays of one shape.
+    The weight begins at 0, so the first average is the first value. With each value it approaches `coeff` by a tenth of
+    the distance. Values are numbers, or arrays of one shape.
     """
     return value * (1 - weight) + average * weight, weight * 0.9 + coeff * 0.1
 
 
 def _moments(values: Sequence[float]) -> tuple[int, float, float, float, float]:
-    """n, mean, sum of squared distances from the mean, minimum, maximum."""
+    """n, mean, sum of squared deviations, minimum, maximum."""
     from math import fsum, isfinite, isnan
 
     n = len(values)
@@ -93,7 +93,7 @@ def _moments(values: Sequence[float]) -> tuple[int, float, float, float, float]:
     if missed:
         mean = sum(value / n for value in values)
     if mean == mean:
-        mean = min(max(mean, low), high)  # rounding must not lift a mean out of its values
+        mean = min(max(mean, low), high)  # rounding must not move a mean outside its values
     with tolerating(OverflowError, ValueError) as missed:
         squares = fsum((value - mean) * (value - mean) for value in values)
     if missed:
@@ -108,21 +108,21 @@ def _median(values: Sequence[float]) -> float:
         return float(ordered[middle])
     low, high = ordered[middle - 1], ordered[middle]
     mean = (low + high) / 2
-    # infinite when the sum overflows, NaN between the two infinities, which is what numpy says as well
+    # infinite if the sum overflows, NaN between the two infinities, as in numpy
     return float(mean if mean - mean == 0 or low - low != 0 or high - high != 0 else low / 2 + high / 2)
 
 
 class Sample:
-    """One value of each stretch of equally many, at most `most` of any number.
+    """One value from each stretch of equally many, at most `most` of any number.
 
-    Which value is drawn follows from its number alone: the same values give the same sample however they come in, and
-    no period of theirs can fall in with it. When the sample is full, stretches are joined in pairs, and one of the two
-    values stays.
+    The number of a value alone decides whether it is drawn. So the same values give the same sample however they
+    arrive, and a period in the data cannot align with the sample. When the sample is full, neighbouring stretches are
+    joined, and one of their two values stays.
 
     Attributes:
       values: the sample, oldest first.
-      n: how many values there were.
-      level: a stretch is 2 ** level values long.
+      n: number of values so far.
+      level: a stretch has 2 ** level values.
     """
 
     __slots__ = ("level", "most", "n", "values")
@@ -132,7 +132,7 @@ class Sample:
         self.values = new_buffer()
 
     def copy(self) -> Sample:
-        """The same sample once more; adding to one leaves the other as it is."""
+        """A copy of the sample; adding to one does not change the other."""
         copied = Sample(self.most)
         copied.level, copied.n, copied.values = self.level, self.n, self.values[: len(self.values)]
         return copied
@@ -155,7 +155,7 @@ class Sample:
             place = self._drawn(len(self.values))
 
     def _drawn(self, stretch: int) -> int:
-        """The number of the value that is drawn from a stretch."""
+        """The number of the value drawn from a stretch."""
         for level in range(self.level, 0, -1):
             stretch = 2 * stretch + _second(stretch, level)
         return stretch
@@ -168,14 +168,14 @@ class Sample:
 
 
 def _second(pair: int, level: int) -> int:
-    """Which of two neighbouring stretches keeps its value: 0 or 1, evenly, and always the same for the same two."""
+    """Which of two neighbouring stretches keeps its value: 0 or 1, evenly, always the same for the same pair."""
     mixed = (pair * 0x9E3779B97F4A7C15 + level * 0xBF58476D1CE4E5B9) & 0xFFFFFFFFFFFFFFFF
     mixed = ((mixed ^ (mixed >> 29)) * 0x94D049BB133111EB) & 0xFFFFFFFFFFFFFFFF
     return mixed >> 63
 
 
 class Blocks:
-    """Values in blocks, kept as moments (Welford's, merged block by block) and a sample of them.
+    """Values in blocks, stored as moments (Welford's, merged block by block) and a sample.
 
     Attributes:
       n: how many values there were.
@@ -190,7 +190,7 @@ class Blocks:
         self.sample = Sample()
 
     def copy(self) -> Blocks:
-        """The same values once more; adding to one leaves the other as it is."""
+        """A copy of the values; adding to one does not change the other."""
         copied = Blocks()
         for name in self.__slots__:
             setattr(copied, name, getattr(self, name))
@@ -204,7 +204,7 @@ class Blocks:
         self._merge(*_moments(block), block)
 
     def add_binned(self, bins: Histogram) -> None:
-        """Take in a `ground.values.Histogram`: its moments are exact, the median's sample gets the bins' middles."""
+        """Add a `ground.values.Histogram`: its moments are exact, the sample for the median gets the bin centres."""
         n = int(bins.count)
         if not n:
             return
@@ -221,7 +221,7 @@ class Blocks:
         if self.n:
             squares += self.squares + delta * delta * (self.n / both) * n
             mean = self.mean + delta * (n / both) if delta - delta == 0 else self.mean + mean
-            # NaN wins over every comparison, as in the moments of a block
+            # NaN wins every comparison, as in the moments of a block
             low = low if low != low or low < self.low else self.low
             high = high if high != high or high > self.high else self.high
         self.sample.add(block)
@@ -236,11 +236,11 @@ class Blocks:
 
 
 class Pile:
-    """Numbers one by one: all of them up to `EXACT_UP_TO`, beyond that the newest, and the older ones as `Blocks`.
+    """Numbers one by one: up to `EXACT_UP_TO` all of them; beyond that the newest, and the older ones as `Blocks`.
 
     Attributes:
-      fresh: the values that are still here.
-      folded: those that are not, or None.
+      fresh: the values that are not folded.
+      folded: the older values, or None.
     """
 
     __slots__ = ("folded", "fresh")
@@ -251,17 +251,17 @@ class Pile:
 
     @property
     def n(self) -> int:
-        """How many there were."""
+        """Number of values so far."""
         return len(self.fresh) + (self.folded.n if self.folded is not None else 0)
 
     def add(self, value: float) -> None:
-        """Take a number in."""
+        """Add a number."""
         self.fresh.append(value)
         if len(self.fresh) >= EXACT_UP_TO:
             self.fold()
 
     def fold(self) -> None:
-        """Fold the oldest values, block by block, until fewer than `EXACT_UP_TO` are here as they are."""
+        """Fold the oldest values, block by block, until fewer than `EXACT_UP_TO` are unfolded."""
         folded = Blocks() if self.folded is None else self.folded.copy()
         taken = 0
         while len(self.fresh) - taken >= EXACT_UP_TO:
@@ -278,17 +278,17 @@ class Pile:
         return whole.describe()
 
     def size(self) -> PileSize:
-        """How much is on it, for `back_to`. Cheap."""
+        """The current size, for `back_to`. Cheap."""
         return self.fresh, len(self.fresh), self.folded
 
     def back_to(self, size: PileSize) -> None:
-        """Take off what was added since it had that size."""
+        """Remove the values that were added since that size."""
         self.fresh, length, self.folded = size
         del self.fresh[length:]  # folding makes a new buffer, so the old one was only appended to
 
 
 def histogram_of(numbers: NDArray, bins: int = BINS) -> Histogram | None:
-    """An array's finite numbers in equal bins between the lowest and the highest of them; None if there are none."""
+    """An array's finite numbers in equal bins between their minimum and maximum; None if there are none."""
     import numpy as np
 
     flat = np.asarray(numbers, dtype=np.float64).reshape(-1)
@@ -307,9 +307,9 @@ def histogram_of(numbers: NDArray, bins: int = BINS) -> Histogram | None:
 
 
 def new_buffer() -> MutableSequence[float]:
-    """A sequence whose append, slice and slice deletion are each atomic.
+    """A sequence with atomic append, slice and slice deletion.
 
-    An array of doubles under the GIL; a list, four times as large, where there is none (arrays are not safe there
+    An array of doubles under the GIL; on free-threaded builds a list, four times as large (arrays are not safe there
     before 3.14).
     """
     import sys

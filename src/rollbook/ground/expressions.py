@@ -1,8 +1,7 @@
-"""SQL expressions that users give as `where` and `order_by`: read with DuckDB's own parser, and kept in their place.
+"""Checks SQL expressions that users pass as `where` and `order_by`, with DuckDB's own parser.
 
-A text is taken only if it is one expression: no further statement, no query inside, nothing that reads a file. So it
-can stand in a query of ours and say nothing but what it was asked for. It is read in time proportional to its length,
-which is bounded.
+A text is accepted only if it is a single expression: no further statement, no query inside, nothing that reads a file.
+So it is safe inside a query of ours. Parsing takes time proportional to the length, which is bounded.
 """
 
 from __future__ import annotations
@@ -29,18 +28,18 @@ __all__ = [
 ]
 
 LONGEST = 20_000
-"""Characters of a condition."""
+"""Largest number of characters of a condition."""
 MOST_TERMS = 4_000
-"""Columns and values that a condition may name; `name = 'x' or name = 'y'` names four."""
+"""Largest number of columns and values in a condition; `name = 'x' or name = 'y'` has four."""
 MOST_COLUMNS = 200
-"""Different columns that it may name."""
+"""Largest number of different columns in a condition."""
 
 _QUOTED = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*")""")
-# Each pattern starts at the beginning of a word only: from every letter of a long one its cost would be quadratic.
+# Each pattern starts only at the beginning of a word: starting at every letter would have quadratic cost.
 _HAS = re.compile(r"(?<![\w.])([A-Za-z_][\w.]*)\s+has\s+$")
 _NESTED = re.compile(r"(?<![\w.])(?:config|summary|total)(?:\.\w+)*\s*\[\s*$")
 _WORDS = re.compile(r"(?<![\w.])(None|True|False)(?![\w.(])")
-_RESERVED = re.compile(r"(?<![\w.])group(?![\w.(]|\s+by\b)", re.IGNORECASE)  # a field of runs and a word of SQL
+_RESERVED = re.compile(r"(?<![\w.])group(?![\w.(]|\s+by\b)", re.IGNORECASE)  # both a field of runs and an SQL keyword
 _PYTHON = {"None": "null", "True": "true", "False": "false"}
 _IS_NULL = re.compile(r"(==|=|!=|<>|\bis\s+not|\bis)\s*null\b", re.IGNORECASE)
 _REFUSED = {
@@ -54,11 +53,11 @@ _EMPTY = ("where_clause", "having", "qualify", "sample")
 
 
 class Expression:
-    """One expression that may stand in a query of ours.
+    """One expression that is safe inside a query of ours.
 
     Attributes:
       text: as SQL.
-      columns: the columns that it names, each as its parts: `config.lr` is ("config", "lr").
+      columns: its columns, each as a tuple of parts: `config.lr` is ("config", "lr").
     """
 
     def __init__(self, text: str, columns: tuple[tuple[str, ...], ...]) -> None:
@@ -68,13 +67,13 @@ class Expression:
 def condition(text: str, *, where: str = "where") -> Expression:
     """A condition in SQL, such as "reward > 1 and key like 'train/%'".
 
-    `tags has 'a'`, `config['lr']`, `==`, None, True and False are understood, too.
+    `tags has 'a'`, `config['lr']`, `==`, None, True and False are accepted too.
 
     Args:
       text: the condition.
-      where: how the caller's argument is called, for the error.
+      where: the name of the caller's argument, for the error.
     Raises:
-      BadInput: it is not one expression, or too long a one (`LONGEST`, `MOST_TERMS`, `MOST_COLUMNS`).
+      BadInput: it is not a single expression, or it is too long (`LONGEST`, `MOST_TERMS`, `MOST_COLUMNS`).
     """
     if len(text) > LONGEST:
         raise BadInput(
@@ -83,13 +82,13 @@ def condition(text: str, *, where: str = "where") -> Expression:
         )
     if not text.strip():
         raise BadInput(f"{where}={text!r}: there is no condition. {_HINT}")
-    sql = f"({_spelled(text)}\n)"  # the line ends a comment, so that nothing behind it is swallowed
+    sql = f"({_spelled(text)}\n)"  # the new line ends a comment in the text
     (tree,) = _expressions(f"select {sql}", text, where, expected=1)
     return Expression(sql, tree)
 
 
 def _spelled(text: str) -> str:
-    """The condition as SQL; what stands in quotes is left alone."""
+    """The condition as SQL; quoted parts stay unchanged."""
     pieces = _QUOTED.split(text.strip())
     _dotted(pieces)
     for n in range(0, len(pieces), 2):
@@ -106,7 +105,7 @@ def _spelled(text: str) -> str:
 
 
 def _dotted(pieces: list[str]) -> None:
-    """`config['lr']` as Python has it becomes config."lr"."""
+    """Python's `config['lr']` becomes config."lr"."""
     inside = False
     for n in range(0, len(pieces) - 2, 2):
         inside = bool(_NESTED.search(pieces[n])) or (inside and pieces[n].strip() == "[")
@@ -131,10 +130,10 @@ _HINT = "Write it like: config.lr < 3e-4 and status = 'finished' and tags has 'p
 
 
 def _select(query: str, text: str, where: str) -> dict[str, Any]:
-    """The only statement of a query as DuckDB's parser sees it: a bare select, or an error."""
+    """The single statement of a query, as parsed by DuckDB: a plain select, or an error."""
     try:
         tree = json.loads(_parsed(query))
-    except Exception as err:  # a text that not even the parser takes, such as one with a NUL
+    except Exception as err:  # a text that the parser refuses, such as one with a NUL
         raise BadInput(f"{where}={text!r:.200} cannot be read: {str(err)[:300]}. {_HINT}") from None
     if tree.get("error"):
         said = str(tree.get("error_message") or "").partition("\n")[0][:300]
@@ -180,7 +179,7 @@ def _columns(node: dict[str, object], text: str, where: str) -> list[tuple[str, 
 
 
 def nodes_of(node: object) -> Iterator[dict[str, Any]]:
-    """Every object of a parsed query, as DuckDB shows one as JSON."""
+    """Every object of a parsed query, in DuckDB's JSON form."""
     stack = [node]
     while stack:
         each = stack.pop()
@@ -192,16 +191,16 @@ def nodes_of(node: object) -> Iterator[dict[str, Any]]:
 
 
 def quoted(name: str) -> str:
-    """A name as SQL spells it."""
+    """A name quoted for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
-    """A text as SQL spells it."""
+    """A text quoted for SQL."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def named_tables(query: str, tables: Iterable[str]) -> list[str]:
-    """The tables that a query may mean: those whose name stands in it as a word."""
+    """The tables that a query may use: those whose name is a word in it."""
     words = {word.lower() for word in re.findall(r"[A-Za-z_][A-Za-z0-9_]*", query)}
     return [table for table in tables if table.lower() in words]

@@ -1,9 +1,9 @@
-"""Small files: read only if they are regular ones, replaced as a whole, locked. Standard library only.
+"""Small files: read only if they are regular, replaced atomically, locked. Standard library only.
 
-    write_json(path, {"phase": "done"})          # nobody ever reads half of it
-    read_json(path)                              # {} if nothing can be read there
+    write_json(path, {"phase": "done"})          # readers never see half of it
+    read_json(path)                              # {} if it cannot be read
 
-A run folder may come from a stranger: what is a pipe, a device or a folder is refused instead of waited for.
+A run folder may come from a stranger: pipes, devices and folders are refused, so that no read waits for them.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def read_regular(path: str | os.PathLike[str]) -> bytes:
 
 
 def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The JSON object in a file; {} if there is none that can be read. Whatever stands in it is untrusted input."""
+    """The JSON object in a file; {} if it cannot be read. Its content is untrusted input."""
     with tolerating(OSError, ValueError, RecursionError) as missed:
         content = json.loads(read_regular(path))
     if missed:
@@ -76,10 +76,10 @@ def read_json(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def open_regular(path: str | os.PathLike[str], flags: int = os.O_RDONLY) -> int:
-    """A descriptor of a regular file. A pipe is not waited for, a device not opened for long, a link not followed.
+    """A descriptor of a regular file. Never waits for a pipe, keeps a device open, or follows a link.
 
     Raises:
-      FileNotFoundError: it is gone. Damaged: it is no regular file. OSError: it cannot be opened.
+      FileNotFoundError: it is gone. Damaged: it is not a regular file. OSError: it cannot be opened.
     """
     for name in ("O_CLOEXEC", "O_BINARY", "O_NONBLOCK", "O_NOFOLLOW"):
         flags |= getattr(os, name, 0)
@@ -120,12 +120,12 @@ def pread(fd: int, size: int, offset: int) -> bytes:
 
 
 def exists(path: str | os.PathLike[str]) -> bool:
-    """Whether something is there that can be asked for; unlike `os.path.exists`, lets out what somebody else raised."""
+    """Whether the path exists. Unlike `os.path.exists`, lets exceptions from outside rollbook pass."""
     return _mode_of(path, os.stat) is not None
 
 
 def lexists(path: str | os.PathLike[str]) -> bool:
-    """Whether there is something of that name, a link to nothing included; see `exists`."""
+    """Whether the path exists, including a broken link; see `exists`."""
     return _mode_of(path, os.lstat) is not None
 
 
@@ -158,21 +158,21 @@ def _mode_of(path: str | os.PathLike[str], look: Callable[[str | os.PathLike[str
 
 
 def real_path(path: str | os.PathLike[str]) -> str:
-    """The path without links, made absolute alone where they cannot be followed; see `exists`."""
+    """The path with links resolved; only made absolute if they cannot be resolved. See `exists`."""
     with tolerating(OSError):
-        return os.path.realpath(path, strict=True)  # without `strict` it passes over what is raised in its midst
+        return os.path.realpath(path, strict=True)  # without `strict` it swallows exceptions raised meanwhile
     return os.path.abspath(path)
 
 
 def names_in(folder: str | os.PathLike[str]) -> list[str]:
-    """The names in a folder, sorted; none where it cannot be read."""
+    """The names in a folder, sorted; empty if it cannot be read."""
     with tolerating(OSError):
         return sorted(os.listdir(folder))
     return []
 
 
 def own_files(folder: str) -> list[str]:
-    """The names of the regular files in a folder, sorted; none if it is a link or not there."""
+    """The names of the regular files in a folder, sorted; empty if it is a link or missing."""
     if is_link(folder):
         return []
     with tolerating(OSError), os.scandir(folder) as entries:
@@ -181,10 +181,10 @@ def own_files(folder: str) -> list[str]:
 
 
 def make_folders(path: str | os.PathLike[str], mode: int = 0o777) -> None:
-    """Make a folder, and those it stands in, unless it is there; lets out what somebody else raised meanwhile.
+    """Create a folder and its parents, unless it exists. Exceptions from outside rollbook pass through.
 
     Raises:
-      OSError: it cannot be made. FileExistsError: something else stands there.
+      OSError: it cannot be created. FileExistsError: something else has this path.
     """
     try:
         os.mkdir(path, mode)
@@ -202,25 +202,25 @@ def make_folders(path: str | os.PathLike[str], mode: int = 0o777) -> None:
 
 
 def remove(path: str | os.PathLike[str]) -> None:
-    """Remove a file, if it is there and may be removed."""
+    """Remove a file, if it exists and can be removed."""
     with tolerating(OSError):
         os.unlink(path)
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str], *, ending: str = ".tmp") -> Iterator[str]:
-    """The name of a file beside `path` that takes its place at the end, so that nobody ever reads half of it.
+    """A temporary file next to `path` that replaces it at the end, so that readers never see half of it.
 
         with replacing(path) as beside, open(beside, "w", encoding="utf-8") as file:
             file.write(text)
 
-    If the block raises, what was written goes, and the old file stays. Threads and processes may write at once: the
-    last one stays.
+    If the block raises, the temporary file is removed and the old file stays. Threads and processes may write at once:
+    the last one wins.
 
     Args:
-      ending: the end of the name, for libraries that judge a file by it.
+      ending: the end of the name, for libraries that use the file extension.
     Raises:
-      OSError: the file could not be put into its place.
+      OSError: the file could not be renamed to `path`.
     """
     beside = f"{os.fspath(path)}.{os.urandom(4).hex()}{ending}"
     try:
@@ -234,7 +234,7 @@ def replacing(path: str | os.PathLike[str], *, ending: str = ".tmp") -> Iterator
 
 @contextmanager
 def loosely() -> Iterator[None]:
-    """Within, this thread waits for no disk: what it writes can be made again, such as a cache."""
+    """Inside the block, this thread does not wait for the disk: for data that can be rebuilt, such as a cache."""
     before, _thread.loose = is_loose(), True
     try:
         yield
@@ -243,17 +243,17 @@ def loosely() -> Iterator[None]:
 
 
 def is_loose() -> bool:
-    """Whether this thread writes what need not survive a power loss; see `loosely`."""
+    """Whether this thread's writes need not survive a power loss; see `loosely`."""
     return getattr(_thread, "loose", False)
 
 
 def write_json(path: str | os.PathLike[str], data: object, *, durable: bool = False, indent: int | None = None) -> None:
-    """Replace a file as a whole, so that nobody ever reads half of it; `durable` also survives a power loss.
+    """Replace a file atomically, so that readers never see half of it; `durable` also survives a power loss.
 
-    What JSON has no form for is kept as its repr. Threads and processes may write at once: the last one stays.
+    Values without a JSON form are stored as their repr. Threads and processes may write at once: the last one wins.
 
     Raises:
-      OSError: no space, no permission. The old file is then still there.
+      OSError: no space, no permission. The old file then stays.
     """
     separators = (",", ":") if indent is None else None
     with replacing(path) as beside, open(beside, "wb") as file:
@@ -266,7 +266,7 @@ def write_json(path: str | os.PathLike[str], data: object, *, durable: bool = Fa
 
 
 def replace_file(temporary: str, path: str) -> None:
-    """Bring a finished file to the disk, put it in place of `path`, and bring the folder to the disk."""
+    """Flush a finished file to disk, rename it to `path`, and flush the folder to disk."""
     fd = os.open(temporary, os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
     try:
         if not is_loose():
@@ -278,10 +278,10 @@ def replace_file(temporary: str, path: str) -> None:
 
 
 def sync_folder(folder: str | os.PathLike[str]) -> None:
-    """Bring a folder's names to the disk, where the system can."""
+    """Flush a folder's names to disk, if the system can."""
     if is_loose():
         return
-    with tolerating(OSError) as missed:  # Windows opens no folders
+    with tolerating(OSError) as missed:  # Windows cannot open folders
         fd = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0))
     if missed:
         return
@@ -294,7 +294,7 @@ def sync_folder(folder: str | os.PathLike[str]) -> None:
 
 
 def try_lock(fd: int, *, shared: bool = False) -> bool | None:
-    """True: locked. False: somebody else has it. None: this file system (or system) knows no locks."""
+    """True: locked. False: another process has the lock. None: this system or file system has no locks."""
     try:
         import fcntl
     except ModuleNotFoundError:  # Windows
@@ -315,15 +315,15 @@ def _try_lock_windows(fd: int) -> bool | None:
         return None
     lock: Any = msvcrt
     with tolerating(OSError) as missed:
-        os.lseek(fd, 1 << 30, os.SEEK_SET)  # far behind the text, which others may read
+        os.lseek(fd, 1 << 30, os.SEEK_SET)  # far after the text, which others may read
         lock.locking(fd, lock.LK_NBLCK, 1)
     return not missed
 
 
 def user_cache() -> str:
-    """The user's cache folder of rollbook; it need not be there.
+    """The user's cache folder of rollbook; it may not exist.
 
-    What is made in it is its user's alone (mode 0o700): what private runs hold comes there, too.
+    Create it with mode 0o700: it also stores data of private runs.
     """
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return os.path.join(os.path.abspath(home), "rollbook")

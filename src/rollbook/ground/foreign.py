@@ -1,22 +1,22 @@
-"""Telling rollbook's own failures from an exception that somebody else raised while rollbook was at work.
+"""Distinguishes rollbook's own failures from exceptions that other code raises while rollbook runs.
 
-    with tolerating(OSError):   # a full disk is ours to bear, a time limit that strikes meanwhile is not
+    with tolerating(OSError):   # swallows a full disk, but not a time limit that fires meanwhile
         os.unlink(path)
 
     with tolerating(OSError) as missed:
         size = os.stat(path).st_size
-    if missed:                  # nothing is kept of the exception, so that its frames go at once
+    if missed:                  # the exception is not kept, so that its frames are released at once
         return 0
 
     with handled_by(writer.failed, "write run.json"):   # writer.failed("write run.json", err)
         manifest.write(folder, about)
 
-    except ours(OSError) as err:   # where more is to be done; a time limit is not ours and passes on
+    except ours(OSError) as err:   # for longer handlers; a time limit passes through
         return f"{path} cannot be read ({err})"
 
-A signal handler runs between two instructions of whatever happens to run; what it raises comes up through rollbook,
-and belongs to the program that installed the handler. Its type says nothing (it may well be a ValueError or a
-TimeoutError); the traceback does: the handler's frame was called with the very frame that it interrupted.
+A signal handler runs between any two instructions. Its exception may pass through rollbook, but belongs to the program
+that installed the handler. The type does not show this (it may be a ValueError or a TimeoutError). The traceback does:
+the handler's frame was called with the frame that it interrupted as an argument.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 """The folder of rollbook's own code."""
 
 _WITHOUT_WORDS = (MemoryError, LookupError, StopIteration, AssertionError, GeneratorExit)
-"""What the interpreter and rollbook themselves raise without a message."""
+"""Exceptions that the interpreter and rollbook raise without a message."""
 
 
 def is_foreign(err: BaseException) -> bool:
     """Whether `err`, caught inside rollbook, was raised by code that rollbook did not call.
 
-    True for whatever is no `Exception` (KeyboardInterrupt, SystemExit), for what comes out of a signal handler or a
-    trace function, and for exceptions set from another thread (`PyThreadState_SetAsyncExc`), which arrive in a frame
+    True for anything that is not an `Exception` (KeyboardInterrupt, SystemExit), for exceptions of a signal handler or
+    a trace function, and for exceptions set from another thread (`PyThreadState_SetAsyncExc`), which arrive in a frame
     of rollbook without a message. False for failures of rollbook, of the system, and of the values it was given.
 
-    A handler written in C leaves no frame; what it raises is recognised only if it is no `Exception`.
+    A handler written in C leaves no frame; its exception is recognised only if it is not an `Exception`.
     """
     if not isinstance(err, Exception):
         return True
@@ -74,18 +74,18 @@ def is_foreign(err: BaseException) -> bool:
 
 
 def ours(*kinds: type[E]) -> tuple[type[E], ...]:
-    """`except ours(OSError) as err:` catches what `except OSError as err:` does, but not what somebody else raised.
+    """`except ours(OSError) as err:` catches the same as `except OSError as err:`, but no exceptions from outside.
 
-    Python evaluates it once an exception has come up: a block in which nothing fails pays nothing for it.
+    Python evaluates it only after an exception, so a block without one has no cost.
     """
     err = sys.exc_info()[1]
     return () if err is None or not isinstance(err, kinds) or is_foreign(err) else kinds
 
 
 class tolerating:
-    """`with tolerating(OSError):` swallows failures of these kinds, and lets out what somebody else raised.
+    """`with tolerating(OSError):` swallows failures of these kinds, and lets exceptions from outside pass.
 
-    What stands behind `as` is true once something was swallowed.
+    The `as` value is true once something was swallowed.
     """
 
     __slots__ = ("_kinds", "_missed")
@@ -105,13 +105,13 @@ class tolerating:
 
 
 class handled_by:
-    """`with handled_by(failed, "close"):` hands what goes wrong to a function: `failed("close", err)`.
+    """`with handled_by(failed, "close"):` passes failures to a function: `failed("close", err)`.
 
-    What somebody else raised comes out, and so does what strict=True raises (`LoggingFailed`).
+    Exceptions from outside pass through, and so do those of strict=True (`LoggingFailed`).
 
     Args:
-      answer: called with `arguments` and the exception; what it raises comes out.
-      kinds: which exceptions it answers.
+      answer: called with `arguments` and the exception; its own exceptions pass through.
+      kinds: which exceptions it handles.
     """
 
     __slots__ = ("_answer", "_arguments", "_kinds")
@@ -135,7 +135,7 @@ class handled_by:
 
 
 def _was_called_with(frame: FrameType, interrupted: FrameType) -> bool:
-    """Whether `interrupted` stands among the arguments of `frame`: so handlers and trace functions are called."""
+    """Whether `interrupted` is an argument of `frame`, as for handlers and trace functions."""
     code = frame.f_code
     if code.co_filename.startswith(PACKAGE):
         return False
@@ -149,7 +149,7 @@ def _was_called_with(frame: FrameType, interrupted: FrameType) -> bool:
 
 
 def _handlers() -> list[object]:
-    """The code of the signal handlers that are installed, for those that no longer hold what they were called with."""
+    """The code of the installed signal handlers, for those that no longer hold their arguments."""
     signal = sys.modules.get("_signal")
     codes: list[object] = []
     for number in range(1, getattr(signal, "NSIG", 1)):

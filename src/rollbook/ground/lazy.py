@@ -1,4 +1,4 @@
-"""Faces of packages whose names are loaded when they are first used."""
+"""Lazy packages: names are loaded at their first use."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ def attach(
     before: Callable[[str], object] | None = None,
     modules: bool = True,
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` for the package's `__init__`: each name is imported from its module at first use.
+    """`__getattr__` and `__dir__` for a package's `__init__`: each name is imported from its module at first use.
 
     Args:
       package: the package's `__name__`.
-      names: the modules, by full name, and which public names each of them has.
-      made: names whose value a function makes of them, anew at each asking.
-      before: called with a name of `names` at each asking, before its module is loaded; it may raise, for a framework
-        that is missing.
-      modules: whether modules of the package are found by their own name without having been imported.
+      names: module (full name) -> its public names.
+      made: name -> a function that creates its value, called at each access.
+      before: called with a name of `names` at each access, before its module is loaded; it may raise, for a missing
+        framework.
+      modules: whether modules of the package are accessible by name without an import.
     Returns:
-      (`__getattr__`, `__dir__`). An unknown name is an AttributeError, as from any module. `__dir__` gives `names` and
-      the package's `__all__`, or its public modules where it has none.
+      (`__getattr__`, `__dir__`). An unknown name is an AttributeError, as in any module. `__dir__` returns `names` and
+      the package's `__all__`, or its public modules without an `__all__`.
     """
     homes = {name: module for module, public in names.items() for name in public}
 

@@ -1,15 +1,15 @@
-"""Who a process is, whether it still lives, and how to hear at once that it died.
+"""Identifies processes, checks whether they live, and notices their end at once.
 
     me = identity()                  # goes into writer.json
     is_alive(me)                     # True; False: known dead; None: cannot be judged from here
     with Watch(me) as watch:
         watch.wait(1.0)              # True as soon as it has ended
 
-A file lock says nothing about a trainer (a forked child keeps it) and a pid alone is used again, so a process is known
-by boot, pid namespace, pid and start time. Light on purpose: the training process imports this file.
+A file lock is not enough (a forked child keeps it), and pids are reused. So a process is identified by boot, pid
+namespace, pid and start time. Light on purpose: the training process imports this file.
 
-$ROLLBOOK_HOST declares processes to be of another host: a name of its own, a boot of its own. So several nodes can be
-played on one machine (they share boot, pid namespace and host name), and a host without a name of its own can have one.
+$ROLLBOOK_HOST declares that processes belong to another host, with a separate name and boot. This simulates several
+nodes on one machine (which share boot, pid namespace and host name), and names a host that has no unique name.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ __all__ = [
 ]
 
 HOST_VARIABLE = "ROLLBOOK_HOST"
-"""Names the host that a process is to count as; unset or empty: the one it runs on."""
+"""Names the host to which a process belongs; unset or empty: the host on which it runs."""
 
 _POLL_SECONDS = 0.25
-"""How often `Watch.wait` looks where the system cannot tell us."""
+"""Polling interval of `Watch.wait` on systems without notification."""
 
 _NO_NAMES = frozenset({"", "localhost", "localhost.localdomain", "(none)"})
-"""Host names that many machines share: two of them prove nothing."""
+"""Host names that many machines share: equal names prove nothing."""
 
 
 def identity() -> Identity:
-    """This process as {boot_id, machine, pid_ns, pid, start_time, host}; plain JSON data. "" means "not known here"."""
+    """This process as {boot_id, machine, pid_ns, pid, start_time, host}; plain JSON data. "" means unknown."""
     pid = os.getpid()
     return {
         "boot_id": boot_id(),
@@ -67,9 +67,10 @@ def is_alive(identity: Mapping[str, object]) -> bool | None:
     """Whether the process that called `identity()` still runs; a zombie does not.
 
     Args:
-      identity: what `identity()` gave, or a writer.json. Read from a file, so anything in it may be missing or wrong.
+      identity: the result of `identity()`, or a writer.json. It comes from a file, so any field may be missing or
+        wrong.
     Returns:
-      True, False, or None where it cannot be judged: another host, another pid namespace, or a system that hides it.
+      True, False, or None if unknown: another host, another pid namespace, or a system that hides it.
     """
     if not same_place(identity):
         if _text(identity, "host") == host_name() not in _NO_NAMES and _rebooted(identity):
@@ -86,19 +87,19 @@ def is_alive(identity: Mapping[str, object]) -> bool | None:
 
 
 def same_place(identity: Mapping[str, object]) -> bool:
-    """Whether that process shares this one's boot and pid namespace: only then may its journal be touched from here."""
+    """Whether that process shares this one's boot and pid namespace: only then may this host change its journal."""
     boot, here = _text(identity, "boot_id"), boot_id()
     if boot and here:
         return boot == here and _text(identity, "pid_ns") == pid_namespace()
-    # A system without boot ids: the host's name and the start time of the process have to do.
+    # A system without boot ids: use the host's name and the start time of the process.
     return _text(identity, "host") == host_name() not in _NO_NAMES and _text(identity, "pid_ns") == pid_namespace()
 
 
 class Watch:
-    """Notices the end of one process: by pidfd, kqueue or process handle, else by looking at (pid, start time).
+    """Notices the end of one process: by pidfd, kqueue or process handle, else by polling (pid, start time).
 
     Attributes:
-      how: "pidfd", "kqueue", "handle", "poll", "dead" (it was gone already) or "unknown" (cannot be judged from here;
+      how: "pidfd", "kqueue", "handle", "poll", "dead" (it had already ended) or "unknown" (cannot be judged from here;
         `dead` then stays False).
     """
 
@@ -117,7 +118,7 @@ class Watch:
             self._dead = is_alive(identity) is False
             self.how = "dead" if self._dead else "unknown"
             return
-        # Hold the process first and compare its start time afterwards: from then on the pid cannot mean another one.
+        # Open the process first, then compare its start time: after that the pid cannot mean another process.
         self._hold(pid)
         alive = is_alive(identity)
         if alive is not True:
@@ -155,7 +156,7 @@ class Watch:
         return self.wait(0.0)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait up to `timeout` seconds (None: for ever) for the end; True as soon as it is known to have ended."""
+        """Wait up to `timeout` seconds (None: without limit) for the end; True as soon as it is known to have ended."""
         import time
 
         until = None if timeout is None else time.monotonic() + timeout
@@ -174,7 +175,7 @@ class Watch:
         if self._fd >= 0:
             import select
 
-            # poll, not select: a trainer may well hold more than 1,024 descriptors.
+            # poll, not select: a trainer may have more than 1,024 open descriptors.
             poller = select.poll()
             poller.register(self._fd, select.POLLIN)
             return bool(poller.poll(None if left is None else int(left * 1000) + (left > 0.0)))
@@ -191,7 +192,7 @@ class Watch:
         return False
 
     def fileno(self) -> int:
-        """A descriptor that becomes readable when the process ends, for select and asyncio; -1 where there is none."""
+        """A descriptor that becomes readable when the process ends, for select and asyncio; -1 without one."""
         return self._fd
 
     def _release(self) -> None:
@@ -204,7 +205,7 @@ class Watch:
         self._kqueue, self._fd, self._handle = None, -1, None
 
     def close(self) -> None:
-        """Let go of the process. Afterwards an end that was not noticed yet is not noticed any more."""
+        """Release the process. An end that was not noticed before is not noticed any more."""
         self._release()
         self.how = "dead" if self._dead else "unknown"
 
@@ -215,7 +216,7 @@ class Watch:
         self.close()
 
     def __del__(self) -> None:
-        with tolerating(OSError, AttributeError, TypeError):  # half made, or the interpreter is going down
+        with tolerating(OSError, AttributeError, TypeError):  # partly constructed, or the interpreter is shutting down
             self._release()
 
 
@@ -224,7 +225,7 @@ def _exit_event(select: ModuleType, pid: int) -> object:
 
 
 def boot_id() -> str:
-    """What changes with each boot of this machine, "" where the system has no such thing."""
+    """An id that changes with each boot of this machine, "" if the system has none."""
     declared = os.environ.get(HOST_VARIABLE, "")
     return f"{_boot_id()}/{declared}" if declared else _boot_id()
 
@@ -236,7 +237,7 @@ def _boot_id() -> str:
 
 
 def pid_namespace() -> str:
-    """The pid namespace (a container has its own) as text, "" where there are none."""
+    """The pid namespace (a container has its own) as text, "" on systems without them."""
     with tolerating(OSError):
         return str(os.stat("/proc/self/ns/pid").st_ino)
     return ""
@@ -253,28 +254,28 @@ def host_name() -> str:
 
 
 def machine() -> str:
-    """What two hosts of one name do not share and a boot does not change, as a short word; "" where it is not known."""
+    """A short id that separates hosts with the same name and survives a reboot; "" if unknown."""
     with tolerating(OSError) as missed, open("/etc/machine-id", "rb") as file:
         number = file.read(64).strip()
     if missed:
         return ""
-    import zlib  # hashlib costs milliseconds to import, and nothing hangs on this being hard to find
+    import zlib  # hashlib takes milliseconds to import, and this needs no security
 
     return f"{zlib.crc32(number):08x}" if number else ""
 
 
 def start_time(pid: int) -> str | None:
-    """When process `pid` started, in the system's own unit; None if there is none, it is a zombie, or it is hidden."""
+    """Start time of process `pid`, in the system's unit; None if it is missing, hidden or a zombie."""
     return _look_at(pid)[1] or None
 
 
 def _look_at(pid: int) -> tuple[bool | None, str]:
-    """(alive, start time) of a pid: (False, "") if it is gone or a zombie, (None, "") where the system hides it."""
+    """(alive, start time) of a pid: (False, "") if it is gone or a zombie, (None, "") if the system hides it."""
     if sys.platform == "win32":
         return _windows_look_at(pid)
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            # The command stands in brackets and may hold brackets and blanks itself.
+            # The command is in brackets and may itself contain brackets and spaces.
             fields = file.read().rpartition(b")")[2].split()
         if fields[0] in b"ZX" and int(fields[17]) <= 1:
             return False, ""
@@ -283,7 +284,7 @@ def _look_at(pid: int) -> tuple[bool | None, str]:
         start_time = _mac_start_time(pid) if sys.platform == "darwin" else ""
         if start_time:
             return True, start_time
-    except ours(OSError, IndexError, ValueError):  # no descriptor left, no permission: says nothing
+    except ours(OSError, IndexError, ValueError):  # no free descriptor, no permission: unknown
         return None, ""
     try:
         os.kill(pid, 0)
@@ -305,7 +306,7 @@ def _pid(identity: Mapping[str, object]) -> int | None:
 
 
 def _rebooted(identity: Mapping[str, object]) -> bool:
-    """Whether a process of a host with our name is of an earlier boot of it, and not of a second host so called."""
+    """Whether a process belongs to an earlier boot of this host, and not to another host with the same name."""
     boot, here, theirs, ours = _text(identity, "boot_id"), boot_id(), _text(identity, "machine"), machine()
     if theirs and ours and theirs != ours:
         return False
@@ -352,7 +353,7 @@ def _kernel32() -> Any:
 
 
 def _windows_look_at(pid: int) -> tuple[bool | None, str]:
-    """By creation time; a handle that somebody holds keeps the pid of a process that has ended."""
+    """By creation time: an open handle keeps the pid of an ended process in use."""
     import ctypes
 
     library = _kernel32()

@@ -1,13 +1,13 @@
-"""run.json, the manifest of a run: who it is, how it stands, its lives, and which part of each counts.
+"""run.json, the manifest of a run: its identity, its status, its attempts, and the effective part of each.
 
-    fields = read("runs/cartpole/ppo-k3v9x2ab")      # well typed, whatever stands in the file
+    fields = read("runs/cartpole/ppo-k3v9x2ab")      # correct types, for any content of the file
     with ManifestLock(folder):
         fields["status"] = "finished"
         write(folder, fields)
     chain(fields)                                    # {attempt: Cut or None}: the effective history
 
-The one place where run.json is read, written and understood; both wings of the house stand on it. Standard library
-only, light enough for the training process. docs/disk-format.md has its fields.
+The only module that reads, writes and interprets run.json. Standard library only, light enough for the training
+process. docs/disk-format.md has its fields.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ __all__ = [
 ]
 
 Attempts = str | Sequence[int]
-"""Which lives of a run to read: "effective", "all", or a list of attempt numbers."""
+"""Which attempts of a run to read: "effective", "all", or a list of attempt numbers."""
 
 FORMAT = 2
 """The version of the run folder that this rollbook writes, and the highest that it reads."""
@@ -75,25 +75,25 @@ FORMAT = 2
 NAME = "run.json"
 
 STATUSES = ("running", "finished", "killed", "crashed")
-"""What run.json says; readers derive `crashed` and `stale` from `running` by who still lives."""
+"""The statuses in run.json. Readers derive `crashed` and `stale` from `running` by checking which processes live."""
 
 ORIGIN = ("config", "seed", "git", "packages", "command", "python", "executable", "platform", "environment")
-"""What belongs to a life rather than to the run: what it was started with, from which code, with which packages."""
+"""Fields of an attempt rather than of the run: how it was started, with which code and packages."""
 
 EDITABLE = ("name", "notes", "tags", "group")
-"""What a person may say of a run at any time; the names of those that were changed stand in `edited`."""
+"""Fields that people may edit at any time; `edited` lists the changed ones."""
 
 _LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"
 _LARGEST = 2**63
 
 
 def new_id() -> str:
-    """Eight letters and digits that no other run has (40 random bits)."""
+    """Eight letters and digits, unique to a run (40 random bits)."""
     return "".join(_LETTERS[byte & 31] for byte in os.urandom(8))
 
 
 def path_of(folder: str | os.PathLike[str]) -> str:
-    """Where the manifest of a run lies."""
+    """The path of a run's manifest."""
     return os.path.join(folder, NAME)
 
 
@@ -101,14 +101,14 @@ def path_of(folder: str | os.PathLike[str]) -> str:
 
 
 def read(folder: str | os.PathLike[str], *, to_continue: bool = False) -> RunJson:
-    """The content of a run's run.json, every known field of its type (see `clean`).
+    """The content of a run's run.json, with the correct type for every known field (see `clean`).
 
     Args:
-      to_continue: somebody wants to write on: a list of attempts that is damaged is then an error, too.
+      to_continue: the caller wants to continue the run: then a damaged list of attempts is an error too.
     Raises:
       NotARun: there is none, or it cannot be read.
-      ForeignManifest: another tool wrote it. rollbook's own has an `id` and a `format`; one that has lost them is still
-        known as such by what else a run's folder holds.
+      ForeignManifest: another tool wrote it. rollbook's own has an `id` and a `format`; one that lost them is
+        recognised by the other files of a run folder.
       NewerFormat: a later rollbook wrote it.
     """
     path, shown = path_of(folder), os.fspath(folder)
@@ -140,7 +140,7 @@ def read(folder: str | os.PathLike[str], *, to_continue: bool = False) -> RunJso
 
 
 def holds_a_run(folder: str | os.PathLike[str]) -> bool:
-    """Whether rollbook wrote what lies in a folder beside run.json: a run.json that is damaged is then its own."""
+    """Whether rollbook wrote the other files of a folder: a damaged run.json is then rollbook's own."""
     return any(lexists(os.path.join(folder, "data", *names)) for names in _TRACES)
 
 
@@ -155,35 +155,35 @@ def _foreign(path: str, shown: str, content: object) -> ForeignManifest:
 
 
 _TRACES = (("journal",), ("keeper", "plan.json"), ("writers.json",), ("page.lock",))
-"""Below data/: what every folder of a run holds, some of it from its first moment, some to its last."""
+"""Below data/: files of every run folder, some from its start, some until its end."""
 
 _TOOLS = ("library", "tool", "framework", "generator")
-"""The fields in which the run.json of other tools names them; Isaac Lab's has `library` and `task`."""
+"""Fields in which the run.json of other tools has their name; Isaac Lab's has `library` and `task`."""
 
 
 def look(folder: str | os.PathLike[str]) -> dict[str, Any]:
-    """The same for who can do without, such as a keeper: whatever can be made of it, {} if that is nothing."""
+    """The same without errors, for example for a keeper: the readable part of the file, {} if there is none."""
     content = files.read_json(path_of(folder))
     return dict(clean(content)[0]) if content else {}
 
 
 def damage(folder: str | os.PathLike[str]) -> list[str]:
-    """What is wrong with single fields of a run.json that can be read as a whole, a sentence each."""
+    """Problems of single fields in a readable run.json, one sentence each."""
     return clean(files.read_json(path_of(folder)))[1]
 
 
 def write(folder: str | os.PathLike[str], fields: Mapping[str, object], *, durable: bool = False) -> None:
-    """Replace run.json as a whole; `durable` also survives a power loss. Its `revision` grows with each write.
+    """Replace run.json atomically; `durable` also survives a power loss. Its `revision` grows with each write.
 
     Raises:
-      OSError: it cannot be written; the old one is untouched.
+      OSError: it cannot be written; the old file is unchanged.
     """
     revision = max(_revision(fields) + 1, time.time_ns() // 1_000_000)
     files.write_json(path_of(folder), {**fields, "revision": revision}, durable=durable, indent=1)
 
 
 def progress(fields: Mapping[str, object]) -> tuple[int, int, float]:
-    """How far a run.json is: of two of one run the greater one is the later. Attempt, revision, when it ended."""
+    """(attempt, revision, end time) of a run.json: of two versions of one run, the greater one is newer."""
     listed = fields.get("attempts")
     numbers = [entry.get("n") for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
     ended = fields.get("ended")
@@ -195,18 +195,18 @@ def progress(fields: Mapping[str, object]) -> tuple[int, int, float]:
 
 
 def _revision(fields: Mapping[str, object]) -> int:
-    """Milliseconds since 1970 where the clock is right, and never fewer than before; 0 of an older rollbook."""
+    """Milliseconds since 1970 by the host's clock, never fewer than before; 0 from an older rollbook."""
     revision = fields.get("revision")
     return revision if type(revision) is int and 0 < revision < _LARGEST else 0
 
 
 def edit(folder: str | os.PathLike[str], changed: Mapping[str, object]) -> None:
-    """Change what a person may say of a run at any time: the fields of `EDITABLE`.
+    """Change fields that people may edit at any time: those of `EDITABLE`.
 
-    Safe while the run is written: its writer takes over what was changed (`take_edits`) when it writes run.json anew.
+    Safe while the run is written: its writer takes over the changes (`take_edits`) when it writes run.json again.
 
     Raises:
-      NotARun, NewerFormat: it cannot be read. OSError: it cannot be written; the old one is untouched.
+      NotARun, NewerFormat: it cannot be read. OSError: it cannot be written; the old file is unchanged.
     """
     with ManifestLock(os.fspath(folder)):
         fields = read(folder)
@@ -220,24 +220,25 @@ def edit(folder: str | os.PathLike[str], changed: Mapping[str, object]) -> None:
 
 
 def take_edits(fields: RunJson, on_disk: Mapping[str, Any]) -> None:
-    """Take over what others wrote into run.json since these fields were read. Changes `fields`."""
+    """Merge changes that other processes made to run.json since these fields were read. Changes `fields`."""
     fields["revision"] = max(_revision(fields), _revision(on_disk))
-    if on_disk.get("writers_died"):  # the keepers' word
+    if on_disk.get("writers_died"):  # set by keepers
         fields["writers_died"] = on_disk["writers_died"]
     edited = [name for name in on_disk.get("edited") or () if name in EDITABLE and name in on_disk]
     changing: Any = fields
     changing.update((name, on_disk[name]) for name in edited)
     if edited:
         fields["edited"] = edited
-    if isinstance(on_disk.get("results"), dict):  # of the keeper, which writes it when a life has ended
+    if isinstance(on_disk.get("results"), dict):  # set by the keeper after an attempt has ended
         fields["results"] = on_disk["results"]
 
 
 def keep_results(folder: str, attempt: int, values: Mapping[str, object]) -> None:
-    """Write what a run came to (`book.results`) into run.json, for the life `attempt`; of a newer life nothing is said.
+    """Write the results of a run (`book.results`) into run.json, for the attempt `attempt`; does nothing for a newer
+    attempt.
 
     Raises:
-      OSError: it cannot be written; the old one is untouched.
+      OSError: it cannot be written; the old file is unchanged.
     """
     with ManifestLock(folder):
         fields = look(folder)
@@ -249,7 +250,7 @@ def keep_results(folder: str, attempt: int, values: Mapping[str, object]) -> Non
 
 
 def results(fields: Mapping[str, object]) -> dict[str, Any]:
-    """What a run came to, as it was written when its newest life ended; {} if that has not been done."""
+    """The results of a run, written when its newest attempt ended; {} before that."""
     entry = fields.get("results")
     values = (
         entry.get("values") if isinstance(entry, dict) and entry.get("attempt") == newest(fields).get("n", 1) else None
@@ -258,10 +259,10 @@ def results(fields: Mapping[str, object]) -> dict[str, Any]:
 
 
 def clean(content: Mapping[str, object]) -> tuple[RunJson, list[str]]:
-    """The fields of a run.json, each known one of its type, and what was wrong with them, a sentence each.
+    """The fields of a run.json, each known one with the correct type, and their problems, one sentence each.
 
-    A field that holds something else is taken as missing: no reader has to look twice. Fields that this version does
-    not know are passed on as they are.
+    A field with a wrong type counts as missing, so readers need no further check. Fields unknown to this version are
+    passed on unchanged.
     """
     problems: list[str] = []
     fields: Any = dict(content)
@@ -307,7 +308,7 @@ def _entry(entry: dict[str, object], problems: list[str]) -> Attempt:
 
 
 class _Wrong:
-    """Stands for a field of another type."""
+    """Marks a field with a wrong type."""
 
 
 _WRONG = _Wrong()
@@ -322,7 +323,7 @@ def _text_or_none(value: object) -> object:
 
 
 def _word_or_none(value: object) -> object:
-    """Groups were numbers at times; they are words for readers."""
+    """A group as text: some older runs have numbers."""
     if value is None or isinstance(value, str):
         return value
     return str(value) if isinstance(value, (int, float)) else _WRONG
@@ -335,7 +336,7 @@ def _integer_or_none(value: object) -> object:
 def _moment_or_none(value: Any) -> object:
     if value is None:
         return None
-    return value if type(value) in (int, float) and abs(value) < _LARGEST else _WRONG  # NaN is not smaller either
+    return value if type(value) in (int, float) and abs(value) < _LARGEST else _WRONG  # NaN fails too
 
 
 def _mapping(value: object) -> object:
@@ -413,12 +414,12 @@ _ENTRY_FIELDS: dict[str, tuple[Callable[[object], object], str]] = {
 
 
 class Cut:
-    """Up to where a parent counts.
+    """The end of the effective part of a parent attempt.
 
     Attributes:
-      writers: {writer: {lane: last seq that counts}}; a lane that is not named counts for nothing.
-      time: for all other writers, the last unix ns that counts.
-      checkpoint: the id of the checkpoint that was restored, or "".
+      writers: {writer: {lane: last effective seq}}; a lane that is not listed has no effective rows.
+      time: for all other writers, the last effective unix ns.
+      checkpoint: the id of the restored checkpoint, or "".
     """
 
     __slots__ = ("checkpoint", "time", "writers")
@@ -434,30 +435,30 @@ class Cut:
         self.checkpoint = str(checkpoint or cut.get("checkpoint") or "")
 
     def holds(self, writer: str, lane: int, seq: Any, time_ns: Any) -> Any:
-        """Which rows of one lane lie before the cut: booleans for arrays, one for numbers."""
+        """Which rows of one lane are before the cut: a boolean array for arrays, one boolean for a number."""
         if writer in self.writers:
             return seq <= self.writers[writer].get(lane, 0)
         return time_ns <= self.time
 
 
 def newest(fields: Mapping[str, Any]) -> Attempt:
-    """The entry of the newest life, {} if none is listed."""
+    """The entry of the newest attempt, {} if none is listed."""
     entries: list[Attempt] = fields.get("attempts") or []
     nothing: Attempt = {}
     return max(entries, key=lambda entry: int(entry["n"]), default=nothing)
 
 
 def entry_of(fields: Mapping[str, Any], number: int) -> Attempt:
-    """The entry of one life, {} if it is not listed."""
+    """The entry of one attempt, {} if it is not listed."""
     entries: list[Attempt] = fields.get("attempts") or []
     nothing: Attempt = {}
     return next((entry for entry in reversed(entries) if entry["n"] == number), nothing)
 
 
 def failure(fields: Mapping[str, Any]) -> dict[str, str] | None:
-    """What ended the newest life before its time: type, message and traceback, all of them texts; None if nothing did.
+    """What ended the newest attempt early: type, message and traceback, all texts; None if nothing did.
 
-    None as well where the process had no time to leave a word: SIGKILL, the out-of-memory killer, a power loss.
+    Also None if the process could not record it: SIGKILL, the out-of-memory killer, a power loss.
     """
     entry = newest(fields)
     kept = entry.get("failure")
@@ -467,10 +468,10 @@ def failure(fields: Mapping[str, Any]) -> dict[str, str] | None:
 
 
 def chain(fields: Mapping[str, Any]) -> dict[int, Cut | None]:
-    """The lives that make up the effective history: attempt -> the cut that its child makes in it.
+    """The attempts of the effective history: attempt -> the cut that its child makes in it.
 
-    The newest counts whole (None), and each of its chain of parents up to its child's cut. Times are compared only
-    within one attempt, so clocks that step back or hosts that disagree cannot mix lives up.
+    The newest counts completely (None), and each of its parents up to its child's cut. Times are compared only within
+    one attempt, so clocks that go back or hosts that disagree cannot mix attempts up.
     """
     entries = {entry["n"]: entry for entry in fields.get("attempts") or ()}
     lives: dict[int, Cut | None] = {}
@@ -488,7 +489,7 @@ def chain(fields: Mapping[str, Any]) -> dict[int, Cut | None]:
 
 
 def follow_summary(summary: dict[str, object], mark: Mapping[str, object]) -> None:
-    """Bring a summary up to date with one of the marks that tell of its changes: {"values": {…}, "gone": [key, …]}."""
+    """Apply one summary mark to a summary: {"values": {…}, "gone": [key, …]}."""
     values, gone = mark.get("values"), mark.get("gone")
     if isinstance(values, dict):
         summary.update(values)
@@ -497,7 +498,7 @@ def follow_summary(summary: dict[str, object], mark: Mapping[str, object]) -> No
 
 
 def say_summary(folder: str | os.PathLike[str], writer: str, words: Mapping[str, list[Any]]) -> None:
-    """Leave what a writer other than the main one says of the run: {key: [unix ns, value]}, [unix ns] for a key gone.
+    """Store summary entries of a further writer: {key: [unix ns, value]}, [unix ns] for a deleted key.
 
     Raises:
       OSError: it cannot be written.
@@ -508,7 +509,7 @@ def say_summary(folder: str | os.PathLike[str], writer: str, words: Mapping[str,
 
 
 def summary_of_others(folder: str | os.PathLike[str], since_ns: int) -> dict[str, list[Any]]:
-    """The newest words of writers other than the main one, key by key, of those said after a moment."""
+    """The newest summary entries of further writers, per key, set after a given time."""
     place = os.path.join(folder, "data", "keeper", "summary")
     newest: dict[str, list[Any]] = {}
     with tolerating(OSError) as missed:
@@ -518,14 +519,14 @@ def summary_of_others(folder: str | os.PathLike[str], since_ns: int) -> dict[str
     for name in names:
         for key, word in files.read_json(os.path.join(place, name)).items() if name.endswith(".json") else ():
             if not isinstance(word, list) or len(word) not in (1, 2) or type(word[0]) is not int:
-                continue  # a stranger's
+                continue  # not from this run
             if word[0] > max(since_ns, newest.get(key, [0])[0]):
                 newest[key] = word
     return newest
 
 
 def differences(before: Mapping[str, object], after: Mapping[str, object]) -> list[str]:
-    """The keys under which two origins differ, a phrase each: "config.lr (1, now 5)"."""
+    """The keys in which two origins differ, as phrases: "config.lr (1, now 5)"."""
     changed = difference(before, after)
     phrases = [f"{'.'.join(path)} ({_shown(_at(before, path))}, now {_shown(value)})" for path, value in changed["set"]]
     phrases += [f"{'.'.join(path)} ({_shown(_at(before, path))}, not given now)" for path in changed["gone"]]
@@ -543,10 +544,10 @@ def _shown(value: object) -> str:
 
 
 def origin(fields: Mapping[str, Any], number: int) -> dict[str, Any]:
-    """What a life was started with: the fields of `ORIGIN` as they were then; what is not known is missing.
+    """How an attempt was started: the fields of `ORIGIN` at that time; unknown ones are missing.
 
-    The newest life's stand in run.json itself. An older one's are told by differences: the first life keeps them whole,
-    each later one what it changed.
+    run.json has those of the newest attempt. Older ones are stored as differences: the first attempt completely, each
+    later one with its changes.
     """
     entries = sorted(fields.get("attempts") or (), key=lambda entry: int(entry["n"]))
     if not entries or number >= entries[-1]["n"]:
@@ -566,7 +567,7 @@ def origin(fields: Mapping[str, Any], number: int) -> dict[str, Any]:
 
 
 def close_origin(fields: RunJson) -> None:
-    """Keep with the newest life what it was started with, before another one takes its place. Changes `fields`."""
+    """Store the origin of the newest attempt in its entry, before another attempt begins. Changes `fields`."""
     entry = newest(fields)
     if not entry or "origin" in entry:
         return
@@ -579,7 +580,7 @@ def close_origin(fields: RunJson) -> None:
 
 
 def attempts(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The lives of a run, oldest first, each with what it was started with (`config`, `seed`, `git`, `packages`)."""
+    """The attempts of a run, oldest first, each with its origin (`config`, `seed`, `git`, `packages`)."""
     entries = []
     for entry in sorted(fields.get("attempts") or (), key=lambda entry: int(entry["n"])):
         begun_with = origin(fields, entry["n"])
@@ -589,7 +590,9 @@ def attempts(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def difference(before: Mapping[str, object], after: Mapping[str, object]) -> dict[str, Any]:
-    """What makes `after` of `before`: {"set": [[path, value], …], "gone": [path, …]}, a path being a list of keys."""
+    """The changes from `before` to `after`: {"set": [[path, value], …], "gone": [path, …]}; a path is a list of
+    keys.
+    """
     changed: dict[str, object] = {"set": [], "gone": []}
     _compare(before, after, [], changed)
     return changed
@@ -609,7 +612,7 @@ def _compare(before: Mapping[str, Any], after: Mapping[str, object], path: list[
 
 
 def _words(value: object) -> str:
-    """A value as JSON: NaN is then equal to itself, and a tuple to the list that it becomes."""
+    """A value as JSON text: NaN then equals itself, and a tuple equals its list."""
     return json.dumps(value, default=repr, sort_keys=True)
 
 
@@ -638,17 +641,17 @@ def _origin_of_newest(fields: Mapping[str, object]) -> dict[str, object]:
 
 
 class ManifestLock:
-    """Keeps others from replacing a run's run.json between our look at it and our own writing.
+    """Prevents others from replacing a run's run.json between our read and our write.
 
         with ManifestLock(run_folder):
-            ...                         # read run.json, judge, replace it
+            ...                         # read run.json, check, replace it
 
-    Held for milliseconds, by whoever changes run.json: its writer, a process that continues the run, the keeper of one
-    that crashed, `rollbook repair`. Never raises and never waits for long: where no lock can be had (a file system
-    without locks, a folder that cannot be written, a holder that hangs), things go on without it.
+    Held for milliseconds by every process that changes run.json: its writer, a process that continues the run, the
+    keeper of a crashed run, `rollbook repair`. Never raises and never waits for long: if no lock is available (a file
+    system without locks, a read-only folder, a holder that hangs), work continues without it.
 
     Args:
-      run_folder: the run's folder; None holds nothing.
+      run_folder: the run's folder; None locks nothing.
       seconds: how long to wait for another holder.
     """
 
@@ -661,7 +664,7 @@ class ManifestLock:
     def __enter__(self) -> ManifestLock:
         if self._path is None:
             return self
-        try:  # by one call: an exception of others that strikes meanwhile leaves no descriptor that holds the lock
+        try:  # one call: an outside exception meanwhile leaves no descriptor that holds the lock
             self._file = FileIO(self._path, "r+", opener=_opened)
         except ours(OSError):
             return self

@@ -1,8 +1,8 @@
-"""Modules that have moved: the old path answers with the new module and a DeprecationWarning, for one release.
+"""Modules that have moved: the old path gives the new module and a DeprecationWarning, for one release.
 
     import rollbook.filters        # DeprecationWarning: rollbook.filters is rollbook.sinks.filters now
 
-The finder stands first: else a module of a moved package would be found in its folder and loaded a second time.
+The finder is first: otherwise a module of a moved package would be found in its folder and loaded twice.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["MOVED", "OTHER_NAMES", "MovedModules", "SameModule"]
 
 OTHER_NAMES = {"rollbook.wandb": "rollbook.adapters.wandb"}
-"""Modules that are imported under a name of their own, so that a program changes one line."""
+"""Modules with a second import name, so that a program changes only one line."""
 
 MOVED = {
     "rollbook.aliases": "rollbook.ground.aliases",
@@ -30,17 +30,17 @@ MOVED = {
     "rollbook.tables": "rollbook.ground.tables",
     "rollbook.values": "rollbook.ground.values",
 }
-"""The old path of each public module of the release before, and its path today. Modules inside it follow."""
+"""The old path of each public module of the previous release, and its new path. Inner modules follow."""
 
 
 class SameModule:
-    """Loads the module of today as the module of the old name."""
+    """Loads the new module under the old name."""
 
     def __init__(self, today: str) -> None:
         self._today = today
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """The module of today."""
+        """The new module."""
         from importlib import import_module
 
         module = import_module(self._today)
@@ -48,7 +48,7 @@ class SameModule:
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Nothing to run: the module has run under its name of today, and keeps it."""
+        """Does nothing: the module has been executed under its new name, and keeps it."""
         module.__spec__ = self._spec
 
 
@@ -57,7 +57,7 @@ class MovedModules:
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        """The module of today for an old name, or None: then the import fails as it would have."""
+        """The new module for an old name, or None: then the import fails as usual."""
         if not name.startswith("rollbook."):
             return None
         parts = name.split(".")

@@ -1,4 +1,4 @@
-"""Optional packages, imported where they are used and named in full where they are missing."""
+"""Optional packages: imported where they are used; a missing one gives an error with the install command."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 __all__ = ["forks_wait", "installed", "need"]
 
 _FORK_SECONDS = 10.0
-"""How long a fork waits for an import: pyarrow on a cold disk takes some."""
+"""Seconds that a fork waits for an import; pyarrow takes long on a cold disk."""
 
 _importing = RLock()
 
 
 class forks_wait:
-    """`with forks_wait(): import pyarrow`: for a thread of rollbook's own that imports in the training process.
+    """`with forks_wait(): import pyarrow`: for a thread of rollbook that imports in the training process.
 
-    A child that is forked in the midst of an import inherits a lock that nobody releases, and hangs at its own next
-    import; so a fork in another thread waits until this import is over, at most ten seconds.
+    A child forked during an import inherits a lock that is never released, and hangs at its own next import. So a fork
+    in another thread waits until this import is finished, at most ten seconds.
     """
 
     __slots__ = ()
@@ -57,15 +57,15 @@ if hasattr(os, "register_at_fork"):
 
 
 def need(module: str, *, extra: str, why: str, also: str = "") -> ModuleType:
-    """The module, or the exact line that installs it.
+    """Import and return the module; if it is missing, raise with the exact install command.
 
     Args:
       module: dotted name of the module to import.
-      extra: the extra of rollbook that brings it (`pip install 'rollbook[extra]'`).
-      why: who asks, as the subject of a sentence: "the W&B sink".
-      also: packages that the extra leaves to the user, because their pins decide about everything else: "LightZero".
+      extra: the extra of rollbook that contains it (`pip install 'rollbook[extra]'`).
+      why: the user of the module, as the subject of a sentence: "the W&B sink".
+      also: packages that the extra leaves to the user, because their pins determine all others: "LightZero".
     Raises:
-      MissingExtra: the package is not installed. A package that is installed but broken raises its own error.
+      MissingExtra: the package is not installed. An installed but broken package raises its own error.
     """
     try:
         with forks_wait():
@@ -77,7 +77,7 @@ def need(module: str, *, extra: str, why: str, also: str = "") -> ModuleType:
 
 
 def installed(package: str, *, extra: str, why: str, also: str = "") -> None:
-    """Say now that a package is missing, without loading it; see `need`.
+    """Check that a package is installed, without loading it; see `need`.
 
     Raises:
       MissingExtra: there is no such package.

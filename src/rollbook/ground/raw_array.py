@@ -1,4 +1,4 @@
-"""An array as a frame holds it, for those that read it with numpy and those that have none."""
+"""An array as stored in a frame, readable with and without numpy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ITEM_SIZES = {**{code: int(code[1:]) for code in _STRUCT_CODES}, "c8": 8, "c16":
 
 
 class RawArray:
-    """An array as it lies in a frame: a dtype string, a shape and little-endian bytes in C order.
+    """An array as stored in a frame: a dtype string, a shape and little-endian bytes in C order.
 
     Attributes:
       dtype: numpy's `dtype.str`, such as "<f8"; always a plain number, boolean or time type.
@@ -53,7 +53,7 @@ class RawArray:
         return numpy.frombuffer(self.data, dtype=numpy.dtype(self.dtype)).reshape(self.shape)
 
     def flat(self) -> tuple[object, ...]:
-        """All values in C order as Python numbers, without numpy. Times are their integers, complex values pairs."""
+        """All values in C order as Python numbers, without numpy. Times are integers, complex values are pairs."""
         import struct
 
         kind = self.dtype[1:].partition("[")[0]

@@ -1,7 +1,7 @@
-"""What reading and sealing need, loaded once: a package that is missing or does not load is named, with what to do.
+"""Loads the packages for reading and sealing; if one is missing or broken, the error names it and what to do.
 
-Imported first by the modules that stand at the doors (`rollbook.book.book`,
-`rollbook.storage.sealing.folder`); the training process needs none of it.
+Entry modules (`rollbook.book.book`, `rollbook.storage.sealing.folder`) import this first. The training process does not
+need it.
 """
 
 from __future__ import annotations

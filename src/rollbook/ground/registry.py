@@ -1,7 +1,7 @@
-"""Families of things that are made by name: sinks, filters, rules, importers. A new member is one file and one line.
+"""Families of objects created by name: sinks, filters, rules, importers. A new member is one file and one line.
 
-A package of its own offers a member as an entry point in the family's group, named like the member and pointing at its
-class. Nothing is imported before it is asked for.
+Other packages offer a member as an entry point in the family's group, with the name of the member and its class.
+Nothing is imported before it is used.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ class Registry:
     """The members of one family.
 
     Args:
-      what: what one is called in errors, such as "sink".
-      room: the package that holds those of rollbook.
+      what: the word for a member in errors, such as "sink".
+      room: the package with rollbook's own members.
       own: name -> "module:Class" in that package.
-      group: of the entry points of other packages, "" for none.
+      group: the group of entry points of other packages, "" for none.
     """
 
     def __init__(self, what: str, room: str, own: Mapping[str, str], group: str = "") -> None:
         self._what, self._room, self.own, self.group = what, room, own, group
 
     def names(self) -> list[str]:
-        """All there are, those of installed packages included."""
+        """All names, including those of installed packages."""
         return sorted({*self.own, *self._entry_points()})
 
     def __contains__(self, name: object) -> bool:
         return name in self.own or name in self._entry_points()
 
     def load(self, name: str) -> Any:
-        """The class of that name; what an outsider offers may be any callable that makes one.
+        """The class with this name. Other packages may offer any callable that creates a member.
 
         Raises:
           UnknownOption: there is none.
@@ -53,11 +53,11 @@ class Registry:
         return point.load()
 
     def unknown(self, name: object) -> UnknownOption:
-        """The error that says that there is none of that name."""
+        """The error for an unknown name."""
         return UnknownOption(f"no {self._what} is named {name!r}.{did_you_mean(str(name), self.names())}")
 
     def check_options(self, name: str, given: Iterable[str], takes: Sequence[str], also: Sequence[str] = ()) -> None:
-        """Raise UnknownOption for what is given and not taken; `also` is offered where something like it was meant."""
+        """Raise UnknownOption for options that are not accepted; suggestions include those in `also`."""
         for option in given:
             if option not in takes:
                 hint = did_you_mean(str(option), [*takes, *also])
@@ -66,15 +66,15 @@ class Registry:
     def make(
         self, name: str, options: Mapping[str, Any], *before: Any, made: Any = None, also: Sequence[str] = ()
     ) -> Any:
-        """The member of that name.
+        """Create the member with this name.
 
         Args:
-          before: what each member of the family takes before its options.
-          made: its class, where it has been loaded from somewhere else.
-          also: options that the caller takes for itself; see `check_options`.
+          before: arguments that each member of the family takes before its options.
+          made: its class, if it was loaded from elsewhere.
+          also: options that the caller uses itself; see `check_options`.
         Raises:
           UnknownOption: there is no such member, or it has no such option.
-          BadInput: an option it has, with a value it cannot use.
+          BadInput: an option with a value that it cannot use.
         """
         made = self.load(name) if made is None else made
         takes = options_of(made)[len(before) :]
@@ -96,12 +96,12 @@ class Registry:
 
 
 def options_of(made: Any) -> list[str]:
-    """The parameters that a class, or another callable that makes something, takes."""
+    """The parameters of a class or another callable."""
     import inspect
 
     return [option for option in inspect.signature(made).parameters if option != "self"]
 
 
 def summary_of(made: object, name: str) -> str:
-    """What a class says of itself, in one line; its name where it says nothing."""
+    """The first line of a class's docstring; its name without one."""
     return (getattr(made, "__doc__", None) or name).strip().splitlines()[0].rstrip(".")

@@ -3,17 +3,17 @@
     data/<table>/<writer>.L00.S003.<first seq>.parquet     rows of stream 3 of lane 0, in order
     data/<table>/<writer>.L00.F.<first seq>.parquet        rows from chunk frames of lane 0
     data/<table>/merged.<number>.parquet                   small groups of all writers, merged when the run was finished
-    data/metrics/wide/<writer>.L00.S003.<first seq>.parquet    metrics with a column a key
-    data/metrics/long/<writer>.L00.R.<first seq>.parquet       metrics of rare rows and small groups, one line a value
-    data/abandoned.parquet                                 (writer, lane, seq) of all rows that rewinds abandoned
-    data/writers.parquet                                   which run each writer belongs to
+    data/metrics/wide/<writer>.L00.S003.<first seq>.parquet    metrics with one column per key
+    data/metrics/long/<writer>.L00.R.<first seq>.parquet       metrics of rare rows and small groups, one line per value
+    data/abandoned.parquet                                 (writer, lane, seq) of all rows abandoned by rewinds
+    data/writers.parquet                                   the run of each writer
     data/pyramid/<table>.<part>.pyr                        levels of a large part
-    data/fills/…                                           device values that came after their row
+    data/fills/…                                           device values that arrived after their row
     data/marks/…                                           dump marks and the like
-    data/aside/…                                           rows that a power loss made doubtful, and what repair saved
+    data/aside/…                                           doubtful rows after a power loss, and data saved by repair
     data/writers.json                                      writers whose journal folder was removed when all was sealed
 
-Every part says in its Parquet metadata, under "rollbook", what it holds (see `store.parts`).
+Every part describes its content in its Parquet metadata, under "rollbook" (see `store.parts`).
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ __all__ = [
 ]
 
 HIDDEN_TABLES = frozenset({"journal", "keeper", "pyramid", "fills", "marks", "aside", "seen", "items"})
-"""Folders of data/ that are no tables for readers."""
+"""Folders of data/ that are not tables for readers."""
 
 RESERVED = ("time", "scope", "at", "attempt", "writer", "lane", "seq", "index")
-"""Columns beside the clocks that every table may have; a value of that name is stored as value/<name>."""
+"""Columns that every table may have in addition to the clocks; a value with such a name is stored as value/<name>."""
 
 METADATA_KEY = "rollbook"
 
@@ -68,10 +68,10 @@ COLUMNS_FILE = "0.columns.parquet"
 
 
 WIDE, LONG = "wide", "long"
-"""The two forms of metrics, and the folders they lie in: a column a key, and a line a value."""
+"""The two forms of metrics, and their folders: one column per key, and one line per value."""
 
 CONSTANTS = ("scope", "at", "attempt", "writer", "lane")
-"""Columns that are the same in all rows of most parts. Files have them for other programs; we know them from the
+"""Columns that are equal in all rows of most parts. Files contain them for other programs; rollbook reads them from the
 description."""
 
 _NAME = re.compile(r"(?P<writer>[^/]+)\.L(?P<lane>\d{2,})\.(?P<kind>S\d{3,}|F|R)\.(?P<first>\d+)\.parquet")
@@ -80,10 +80,10 @@ _MERGED = re.compile(r"merged\.(?P<first>\d+)\.parquet")
 
 
 class PartName:
-    """A sealed file's name, taken apart.
+    """The parts of a sealed file's name.
 
     Attributes:
-      writer, lane: whose rows; "" and -1 for a merged file.
+      writer, lane: the owner of the rows; "" and -1 for a merged file.
       kind: "S003", "F", "R" or "merged".
       first: the first sequence number, or the number of a merged file.
     """
@@ -100,7 +100,7 @@ class PartName:
 
     @classmethod
     def parse(cls, name: str) -> PartName | None:
-        """The parts of `name`, or None for a file that is no part (a temporary one, say)."""
+        """The parts of `name`, or None for other files (such as temporary ones)."""
         match = _NAME.fullmatch(name)
         if match:
             return cls(match["writer"], int(match["lane"]), match["kind"], int(match["first"]))
@@ -109,24 +109,24 @@ class PartName:
 
 
 def data_folder(run: str | os.PathLike[str]) -> str:
-    """Where the truth lies."""
+    """The folder of the run's data."""
     return os.path.join(run, "data")
 
 
 def journal_folder(run: str | os.PathLike[str]) -> str:
-    """Where the writers' folders lie."""
+    """The folder with the writers' folders."""
     return os.path.join(run, "data", "journal")
 
 
 def table_folder(run: str | os.PathLike[str], table: str) -> str:
-    """Where a table's sealed parts lie. Table names come from frames, so only plain ones are let through."""
+    """The folder of a table's sealed parts. Table names come from frames, so only plain names are accepted."""
     if not _TABLE.fullmatch(table) or table in ("journal", "keeper", "pyramid"):
         table = "other"
     return os.path.join(run, "data", table)
 
 
 def part_folder(run: str | os.PathLike[str], table: str, group: str) -> str:
-    """Where a part is written: metrics lie apart by form, so that one glob reads all files of a form."""
+    """The folder for a new part. The two forms of metrics are separate, so that one glob reads all files of a form."""
     folder = table_folder(run, table)
     if table != "metrics":
         return folder
@@ -134,18 +134,20 @@ def part_folder(run: str | os.PathLike[str], table: str, group: str) -> str:
 
 
 def part_folders(run: str | os.PathLike[str], table: str) -> list[str]:
-    """All folders that hold sealed parts of a table; format 1 had both forms of metrics in one."""
+    """All folders with sealed parts of a table; format 1 had both forms of metrics in one."""
     folder = table_folder(run, table)
     return [folder] if table != "metrics" else [folder, os.path.join(folder, WIDE), os.path.join(folder, LONG)]
 
 
 def pyramid_path(run: str, table: str, part_name: str) -> str:
-    """Where the levels of a part are."""
+    """The file with the levels of a part."""
     return os.path.join(data_folder(run), "pyramid", f"{table}.{part_name.removesuffix('.parquet')}.pyr")
 
 
 def irregular(run: str | os.PathLike[str]) -> list[str]:
-    """What lies below data/ and is neither a file nor a folder: links, pipes, devices. Nobody follows or opens them."""
+    """Entries below data/ that are neither files nor folders: links, pipes, devices. They are never followed or
+    opened.
+    """
     data = data_folder(run)
     if is_link(data):
         return [data]
@@ -155,7 +157,7 @@ def irregular(run: str | os.PathLike[str]) -> list[str]:
         with tolerating(OSError), os.scandir(folders.pop()) as entries:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
-                    if entry.name != "aside":  # where repair has put such things
+                    if entry.name != "aside":  # repair moves such entries there
                         folders.append(entry.path)
                 elif not entry.is_file(follow_symlinks=False):
                     words.append(entry.path)
@@ -163,7 +165,7 @@ def irregular(run: str | os.PathLike[str]) -> list[str]:
 
 
 def table_names(run: str | os.PathLike[str]) -> list[str]:
-    """The tables that have a folder of sealed parts."""
+    """The tables with a folder of sealed parts."""
     with tolerating(OSError), os.scandir(data_folder(run)) as entries:
         names = [e.name for e in entries if e.is_dir(follow_symlinks=False)]
         return sorted(name for name in names if name not in HIDDEN_TABLES and "." not in name)
@@ -171,14 +173,14 @@ def table_names(run: str | os.PathLike[str]) -> list[str]:
 
 
 def sound_key(key: str) -> str:
-    """The key as text that files can hold: a lone surrogate (from `os.fsdecode`, say) is spelled out."""
+    """The key in a form that files can store: a lone surrogate (for example from `os.fsdecode`) is escaped."""
     return key if key.isascii() else key.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def read_metadata(path: str) -> dict[str, Any] | None:
-    """What a sealed part says it holds, without pyarrow: the JSON under "rollbook" in the file's footer.
+    """The description of a sealed part, without pyarrow: the JSON under "rollbook" in the file's footer.
 
-    None if the file is no Parquet file of ours. Light enough for a process that never loads pyarrow.
+    None if the file is not a Parquet file of rollbook. Light enough for a process that never loads pyarrow.
     """
     with tolerating(OSError, Damaged) as missed, open(open_regular(path), "rb") as file:
         size = file.seek(0, os.SEEK_END)
@@ -219,9 +221,10 @@ def _json_after(footer: bytes, at: int) -> dict[str, object] | None:
 
 
 def value_name(key: str, clocks: tuple[str, ...]) -> str:
-    """The column under which a value is stored: its key, or value/<key> where that is the name of something else.
+    """The column of a value: its key, or value/<key> if that is the name of another column.
 
-    No two keys come to one column: a key `value/time` has to make way for the key `time` and is `value/value/time`.
+    Two keys never share a column: the key `value/time` becomes `value/value/time`, because the key `time` uses
+    `value/time`.
     """
     plain = key
     while plain.startswith("value/"):

@@ -1,7 +1,7 @@
-"""The small JSON files of a run's folder as types: what stands in run.json, in plan.json, and of a process.
+"""The small JSON files of a run folder as types: run.json, plan.json, and the identity of a process.
 
-For the type checker and for readers of the code; nothing loads this while a program runs. The files themselves are
-read and written by `manifest`, `keeper` and `journal`; docs/internals.md lists the files.
+For the type checker and for readers of the code; not loaded at run time. `manifest`, `keeper` and `journal` read and
+write the files; docs/internals.md lists the files.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ __all__ = ["Attempt", "CheckpointEntry", "CutJson", "Identity", "MediaLedger", "
 
 
 class CutJson(TypedDict, total=False):
-    """Up to where a parent counts; see `manifest.Cut`.
+    """The end of the effective part of a parent attempt; see `manifest.Cut`.
 
     Attributes:
       time: unix ns.
-      writers: {writer: {lane: last seq that counts}}.
-      checkpoint: the id of the one that was restored; None where the cut is none of a checkpoint.
+      writers: {writer: {lane: last effective seq}}.
+      checkpoint: the id of the restored checkpoint; None for a cut without one.
     """
 
     time: int
@@ -26,17 +26,17 @@ class CutJson(TypedDict, total=False):
 
 
 class Attempt(TypedDict, total=False):
-    """One life of a run, as run.json lists it.
+    """One attempt of a run, as listed in run.json.
 
     Attributes:
       n: its number, from 1.
-      parent, cut: which life it went on from, and up to where that one counts; None for the first.
+      parent, cut: the attempt it continues, and the end of that one's effective part; None for the first.
       started, ended: unix seconds.
       last: unix ns of a clean end.
       writer: the id of its main writer.
       offsets: clock -> what is added to its readings.
-      origin: what it was started with, once a later life took its place; see `manifest.origin`.
-      failure: what ended it before its time: {"type", "message", "traceback"}, and "stderr" where that is known.
+      origin: how it was started, stored when a later attempt begins; see `manifest.origin`.
+      failure: what ended it early: {"type", "message", "traceback"}, and "stderr" if known.
     """
 
     n: int
@@ -55,24 +55,25 @@ class Attempt(TypedDict, total=False):
 
 
 class RunJson(TypedDict, total=False):
-    """run.json as `manifest.read` gives it: every known field of its type; those up to `drops` are always there.
+    """run.json as returned by `manifest.read`: every known field has its type; the fields up to `drops` always exist.
 
     Attributes:
       status: as last written: "running", "finished", "killed" or "crashed".
-      attempts: its lives.
-      total: how far the run will go, by clock.
+      attempts: its attempts.
+      total: planned length of the run, by clock.
       drops: the bill: cause -> how often something was refused or dropped.
-      remarks: cause -> how often something was said that cost no row or value.
+      remarks: cause -> number of warnings without loss of data.
       created, ended: unix seconds.
       x: the clock of charts.
-      parent: the id of the run that began this one. forked_from: {"run", "at"} of the one it goes on from.
-      remote: the place it is shipped to.
-      revision: grows whenever run.json is written: tells an old copy from what came later (`manifest.progress`).
-      writers_died: the keepers' word: writer -> how many rows of it were lost with a machine.
-      edited: what of `manifest.EDITABLE` a person changed since.
-      results: {"attempt": n, "values": {…}}, what the run came to; see `manifest.results`.
-      part: {"of", "home", "since"} where this folder keeps what one host wrote of a run that lies elsewhere.
-      imported: of a run that another tool wrote: from which files.
+      parent: the id of the run that started this one. forked_from: {"run", "at"} of the checkpoint from which it
+        started.
+      remote: the remote to which it is shipped.
+      revision: grows whenever run.json is written, so that an old copy can be recognised (`manifest.progress`).
+      writers_died: set by keepers: writer -> number of its rows that were lost with a machine.
+      edited: the fields of `manifest.EDITABLE` that a person has changed.
+      results: {"attempt": n, "values": {…}}, the results of the run; see `manifest.results`.
+      part: {"of", "home", "since"} if this folder is one host's part of a run whose folder is elsewhere.
+      imported: for a run that another tool wrote: its source files.
     """
 
     id: str
@@ -123,12 +124,12 @@ class RunJson(TypedDict, total=False):
 
 
 class Plan(TypedDict, total=False):
-    """data/keeper/plan.json, what a run asks of its keeper.
+    """data/keeper/plan.json: the work that a run gives its keeper.
 
     Attributes:
-      sinks: {"name": …, option: value}, those that the keeper makes; its own options may stand under "options".
-      x: the clock of sinks that have one axis.
-      host_seconds: how often the host is looked at; 0 for never.
+      sinks: {"name": …, option: value}, those that the keeper creates; sink options may be under "options".
+      x: the clock of sinks with one axis.
+      host_seconds: interval of host samples; 0 for never.
       rules: {"name": …, option: value}.
     """
 
@@ -139,12 +140,12 @@ class Plan(TypedDict, total=False):
 
 
 class Identity(TypedDict):
-    """What tells a process from all others, by which it is known to live; see `ground.liveness`. "": not known there.
+    """Identifies a process, to check whether it lives; see `ground.liveness`. "": unknown there.
 
     Attributes:
-      boot_id: of the system's start. machine: of the installation.
-      pid_ns: the namespace that pid is of.
-      start_time: of the process, in the words of its system.
+      boot_id: of the system's boot. machine: of the installation.
+      pid_ns: the namespace of the pid.
+      start_time: of the process, in the system's own unit.
     """
 
     boot_id: str
@@ -159,9 +160,9 @@ class CheckpointEntry(TypedDict):
     """One checkpoint in ckpt/.index.json.
 
     Attributes:
-      name: of its file in ckpt/; None where it was registered and somebody else wrote it.
-      path: relative to the run's folder where it lies inside.
-      clocks: clock -> where training stood.
+      name: its file name in ckpt/; None if it was registered and written by others.
+      path: relative to the run's folder if it is inside.
+      clocks: clock -> reading at the save.
     """
 
     id: str
@@ -174,11 +175,11 @@ class CheckpointEntry(TypedDict):
 
 
 class PixelsNote(TypedDict):
-    """What stands beside raw pixels in media/.spool; checked when it is read.
+    """The description file of raw pixels in media/.spool; checked when it is read.
 
     Attributes:
-      path: of the file to be made, below the run's folder.
-      channels: 1, 3 or 4, a byte each. fps: of a film; 0 for a picture.
+      path: of the file to create, below the run's folder.
+      channels: 1, 3 or 4, one byte each. fps: of a video; 0 for an image.
     """
 
     format: int
@@ -192,11 +193,11 @@ class PixelsNote(TypedDict):
 
 
 class MediaLedger(TypedDict):
-    """How the encoding of a run's pictures and films stands.
+    """The state of encoding a run's images and videos.
 
     Attributes:
-      files, bytes: made here and still there. waiting: in the spool.
-      errors: the last five, in words.
+      files, bytes: created here and still present. waiting: in the spool.
+      errors: the last five, as text.
     """
 
     files: int

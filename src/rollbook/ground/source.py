@@ -1,8 +1,8 @@
-"""Where the bytes of a run's files come from: the folder itself, or a remote that the folder is a view of.
+"""Where the bytes of a run's files come from: the folder itself, or a remote of which the folder is a view.
 
-A view (docs/remote.md) has the files of a run at their names and full sizes, with holes where nothing was fetched yet.
-Readers of a byte range ask `ensure` for it first; for a folder that is no view that costs one look at its path. What
-fetches is `rollbook.remote.views`: it is named here and not imported, so that the local reader knows no object store.
+A view (docs/remote.md) has the files of a run with their names and full sizes, with holes for data not fetched yet.
+Readers of a byte range call `ensure` first; for other folders this only checks the path. `rollbook.remote.views` does
+the fetching. It is named here and not imported, so that the local reader does not depend on object stores.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Source(Protocol):
-        """What `rollbook.remote.views` offers for a path below `cache_root()`; from any thread."""
+        """The functions of `rollbook.remote.views` for a path below `cache_root()`; callable from any thread."""
 
         def ensure(self, path: str, ranges: Iterable[tuple[int, int]] | None = None, *, footer: bool = False) -> None:
-            """Have these bytes of a file here; all of it without `ranges`."""
+            """Fetch these bytes of a file if necessary; without `ranges` the whole file."""
 
         def fetch(self, folder: str, relatives: Iterable[str]) -> None:
-            """Have these files of a run here as a whole."""
+            """Fetch these files of a run completely."""
 
         def freshen(self, folder: str) -> bool:
-            """Bring the folder up to date with its remote. Whether anything changed."""
+            """Update the folder from its remote. Returns whether anything changed."""
 
         def has(self, folder: str, relative: str) -> bool:
-            """Whether the run has a file of that name, here or in its remote."""
+            """Whether the run has a file with this name, here or in its remote."""
 
 
 __all__ = ["cache_root", "ensure", "fetch", "freshen", "has", "is_view"]
@@ -44,7 +44,7 @@ def _remote() -> Source:
 
 
 def cache_root() -> str:
-    """Where views are kept: $ROLLBOOK_CACHE, else below the user's cache folder."""
+    """The folder of views: $ROLLBOOK_CACHE, else below the user's cache folder."""
     given = os.environ.get("ROLLBOOK_CACHE")
     if given:
         return os.path.join(os.path.abspath(given), "places")
@@ -52,16 +52,16 @@ def cache_root() -> str:
 
 
 def is_view(path: str | os.PathLike[str]) -> bool:
-    """Whether a path lies in the cache of views."""
+    """Whether a path is in the cache of views."""
     text = os.fspath(path)
     return _MARK in text and os.path.abspath(text).startswith(cache_root() + os.sep)
 
 
 def ensure(path: str, ranges: Iterable[tuple[int, int]] | None = None, *, footer: bool = False) -> None:
-    """Have these bytes of a file here, if it belongs to a view; all of it without `ranges`.
+    """Fetch these bytes of a file if it belongs to a view; without `ranges` the whole file.
 
     Args:
-      footer: have its Parquet footer.
+      footer: also fetch its Parquet footer.
     Raises:
       FileNotFoundError: it has been replaced; list again. PlaceAway: no answer.
     """
@@ -70,17 +70,17 @@ def ensure(path: str, ranges: Iterable[tuple[int, int]] | None = None, *, footer
 
 
 def fetch(folder: str | os.PathLike[str], relatives: Iterable[str]) -> None:
-    """Have these files of a run here as a whole, such as pictures and checkpoints; unknown ones are passed over.
+    """Fetch these files of a run completely, such as images and checkpoints; unknown ones are skipped.
 
     Raises:
-      PlaceAway: no answer. Damaged: what came is not what the manifest says.
+      PlaceAway: no answer. Damaged: the download differs from the manifest.
     """
     if is_view(folder):
         _remote().fetch(os.fspath(folder), relatives)
 
 
 def freshen(folder: str | os.PathLike[str]) -> bool:
-    """Bring a view up to date with its remote. Whether anything changed; False for a folder that is no view.
+    """Update a view from its remote. Returns whether anything changed; False for a folder that is not a view.
 
     Raises:
       NotARun: there is no such run. PlaceError: the remote cannot be used; PlaceAway only if nothing is here.
@@ -89,5 +89,5 @@ def freshen(folder: str | os.PathLike[str]) -> bool:
 
 
 def has(folder: str | os.PathLike[str], relative: str) -> bool:
-    """Whether the run of a view has a file of that name, here or in its remote; False for a folder that is no view."""
+    """Whether a view's run has a file with this name, here or in its remote; False if it is not a view."""
     return is_view(folder) and _remote().has(os.fspath(folder), relative)

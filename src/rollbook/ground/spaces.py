@@ -1,8 +1,8 @@
-"""The spaces of an environment as JSON text, and back: exports need them long after the environment is gone.
+"""The spaces of an environment as JSON text, and back: exports need them after the environment is gone.
 
     describe(Box(-1, 1, (3,)))   ->   {"type": "Box", "low": -1.0, "high": 1.0, "shape": [3], "dtype": "float32"}
 
-Reading one executes nothing: the text only names spaces from the list below.
+Reading executes nothing: the text only names spaces from the list below.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DEEPEST = 16
 
 
 def describe(space: object) -> str:
-    """`space` as JSON text; "" for a kind of space that is not known here."""
+    """`space` as JSON text; "" for an unknown kind of space."""
     plain = _plain(space)
     return "" if plain is None else json.dumps(plain)
 
@@ -35,7 +35,7 @@ def space_from(text: str) -> Any:
     """The gymnasium space that `describe` wrote.
 
     Raises:
-      Damaged: the text describes none.
+      Damaged: the text does not describe a space.
       MissingExtra: gymnasium is not installed.
     """
     spaces = need("gymnasium", extra="gym", why="reading a space").spaces
@@ -92,7 +92,7 @@ def _nested(kind: str, parts: dict[object, object], depth: int) -> dict[str, obj
 
 
 def _bound(array: Any) -> object:
-    """One number if all are equal, otherwise nested lists. Infinities are texts: JSON has none."""
+    """One number if all are equal, otherwise nested lists. Infinities become texts, because JSON has none."""
     flat = array.reshape(-1)
     if flat.size and (flat == flat[0]).all():
         return _number(flat[0].item())

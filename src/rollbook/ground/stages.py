@@ -1,4 +1,4 @@
-"""Seconds of timed stages: a/b lies inside a, and what a took itself is what is left without its parts."""
+"""Seconds of timed stages: a/b is part of a; a's own time is its total without its parts."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ __all__ = ["own_seconds"]
 
 
 def own_seconds(names: Sequence[str], seconds_SP: NDArray) -> npt.NDArray[np.float64]:
-    """Each stage's seconds without those of the stages directly inside of it; never below 0.
+    """Each stage's seconds without those of its direct substages; never below 0.
 
     Args:
       names: of the S stages, each once.
-      seconds_SP: [stages, stretches], or [stages]: what each took, parts included.
+      seconds_SP: [stages, stretches], or [stages]: the time of each, parts included.
     Returns:
-      The same shape. A stage whose parent was not timed counts as a part of the next one above it.
+      The same shape. A stage without a timed parent counts as part of the next timed stage above it.
     """
     row = {name: number for number, name in enumerate(names)}
     own = np.array(seconds_SP, dtype=np.float64)

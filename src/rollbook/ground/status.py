@@ -1,4 +1,4 @@
-"""The status a reader shows: what run.json says, corrected by who still lives."""
+"""The status that readers show: that of run.json, corrected by which processes still live."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from rollbook.ground.liveness import is_alive
 __all__ = ["STALE_SECONDS", "derived", "quiet_seconds", "why_unsealed"]
 
 STALE_SECONDS = 60.0
-"""A writer that cannot be judged from here counts as stale when its run's heartbeat is older than this; in a place,
-when the next shipment is late by so much."""
+"""A writer that cannot be judged from here counts as stale if its run's heartbeat is older than this; in a remote, if
+the
+next shipment is late by this much."""
 
 
 def derived(run: str, about: Mapping[str, object]) -> str:
-    """running, finished, killed, crashed or stale; or part: what a host keeps that does not see the run's own folder.
+    """running, finished, killed, crashed or stale; or part: one host's part of a run whose folder it does not see.
 
-    "running" becomes "crashed" if the main writer is known to be dead, "stale" if it cannot be judged from here and
-    nothing has been heard of the run for a minute.
+    "running" becomes "crashed" if the main writer is known to be dead, and "stale" if it cannot be judged from here and
+    the run has shown no sign of life for a minute.
     """
     if about.get("part"):
         return "part"
@@ -39,7 +40,7 @@ def derived(run: str, about: Mapping[str, object]) -> str:
 
 
 def _main_writer(run: str, about: Mapping[str, object]) -> dict[str, object] | None:
-    """writer.json of the newest attempt's main writer; the run's own page has most of it if the folder is gone."""
+    """writer.json of the newest attempt's main writer; if the folder is gone, most of it from run.json."""
     entry = manifest.newest(about)
     name = str(entry.get("writer") or "")
     if name and os.sep not in name:
@@ -55,18 +56,17 @@ def _main_writer(run: str, about: Mapping[str, object]) -> dict[str, object] | N
 
 
 def quiet_seconds(run: str, about: Mapping[str, object]) -> float:
-    """Seconds since anything was heard of the run; in a place, since more of it was due."""
+    """Seconds since the last sign of life of the run; in a remote, since the next shipment was due."""
     heard = 0.0
     for path in (os.path.join(run, "data", "keeper", "heartbeat"), os.path.join(run, "run.json")):
         with tolerating(OSError):
             heard = max(heard, os.stat(path).st_mtime)
-    created = about.get("created")  # by the clock of the run's host: only where no file tells
+    created = about.get("created")  # by the clock of the run's host: only if no file has a time
     return time.time() - (heard or (float(created) if isinstance(created, (int, float)) else 0.0))
 
 
 def why_unsealed(run: str | os.PathLike[str]) -> str:
-    """Why the keeper could not turn what lies in a run's journal into Parquet, one sentence; "" if it could, or was not
-    asked to yet."""
+    """Why the keeper could not seal a run's journal to Parquet, one sentence; "" if it could, or has not tried yet."""
     folder = os.fspath(run)
     trouble = read_json(os.path.join(folder, "data", "keeper", "troubles.json")).get("seal")
     words = trouble.get("words") if isinstance(trouble, dict) else None

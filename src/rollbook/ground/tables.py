@@ -1,10 +1,10 @@
-"""What a table is: its columns, whether sinks get its rows, and what one of its rows says as a `Row`.
+"""Defines tables: their columns, whether sinks get their rows, and how a row converts to a `Row`.
 
-One entry a table. Sealing, `Book`, the row readers, the keeper, `rollbook show` and the docs ask here; a new table is
-one entry in `TABLES`, and a method of `Book` where it deserves one. A table that is not listed (any name may be
-recorded) is known by `table_of` with the columns that it brings.
+One entry per table. Sealing, `Book`, the row readers, the keeper, `rollbook show` and the docs use these. A new table
+is one entry in `TABLES`, and a method of `Book` if useful. For other tables (any name may be recorded), `table_of`
+returns an entry without fixed columns.
 
-Standard library only: the training process and both wings read this.
+Standard library only: the training process and all readers load this.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 __all__ = ["FORWARDED", "FORWARDED_MARKS", "HISTOGRAM_BINS", "TABLES", "Table", "table_of", "timing_key", "timing_name"]
 
 HISTOGRAM_BINS = 64
-"""Into how many equal bins raw values are put for a sink."""
+"""Number of equal bins of raw values for a sink."""
 
 
 class Table:
     """One table of a run.
 
     Attributes:
-      name: as it is spelled in `run.record`, in `book.table` and on disk.
+      name: its name in `run.record`, in `book.table` and on disk.
       columns: name -> kind ("text", "number", "integer", "boolean", "numbers" for a list of numbers) of the columns
-        that the table has even when nothing was logged to it, beside time, clocks and identity. Rows may bring more.
+        that exist even if nothing was logged, in addition to time, clocks and identity. Rows may add more.
       forwarded: whether its rows go to sinks.
-      values: the cells of one row, by column -> what its `Row` says, by key. {} where there is nothing to say. Raises
+      values: converts the cells of one row, by column, to the values of its `Row`, by key; {} if there are none. Raises
         KeyError, TypeError or ValueError for cells that cannot be a row of this table.
     """
 
@@ -57,17 +57,17 @@ class Table:
 
 
 def table_of(name: str) -> Table:
-    """The table of that name; one without fixed columns if it is not among `TABLES`."""
+    """The table with this name; one without fixed columns if it is not in `TABLES`."""
     return TABLES.get(name) or Table(name, {})
 
 
 def timing_key(name: str) -> str:
-    """The key under which a sink gets the duration of a stage, in seconds."""
+    """The key of a stage's duration in seconds, for sinks."""
     return f"time/{name}_seconds"
 
 
 def timing_name(key: str) -> str | None:
-    """The stage that a key of that form speaks of, None for any other key."""
+    """The stage of such a key, None for any other key."""
     return key[5:-8] if key.startswith("time/") and key.endswith("_seconds") else None
 
 
@@ -103,7 +103,7 @@ def _media(cells: Cells) -> dict[str, Value]:
 
 
 def _of_kind(kind: Kind) -> Callable[[Cells], dict[str, Value]]:
-    """What a row of the table of one kind of value says."""
+    """The values of a row in the table of one kind of value."""
     return lambda cells: {str(cells["key"]): kind.value(cells)}
 
 
@@ -136,7 +136,7 @@ def _binned(values: list[float]) -> Histogram:
 
 
 def _floats(value: Any) -> list[float]:
-    """A list, an array of the journal (which has `flat`), one number, or nothing, as numbers."""
+    """A list, a journal array (which has `flat`), one number, or nothing, as numbers."""
     if value is None:
         return []
     if isinstance(value, (int, float)):
@@ -215,10 +215,10 @@ TABLES.update(
     for kind in KINDS.values()
     if kind.table not in TABLES
 )
-"""Every table of the glossary, in the order in which readers are shown them, even when they are empty."""
+"""Every standard table, in the order in which readers see them, even if empty."""
 
 FORWARDED_MARKS = frozenset({"dump", "rewind", "final"})
-"""The marks that sinks hear of; the others concern the book alone."""
+"""The marks that sinks get; the others are only for the book."""
 
 FORWARDED = frozenset(name for name, table in TABLES.items() if table.forwarded)
 """The tables whose rows go to sinks."""

@@ -1,4 +1,4 @@
-"""Texts that come out of a run, made harmless for where they are shown. Standard library only."""
+"""Makes texts from a run safe to display. Standard library only."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 def printable(text: object) -> str:
-    """A text that moves no terminal's cursor: control and escape characters are spelled out."""
+    """A text that cannot control a terminal: control and escape characters are escaped."""
     words = str(text)
     return words if words.isprintable() else "".join(c if c.isprintable() else _spelled(c) for c in words)
 
 
 def csv_cell(text: str) -> str:
-    """A text that no spreadsheet takes for a formula and no terminal for a command.
+    """A text that neither a spreadsheet takes for a formula nor a terminal for a command.
 
-    One that begins with =, +, -, @ or white space and is no number gets an apostrophe in front; control characters but
-    tab and new line are spelled out.
+    One that begins with =, +, -, @ or white space and is not a number gets an apostrophe in front. Control characters,
+    except tab and new line, are escaped.
     """
     if not text.isprintable():
         text = "".join(c if c.isprintable() or c in "\t\n" else _spelled(c) for c in text)
@@ -28,11 +28,11 @@ def csv_cell(text: str) -> str:
 
 
 def json_text(value: object, indent: int | None = None) -> str:
-    """Any value as JSON that every parser takes (RFC 8259): what `--json` prints and an export to JSON lines holds.
+    """Any value as JSON that every parser accepts (RFC 8259): the format of `--json` and of an export to JSON lines.
 
     NaN and infinities are the texts "NaN", "Infinity" and "-Infinity", as in the page's answers. Integers beyond 64
-    bits are texts of their digits; bytes are texts in which what is no UTF-8 is spelled out, and so is half of a
-    surrogate pair; times and whatever else JSON has no form for are texts.
+    bits are texts of their digits. Bytes are texts; invalid UTF-8 and half surrogate pairs are escaped. Times and other
+    values without a JSON form are texts.
     """
     return json.dumps(_for_json(value), indent=indent, allow_nan=False)
 

@@ -1,3 +1,3 @@
-"""The one place that says which rollbook this is."""
+"""The version of rollbook, defined only here."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""Who can show a run: found by name among what is installed, so that books and runs need not know it."""
+"""Finds the viewer of runs among the installed modules, so that books and runs do not depend on it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _GROUP, _NAME = "rollbook.views", "page"
 
 
 def show(folder: str | os.PathLike[str], height: int = 640) -> Any:
-    """The page of a run or of a folder of runs, for a notebook's cell.
+    """The page of a run or of a folder of runs, for a notebook cell.
 
     Raises:
-      MissingExtra: nothing that is installed shows runs; an installation that is older than the page.
+      MissingExtra: no installed module can show runs, or the installation is older than the page.
     """
     from importlib.metadata import entry_points
 

@@ -37,7 +37,7 @@ class LeftSegment:
             data = pread(fd, layout.HEAD.size, 0)
             if len(data) < layout.HEAD.size or not any(data):
                 if gone and not any(pread(fd, layout.LARGEST_SEGMENT_BYTES * 2, 0)):
-                    _unlink(path)  # it never had a row
+                    _unlink(path)  # nothing was ever written to it
                     return None
                 return cls(path, 0, 0, 0) if gone else None
             magic, _, header_size, generation, first_seq, words, _, state, *_ = layout.HEAD.unpack(data)

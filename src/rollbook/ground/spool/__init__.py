@@ -1,1 +1,1 @@
-"""Pictures and films between training and their files: raw pixels in `media/.spool`, and what makes files of them."""
+"""Images and videos before encoding: raw pixels in `media/.spool`, and the encoders that create files."""

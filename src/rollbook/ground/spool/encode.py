@@ -1,6 +1,6 @@
-"""Raw pixels in a run's spool become PNG, GIF and MP4 files; the oldest go when there are too many.
+"""Encodes raw pixels in a run's spool to PNG, GIF and MP4 files; deletes the oldest files if there are too many.
 
-    encode_spooled(run_folder)     # the keeper calls this now and then; standard library only until there is a film
+    encode_spooled(run_folder)     # the keeper calls this regularly; standard library only, except for videos
 
 `spool.picture_files` has the formats.
 """
@@ -35,11 +35,11 @@ __all__ = [
 
 SPOOL = "media/.spool"
 KEEP_FILES, KEEP_BYTES = 2_000, 2 * 1024**3
-"""How many media files, and how many bytes of them, a run keeps unless told otherwise; the oldest go first."""
+"""Default limits of media files and their bytes in a run; the oldest are deleted first."""
 
 _LEDGER, _BOUNDS = "ledger.json", "keep.json"
 _LARGEST_SIDE = 2**15
-_STALE_SECONDS = 3600.0  # an unfinished file that nobody has written to for so long has lost its process
+_STALE_SECONDS = 3600.0  # an unfinished file untouched for this long has lost its process
 
 
 def encode_spooled(
@@ -49,21 +49,21 @@ def encode_spooled(
     keep_bytes: int | None = None,
     most: int | None = None,
 ) -> MediaLedger:
-    """Encode what waits in a run's spool, oldest first, then delete the oldest files beyond the bounds.
+    """Encode the waiting pixels in a run's spool, oldest first, then delete the oldest files beyond the limits.
 
-    Files appear whole, under the names their rows have (a film that cannot be written in its format gets the suffix of
-    the next best one; `locate` finds it). What cannot be encoded at all is renamed to `.bad` and not tried again.
-    Never raises for what it finds; two callers at once do the same work twice and no harm.
+    Files appear complete, under the names in their rows. (A video whose format cannot be written gets the suffix of the
+    next best one; `locate` finds it.) Pixels that cannot be encoded are renamed to `.bad` and not tried again. Never
+    raises for bad content. Two callers at once do the same work twice, without harm.
 
     Args:
-      keep_files, keep_bytes: at most so many of the files made here stay, the newest ones; None means what the run
-        says (`Media.keep`).
-      most: stop after so many files; None encodes all.
+      keep_files, keep_bytes: keep at most this many of the files created here, the newest ones; None uses the run's
+        limits (`Media.keep`).
+      most: stop after this many files; None encodes all.
     Returns:
       The ledger: files, bytes, encoded, evicted, evicted_bytes, failed, errors (the last ones), waiting, keep_files,
       keep_bytes.
     Raises:
-      OSError: the disk is full or read-only; what was encoded before stays.
+      OSError: the disk is full or read-only; files encoded before stay.
     """
     folder = os.fspath(run_folder)
     spool = os.path.join(folder, SPOOL)
@@ -94,11 +94,11 @@ def encode_spooled(
             remove(f"{stem}.raw")
         except ours(FileNotFoundError) as err:
             if not exists(f"{stem}.json"):
-                continue  # another keeper was faster
+                continue  # another keeper has encoded it
             _set_aside(stem, ledger, err)
         except OSError:
             raise
-        except ours(Exception) as err:  # a note or pixels that make no sense, an encoder's own error
+        except ours(Exception) as err:  # an invalid description or pixels, or an error of the encoder
             _set_aside(stem, ledger, err)
         done += 1
     _clear_stale(spool)
@@ -110,21 +110,21 @@ def encode_spooled(
 
 
 def write_bounds(run_folder: str | os.PathLike[str], bounds: Mapping[str, int]) -> None:
-    """Say how many files and bytes of media this run keeps; whoever encodes next abides by it."""
+    """Store this run's limits of media files and bytes; the next encoding applies them."""
     spool = os.path.join(run_folder, SPOOL)
     make_folders(spool)
     write_json(os.path.join(spool, _BOUNDS), dict(bounds))
 
 
 def read_bounds(run_folder: str | os.PathLike[str]) -> dict[str, int]:
-    """keep_files and keep_bytes as the run says them; a bound that it leaves open is missing."""
+    """keep_files and keep_bytes of the run; a limit that is not set is missing."""
     bounds = read_json(os.path.join(run_folder, SPOOL, _BOUNDS))
     said = {name: bounds.get(name) for name in ("keep_files", "keep_bytes")}
     return {name: value for name, value in said.items() if type(value) is int and value >= 1}
 
 
 def read_ledger(run_folder: str | os.PathLike[str]) -> MediaLedger:
-    """What `encode_spooled` last wrote down about a run, zeros before that."""
+    """The last ledger of `encode_spooled` for a run, zeros before the first."""
     known: Any = {
         "files": 0, "bytes": 0, "encoded": 0, "evicted": 0, "evicted_bytes": 0, "failed": 0, "errors": [], "waiting": 0,
         "keep_files": KEEP_FILES, "keep_bytes": KEEP_BYTES,
@@ -136,14 +136,14 @@ def read_ledger(run_folder: str | os.PathLike[str]) -> MediaLedger:
 
 
 def locate(run_folder: str | os.PathLike[str], path: str) -> str | None:
-    """Where the file of a media row is now: under its name, under another format's suffix, or still raw in the spool.
+    """The current file of a media row: under its name, under another format's suffix, or still raw in the spool.
 
     Returns:
       A path below the run's folder; None if it was evicted, or if `path` points outside of `media/`.
     """
     folder = real_path(run_folder)
     wanted = real_path(os.path.join(folder, path))
-    if os.path.dirname(wanted) != os.path.join(folder, "media"):  # the path comes from the run: untrusted
+    if os.path.dirname(wanted) != os.path.join(folder, "media"):  # untrusted: the path comes from the run
         return None
     stem, name = os.path.splitext(wanted)[0], os.path.basename(os.path.splitext(wanted)[0])
     for candidate in (wanted, *(f"{stem}.{kind}" for kind in FILM_FORMATS), os.path.join(folder, SPOOL, f"{name}.raw")):
@@ -153,10 +153,10 @@ def locate(run_folder: str | os.PathLike[str], path: str) -> str | None:
 
 
 def read_waiting(run_folder: str | os.PathLike[str], path: str) -> tuple[PixelsNote, bytes] | None:
-    """The raw pixels of a media row that wait in the spool, and the note beside them.
+    """The raw pixels of a media row that are still in the spool, and their description.
 
     Returns:
-      (note, bytes of frames x height x width x channels); None if they do not wait: encoded, evicted, or not whole.
+      (note, bytes of frames x height x width x channels); None if there are none: encoded, evicted, or incomplete.
     """
     name = os.path.splitext(os.path.basename(path))[0]
     stem = os.path.join(run_folder, SPOOL, name)
@@ -175,10 +175,10 @@ def read_waiting(run_folder: str | os.PathLike[str], path: str) -> tuple[PixelsN
 
 
 def _read_note(path: str) -> PixelsNote:
-    """A note of the spool, checked: it comes from a run's folder.
+    """A description file of the spool, checked, because it comes from a run's folder.
 
     Raises:
-      ValueError: it makes no sense.
+      ValueError: it is invalid.
     """
     with open(path, encoding="utf-8") as file:
         note = json.load(file)
@@ -209,7 +209,7 @@ def _evict(folder: str, ledger: MediaLedger, keep_files: int, keep_bytes: int) -
         if files < keep_files and kept_bytes + size <= keep_bytes:
             files, kept_bytes = files + 1, kept_bytes + size
             continue
-        keep_files = files  # everything older goes too, even if it were small enough
+        keep_files = files  # also delete everything older, even if small enough
         remove(os.path.join(folder, "media", name))
         ledger["evicted"] += 1
         ledger["evicted_bytes"] += size
@@ -225,7 +225,7 @@ def _made_here(media: str) -> Iterable[tuple[str, int]]:
 
 
 def _clear_stale(spool: str) -> None:
-    """Remove what processes that were killed in the middle have left."""
+    """Remove unfinished files of killed processes."""
     import time
 
     before = time.time() - _STALE_SECONDS

@@ -1,9 +1,9 @@
-"""The files that pictures and films become: PNG, MP4, GIF and animated PNG.
+"""Writes images and videos: PNG, MP4, GIF and animated PNG.
 
-PNG is written by the lines below, with the standard library. Films are MP4 (H.264, yuv420p: browsers play it; through
-imageio-ffmpeg or PyAV), GIF (Pillow) or, without any of these, animated PNG. An odd width or height is made even for
-MP4 by repeating the last column or row; the row of the table `media` states the size of the pixels that were logged.
-Transparent films are laid on white in MP4 and GIF.
+PNG is written here, with the standard library. Videos are MP4 (H.264, yuv420p, which browsers play; through
+imageio-ffmpeg or PyAV), GIF (Pillow) or, without any of these, animated PNG. For MP4, an odd width or height is made
+even by repeating the last column or row; the row in the table `media` has the size of the logged pixels. In MP4 and
+GIF, transparent pixels get a white background.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ def best_film_format() -> str:
 
 
 def write_picture(raw: str, target: str, note: PixelsNote) -> str:
-    """Make a file of raw pixels: all at once or not at all.
+    """Create a file from raw pixels, atomically.
 
     Args:
       raw: a file of frames x height x width x channels bytes.
-      target: the file; its suffix says the format. A film whose format cannot be written gets the next one's suffix.
-      note: width, height, channels (1, 3 or 4), frames and, for films, fps.
+      target: the file; its suffix gives the format. A video whose format cannot be written gets the next one's suffix.
+      note: width, height, channels (1, 3 or 4), frames and, for videos, fps.
     Returns:
-      Why it is not of the format it was meant to be, "" if it is.
+      Why it has another format than intended, "" if it does not.
     Raises:
-      ValueError: no encoder could do it. OSError: the disk's.
+      ValueError: no encoder could do it. OSError: the disk fails.
     """
     stem, suffix = os.path.splitext(target)
     wanted = suffix.lstrip(".")
@@ -66,11 +66,11 @@ def write_picture(raw: str, target: str, note: PixelsNote) -> str:
         except ours(ImportError, RuntimeError, ValueError) as err:
             problems.append(f"{kind}: {type(err).__name__}: {err}"[:300])
         except ours(OSError) as err:
-            if err.errno is not None:  # the disk's; ffmpeg's failures come without a number
+            if err.errno is not None:  # from the disk; ffmpeg's failures have no errno
                 raise
             problems.append(f"{kind}: {err}"[:300])
         finally:
-            with tolerating(OSError):  # renamed already, or never begun
+            with tolerating(OSError):  # already renamed, or never created
                 os.unlink(beside)
     raise ValueError("; ".join(problems))
 
@@ -114,7 +114,7 @@ def _image_header(note: PixelsNote) -> bytes:
 
 
 def _compressed(raw: BinaryIO, note: PixelsNote) -> Iterator[bytes]:
-    """One picture's rows, each behind the byte that says "no filter", through zlib, in parts of about 64 KiB."""
+    """The rows of one image, each after the byte for "no filter", compressed by zlib, in parts of about 64 KiB."""
     stride = note["width"] * note["channels"]
     squeeze = zlib.compressobj(6)
     waiting: list[bytes] = []
@@ -146,7 +146,7 @@ def _write_gif(path: str, raw: BinaryIO, note: PixelsNote) -> None:
 
     frames = pictures()
     first = next(frames)
-    milliseconds = max(20, round(100 / note["fps"]) * 10)  # players slow down what is shorter
+    milliseconds = max(20, round(100 / note["fps"]) * 10)  # players slow down shorter frames
     first.save(path, format="GIF", save_all=True, append_images=frames, duration=milliseconds, loop=0)
 
 
@@ -164,7 +164,7 @@ def _write_mp4(path: str, raw: BinaryIO, note: PixelsNote) -> None:
         codec="libx264",
         pix_fmt_out="yuv420p",
         quality=None,
-        macro_block_size=1,  # its own default enlarges pictures to multiples of 16
+        macro_block_size=1,  # the default enlarges frames to multiples of 16
         ffmpeg_log_level="error",
         output_params=["-crf", "18", "-preset", "veryfast", "-movflags", "+faststart"],
     )

@@ -1,14 +1,14 @@
-"""What can be logged, what a sink can receive, and the way from foreign values to plain ones.
+"""Values that can be logged or reach a sink, and the conversion of foreign values to plain ones.
 
-    kinds       Histogram, Image, Video: what is neither a number nor text
-    known       those by name: how each is logged, read back and handed on; a new kind is a class and one line there
-    scalars     the number that a value stands for; the leaves of nested mappings
+    kinds       Histogram, Image, Video: values that are neither numbers nor text
+    known       these by name: how each is logged, read back and passed on; a new kind is a class and one line there
+    scalars     a value as a number; the leaves of nested mappings
     arrays      the numpy array of a tensor or array of any framework
-    devices     values that still lie on a device
+    devices     values that are still on a device
     walk        one pass over a nested foreign value, part by part
 
-Frameworks are recognised by what their values offer, never by importing them. The training process loads this: numpy
-is imported where there is an array to be read, and nowhere else.
+Frameworks are recognised by the attributes of their values, never by importing them. The training process loads this;
+numpy is imported only to read an array.
 """
 
 from __future__ import annotations

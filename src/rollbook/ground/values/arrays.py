@@ -16,14 +16,14 @@ _RAW_KINDS = "biufcMm"
 
 
 def is_tensor(value: object) -> bool:
-    """Whether `value` is a tensor with a graph behind it, as torch's are."""
+    """Whether `value` is a tensor with an autograd graph, like those of torch."""
     return hasattr(value, "detach")
 
 
 def host_tensor(value: Any) -> object:
-    """A tensor without its graph, in host memory, of a type that numpy has (bfloat16 becomes float32).
+    """A tensor without its graph, in host memory, with a type that numpy has (bfloat16 becomes float32).
 
-    Waits for the device if there is one. Anything else is returned as it is.
+    Waits for the device if there is one. Anything else is returned unchanged.
     """
     value = value.detach() if is_tensor(value) else value
     if hasattr(value, "cpu"):
@@ -36,9 +36,9 @@ def host_tensor(value: Any) -> object:
 
 
 def plain_array(value: Any) -> Any:
-    """An array of numpy with NaN for what is masked, and with numbers of a type that numpy has itself.
+    """A numpy array with NaN for masked elements, and with a number type of numpy itself.
 
-    bfloat16 and float8 become float32. Anything else is returned as it is.
+    bfloat16 and float8 become float32. Anything else is returned unchanged.
     """
     if hasattr(value, "filled") and hasattr(value, "mask"):
         if not value.mask.any():
@@ -55,10 +55,10 @@ def plain_array(value: Any) -> Any:
 def host_array(value: object) -> NDArray:
     """`value` (an array, a tensor on any device, nested lists, a number) as a numpy array in host memory.
 
-    Shares memory with what lies there already. Waits for the device if there is one.
+    Shares memory with data already there. Waits for the device if there is one.
 
     Raises:
-      TypeError, ValueError, RuntimeError: it cannot be read as an array; what its framework says.
+      TypeError, ValueError, RuntimeError: it cannot be read as an array; the error of its framework.
     """
     import numpy as np
 
@@ -67,9 +67,9 @@ def host_array(value: object) -> NDArray:
 
 
 def array_or_none(value: Any) -> NDArray | None:
-    """The numpy array that a tensor or array stands for, or None for what is neither, and for arrays of objects.
+    """The numpy array of a tensor or array; None for anything else, and for arrays of objects.
 
-    Lists and single numbers are neither. Waits for the device if there is one.
+    Lists and single numbers give None. Waits for the device if there is one.
     """
     if hasattr(value, "__array_interface__"):
         return None if value.dtype.kind == "O" else value

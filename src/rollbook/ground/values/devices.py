@@ -1,6 +1,6 @@
-"""Values that still lie on a device: copied there at once, fetched later in one batch.
+"""Values that are still on a device: copied there at once, fetched later in one batch.
 
-Frameworks are recognised by what their arrays offer, never by importing them.
+Frameworks are recognised by the attributes of their arrays, never by importing them.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ _ASYNC_MODULES = ("jax", "jaxlib", "cupy")
 
 
 def is_tracer(value: object) -> bool:
-    """Whether `value` is a stand-in that a JAX transformation passes around: it has no number."""
+    """Whether `value` is a JAX tracer: a placeholder without a number."""
     return any(kind.__name__.endswith("Tracer") and kind.__module__.startswith("jax") for kind in type(value).__mro__)
 
 
 def is_deferred(value: object) -> bool:
     """Whether reading `value` now would wait for a device.
 
-    True for arrays whose `device` is no host memory, and for JAX and CuPy arrays wherever they are (their results are
-    computed asynchronously). numpy arrays, Python numbers and CPU tensors are not deferred.
+    True for arrays whose `device` is not host memory, and for all JAX and CuPy arrays (their results are computed
+    asynchronously). False for numpy arrays, Python numbers and CPU tensors.
     """
     device = getattr(value, "device", None)
     if device is None:
@@ -41,7 +41,7 @@ def is_deferred(value: object) -> bool:
 
 
 def copy_on_device(value: Any) -> object:
-    """A copy that the caller cannot overwrite, donate or replay; made on the device, without waiting for it."""
+    """A copy that the caller cannot overwrite, donate or replay. Made on the device, without waiting for it."""
     value = value.detach() if is_tensor(value) else value
     for name in ("clone", "copy"):
         method = getattr(value, name, None)
@@ -51,9 +51,10 @@ def copy_on_device(value: Any) -> object:
 
 
 def fetch(values: Sequence[object]) -> list[object]:
-    """The contents of device values, in order, as Python numbers or host arrays; None where one could not be had.
+    """The contents of device values, in order, as Python numbers or host arrays; None for one that could not be
+    fetched.
 
-    One-element torch tensors of one device and type come over together, in one transfer.
+    One-element torch tensors of one device and type are fetched together, in one transfer.
     """
     fetched: list[object] = [None] * len(values)
     groups: dict[tuple[Any, ...], list[int]] = {}
@@ -73,7 +74,7 @@ def fetch(values: Sequence[object]) -> list[object]:
 
 
 def elements(value: Any) -> int:
-    """How many numbers an array holds; 1 for what does not say."""
+    """Number of elements of an array; 1 if unknown."""
     size = getattr(value, "size", 1)
     with tolerating(Exception):
         if callable(size):
@@ -84,7 +85,7 @@ def elements(value: Any) -> int:
 
 def _fetch_torch(values: Sequence[Any], places: list[int]) -> list[object] | None:
     with tolerating(Exception):
-        import torch  # it is there: these are its tensors
+        import torch  # it is installed: these are its tensors
 
         stacked = torch.stack([values[place].reshape(()) for place in places])
         numbers: list[object] = stacked.cpu().tolist()

@@ -1,4 +1,4 @@
-"""The kinds of value beside numbers and text: distributions, pictures and films, as a sink receives them."""
+"""Values other than numbers and text, as a sink gets them: distributions, images and videos."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MAX_RAW_ARRAY = 4096
-"""Arrays up to this many elements are kept raw and binned when read; larger ones are binned when logged."""
+"""Arrays up to this many elements are stored raw and binned when read; larger ones are binned when logged."""
 
 
 class _Slots:
@@ -32,12 +32,12 @@ class _Slots:
 
 
 class Histogram(_Slots):
-    """A distribution: how many values fell into each bin.
+    """A distribution: the number of values in each bin.
 
     Attributes:
-      edges: the n + 1 increasing bin edges; bin i is [edges[i], edges[i + 1]), the last one closed.
+      edges: the n + 1 increasing bin edges; bin i is [edges[i], edges[i + 1]); the last bin includes its upper edge.
       counts: n counts.
-      low, high, total, total_squares: minimum, maximum, sum and sum of squares of the values themselves.
+      low, high, total, total_squares: minimum, maximum, sum and sum of squares of the values.
     """
 
     __slots__ = ("counts", "edges", "high", "low", "total", "total_squares")
@@ -68,12 +68,12 @@ class Histogram(_Slots):
 
     @property
     def count(self) -> float:
-        """How many values there were."""
+        """The number of values."""
         return sum(self.counts)
 
 
 class Image(_Slots):
-    """A picture kept as a file of the run. `path` is relative to the run folder."""
+    """An image stored as a file of the run. `path` is relative to the run folder."""
 
     __slots__ = ("height", "path", "width")
 
@@ -82,7 +82,7 @@ class Image(_Slots):
 
 
 class Video(_Slots):
-    """A film kept as a file of the run. `path` is relative to the run folder; `fps` is frames per second."""
+    """A video stored as a file of the run. `path` is relative to the run folder; `fps` is frames per second."""
 
     __slots__ = ("fps", "frames", "height", "path", "width")
 
@@ -91,4 +91,4 @@ class Video(_Slots):
 
 
 Value = float | int | bool | str | Histogram | Image | Video
-"""What a row can hold by the time it reaches a sink. `str` is text."""
+"""The types of values that a sink gets. `str` is text."""

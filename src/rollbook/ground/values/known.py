@@ -1,8 +1,8 @@
-"""The kinds of values beside numbers and texts, by name. A new kind is a class and one line here.
+"""Kinds of values other than numbers and texts, by name. A new kind is a class and one line here.
 
-A kind is a small class whose `__slots__` are plain data and whose constructor takes them by name. From its entry
-follow how it is logged (`run.log({"x": Sound("a.wav", 3.0)})` writes a row of its table), read back, handed to sinks
-that accept its class, kept in the state of filters and written by `jsonl`.
+A kind is a small class. Its `__slots__` are plain data, and its constructor takes them by name. Its entry defines how
+it is logged (`run.log({"x": Sound("a.wav", 3.0)})` writes a row of its table), read back, passed to sinks that accept
+its class, stored in the state of filters and written by `jsonl`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class Kind:
     Attributes:
       type: its class.
       columns: its fields as columns of its table: name -> "text", "number", "integer", "boolean" or "numbers".
-      table: where its rows are; a table of its own by default, called like the kind.
-      says: cells that each of its rows has beside the fields, to tell kinds of one table apart.
+      table: the table of its rows; by default a separate table with the name of the kind.
+      says: additional cells of each of its rows, to distinguish kinds in one table.
     """
 
     __slots__ = ("columns", "says", "table", "type")
@@ -45,14 +45,14 @@ class Kind:
         return {name: list(cell) if isinstance(cell, tuple) else cell for name, cell in cells.items()}
 
     def cells(self, key: str, value: object) -> dict[str, object]:
-        """The row of its table that a value becomes."""
+        """The row of its table for a value."""
         return {"key": key, **self.says, **self.fields(value)}
 
     def value(self, fields: Mapping[str, object]) -> Any:
-        """The value whose fields these are; others are passed over.
+        """The value with these fields; unknown fields are ignored.
 
         Raises:
-          KeyError, TypeError, ValueError: they make none.
+          KeyError, TypeError, ValueError: the fields do not form a value.
         """
         return self.type(**{name: fields[name] for name in self.columns})
 
@@ -61,10 +61,10 @@ _NUMBERS = {"low": "number", "high": "number", "total": "number", "total_squares
 
 
 class Kinds(dict[str, Kind]):
-    """The kinds by the word that stands for each in JSON."""
+    """The kinds by their names in JSON."""
 
     def of(self, value: object) -> tuple[str, Kind] | None:
-        """(word, kind) of a value, None for numbers, texts and everything else."""
+        """(name, kind) of a value, None for numbers, texts and everything else."""
         made = type(value)
         for word, kind in self.items():
             if made is kind.type:
@@ -72,11 +72,11 @@ class Kinds(dict[str, Kind]):
         return None
 
     def as_json(self, value: object, cell: Callable[[Any], object]) -> dict[str, object] | None:
-        """{"kind": its word, field: …} of a value of one of the kinds, None for everything else.
+        """{"kind": its name, field: …} of a value of one of the kinds, None for everything else.
 
         Args:
           value: of any type.
-          cell: makes JSON data of each number or text in a field.
+          cell: converts each number or text in a field to JSON data.
         """
         word_and_kind = self.of(value)
         if word_and_kind is None:
@@ -102,7 +102,7 @@ KINDS = Kinds(
         ),
     }
 )
-"""All that there are."""
+"""All kinds."""
 
 for _word, _kind in KINDS.items():
     _kind.table = _kind.table or _word

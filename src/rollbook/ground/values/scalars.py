@@ -1,4 +1,4 @@
-"""The number that a value stands for, and the leaves of nested mappings."""
+"""A value as a number, and the leaves of nested mappings."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["as_float", "flatten", "scalar_of"]
 
 
 def flatten(values: Mapping[Any, object], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """The leaves of nested mappings with their names joined by "/": {"loss": {"pi": 1}} gives ("loss/pi", 1).
+    """The leaves of nested mappings, their names joined with "/": {"loss": {"pi": 1}} gives ("loss/pi", 1).
 
-    A mapping that contains itself ends at the second meeting (its `repr` becomes the leaf).
+    A mapping that contains itself ends at its second occurrence (its `repr` becomes the leaf).
     """
     yield from _flatten(values, prefix, ())
 
@@ -39,16 +39,16 @@ def _is_mapping(value: object) -> bool:
             return False
         for _ in value.items():
             break
-    except ours(Exception):  # an object that raises whatever it is asked for
+    except ours(Exception):  # an object that raises at any access
         return False
     return True
 
 
 def scalar_of(value: Any) -> float | int | bool | None:
-    """The Python number that `value` stands for, or None if it is no single real number.
+    """`value` as a Python number, or None if it is not a single real number.
 
-    Knows Python's numbers, numpy's scalars and anything with one element and an `item` method that lies in host
-    memory (0-d arrays, CPU tensors). Does not look at devices: ask `is_deferred` of the journal first.
+    Accepts Python numbers, numpy scalars, and anything in host memory with one element and an `item` method (0-d
+    arrays, CPU tensors). Does not check devices: call `is_deferred` of the journal first.
     """
     kind = type(value)
     if kind is float or kind is int or kind is bool:
@@ -57,7 +57,7 @@ def scalar_of(value: Any) -> float | int | bool | None:
         return float(value) if isinstance(value, float) else int(value)
     item = getattr(value, "item", None)
     if item is not None:
-        if hasattr(value, "filled"):  # a masked array or element: what lies under a mask is not its value
+        if hasattr(value, "filled"):  # a masked array or element: masked data is not its value
             item = plain_array(value).item
         try:
             value = item()
@@ -79,7 +79,7 @@ def scalar_of(value: Any) -> float | int | bool | None:
 
 
 def as_float(value: Any) -> float:
-    """The nearest float; an integer beyond the floats becomes an infinity."""
+    """The nearest float; an integer beyond the float range becomes an infinity."""
     with tolerating(OverflowError):
         return float(value)
     return float("inf") if value > 0 else float("-inf")

@@ -1,4 +1,4 @@
-"""One pass over a nested value of somebody else's, part by part, to plain data.
+"""Converts a nested foreign value to plain data in one pass, part by part.
 
     class Lengths(Walk):
         def atom(self, value, place):
@@ -6,9 +6,9 @@
 
     Lengths()({"a": [10, numpy.float32(0.5)]})      # {"a": [2, 3]}
 
-The order in which a value is asked what it is stands here once: None, numbers, text and bytes; what contains itself or
-nests too deeply; mappings and whatever is made of named values; sequences and sets; single numbers and arrays of any
-framework. Each kind has a method that says what becomes of it.
+The order of the type checks is defined here once: None, numbers, text and bytes; values that contain themselves or nest
+too deeply; mappings and other named values; sequences and sets; single numbers and arrays of any framework. Each kind
+has a method that converts it.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ if TYPE_CHECKING:
     from rollbook.ground.array_types import NDArray
 
     Place = tuple[Any, ...]
-    """The way to a value: () for the whole, (place of what holds it, name or number) for a part."""
+    """The path to a value: () for the whole, (path of its container, name or number) for a part."""
 
 __all__ = ["ATOMS", "Walk"]
 
 ATOMS = frozenset((float, int, bool, str, bytes, type(None)))
-"""Types whose values are plain, and never change."""
+"""Types whose values are plain and immutable."""
 
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 class Walk:
-    """The pass. Call it with a value; override what is to be different.
+    """The pass. Call it with a value; override the methods that should differ.
 
     Attributes:
-      deepest: how many containers may lie in each other; beyond that, `refused` is asked.
+      deepest: the largest nesting depth; beyond it, `refused` is called.
     """
 
     deepest = 12
 
     def __call__(self, value: object) -> object:
-        """`value` as plain data. Raises what `refused` raises, and what the value's own accessors do."""
+        """`value` as plain data. Raises the exceptions of `refused` and of the value's own accessors."""
         return self.value(value, (), ())
 
     def value(self, value: object, place: Place, above: tuple[int, ...]) -> object:
-        """One part; `above` holds the `id` of each container around it."""
+        """One part; `above` has the `id` of each enclosing container."""
         if type(value) in ATOMS:
             return self.atom(value, place)
         if isinstance(value, str):
@@ -65,8 +65,8 @@ class Walk:
         return self.other(value, place, (*above, id(value)))
 
     def other(self, value: Any, place: Place, above: tuple[int, ...]) -> object:
-        """What is neither plain nor too deep."""
-        if isinstance(value, type):  # of a mapping, say: it has all the methods and none of the parts
+        """A value that is neither plain nor too deep."""
+        if isinstance(value, type):  # for example a mapping class: it has the methods but no parts
             return self.rest(value, place, above)
         fields = self.parts(value)
         if fields is not None:
@@ -79,12 +79,12 @@ class Walk:
         array = array_or_none(value)
         if array is not None:
             return self.array(array, place, above)
-        if hasattr(value, "__array_interface__"):  # objects, each by itself
+        if hasattr(value, "__array_interface__"):  # an array of objects: each separately
             return self.value(value.tolist(), place, above)
         return self.rest(value, place, above)
 
     def parts(self, value: object) -> Iterable[tuple[Any, Any]] | None:
-        """The named values that `value` is made of, None if it is not: mappings and named tuples."""
+        """The named values in `value`, for mappings and named tuples; None for others."""
         fields = getattr(value, "_fields", None)
         if fields is not None and isinstance(value, tuple):
             return zip(fields, value, strict=True)
@@ -104,7 +104,7 @@ class Walk:
         return {self.key(name): self.value(inner, (place, name), above) for name, inner in parts}
 
     def sequence(self, items: Iterable[object], place: Place, above: tuple[int, ...]) -> Any:
-        """Values in a row, or in a set."""
+        """Values in a sequence or a set."""
         return [self.value(inner, (place, number), above) for number, inner in enumerate(items)]
 
     def array(self, array: NDArray, place: Place, above: tuple[int, ...]) -> object:
@@ -113,29 +113,28 @@ class Walk:
         return array.tolist()
 
     def rest(self, value: object, place: Place, above: tuple[int, ...]) -> object:
-        """Whatever is none of these."""
+        """Any other value."""
         del above
         return str(value.isoformat()) if hasattr(value, "isoformat") else self.refused(value, place)
 
     def again(self, value: object, place: Place, above: tuple[int, ...]) -> object:
-        """A container inside of itself."""
+        """A container inside itself."""
         del above
         return self.refused(value, place)
 
     def refused(self, value: object, place: Place) -> object:
-        """What has no plain form."""
+        """A value without a plain form."""
         del place
         return self.repr_of(value)
 
     @staticmethod
     def repr_of(value: object, longest: int | None = None) -> str:
-        """`repr(value)` without memory addresses, so that it reads the same in every run; never raises for its own
-        sake."""
+        """`repr(value)` without memory addresses, so that it is the same in every run. Does not raise by itself."""
         return _said(value, repr, longest)
 
     @staticmethod
     def text_of(value: object) -> str:
-        """`str(value)` without memory addresses; never raises for its own sake."""
+        """`str(value)` without memory addresses. Does not raise by itself."""
         return _said(value, str, None)
 
 
