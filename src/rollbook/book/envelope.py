@@ -304,7 +304,7 @@ def _reduced(read: list[Buckets | tuple[NDArray, NDArray]], points: int, low: fl
 
 
 def _in_stretches(x: NDArray, values: NDArray, between: NDArray) -> Buckets:
-    """Rows in order of x, one bucket for each stretch."""
+    """Rows in order of x, one bucket per interval."""
     return Buckets.of_stretches(x, values, starts_between(x, between))
 
 

@@ -9,8 +9,8 @@ count or are not sealed. The keeper writes the results into run.json when an att
 computed on reading.
 
 Values that the run sets itself (`run.summary`) take precedence. Each change of them is a mark in the journal, as safe
-as a row; run.json is written from time to time and at the end. If an attempt closed cleanly, run.json is complete;
-otherwise the marks are read.
+as a row; run.json is written from time to time and at the end. If the attempt itself recorded its end, run.json is
+complete; otherwise the marks are read.
 """
 
 from __future__ import annotations

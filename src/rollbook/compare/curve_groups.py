@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Curves"]
 
 _LEAST_SEEDS, _MOST_AREAS = 5, 3
-"""From this many seeds a band is missing only where all scores are equal; the most groups with distinct areas."""
+"""From this many seeds a band is missing only where all scores are equal; the most groups whose areas are readable."""
 
 
 @brief

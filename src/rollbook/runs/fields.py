@@ -84,7 +84,8 @@ def check_field(name: str, rows: Sequence[Mapping[str, object]], asked: str) -> 
     """Raise if no run has a field of this name.
 
     Raises:
-      BadInput: no run has such a field; the message lists the fields. An empty set accepts any name.
+      BadInput: no run has such a field; the message lists the fields. An empty set accepts any name below config and
+        summary.
     """
     first = name.partition(".")[0]
     if name in ("path", *FIELDS) or (rows and name in rows[0]):

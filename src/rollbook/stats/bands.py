@@ -36,7 +36,7 @@ class Band:
       low_P: [points]; NaN where no valid band exists; draw the seeds there.
       high_P: [points].
       n_P: [points], seeds with a value (with several tasks: with a value in all of them).
-      claim_P: [points], the guaranteed coverage at that point; NaN without a band, and for means.
+      claim_P: [points], the coverage that may be claimed at that point; NaN without a band, and for means.
       methods: the methods used, in the order of their first point.
       level: nominal coverage.
       kind: "pointwise" or "whole curve".

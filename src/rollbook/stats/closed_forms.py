@@ -151,7 +151,7 @@ def tolerance(
         for any distribution: 95 % needs 46 seeds for a share of 90 % and 93 for one of 95 %.
 
     Returns:
-      (low, high), each [points], and the guaranteed confidence: `level` if normal scores are assumed.
+      (low, high), each [points], and the confidence that may be claimed: `level` if normal scores are assumed.
 
     Source: Howe (1969); Wilks (1941).
     """

@@ -2,7 +2,7 @@
 reason why there is none.
 
     iqm = interval(scores_RT, "iqm", rng=np.random.default_rng(0))
-    iqm.low, iqm.high, iqm.claim           # claim: the coverage that it guarantees in the worst case
+    iqm.low, iqm.high, iqm.claim           # claim: its coverage in the worst simulated case
     print(iqm.sentence("test/return"))
 
 The decision table is data: `DECISIONS`. Its claims are the lowest coverages over a grid of shapes (5 to 40 % of the
@@ -53,7 +53,7 @@ class Decision:
         "winsorised t by seed" or "Clopper-Pearson".
       claim: the lowest coverage over the grid of shapes at a nominal 95 %; None if nothing is claimed.
       mild: the lowest without strong skew and without failing seeds; None if not measured.
-      reason: why there is no interval, for people.
+      reason: why there is no interval, in words.
     """
 
     statistic: str
@@ -139,8 +139,8 @@ class Interval:
       method: see `Decision`.
       n: number of seeds.
       tasks: number of tasks.
-      claim: the coverage guaranteed for any scores; None without an interval, at a level other than 95 %, and for
-        means.
+      claim: the coverage that may be claimed for any scores; None without an interval, at a level other than 95 %, and
+        for means.
       mild: the coverage without strong skew and failing seeds.
       reason: why there is no interval; else "".
       smallest: the lowest score of a seed (of its mean over tasks).

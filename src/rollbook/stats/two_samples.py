@@ -40,7 +40,7 @@ class TwoSampleTest:
       error: standard error of the difference, in its units.
       freedom: degrees of freedom of t; infinite for z.
       splits: how many splits a permutation test tried, else 0.
-      exact: whether p is exact for arms of one distribution.
+      exact: whether p is exact for arms with equal distribution.
     """
 
     method: str

@@ -34,7 +34,7 @@ PYRAMID_BLOCK_ROWS = 1024 * 1024
 """A block of a pyramid covers several row groups, so that a zoomed-out view needs few small reads."""
 
 WIDE_BYTES = 16 * 1024 * 1024
-"""Rows per group of all tables but metrics: readers request a few rows of them, with all columns."""
+"""Bytes per row group of all tables but metrics: readers request a few rows of them, with all columns."""
 TRAJECTORY_ROWS = 32 * 1024
 TRAJECTORY_BYTES = 4 * 1024 * 1024
 """The same for `steps`, which are read one episode at a time."""
