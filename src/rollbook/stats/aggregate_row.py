@@ -53,7 +53,7 @@ def aggregate_row(scores_RT: Floats, *, gap: bool, resample: str, rng: np.random
       resample: "runs": percentile intervals of a bootstrap stratified by task, as in rliable. "seeds": whole seeds are
         drawn, and the percentiles are expanded, more so for few seeds (`expanded_percentile`).
       rng: only its spawned children are used.
-      Raises:
+    Raises:
       UnknownOption: another value of `resample`.
     """
     if resample not in _DRAWS:

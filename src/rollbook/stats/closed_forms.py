@@ -91,7 +91,7 @@ def order_statistics(values_NP: ArrayLike, level: float = 0.95) -> tuple[Floats,
       values_NP: [seeds] or [seeds, points].
       level: wanted coverage; with too few seeds for it, the range of the seeds.
 
-      Returns:
+    Returns:
       (low, high), each [points]; see `order_statistics_coverage` for their coverage.
     """
     values = np.sort(_columns(values_NP, 1), axis=0)

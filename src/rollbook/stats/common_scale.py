@@ -30,7 +30,7 @@ def normalise(scores_RT: ArrayLike, tasks: Sequence[str], anchors: str | Mapping
     Returns:
       An array of the same shape.
 
-      Raises:
+    Raises:
       BadInput: the number of names is not the number of tasks, or anchors are equal or not finite.
       UnknownKey: a task without anchors.
     """
