@@ -166,7 +166,7 @@ class _Local:
             self.under_way[self._pool.submit(_call, self._function, path)] = place
 
     def ended(self, seconds: float) -> Iterator[tuple[int, Any, str | None]]:
-        """(place, value, error) of the calls that ended within this time; error None: the culprit is unknown."""
+        """(place, value, error) of the calls that ended within this time; error None: the cause is unknown."""
         ready, _ = wait(self.under_way, timeout=seconds, return_when=FIRST_COMPLETED)
         for future in ready:
             place = self.under_way.pop(future)

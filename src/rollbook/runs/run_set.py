@@ -359,7 +359,7 @@ class RunSet(Sequence["Book"]):
             are resampled.
           normalise: for several tasks: {task: (random, human)}, or the name of a published table ("atari", "d4rl").
           whole_curve: a simultaneous band, which covers the whole curve of the mean, not each point separately. It is
-            several times as wide.
+            1.6 to 4 times as wide.
           alignment: see `rollbook.stats.align`: interpolation, crashed_as, floor, window, nan …; crashed runs count.
         Returns:
           See `rollbook.compare.Curves`.

@@ -144,7 +144,7 @@ class LiveFrames:
     """The rows of one group of frames of one frame file, in memory or read again on request.
 
     Attributes:
-      meta: their metadata; see `store.tabulate.Meta`.
+      meta: their metadata; see `storage.tabulate.Meta`.
       rows: number of rows.
       size: approximate bytes in memory.
       names: of their columns.

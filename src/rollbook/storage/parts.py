@@ -31,7 +31,7 @@ class Part:
 
     Attributes:
       path, name: its path, and its parsed name.
-      meta: its metadata; see `store.tabulate.Meta`. Merged parts have `covers` instead of a single range.
+      meta: its metadata; see `storage.tabulate.Meta`. Merged parts have `covers` instead of a single range.
       rows: number of rows.
       schema: of the stored columns; constant columns are only in `meta`.
       row_groups: the number of rows of each.

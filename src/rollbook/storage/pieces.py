@@ -48,7 +48,7 @@ class Piece:
     """Rows of one table from one source: a sealed part, a live segment, or a group of live frames.
 
     Attributes:
-      meta: its metadata; see `store.tabulate.Meta`.
+      meta: its metadata; see `storage.tabulate.Meta`.
       part: the sealed part, or None.
       rows: number of rows.
     """
