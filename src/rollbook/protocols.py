@@ -155,9 +155,7 @@ class Truncatable(Protocol):
     """A file sink that reports its position and can go back to it. Restarts then neither lose nor repeat rows."""
 
     def position(self) -> dict[str, int]:
-        """Output file (relative to the run folder) -> its length in bytes. All of it is flushed to the operating
-        system.
-        """
+        """Output file (relative to the run folder) -> its length in bytes, all flushed to the operating system."""
 
     def truncate(self, position: Mapping[str, int]) -> None:
         """Cut the output back to `position`. Called after `open` and before the first `write`.

@@ -37,9 +37,7 @@ class _Refused(Exception):
 
 
 class _Storing(Walk):
-    """Converts to lists and dicts with text keys. A single array stays an array; an array in a container becomes a
-    list.
-    """
+    """Converts to lists and dicts with text keys. A single array stays an array, one in a container becomes a list."""
 
     def array(self, array: NDArray, place: tuple[Any, ...], above: tuple[int, ...]) -> object:
         del above

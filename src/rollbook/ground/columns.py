@@ -89,10 +89,10 @@ class Piece(ABC):
 
     @abstractmethod
     def where(self, row: int) -> Where:
-        """Which row it was."""
+        """The identity of a row."""
 
     def non_finite(self) -> Collection[str]:
-        """The keys among whose values is a NaN or an infinity."""
+        """The keys with a NaN or an infinity among their values."""
         return [key for key in self.keys if not all(map(isfinite, self.part(key)[1]))]
 
 
@@ -245,7 +245,7 @@ class Columns:
         return column
 
     def non_finite(self, table: str = "metrics") -> frozenset[str]:
-        """The keys among whose new values is a NaN or an infinity; much cheaper than to look at all values."""
+        """The keys with a NaN or an infinity among their new values; much cheaper than checking all values."""
         odd = self._odd.get(table)
         if odd is None:
             own = [piece.non_finite() for piece in self._pieces if piece.table == table]

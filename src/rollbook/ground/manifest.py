@@ -234,8 +234,7 @@ def take_edits(fields: RunJson, on_disk: Mapping[str, Any]) -> None:
 
 
 def keep_results(folder: str, attempt: int, values: Mapping[str, object]) -> None:
-    """Write the results of a run (`book.results`) into run.json, for the attempt `attempt`; does nothing for a newer
-    attempt.
+    """Write the results of a run (`book.results`) into run.json, if `attempt` is still the newest attempt.
 
     Raises:
       OSError: it cannot be written; the old file is unchanged.
@@ -590,9 +589,7 @@ def attempts(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def difference(before: Mapping[str, object], after: Mapping[str, object]) -> dict[str, Any]:
-    """The changes from `before` to `after`: {"set": [[path, value], …], "gone": [path, …]}; a path is a list of
-    keys.
-    """
+    """The changes from `before` to `after`: {"set": [[path, value], …], "gone": [path, …]}; paths are lists of keys."""
     changed: dict[str, object] = {"set": [], "gone": []}
     _compare(before, after, [], changed)
     return changed

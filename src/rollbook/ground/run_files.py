@@ -145,9 +145,7 @@ def pyramid_path(run: str, table: str, part_name: str) -> str:
 
 
 def irregular(run: str | os.PathLike[str]) -> list[str]:
-    """Entries below data/ that are neither files nor folders: links, pipes, devices. They are never followed or
-    opened.
-    """
+    """Entries below data/ that are neither files nor folders: links, pipes, devices. They are never opened."""
     data = data_folder(run)
     if is_link(data):
         return [data]

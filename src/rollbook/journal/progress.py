@@ -231,8 +231,9 @@ class Positions:
             del self.files[name]
 
     def quiet(self) -> bool:
-        """Whether nothing is new since the last look: reads a few bytes of each file that may grow. Closing a writer
-        adds a new name to the folder.
+        """Whether nothing is new since the last look: reads a few bytes of each growing file.
+
+        Closing a writer adds a new name to the folder, which this also sees.
         """
         try:
             if os.stat(self.folder).st_mtime_ns != self._listed:

@@ -95,7 +95,7 @@ def unpickle_run(folder: str, nonce: str, page: Mapping[str, object] | None = No
     The nonce identifies the run. A host that does not see its folder keeps a part of the run in its own root folder.
 
     Args:
-      folder, nonce, page: what `Run.address` gave.
+      folder, nonce, page: the result of `Run.address`.
     Raises:
       NotARun: the run was opened on this host, and its folder is gone or holds another run; or there is no `page`.
     """

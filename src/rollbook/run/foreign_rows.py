@@ -342,7 +342,7 @@ class _Group:
         return payload
 
     def checked(self, crc: int) -> int:
-        """`crc` and all that these rows say but their times."""
+        """`crc` updated with the content of these rows, without their times."""
         return zlib.crc32(repr((self.table, self.scope, self.at, self.clocks, self.columns)).encode(), crc)
 
 
@@ -374,7 +374,7 @@ class _Column:
         }
 
     def checked(self, crc: int) -> int:
-        """`crc` and all that these rows say but their times."""
+        """`crc` updated with the content of these rows, without their times."""
         crc = zlib.crc32(f"{self.key}\0{self.clock}".encode("utf-8", "backslashreplace"), crc)
         return zlib.crc32(self.numbers_R.tobytes(), zlib.crc32(self.readings_R.tobytes(), crc))
 

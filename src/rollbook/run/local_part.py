@@ -52,7 +52,7 @@ def folder_here(folder: str, nonce: str, page: Mapping[str, object]) -> tuple[st
     Args:
       folder: the run's folder where it was opened.
       nonce: the run's nonce.
-      page: what `page_of` gave there.
+      page: the result of `page_of` there.
     Returns:
       (the folder, whether it is a part that only this host sees).
     Raises:

@@ -293,18 +293,14 @@ class Scope:
         return self.record("episodes", columns, **clocks)
 
     def log_samples(self, items: object, ids: object = None, group: object = None, **columns: object) -> LoggedSamples:
-        """Append one row per item of a batch, with any per-item columns. `.new` of the result tells which items are
-        new.
-        """
+        """Append one row per item of a batch, with any per-item columns; `.new` of the result tells which are new."""
         logged: LoggedSamples = self.run.samples.log_samples(self, items, ids=ids, group=group, **columns)
         return logged
 
     # -- store, then log
 
     def store(self, values: Mapping[str, object] | None = None, /, **more: object) -> None:
-        """Keep values for the next `dump`, and write each one at once, raw, under its key. Arguments may include
-        clocks.
-        """
+        """Keep values for the next `dump`, and write each at once, raw, under its key. Arguments may include clocks."""
         self._guard(lambda: self._do_store({**(values or {}), **more}))
 
     def _do_store(self, values: dict[str, Any]) -> None:
@@ -380,7 +376,7 @@ class Scope:
     # -- odds and ends
 
     def scope(self, name: str, at: Checkpoint | str | None = None) -> Scope:
-        """A scope below this one. `at`: a checkpoint (or its id) whose clocks its rows get, however late they
+        """A scope below this one. `at`: a checkpoint (or its id); rows then get its clocks, however late they
         arrive.
         """
         if not isinstance(name, str) or not name.strip("/"):

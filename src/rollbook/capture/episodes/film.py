@@ -81,7 +81,7 @@ class Films:
         self.reset()
 
     def reset(self) -> None:
-        """No episode is under way."""
+        """Reset: no episode is running."""
         self.rendered: Film | None = None
         self._is_chosen = False
         self._by_name: dict[str, Film] = {}

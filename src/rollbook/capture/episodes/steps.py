@@ -123,9 +123,7 @@ class StepChunks:
             self.flush()
 
     def add_flat(self, prefix: str, value: Any, cells: dict[str, Any], tuples: bool = True) -> None:
-        """Put `value` into `cells` under `prefix`, its parts under `prefix/…`; parts that cannot be stored are
-        reported.
-        """
+        """Put `value` into `cells` under `prefix`, its parts under `prefix/…`. Reports parts that cannot be stored."""
         kind = type(value)
         if kind in ATOMS:
             cells[prefix] = value

@@ -31,7 +31,7 @@ class Trajectory:
         self.reset()
 
     def reset(self) -> None:
-        """No episode is under way."""
+        """Reset: no episode is running."""
         self._episode_id = self._why = ""
         self._chunks: StepChunks | None = None
         self._obs: dict[str, object] = {}
