@@ -3,7 +3,7 @@
     RollbookError
     ├── BadInput (also ValueError)      an argument that cannot be used
     │   ├── InvalidName                 a project, run, scope or key name
-    │   ├── InvalidClock                a clock that was not declared, or a value that is no integer
+    │   ├── InvalidClock                a clock that was not declared, or a reading that is not an integer
     │   ├── UnknownOption               a choice outside the list (sink, mode, keeper …)
     │   ├── UnknownKey                  a key, table or clock that is not in the book
     │   └── AmbiguousKey                a canonical name that stands for several keys of the book
