@@ -25,7 +25,7 @@ __all__ = ["write_columns_files"]
 
 
 MOST_KEYS = 10_000
-"""Maximum number of keys in long form only that become columns of the wide form."""
+"""Up to this many columns, keys in long form only also become columns of the wide form."""
 
 _IDENTITY = {
     "scope": pa.string(), "at": pa.string(), "attempt": pa.int64(), "writer": pa.string(), "lane": pa.int64(),
