@@ -6,13 +6,15 @@ commit (with a + where files of the rooms were changed and not committed), `page
 
 from __future__ import annotations
 
+import ast
 import os
 import platform
 import subprocess
 from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 
-__all__ = ["RESULTS", "ROOMS", "changed_since", "measured_at", "page", "row_of", "rows_in", "wrongly_met"]
+__all__ = ["RESULTS", "ROOMS", "changed_since", "code_of", "measured_at", "page", "row_of", "rows_in", "wrongly_met"]
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = Path(__file__).with_name("RESULTS.md")
@@ -60,11 +62,35 @@ def measured_at(rooms: Iterable[str]) -> str:
 
 
 def changed_since(commit: str, rooms: Iterable[str]) -> bool | None:
-    """Whether files of these rooms changed since a commit; None where that cannot be told (no git, no such commit)."""
+    """Whether code of these rooms changed since a commit, docstrings and comments aside; None where that cannot be told
+    (no git, no such commit)."""
     base = commit.rstrip("+")
     if _git("cat-file", "-t", base) != "commit":
         return None
-    return bool(_git("diff", "--name-only", base, "--", *_paths(rooms)))
+    return any(_is_other_code(base, name) for name in _git("diff", "--name-only", base, "--", *_paths(rooms)).split())
+
+
+@cache
+def _is_other_code(base: str, name: str) -> bool:
+    path = ROOT / name
+    if not name.endswith(".py") or not path.is_file():
+        return True
+    before = _git("show", f"{base}:{name}")
+    return not before or code_of(before) != code_of(path.read_text(encoding="utf-8"))
+
+
+def code_of(source: str) -> str:
+    """What Python runs of a source: it without comments and docstrings."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        for name, parts in ast.iter_fields(node):
+            if isinstance(parts, list):
+                setattr(node, name, [part for part in parts if not _is_text(part)])
+    return ast.dump(tree)
+
+
+def _is_text(part: object) -> bool:
+    return isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant) and isinstance(part.value.value, str)
 
 
 def rows_in(text: str) -> list[list[str]]:

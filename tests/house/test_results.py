@@ -6,7 +6,7 @@ import re
 
 import pytest
 from benchmarks.__main__ import TABLE
-from benchmarks.results import RESULTS, ROOMS, ROOT, changed_since, page, row_of, rows_in, wrongly_met
+from benchmarks.results import RESULTS, ROOMS, ROOT, changed_since, code_of, page, row_of, rows_in, wrongly_met
 
 LINES = rows_in(RESULTS.read_text("utf-8"))
 
@@ -51,3 +51,8 @@ def test_new_lines_take_the_place_of_those_of_their_row_and_others_stay() -> Non
 
 def test_what_git_does_not_know_is_not_called_changed() -> None:
     assert changed_since("0000000", ["journal"]) is None
+
+
+def test_other_words_about_the_same_code_make_no_row_older() -> None:
+    same = ('"""A."""\ndef f():\n    return 1\n', '"""B."""\ndef f():\n    """C."""\n    return 1  # one\n')
+    assert code_of(same[0]) == code_of(same[1]) != code_of(same[0].replace("1", "2"))

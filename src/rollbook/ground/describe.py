@@ -45,9 +45,8 @@ EXACT_UP_TO = 2**17
 """Up to this many values of one pile the median is exact too."""
 
 SAMPLE = 2**15
-"""Beyond that, the median is taken from a sample of half to all of this many values: its rank is correct to within 0.8
-%
-of n, 19 times out of 20."""
+"""Beyond that, the median is taken from a sample of half to all of this many values: its rank is
+correct to within 0.8 % of n, 19 times out of 20."""
 
 BINS = 64
 """Default number of bins of a distribution."""
