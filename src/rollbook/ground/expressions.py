@@ -33,6 +33,8 @@ MOST_TERMS = 4_000
 """Largest number of columns and values in a condition; `name = 'x' or name = 'y'` has four."""
 MOST_COLUMNS = 200
 """Largest number of different columns in a condition."""
+_MOST_LEVELS = 800
+"""Deepest nesting of a parsed condition; below what every CPython's json reads."""
 
 _QUOTED = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*")""")
 # Each pattern starts only at the beginning of a word: starting at every letter would have quadratic cost.
@@ -162,6 +164,8 @@ def _parsed(query: str) -> str:
 def _columns(node: dict[str, object], text: str, where: str) -> list[tuple[str, ...]]:
     names: dict[tuple[str, ...], None] = {}
     terms = 0
+    if _levels(node) > _MOST_LEVELS:
+        raise BadInput(f"{where}={text!r:.80}… is nested too deeply. {_HINT}")
     for each in nodes_of(node):
         refused = _REFUSED.get(str(each.get("class")))
         terms += each.get("class") in ("COLUMN_REF", "CONSTANT")
@@ -176,6 +180,17 @@ def _columns(node: dict[str, object], text: str, where: str) -> list[tuple[str, 
         if many > most:
             raise BadInput(f"{where}={text!r:.80}… names {many:,} {what}; a condition names {most:,} at most")
     return list(names)
+
+
+def _levels(node: object) -> int:
+    """How deep objects and lists are nested."""
+    deepest, stack = 0, [(node, 1)]
+    while stack:
+        each, level = stack.pop()
+        deepest = max(deepest, level)
+        if isinstance(each, (dict, list)):
+            stack.extend((part, level + 1) for part in (each.values() if isinstance(each, dict) else each))
+    return deepest
 
 
 def nodes_of(node: object) -> Iterator[dict[str, Any]]:
