@@ -234,3 +234,19 @@ def test_settings_that_cannot_work_are_named_once_by_their_path(config: Any, set
 
 def test_a_setting_that_means_something_else_can_be_left_out() -> None:
     assert told("settings", "loss", [1.0], config={"lr": 0}, ignore=["lr"]) == []
+
+
+@pytest.mark.parametrize("name", ["return_fall", "no_signal"])
+@pytest.mark.parametrize("last", ["ended", "cut short", "evaluations"])
+def test_returns_of_training_are_those_of_its_episodes_that_ended(name: str, last: str) -> None:
+    """The last returns of a run are low: the policy has fallen; or its end cut them short, or they are evaluations."""
+    rule = health.make(name)
+    rule.open(some_run(Path("run")))
+    found = []
+    for i in range(240):
+        is_last = i >= 200
+        cells = {"return": 20.0 + i % 7 if i < 40 or is_last else 500.0, "complete": last != "cut short" or not is_last}
+        scope = "test" if is_last and last == "evaluations" else "train"
+        row = Row(1.7e9 + i, {"env_step": i}, cells, scope=scope, seq=i + 1, table="episodes")
+        found += rule.look(columns_of([row]), 1.7e9 + i)
+    assert [alert.rule for alert in found] == ([name] if (name, last) == ("return_fall", "ended") else [])

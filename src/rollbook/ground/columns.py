@@ -40,6 +40,8 @@ if TYPE_CHECKING:
         @property
         def lane(self) -> int: ...
         @property
+        def scope(self) -> str: ...
+        @property
         def seq(self) -> int: ...
         @property
         def mark(self) -> str: ...
@@ -91,6 +93,10 @@ class Piece(ABC):
     def where(self, row: int) -> Where:
         """The identity of a row."""
 
+    @abstractmethod
+    def scope(self, row: int) -> str:
+        """The scope that a row was logged through, "" for the run itself."""
+
     def non_finite(self) -> Collection[str]:
         """The keys with a NaN or an infinity among their values."""
         return [key for key in self.keys if not all(map(isfinite, self.part(key)[1]))]
@@ -133,6 +139,10 @@ class RowsPiece(Piece):
         it = self._rows[row]
         identity = {"writer": it.writer, "lane": it.lane, "seq": it.seq}
         return {"clocks": dict(it.clocks), "time": it.time, "row": identity}
+
+    def scope(self, row: int) -> str:
+        """See `Piece`."""
+        return self._rows[row].scope
 
 
 class Column:
@@ -243,6 +253,30 @@ class Columns:
                 raise KeyError(f"no new number of {key!r} in {table}; there are {', '.join(self.keys(table))}")
             column = self._made[(table, key)] = Column(key, own)
         return column
+
+    def of_episodes(self, key: str) -> Column | None:
+        """The numbers of a key of `episodes`, of training episodes that ended; None if there are none.
+
+        Left out are evaluations (scope "test"), and episodes that the end of the run or a reset cut short: their return
+        says how long they were allowed to last.
+        """
+        parts: list[Part] = []
+        for piece in self._pieces:
+            if piece.table != "episodes" or key not in piece.keys:
+                continue
+            cut: set[int] = set()
+            if "complete" in piece.keys:
+                _, flags, at = piece.part("complete")
+                cut = {row for flag, row in zip(flags, at, strict=True) if not flag}
+            _, values, rows = piece.part(key)
+            kept = [
+                (value, row)
+                for value, row in zip(values, rows, strict=True)
+                if row not in cut and piece.scope(row) != "test"
+            ]
+            if kept:
+                parts.append((piece, array("d", [value for value, _ in kept]), [row for _, row in kept]))
+        return Column(key, parts) if parts else None
 
     def non_finite(self, table: str = "metrics") -> frozenset[str]:
         """The keys with a NaN or an infinity among their new values; much cheaper than checking all values."""

@@ -70,20 +70,17 @@ class ReturnRule(ABC):
 
     def returns(self, columns: Columns) -> Column | None:
         """The new returns, None for none."""
-        keys, table = tuple(columns.keys("metrics")), columns.keys("episodes")
+        keys = tuple(columns.keys("metrics"))
         if self.memory["series"] == "episodes/return":
-            return columns.column("return", "episodes") if "return" in table else None
+            return columns.of_episodes("return")
         if keys != self._keys[0]:
             mine = self.memory["series"]
             means = [key for key in keys if (key == mine if mine else meaning(key) in RETURNS)]
             self._keys = (keys, means[0] if means else "")
         key = self._keys[1]
         if not self.memory["series"]:
-            first = (
-                [(columns.column("return", "episodes").where(0)["time"], "episodes/return")]
-                if "return" in table
-                else []
-            )
+            ended = columns.of_episodes("return")
+            first = [] if ended is None else [(ended.where(0)["time"], "episodes/return")]
             first += [(columns.column(key).where(0)["time"], key)] if key else []
             if not first:
                 return None

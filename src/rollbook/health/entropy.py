@@ -66,8 +66,8 @@ class Entropy(KeyedRule):
     def look(self, columns: Columns, now: float) -> Iterable[Alert]:
         """See `protocols.Rule`."""
         returns = [columns.column(key) for key in columns.keys("metrics") if meaning(key) == "train/return"]
-        if "return" in columns.keys("episodes"):
-            returns.append(columns.column("return", "episodes"))
+        if (ended := columns.of_episodes("return")) is not None:
+            returns.append(ended)
         watched = [key for key in columns.keys("metrics") if self.watches(key) and meaning(key) != "train/return"]
         entropies = [columns.column(key) for key in watched]
         starts = [self._take_first(column) for column in entropies]

@@ -74,6 +74,10 @@ class BlockPiece(Piece):
             "row": {"writer": header.writer, "lane": header.lane, "seq": cells[-1]},
         }
 
+    def scope(self, row: int) -> str:
+        """See `Piece`."""
+        return self._header.scope
+
     def non_finite(self) -> Collection[str]:
         """See `Piece`. Fast: the last byte of a float is its sign and the upper part of its exponent. For a NaN or an
         infinity it is 7f or ff, which other values almost never have.

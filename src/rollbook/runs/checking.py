@@ -99,7 +99,7 @@ class _TablePiece(Piece):
         self.keys = [
             field.name
             for field in rows.schema
-            if (pa.types.is_floating(field.type) or (table == "episodes" and pa.types.is_integer(field.type)))
+            if (pa.types.is_floating(field.type) or (table == "episodes" and _is_number(field.type)))
             and not field.name.startswith(own)
             and rows[field.name].null_count < rows.num_rows
         ]
@@ -138,5 +138,13 @@ class _TablePiece(Piece):
         identity = {name: cells.get(name) for name in ("writer", "lane", "seq")}
         return {"clocks": clocks, "time": self.time(row) / 1e9, "row": identity}
 
+    def scope(self, row: int) -> str:
+        """See `Piece`."""
+        return str(self._rows["scope"][row].as_py() or "")
+
 
 _CELLS = frozenset({"writer", "lane", "seq"})
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_boolean(kind))
