@@ -242,7 +242,8 @@ class ForeignRun:
 
     Attributes:
       name: the name of the run; unique among the runs that are imported together.
-      rows: yields the rows in order, the same ones at each call. Counts unreadable ones with `leave_out`.
+      rows: yields the rows in order, the same ones at each call. Counts unreadable ones with `leave_out`. A row of the
+        table `media` has the bytes of its file in `content`, and their later place in `path`.
       parts: for runs of which several files grow: a name per file -> its rows, in a fixed order; set by `give`.
       config, seed, notes, project, group, job_type, tags: as far as the other tool stored them.
       status: how the run ended: "finished", "killed" or "crashed". Read after the last row, so `rows` may set it.

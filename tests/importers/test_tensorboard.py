@@ -39,7 +39,7 @@ def folder(tmp_path: Path) -> Path:
                     values += [
                         messages.text("notes/text", f"line {n}\nüñí"),
                         messages.distribution("weights", rng.normal(size=500)),
-                        messages.image("film", b"\x89PNG", 2, 2),
+                        messages.image("film", b"no picture", 2, 2),
                     ]
                 file.write(messages.framed(messages.event(moment, step, values)))
     return made
@@ -85,12 +85,12 @@ def test_every_value_step_and_time_is_the_one_that_tensorboards_own_reader_finds
             compared += 1
     assert not ours, "we read tags that TensorBoard does not"
     assert compared == 600 * 4 + 12 * 2
-    assert left_out == {"pictures": 12}
+    assert left_out == {"images that are no PNG, JPEG, GIF or WebP": 12}
 
 
 def test_an_imported_run_holds_every_value_and_took_place_when_its_rows_did(folder: Path, tmp_path: Path) -> None:
     (done,) = importers.import_runs(folder, dir=tmp_path / "runs", clock="env_step")
-    assert (done.rows, done.left_out) == (600, {"pictures": 12})
+    assert (done.rows, done.left_out) == (600, {"images that are no PNG, JPEG, GIF or WebP": 12})
     book = rollbook.open(tmp_path / "runs").one("tb/tb")
     rows, _ = rows_of(folder)
     for tag in ("train/loss", "new/double"):
@@ -122,7 +122,7 @@ def test_behind_damage_in_a_file_the_rest_is_named_and_other_files_are_read(fold
     data[len(data) // 2] ^= 0xFF
     first.write_bytes(bytes(data[:-7]))
     rows, left_out = rows_of(folder)
-    assert sum(left_out.values()) - left_out["pictures"] in (1, 2)
+    assert sum(left_out.values()) - left_out["images that are no PNG, JPEG, GIF or WebP"] in (1, 2)
     assert any("checksum" in what or "damage" in what for what in left_out)
     assert [row.clocks["step"] for row in rows][-300:] == list(range(300, 600))
     assert len(rows) < 600
@@ -144,3 +144,49 @@ def test_events_of_one_number_have_the_steps_and_times_that_tensorboard_finds(tm
         expected = [(event.wall_time, event.step, event.value) for event in theirs.Scalars(tag)]
         assert [(row.time, row.clocks["step"], row.values[tag]) for row in rows if tag in row.values] == expected
         assert [step for _time, step, _value in expected] == steps
+
+
+def tensorboards_images(folder: Path) -> list[tuple[str, int, float, bytes]]:
+    """(tag, step, time, bytes) of each image that TensorBoard's own reader finds, old and new form."""
+    theirs = EventAccumulator(str(folder), size_guidance=ALL, purge_orphaned_data=False).Reload()
+    tags = theirs.Tags()
+    found = [
+        (tag, event.step, event.wall_time, event.encoded_image_string)
+        for tag in tags["images"]
+        for event in theirs.Images(tag)
+    ]
+    for tag in tags["tensors"]:
+        if theirs.SummaryMetadata(tag).plugin_data.plugin_name == "images":
+            found += [
+                (tag, event.step, event.wall_time, image)
+                for event in theirs.Tensors(tag)
+                for image in event.tensor_proto.string_val[2:]
+            ]
+    return found
+
+
+@pytest.mark.parametrize(("writer", "images"), [("torch", 4), ("tensorboardx", 2), ("tensorflow", 6)])
+def test_images_and_videos_are_files_of_the_run_with_the_bytes_that_tensorboard_finds(
+    writer: str, images: int, tmp_path: Path
+) -> None:
+    source = Path(__file__).parent / "samples" / "pictures" / writer
+    (done,) = importers.import_runs(source, dir=tmp_path / "runs", clock="env_step")
+    book = rollbook.open(tmp_path / "runs").one(str(done.folder.name))
+    ours = [
+        (row["key"], row["env_step"], row["time"].timestamp(), (book.path / row["file"]).read_bytes())
+        for row in book.media().to_pylist()
+    ]
+    theirs = tensorboards_images(source)
+    assert [(*row[:2], row[3]) for row in sorted(ours)] == [(*row[:2], row[3]) for row in sorted(theirs)]
+    assert [row[2] for row in sorted(ours)] == pytest.approx([row[2] for row in sorted(theirs)], abs=1e-6, rel=0)
+    assert len(ours) == images
+    assert {(row["width"], row["height"]) for row in book.media().to_pylist()} == {(8, 6)}
+    assert done.left_out == {}
+    assert book.problems() == []
+    assert importers.import_runs(source, dir=tmp_path / "runs", clock="env_step")[0].rows == 0
+
+
+def test_a_video_has_its_frames_and_their_rate(tmp_path: Path) -> None:
+    (run,) = importers.make("tensorboard").runs(Path(__file__).parent / "samples" / "pictures" / "torch")
+    films = [row.values for row in run.rows() if row.values.get("kind") == "video"]
+    assert [(film["key"], film["frames"], film["fps"]) for film in films] == [("film", 5, 10.0)]

@@ -158,7 +158,49 @@ def aim() -> None:
     run.close()
 
 
-for make in (sb3, trackio, swanlab, goodseed, d3rlpy, marl_eval, torchrl, trainer, lightning, acme, aim):
+def pictures_torch() -> None:
+    import numpy as np
+    import torch
+    from torch.utils.tensorboard import SummaryWriter  # add_video asks for moviepy 1
+
+    rng = np.random.default_rng(4)
+    writer = SummaryWriter(str(root / "pictures" / "torch"))
+    for n in range(3):
+        writer.add_scalar("loss", 1 / (n + 1), 10 * n)
+        writer.add_image("camera/front", rng.integers(0, 255, (3, 6, 8), dtype=np.uint8), 10 * n)
+    writer.add_video("film", torch.tensor(rng.integers(0, 255, (1, 5, 3, 6, 8), dtype=np.uint8)), 20, fps=10)
+    writer.close()
+
+
+def pictures_tensorboardx() -> None:
+    import numpy as np
+    from tensorboardX import SummaryWriter
+
+    rng = np.random.default_rng(4)
+    writer = SummaryWriter(str(root / "pictures" / "tensorboardx"))
+    for n in range(2):
+        writer.add_image("camera/front", rng.integers(0, 255, (3, 6, 8), dtype=np.uint8), 10 * n)
+    writer.close()
+
+
+def pictures_tensorflow() -> None:
+    import numpy as np
+    import tensorflow as tf
+
+    rng = np.random.default_rng(4)
+    writer = tf.summary.create_file_writer(str(root / "pictures" / "tensorflow"))
+    with writer.as_default():
+        for n in range(3):
+            tf.summary.scalar("loss", 1 / (n + 1), step=10 * n)
+            tf.summary.image("camera/front", rng.integers(0, 255, (2, 6, 8, 3)).astype(np.uint8), step=10 * n)
+    writer.close()
+
+
+MAKERS = (
+    sb3, trackio, swanlab, goodseed, d3rlpy, marl_eval, torchrl, trainer, lightning, acme, aim, pictures_torch,
+    pictures_tensorboardx, pictures_tensorflow,
+)  # fmt: skip
+for make in MAKERS:
     if len(sys.argv) < 3 or make.__name__ in sys.argv[2:]:
         try:
             make()

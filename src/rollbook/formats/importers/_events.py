@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
-__all__ = ["Told", "histogram_of", "hparams_of", "records", "tensor_of", "told_by"]
+__all__ = ["Told", "histogram_of", "hparams_of", "images_of", "records", "tensor_of", "told_by"]
 
 _POLYNOMIAL = 0x82F63B78
 _TABLE: list[int] = []
@@ -178,6 +178,19 @@ def tensor_of(data: bytes) -> Any:
         return array.reshape(shape)
     except (ValueError, OverflowError):
         return None
+
+
+def images_of(told: Told) -> list[tuple[int, int, bytes]]:
+    """(width, height, encoded bytes) of each image of a value: an Image, or a tensor of two sizes and the images."""
+    if told.form == "image":
+        said = dict(fields(told.content))
+        height, width = (value if isinstance(value, int) else 0 for value in (said.get(1), said.get(2)))
+        return [(width, height, _bytes(said.get(4)))]
+    texts = tensor_of(told.content)
+    if not isinstance(texts, list) or len(texts) < 2:
+        return []
+    width, height = (int(size) if size.isdigit() else 0 for size in texts[:2])
+    return [(width, height, image) for image in texts[2:]]
 
 
 def hparams_of(about: bytes) -> tuple[str, dict[str, Any], int | None]:

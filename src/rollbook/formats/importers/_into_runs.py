@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rollbook.formats.importers._media import filed
 from rollbook.formats.importers._registry import choose, make, what
 from rollbook.ground import manifest
 from rollbook.ground.clocks import STANDARD
@@ -97,7 +98,6 @@ def import_one(
         before = manifest.look(there).get("imported")
         if isinstance(before, dict) and before.get("files") == stamp:
             return Imported(Path(there), 0, {str(what): int(n) for what, n in before.get("left_out", {}).items()})
-    span = _Span()
     run = init(
         project,
         name,
@@ -115,6 +115,7 @@ def import_one(
         run_id=identity,
         keeper="inline",
     )
+    span = _Passing(run.folder)
     status = "crashed"
     try:
         foreign.left_out.clear()
@@ -138,21 +139,27 @@ def import_one(
     return Imported(run.folder, rows, left_out)
 
 
-class _Span:
-    """The times of the first and the last row."""
+class _Passing:
+    """What rows pass on their way into a run: the times of the first and the last are noted, and files are stored.
 
-    def __init__(self) -> None:
+    Args:
+      folder: the run's folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self.first, self.last = float("inf"), float("-inf")
 
     def watch(self, rows: Any) -> Iterator[Any]:
-        """Pass the rows through unchanged."""
+        """The rows; those with a picture or film have its path instead of its bytes."""
         for row in rows:
             first, last = (row.time, row.time) if type(row) is Row else (row.times_R.min(), row.times_R.max())
             self.first, self.last = min(self.first, float(first)), max(self.last, float(last))
-            yield row
+            has_file = type(row) is Row and row.table == "media" and "content" in row.values
+            yield filed(row, self._folder) if has_file else row
 
 
-def _tell_of_origin(folder: Path, span: _Span, imported: dict[str, object], made_by: str) -> None:
+def _tell_of_origin(folder: Path, span: _Passing, imported: dict[str, object], made_by: str) -> None:
     """Write to run.json what the run is and when it took place, not facts of the importing process."""
     with manifest.ManifestLock(str(folder)):
         fields: Any = manifest.read(folder)

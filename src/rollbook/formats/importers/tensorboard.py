@@ -1,4 +1,4 @@
-"""TensorBoard's event files: scalars, histograms and texts of every tag, with their steps and times."""
+"""TensorBoard's event files: scalars, histograms, texts, images and videos of every tag, with steps and times."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from rollbook.formats.importers._beside import describe, of_table
-from rollbook.formats.importers._events import Told, histogram_of, hparams_of, records, tensor_of, told_by
+from rollbook.formats.importers._events import Told, histogram_of, hparams_of, images_of, records, tensor_of, told_by
+from rollbook.formats.importers._media import media_row
 from rollbook.formats.importers._wire import BadMessage, double, fields, signed
 from rollbook.ground.values import Histogram
 from rollbook.protocols import ForeignRun, Row, Scalars
@@ -32,7 +33,7 @@ _MANY = 16_384
 _LATEST = 7e9
 """The range of valid unix seconds: to 2191, as in `Run.write_rows`."""
 
-_WORDS = {"image": "pictures", "images": "pictures", "audio": "sounds"}
+_WORDS = {"audio": "sounds"}
 _GRAPHS = (4, 9)
 
 
@@ -41,7 +42,8 @@ class TensorBoard:
 
     Every value has its own step and wall time, also those that TensorBoard would hide after a restart. The
     configuration is that of the hparams plugin, of a table "|param|value|" as CleanRL logs it, or of a file next to the
-    event files. Images, sounds, graphs and the data of other plugins are left out and counted.
+    event files. Images and videos become files of the run with the same bytes. Sounds, graphs and the data of other
+    plugins are left out and counted.
 
     Args:
       clock: the clock that the steps of the files count.
@@ -105,13 +107,14 @@ class TensorBoard:
                         yield from plain.given()
                     continue
                 values: dict[str, Any] = {}
+                films: list[tuple[str, int, int, bytes]] = []
                 told: list[Told] = []
                 try:
                     moment, step, summaries = _event(data, run)
                     for summary in summaries:
                         for one in told_by(summary):
                             told.append(one)
-                            self._take(one, values, kinds, run)
+                            self._take(one, values, films, kinds, run)
                 except (BadMessage, struct.error):
                     run.leave_out("records that are no event")
                     continue
@@ -119,17 +122,30 @@ class TensorBoard:
                 if is_one and data.endswith(told[0].content) and len(shapes) < _MOST_SHAPES:
                     shapes[data[behind:-4]] = len(tags)
                     tags.append(told[0].tag)
-                if values and moment == moment:
+                if (values or films) and moment == moment:
                     yield from plain.given()
-                    yield Row(moment, {self._clock: step}, {f"{tag}{part}": value for tag, value in values.items()})
+                    if values:
+                        yield Row(moment, {self._clock: step}, {f"{tag}{part}": value for tag, value in values.items()})
+                    for tag, width, height, content in films:
+                        film = media_row(moment, {self._clock: step}, f"{tag}{part}", content, width, height)
+                        if film is None:
+                            run.leave_out("images that are no PNG, JPEG, GIF or WebP")
+                        else:
+                            yield film
             yield from plain.given()
 
-    def _take(self, told: Told, values: dict[str, object], kinds: dict[str, str], run: ForeignRun) -> None:
-        """Put one summary value under its tag, or count it as left out."""
+    def _take(
+        self, told: Told, values: dict[str, object], films: list[tuple[str, int, int, bytes]], kinds: dict[str, str],
+        run: ForeignRun,
+    ) -> None:  # fmt: skip
+        """Put one summary value under its tag, its images to the others, or count it as left out."""
         plugin = told.plugin or kinds.get(told.tag, "")
         if told.plugin:
             kinds[told.tag] = plugin
         made: object = None
+        if told.form == "image" or (told.form == "tensor" and plugin == "images"):
+            films += [(told.tag, *image) for image in images_of(told)]
+            return
         if told.form == "simple":
             made = double(told.content)
         elif told.form == "histo":
