@@ -181,7 +181,7 @@ Probe: TypeAlias = Callable[[], Mapping[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """What a health rule found. `rollbook.capture.alerts.Alerts` reports and stores it.
+    """What a health rule found. `rollbook.ground.alerts.Alerts` reports and stores it.
 
     Attributes:
       rule: the name of the rule.

@@ -6,7 +6,6 @@ from rollbook.ground.lazy import attach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.capture.alerts import Alerts as Alerts
     from rollbook.capture.checkpoints.restoring import Restored as Restored
     from rollbook.capture.checkpoints.saving import Checkpoint as Checkpoint
     from rollbook.capture.checkpoints.saving import Checkpoints as Checkpoints
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from rollbook.capture.store_dump import Store as Store
     from rollbook.capture.timers import Timers as Timers
     from rollbook.capture.transitions import TransitionRecorder as TransitionRecorder
+    from rollbook.ground.alerts import Alerts as Alerts
 
 __all__ = [
     "AgentsRecorder",
@@ -45,7 +45,7 @@ __all__ = [
 __getattr__, __dir__ = attach(
     __name__,
     {
-        "rollbook.capture.alerts": ("Alerts",),
+        "rollbook.ground.alerts": ("Alerts",),
         "rollbook.capture.checkpoints.restoring": ("Restored",),
         "rollbook.capture.checkpoints.saving": ("Checkpoint", "Checkpoints"),
         "rollbook.capture.episodes.agents": ("AgentsRecorder",),

@@ -76,11 +76,11 @@ def plot(
       rollbook plot last --chart timeline -o time.svg
     """
     if charts:
-        from rollbook.plots import CHARTS
+        from rollbook.runs.charts import kinds
 
-        for name, chart_of in CHARTS.items():
-            about = {"run": "one run", "runs": "several runs", "both": "one or several runs"}[chart_of.of]
-            click.echo(f"{name:<16} {chart_of.says} ({about})")
+        for name, (says, subject) in kinds().items():
+            about = {"run": "one run", "runs": "several runs", "both": "one or several runs"}[subject]
+            click.echo(f"{name:<16} {says} ({about})")
         return
     options: dict[str, Any] = {
         "statistic": statistic, "limits": limits, "level": level, "task": task, "normalise": normalise, "seeds": seeds,
@@ -104,10 +104,10 @@ def _picture(
     runs: str, root: str, where: str | None, keys: list[str], by: str | None, axis: str | None, chart: str, theme: str,
     options: dict[str, object],
 ) -> Any:  # fmt: skip
-    from rollbook.plots import CHARTS
+    from rollbook.runs.charts import kinds
 
     chosen = find_runs(runs, root, where, having=lambda book: _has(book, keys), what=", ".join(keys) or "rows")
-    about = CHARTS[chart].of if chart in CHARTS else "both"
+    _, about = kinds().get(chart, ("", "both"))
     of_several = {"statistic", "task", "normalise", "whole_curve", "seeds", "window", "panels"} & options.keys()
     single = len(chosen) == 1 and by is None and not of_several
     if about == "run" or (single and about == "both"):

@@ -44,13 +44,12 @@ def seeds(
       rollbook seeds --difference 50 --std 80
       rollbook seeds cartpole --metric test/return --by config.algo
     """
-    from rollbook.compare.seeds import as_planned, as_seen
+    from rollbook.compare.seeds import as_planned
 
     if std is not None and metric is None and by is None:
         found = as_planned(std, difference, power, _COUNTS)
     elif metric is not None and by is not None and std is None:
-        comparison = find_runs(runs, root, where).compare(metric, by, score=score)
-        found = as_seen(comparison.groups, comparison.pairs, difference, power, _COUNTS)
+        found = find_runs(runs, root, where).compare(metric, by, score=score).seed_plan(difference, power, _COUNTS)
     else:
         raise click.UsageError("say --std (and --difference) before a study, or --metric and --by with runs")
     if as_json:

@@ -12,9 +12,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.compare.associations import Association as Association
     from rollbook.compare.associations import association as association
+    from rollbook.compare.comparing import centre as centre
     from rollbook.compare.comparing import compare as compare
     from rollbook.compare.comparison import Comparison as Comparison
     from rollbook.compare.curve_groups import Curves as Curves
+    from rollbook.compare.drawing_curves import OPTIONS as OPTIONS
     from rollbook.compare.drawing_curves import curves as curves
     from rollbook.compare.drawing_curves import refined_curves as refined_curves
     from rollbook.compare.grid import shared_grid as shared_grid
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from rollbook.stats import Study as Study
 
 __all__ = [
+    "OPTIONS",
     "Association",
     "Comparison",
     "Curves",
@@ -51,6 +54,7 @@ __all__ = [
     "Sweep",
     "Tried",
     "association",
+    "centre",
     "compare",
     "curves",
     "plan_data",
@@ -67,10 +71,11 @@ __getattr__, __dir__ = attach(
             "Association",
             "association",
         ),
-        "rollbook.compare.comparing": ("compare",),
+        "rollbook.compare.comparing": ("centre", "compare"),
         "rollbook.compare.comparison": ("Comparison",),
         "rollbook.compare.curve_groups": ("Curves",),
         "rollbook.compare.drawing_curves": (
+            "OPTIONS",
             "curves",
             "refined_curves",
         ),

@@ -18,9 +18,14 @@ from rollbook.errors import BadInput, UnknownOption
 from rollbook.ground.aliases import lower_is_better
 from rollbook.stats import Plan, Study, Verdict
 
-__all__ = ["compare"]
+__all__ = ["centre", "compare"]
 
 _PROFILE_POINTS = 201
+
+
+def centre(scores: Sequence[float]) -> float:
+    """What `compare` shows of one group, without an interval: the IQM of its scores."""
+    return float(stats.iqm(scores))
 
 
 def compare(

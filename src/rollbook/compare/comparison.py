@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from rollbook.compare.group_curve import Floats
 from rollbook.compare.paired import PairedSeeds, paired_seeds
 from rollbook.compare.plans import plan_data
 from rollbook.compare.scores import Group, Pair, in_a_sentence
+from rollbook.compare.seeds import SeedPlan, as_seen, to_decide
 from rollbook.errors import UnknownOption, did_you_mean
 from rollbook.ground.brief import screenful
 from rollbook.stats import Aggregate, Interval, Study
@@ -130,6 +131,15 @@ class Comparison:
     def paired(self) -> list[PairedSeeds]:
         """Each pair of groups, seed by seed, for studies where equal seeds share something, such as their tasks."""
         return [paired_seeds(a, b, self.lower_is_better) for a, b in itertools.combinations(self.groups, 2)]
+
+    def seeds_to_decide(self) -> dict[tuple[str, str], list[int | None] | None]:
+        """Seeds per group that would decide between the two groups of each pair; see `seeds.to_decide`."""
+        groups = {group.label: group for group in self.groups}
+        return {(pair.a, pair.b): to_decide(groups[pair.a], groups[pair.b]) for pair in self.pairs}
+
+    def seed_plan(self, difference: float | None, power: float, counts: Sequence[int]) -> SeedPlan:
+        """How many seeds each group needs, from the scores seen so far; see `seeds.as_seen`."""
+        return as_seen(self.groups, self.pairs, difference, power, counts)
 
     def latex(self, resample: str | None = None) -> str:
         """The groups as a LaTeX table (booktabs) with seeds, estimate and interval.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -21,7 +22,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.ground.array_types import NDArray
 
-__all__ = ["curves", "refined_curves"]
+__all__ = ["OPTIONS", "curves", "refined_curves"]
+
+OPTIONS: tuple[str, ...] = (
+    "statistic", "points", "seed", "level", "draws", "normalise", "whole_curve",
+    *(name for name, taken in inspect.signature(stats.align).parameters.items() if taken.kind is taken.KEYWORD_ONLY),
+)  # fmt: skip
+"""What a person chooses about curves; the last ones are those of `stats.align`."""
 
 
 def curves(groups: Mapping[str, Mapping[str, Line]], *, draws: int = 1999, **options: Any) -> Curves:

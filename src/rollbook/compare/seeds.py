@@ -14,7 +14,7 @@ from rollbook.compare.scores import Group, Pair
 from rollbook.errors import BadInput
 from rollbook.stats import SeedRange
 
-__all__ = ["FEWEST", "SeedPlan", "as_planned", "as_seen", "detectable", "seeds_to_decide"]
+__all__ = ["FEWEST", "SeedPlan", "as_planned", "as_seen", "detectable", "to_decide"]
 
 FEWEST = 10
 """Seeds per group below which the range is too wide to be useful (`stats.seeds_needed`)."""
@@ -91,12 +91,11 @@ def as_seen(
     for pair in pairs:
         a, b = scores[pair.a], scores[pair.b]
         if len(a) and len(b):
-            decide = seeds_to_decide(by_label[pair.a], by_label[pair.b], power)
             plan.pairs.append(
                 {
                     "a": pair.a, "b": pair.b, "seeds_a": len(a), "seeds_b": len(b),
                     "difference": float(np.mean(a) - np.mean(b)),
-                    "seeds_needed": None if decide is None else [decide.low, decide.high],
+                    "seeds_needed": to_decide(by_label[pair.a], by_label[pair.b], power),
                 }
             )  # fmt: skip
     return plan
@@ -113,12 +112,12 @@ def detectable(seeds: int, power: float = 0.8) -> float:
     return high
 
 
-def seeds_to_decide(a: Group, b: Group, power: float = 0.8) -> SeedRange | None:
+def to_decide(a: Group, b: Group, power: float = 0.8) -> list[int | None] | None:
     """Seeds per group with which one two-sided test at 5 % detects the present difference of means with this power.
 
     Returns:
-      At the quartiles of the plausible differences, from 1 to 100, or None beyond. None if a group has fewer than
-      `FEWEST` seeds, or all scores are equal.
+      [fewest, most]: at the quartiles of the plausible differences, from 1 to 100, or None beyond. None if a group has
+      fewer than `FEWEST` seeds, or all scores are equal.
     """
     seeds_a, seeds_b = a.seeds_R, b.seeds_R
     if min(len(seeds_a), len(seeds_b)) < FEWEST:
@@ -127,4 +126,5 @@ def seeds_to_decide(a: Group, b: Group, power: float = 0.8) -> SeedRange | None:
     if not error > 0:
         return None
     n = 2 / (1 / len(seeds_a) + 1 / len(seeds_b))
-    return stats.seeds_needed(float(seeds_a.mean() - seeds_b.mean()), error, n, power=power)
+    range_ = stats.seeds_needed(float(seeds_a.mean() - seeds_b.mean()), error, n, power=power)
+    return [range_.low, range_.high]

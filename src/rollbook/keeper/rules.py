@@ -295,7 +295,7 @@ class _RuleBook:
     """The rules, the reader that feeds them, and the writer of their alerts. Only the thread uses it."""
 
     def __init__(self, owner: Rules, looker: _Looker) -> None:
-        from rollbook.capture import Alerts
+        from rollbook.ground.alerts import Alerts
         from rollbook.health import make
         from rollbook.journal import JournalReader
         from rollbook.keeper.forward import run_info

@@ -10,7 +10,7 @@ import json
 import os
 import sys
 
-from rollbook.errors import RollbookError
+from rollbook.ground.foreign import handled_by
 from rollbook.storage import main as seal
 
 __all__ = ["main"]
@@ -23,11 +23,13 @@ def main(arguments: list[str]) -> int:
         folder = next(word for word in arguments if not word.startswith("--"))
         from rollbook.book import Book, write_results
 
-        try:
+        with handled_by(_without_results):
             write_results(Book(folder))
-        except (RollbookError, OSError) as err:
-            sys.stderr.write(f"rollbook: what the run came to is not in run.json yet: {err}\n")
     return code
+
+
+def _without_results(err: BaseException) -> None:
+    sys.stderr.write(f"rollbook: what the run came to is not in run.json yet: {err}\n")
 
 
 def serve() -> None:

@@ -33,7 +33,7 @@ _BY_SINKS = (
 )  # fmt: skip
 
 _BY_KEEPERS = (
-    "rollbook.capture.alerts", "rollbook.keeper.host.gpu", "rollbook.keeper.host.probes", "rollbook.health",
+    "rollbook.ground.alerts", "rollbook.keeper.host.gpu", "rollbook.keeper.host.probes", "rollbook.health",
     "rollbook.keeper.main", "rollbook.ground.spool.encode",
 )  # fmt: skip
 

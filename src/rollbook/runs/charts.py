@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from rollbook import compare
 from rollbook.errors import BadInput, UnknownOption, did_you_mean
-from rollbook.plots import Line, Panel, Picture, Threads, draw
+from rollbook.plots import CHARTS, Line, Panel, Picture, Threads, draw
 from rollbook.plots._registry import chart_named, options_of
 from rollbook.runs.fields import check_field, leaves, value_at
 from rollbook.runs.groups import begun_first, comparison_of, curves_of, label_of
 from rollbook.runs.results import scores_of
-from rollbook.stats import align
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.compare import Comparison, Curves
 
-__all__ = ["picture_of"]
+__all__ = ["kinds", "picture_of"]
 
 Row = Mapping[str, Any]
 
@@ -35,6 +34,11 @@ class _Asked(NamedTuple):
     by: str | None
     x: str | None
     options: dict[str, Any]
+
+
+def kinds() -> dict[str, tuple[str, str]]:
+    """Every chart: name -> (what it shows, whether of one "run", of several "runs" or of "both")."""
+    return {name: (chart.says, chart.of) for name, chart in CHARTS.items()}
 
 
 def picture_of(
@@ -177,10 +181,7 @@ def _take(options: dict[str, object], *names: str) -> dict[str, Any]:
     return {name: options.pop(name) for name in names if name in options}
 
 
-_ALIGNMENT = tuple(
-    name for name, taken in inspect.signature(align).parameters.items() if taken.kind is taken.KEYWORD_ONLY
-)
-_CURVES = ("statistic", "points", "seed", "level", "draws", "task", "normalise", "whole_curve", *_ALIGNMENT)
+_CURVES = ("task", *compare.OPTIONS)
 _COMPARED = ("score", "task", "normalise", "statistic", "plan", "delta", "floor", "direction", "seed")
 _MAKERS: dict[str, tuple[Callable[[_Asked, str, dict[str, object]], Picture], tuple[str, ...]]] = {
     "curves": (_curves, (*_CURVES, "seeds", "extremes")),

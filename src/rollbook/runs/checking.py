@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from array import array
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -13,16 +14,19 @@ from rollbook import health
 from rollbook.book import Book
 from rollbook.ground.clocks import UNKNOWN
 from rollbook.ground.columns import Columns, Piece
+from rollbook.ground.files import read_json
 from rollbook.protocols import Alert, RunInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.ground.columns import Part, Where
 
-__all__ = ["AFTERWARDS", "check", "told"]
+__all__ = ["AFTERWARDS", "asked", "check", "told"]
 
 _ROWS = 100_000
 """How many rows are passed to the rules at once."""
+
+_MOST_RULES = 100
 
 AFTERWARDS = tuple(name for name in health.DEFAULT if name != "silent")
 """The rules for a run that is over: all but `silent`, which reports missing rows."""
@@ -43,6 +47,25 @@ def check(book: Book, rules: Sequence[object] | None = None) -> list[Alert]:
     wanted = frozenset().union(*(rule.tables for rule in made)) & {"metrics", "episodes"} if made else frozenset()
     pieces = [piece for table in sorted(wanted) for piece in _pieces(book, table)]
     return told(made, _info(book), pieces)
+
+
+def asked(folder: str | os.PathLike[str]) -> tuple[dict[str, str], int, str | None]:
+    """What the keeper of a run checks while it trains.
+
+    Returns:
+      name -> summary of each rule that its plan names; the name itself for foreign rules, of which none is imported.
+      How many rows they have read. How seldom they report a healthy run, as measured; None where foreign rules are
+      among them, or none at all.
+    """
+    keeper = os.path.join(folder, "data", "keeper")
+    specs = read_json(os.path.join(keeper, "plan.json")).get("rules")
+    names = [spec.get("name") for spec in specs if isinstance(spec, dict)] if isinstance(specs, list) else []
+    named = [name[:100] for name in names[:_MOST_RULES] if isinstance(name, str)]
+    cursor = read_json(os.path.join(keeper, "rules.json")).get("cursor")
+    lanes = [lanes for lanes in cursor.values() if isinstance(lanes, dict)] if isinstance(cursor, dict) else []
+    rows = sum(seq for each in lanes for seq in each.values() if isinstance(seq, int))
+    promise = health.FALSE_ALARMS if named and set(named) <= set(health.DEFAULT) else None
+    return {name: health.summary(name) if name in health.DEFAULT else name for name in named}, rows, promise
 
 
 def told(rules: Sequence[Any], info: RunInfo, pieces: Sequence[Piece]) -> list[Alert]:

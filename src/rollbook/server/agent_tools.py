@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rollbook.book import Book
-from rollbook.compare.seeds import seeds_to_decide
 from rollbook.errors import BadInput, UnknownKey, did_you_mean
 from rollbook.ground.expressions import named_tables
 from rollbook.ground.tables import TABLES
@@ -25,7 +24,6 @@ from rollbook.runs.waiting import wait
 from rollbook.server.cells import in_seconds
 from rollbook.server.locked_sql import judge, with_book
 from rollbook.server.settings import LIMITS
-from rollbook.stats import SeedRange
 
 __all__ = ["BUDGET", "AgentTools"]
 
@@ -153,8 +151,7 @@ class AgentTools:
         end of it is null beyond 100.
         """
         answer = self._chosen(where).compare(metric, by, score=score, direction=direction or None)
-        groups = {group.label: group for group in answer.groups}
-        needed = {(pair.a, pair.b): _range(seeds_to_decide(groups[pair.a], groups[pair.b])) for pair in answer.pairs}
+        needed = answer.seeds_to_decide()
         rows: list[dict[str, Any]] = [{"sentence": sentence} for sentence in answer.sentences()]
         rows += [{"group": None, **row} for row in answer.table()]
         rows += [
@@ -259,10 +256,6 @@ def _who(book: Book) -> dict[str, Any]:
 def _rows_of(table: Any) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = in_seconds(table).to_pylist()
     return rows
-
-
-def _range(seeds: SeedRange | None) -> list[int | None] | None:
-    return None if seeds is None else [seeds.low, seeds.high]
 
 
 def _place(cursor: str) -> int:

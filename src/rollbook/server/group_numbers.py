@@ -33,10 +33,8 @@ def group_cell(values: Sequence[object], members: int) -> Row:
 
 def centre_of(values: Sequence[object]) -> float | None:
     """The statistic alone, for sorting."""
-    from rollbook import stats  # loads scipy, which the first view does not need
-
     known = _finite(values)
-    return float(stats.iqm(known)) if known else None
+    return compare.centre(known) if known else None
 
 
 def _finite(values: Sequence[object]) -> tuple[float, ...]:
@@ -45,13 +43,11 @@ def _finite(values: Sequence[object]) -> tuple[float, ...]:
 
 @functools.lru_cache(maxsize=4_096)
 def _interval(values: tuple[float, ...]) -> tuple[float, float | None, float | None, str, str]:
-    from rollbook import stats
-
     entries = [compare.Entry("group", str(n), None, "", value) for n, value in enumerate(values)]
     try:
         comparison = compare.compare(entries, metric="value", by="configuration", how="as it is", statistic="iqm")
     except RollbookError as err:  # a number that no statistic accepts
-        return float(stats.iqm(values)), None, None, "", str(err)
+        return compare.centre(values), None, None, "", str(err)
     interval = comparison.groups[0].interval
     assert interval is not None
     return interval.estimate, interval.low, interval.high, interval.method, interval.sentence("IQM")

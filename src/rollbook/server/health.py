@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-
-from rollbook.ground.files import read_json
-from rollbook.health import DEFAULT, FALSE_ALARMS, summary
+from rollbook.runs.checking import asked
 from rollbook.server.alerts import alerts_of
 from rollbook.server.cells import plain
 from rollbook.server.endpoint import Endpoint
@@ -16,8 +13,6 @@ from rollbook.server.schemas.runs import RunAsk
 from rollbook.server.shared_state import Hall
 
 __all__ = ["ENDPOINTS"]
-
-_MOST_RULES = 100
 
 
 def health(hall: Hall, ask: RunAsk) -> HealthAnswer:
@@ -37,33 +32,21 @@ def health(hall: Hall, ask: RunAsk) -> HealthAnswer:
         quiet.append(
             QuietRule(rule="audit", label="Return said equals return counted", checked=f"{episodes:,} episodes")
         )
-    asked, looked = _asked(row.folder)
+    rules, rows, promise = asked(row.folder)
+    looked = f"{rows:,} rows" if rows else "no row yet"
     spoke = {alert.rule for alert in alerts}
-    quiet += [QuietRule(rule=name, label=_label(name), checked=looked) for name in asked if name not in spoke]
+    quiet += [
+        QuietRule(rule=plain(name), label=plain(label), checked=looked)
+        for name, label in rules.items()
+        if name not in spoke
+    ]
     return HealthAnswer(
         alerts=list(reversed(alerts)),
         quiet=quiet,
         rules=len(spoke) + len(quiet),
-        promise=FALSE_ALARMS if asked and set(asked) <= set(DEFAULT) else None,
+        promise=promise,
         host_keys=[plain(key) for key in held.keys if key.startswith("host/")],
     )
-
-
-def _asked(folder: str) -> tuple[list[str], str]:
-    """The rules that the keeper checks in a run, and how many rows they have read."""
-    keeper = os.path.join(folder, "data", "keeper")
-    specs = read_json(os.path.join(keeper, "plan.json")).get("rules")
-    names = [spec.get("name") for spec in specs if isinstance(spec, dict)] if isinstance(specs, list) else []
-    cursor = read_json(os.path.join(keeper, "rules.json")).get("cursor")
-    lanes = [lanes for lanes in cursor.values() if isinstance(lanes, dict)] if isinstance(cursor, dict) else []
-    rows = sum(seq for each in lanes for seq in each.values() if isinstance(seq, int))
-    said = f"{rows:,} rows" if rows else "no row yet"
-    return [plain(name[:100]) for name in names[:_MOST_RULES] if isinstance(name, str)], said
-
-
-def _label(name: str) -> str:
-    """The summary of a rollbook rule; for other rules the name: nothing that a run names is imported."""
-    return summary(name) if name in DEFAULT else name
 
 
 ENDPOINTS = [

@@ -10,7 +10,7 @@ episode, the last info gets lost. Each difference becomes an alert with the numb
 
 from __future__ import annotations
 
-from rollbook.capture.alerts import Alerts
+from rollbook.ground.alerts import Alerts
 from rollbook.ground.values import scalar_of
 
 TYPE_CHECKING = False

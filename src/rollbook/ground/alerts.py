@@ -17,7 +17,23 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, Protocol
 
-    from rollbook.protocols import Alert
+    class Alert(Protocol):
+        """A `protocols.Alert`, or what looks like one."""
+
+        @property
+        def rule(self) -> str: ...
+        @property
+        def level(self) -> str: ...
+        @property
+        def message(self) -> str: ...
+        @property
+        def evidence(self) -> Mapping[str, Any]: ...
+        @property
+        def clocks(self) -> Mapping[str, int]: ...
+        @property
+        def source(self) -> str: ...
+        @property
+        def key(self) -> str: ...
 
     class Records(Protocol):
         """The part of `protocols.Recorder` that alerts need."""
