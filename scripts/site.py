@@ -8,12 +8,14 @@ llms.txt, a list of the pages with what stands in them, and llms-full.txt, all o
 from __future__ import annotations
 
 import ast
+import functools
 import posixpath
 import re
 import shutil
 from pathlib import Path
 from typing import Any
 
+from griffe import AliasResolutionError, CyclicAliasError, load
 from mkdocs.structure.files import File, Files, InclusionLevel
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -31,6 +33,23 @@ FUNCTIONS = {
     "record_envs": "rollbook.capture.gym.record_envs",
     "siblings": "rollbook.run.siblings.siblings",
 }
+FAMILIES = {
+    "reference/recording.md": ("Recording: capture, samples, episodes", ("rollbook.capture", "rollbook.run")),
+    "reference/sinks.md": ("Sinks and filters", ("rollbook.sinks",)),
+    "reference/judging.md": (
+        "Statistics, comparisons, charts, health",
+        ("rollbook.stats", "rollbook.compare", "rollbook.plots", "rollbook.health", "rollbook.runs"),
+    ),
+    "reference/formats.md": ("Importers, exporters, data sets", ("rollbook.formats",)),
+    "reference/adapters.md": ("Adapters", ("rollbook.adapters",)),
+    "reference/extending.md": (
+        "Errors, protocols, testing, values",
+        ("rollbook.errors", "rollbook.protocols", "rollbook.testing", "rollbook.ground", "rollbook.server",
+         "rollbook.demo"),
+    ),
+}  # fmt: skip
+"""Page of the reference -> its title, and what the modules on it begin with."""
+
 STUDIES = sorted((ROOT / "examples" / "gallery").glob("*.py"))
 OUTSIDE = {
     "README.md": "index.md",
@@ -59,6 +78,7 @@ def on_files(files: Files, *, config: Any) -> Files:
     """Add the pages that are generated."""
     pages = {
         "reference/python.md": _python_page(),
+        **{page: _module_page(*family) for page, family in FAMILIES.items()},
         "reference/commands.md": _commands_page(),
         "gallery.md": _gallery_page(),
         **{page: _outside(name, page) for name, page in OUTSIDE.items() if page != "index.md"},
@@ -107,7 +127,10 @@ def _python_page() -> str:
     parts = [
         "# Python, in full",
         "",
-        "Every public name, from its signature and docstring. [The overview](../api.md) is shorter.",
+        "Every argument, unit and error, from signatures and docstrings. [The overview](../api.md) is shorter; "
+        "the pages below have the modules.",
+        "",
+        *(f"- [{title}]({posixpath.basename(page)})" for page, (title, _) in FAMILIES.items()),
         "",
     ]
     for target in FUNCTIONS.values():
@@ -115,6 +138,59 @@ def _python_page() -> str:
     for target in CLASSES.values():
         parts += [f"::: {target}", ""]
     return "\n".join(parts)
+
+
+def _module_page(title: str, beginnings: tuple[str, ...]) -> str:
+    """The stable names of the modules that begin so, as docs/stability.md lists them."""
+    parts = [f"# {title}", "", "The names that [stay](../stability.md) in these modules.", ""]
+    for module, names in stable_names().items():
+        if module == "rollbook" or not f"{module}.".startswith(tuple(f"{name}." for name in beginnings)):
+            continue
+        documented = [name for name in names if _has_docstring(f"{module}.{name}")]
+        parts += [f"## {module}", ""]
+        if others := sorted({*names} - {*documented}):
+            parts += ["Without a docstring of their own: " + ", ".join(f"`{name}`" for name in others) + ".", ""]
+        for name in documented:
+            parts += [f"::: {module}.{name}", "    options:", "      heading_level: 3", ""]
+    return "\n".join(parts)
+
+
+def stable_names() -> dict[str, list[str]]:
+    """Module -> its stable names, from docs/stability.md and the modules' `__all__`; no module is imported."""
+    text = (ROOT / "docs/stability.md").read_text(encoding="utf-8")
+    found = {}
+    for module, what in re.findall(r"^\| `(rollbook[\w.]*)` \| (.*) \|$", text, re.MULTILINE):
+        named = re.findall(r"`(\w+)`", what) if what.startswith("`") else []
+        found[module] = sorted(named or _exported(module))
+    return found
+
+
+def _exported(module: str) -> set[str]:
+    path = ROOT.joinpath("src", *module.split("."))
+    source = (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text(encoding="utf-8")
+    names: set[str] = set()
+    for node in ast.parse(source).body:
+        if isinstance(node, (ast.Assign, ast.AugAssign)):
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            if ast.unparse(target) == "__all__":
+                names |= set(ast.literal_eval(node.value))
+    return names
+
+
+def _has_docstring(path: str) -> bool:
+    """Whether the page of the site can show the name: it is ours, and written where a reader of the source finds it."""
+    try:
+        found = _package()[path.removeprefix("rollbook.")]
+        while found.is_alias:
+            found = found.final_target
+    except (KeyError, AliasResolutionError, CyclicAliasError):
+        return False
+    return found.path.startswith("rollbook.") and found.has_docstring
+
+
+@functools.cache
+def _package() -> Any:
+    return load("rollbook", search_paths=[ROOT / "src"], resolve_aliases=True)
 
 
 def _commands_page() -> str:

@@ -77,7 +77,7 @@ def _verb(name: str) -> object:
 
 
 def _siblings(n: int, *, seeds: Any = None, **init_arguments: Any) -> object:
-    """Open n runs that take arrays with a leading seed axis; see `rollbook.run.siblings`."""
+    """Open n runs that take arrays with a leading seed axis."""
     from rollbook.run.session import init
     from rollbook.run.siblings import siblings
     from rollbook.sinks import without_live

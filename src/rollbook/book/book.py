@@ -81,7 +81,8 @@ _IN_TIME = '"time", "writer", "lane", "seq", "index"'
 class Book(RunFields):
     """One run, read from its folder. Cheap to create; every call reads the current files.
 
-    Use a book from one thread at a time.
+    Use a book from one thread at a time. Where a method takes `attempts`, "effective" (the default) means the history
+    without the rows that rewinds and resumes abandoned, "all" every row, and numbers the rows of these attempts.
 
     Args:
       path: the run's folder.
@@ -226,7 +227,10 @@ class Book(RunFields):
     def arrays(
         self, keys: str | Sequence[str] | None = None, *, x: str | None = None, **more: Any
     ) -> dict[str, NDArray]:
-        """`metrics` as numpy arrays by column; takes the same arguments.
+        """`metrics` as numpy arrays by column.
+
+        Args:
+          keys, x, more: the arguments of `metrics`.
 
         A column is float64 with NaN where a row lacks the value, and keeps its own type if no row does. `time` is
         datetime64[us] in UTC. Unlike `metrics(...).to_pandas()` or a column's `.to_numpy()`, this does not import
@@ -347,7 +351,11 @@ class Book(RunFields):
         order_by: str | None = None,
         limit: int | None = None,
     ) -> pa.Table:
-        """The episodes, one row each; `where`, `order_by` and `limit` as for `samples`."""
+        """The episodes, one row each.
+
+        Args:
+          where, order_by, limit: as for `samples`.
+        """
         return self._asked("episodes", where, order_by, limit, attempts)
 
     def episode(self, which: str) -> Episode:
@@ -361,7 +369,7 @@ class Book(RunFields):
         return find_episode(self, str(which))
 
     def steps(self, episode_id: str | None = None, attempts: Attempts = "effective") -> pa.Table:
-        """The recorded steps of one episode, or of all, in order. Reading one episode costs about its size."""
+        """The recorded steps of one episode (`episode_id`), or of all, in order. One episode costs about its size."""
         return self.table("steps", attempts, where=None if episode_id is None else ("episode_id", str(episode_id)))
 
     @suggesting
@@ -467,13 +475,13 @@ class Book(RunFields):
         return table if name is None else _where(table, "name", name)
 
     def histograms(self, key: str | None = None, bins: int | None = None, attempts: Attempts = "effective") -> pa.Table:
-        """Logged distributions: raw values, or edges and counts. With `bins`, raw values are binned, too."""
+        """Logged distributions (of one `key`): raw values, or edges and counts; with `bins` all are binned."""
         table = self.table("histograms", attempts)
         table = table if key is None else _where(table, "key", key)
         return table if bins is None else binned(table, bins)
 
     def media(self, kind: str | None = None, attempts: Attempts = "effective") -> pa.Table:
-        """Images, videos and figures.
+        """Images, videos and figures; `kind` is "image", "video" or "figure", None means all.
 
         `path` is the final name of the file, `file` the file that exists now, both relative to the run's folder. Raw
         pixels wait in `media/.spool` until a keeper (or `rollbook repair`) encodes them; see `pixels`. `file` is null

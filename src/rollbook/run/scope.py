@@ -36,6 +36,9 @@ class Scope:
     Threads: any number of threads may call every method. Failures are counted and reported once (`run.bill()`). Nothing
     raises into a training loop unless the run is strict.
 
+    `**clocks` of a method are readings of the run's clocks, such as env_step=2048, as for `log`. A clock that is not
+    given keeps its current reading.
+
     Attributes:
       name: the scope's name (for a `Run`: the run's name).
       run: the run it belongs to.
@@ -197,6 +200,7 @@ class Scope:
 
         Args:
           columns: key -> T numbers (a list, or an array of shape [T]). All columns have the same length.
+          clocks: readings; an array of T sets one per row.
         """
         self._guard(lambda: self._log_many(columns, clocks))
 
@@ -242,18 +246,25 @@ class Scope:
             self.clock(**{name: column[-1]})
 
     def log_text(self, key: str, text: str, **clocks: Any) -> None:
-        """Store a text under a key. Other objects are converted with `str`."""
+        """Store a text under a key.
+
+        Args:
+          key: its key, below the scope's name.
+          text: the text. Other objects are converted with `str`.
+        """
         self._guard(lambda: self.record("text", {"key": f"{self._channel.prefix}{key}", "text": str(text)}, **clocks))
 
     def note(self, text: str, **clocks: Any) -> None:
-        """Store a note by the person who runs the training. Its key is "note"."""
+        """Store a note (`text`) by the person who runs the training. Its key is "note"."""
         self._guard(lambda: self.record("text", {"key": "note", "text": str(text)}, **clocks))
 
     def log_histogram(self, key: str, values: Any, **clocks: Any) -> None:
         """Store a distribution: an array of numbers, or a `rollbook.ground.values.Histogram`.
 
-        Up to 4,096 numbers are stored raw and binned when read. Larger arrays are binned now (64 bins), with their
-        exact minimum, maximum, sum and sum of squares.
+        Args:
+          key: its key, below the scope's name.
+          values: up to 4,096 numbers are stored raw and binned when read. Larger arrays are binned now (64 bins), with
+            their exact minimum, maximum, sum and sum of squares.
         """
         full = f"{self._channel.prefix}{key}"
         self._guard(lambda: self.record("histograms", {"key": [full], **self._binned(full, values)}, **clocks))
@@ -268,15 +279,31 @@ class Scope:
             ) from None
 
     def log_image(self, key: str, image: object, **clocks: object) -> None:
-        """Store an image: [height, width] or [height, width, 1, 3 or 4], uint8, or floats in [0, 1]."""
+        """Store an image.
+
+        Args:
+          key: its key, below the scope's name.
+          image: [height, width] or [height, width, 1, 3 or 4], uint8, or floats in [0, 1].
+        """
         self._guard(lambda: self.run.media.log_image(self, f"{self._channel.prefix}{key}", image, **clocks))
 
     def log_video(self, key: str, frames: object, fps: float = 30.0, **clocks: object) -> None:
-        """Store a video: frames of [time, height, width, channels], uint8, or floats in [0, 1]."""
+        """Store a video.
+
+        Args:
+          key: its key, below the scope's name.
+          frames: [time, height, width, channels], uint8, or floats in [0, 1].
+          fps: frames per second.
+        """
         self._guard(lambda: self.run.media.log_video(self, f"{self._channel.prefix}{key}", frames, fps=fps, **clocks))
 
     def log_figure(self, key: str, figure: object, **clocks: object) -> None:
-        """Store a matplotlib figure as an image. The figure stays open."""
+        """Store a matplotlib figure as an image.
+
+        Args:
+          key: its key, below the scope's name.
+          figure: the figure; it stays open.
+        """
         self._guard(lambda: self.run.media.log_figure(self, f"{self._channel.prefix}{key}", figure, **clocks))
 
     def log_episode(self, **columns: Any) -> int:
@@ -293,14 +320,30 @@ class Scope:
         return self.record("episodes", columns, **clocks)
 
     def log_samples(self, items: object, ids: object = None, group: object = None, **columns: object) -> LoggedSamples:
-        """Append one row per item of a batch, with any per-item columns; `.new` of the result tells which are new."""
+        """Append one row per item of a batch, with any per-item columns; `.new` of the result tells which are new.
+
+        Args:
+          items: a list of texts or of structured data, or an array whose first axis counts items.
+          ids: one id per item, for items with an identity (prompt 812). By default each row gets one.
+          group: one value per item, or one for all.
+          columns: name -> n values (list, array or tensor), one value for all, or a dict of those ("rewards" by
+            component becomes `rewards/<component>`). May include clocks. A column of another length is cut or filled
+            with None, and reported.
+        Returns:
+          Which items are new. After a failure (counted) all count as seen.
+        """
         logged: LoggedSamples = self.run.samples.log_samples(self, items, ids=ids, group=group, **columns)
         return logged
 
     # -- store, then log
 
     def store(self, values: Mapping[str, object] | None = None, /, **more: object) -> None:
-        """Keep values for the next `dump`, and write each at once, raw, under its key. Arguments may include clocks."""
+        """Keep values for the next `dump`, and write each at once, raw, under its key.
+
+        Args:
+          values: name -> number, as for `log`.
+          more: further values by name, and clocks.
+        """
         self._guard(lambda: self._do_store({**(values or {}), **more}))
 
     def _do_store(self, values: dict[str, Any]) -> None:
@@ -362,7 +405,7 @@ class Scope:
     # -- time
 
     def timer(self, name: str) -> Any:
-        """Measure a stage: `with run.timer("collect"): …`, or as a decorator. Nested stages are named "outer/inner".
+        """Measure the stage `name`: `with run.timer("collect"): …`, or as a decorator. Nested stages are "outer/inner".
 
         Each exit writes one row to `timings` (seconds, wall time).
         """
@@ -376,8 +419,11 @@ class Scope:
     # -- odds and ends
 
     def scope(self, name: str, at: Checkpoint | str | None = None) -> Scope:
-        """A scope below this one. `at`: a checkpoint (or its id); rows then get its clocks, however late they
-        arrive.
+        """A scope below this one.
+
+        Args:
+          name: what its keys begin with, after this scope's name.
+          at: a checkpoint (or its id); rows then get its clocks, however late they arrive.
         """
         if not isinstance(name, str) or not name.strip("/"):
             raise InvalidName(f"scope({name!r}): a scope's name is text without control characters, such as 'train'")

@@ -251,8 +251,10 @@ class RunSet(Sequence["Book"]):
                          stop=stop, attempts=attempts)  # fmt: skip
 
     def metrics(self, keys: str | Sequence[str] | None = None, *, x: str | None = None, **more: object) -> pa.Table:
-        """Rows of metrics of all runs, concatenated, with the run's id in the column `run`; see `Book.metrics`.
+        """Rows of metrics of all runs, concatenated, with the run's id in the column `run`.
 
+        Args:
+          keys, x, more: the arguments of `Book.metrics`.
         Raises:
           UnknownKey: a key that none of the runs has.
         """
