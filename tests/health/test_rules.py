@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -250,3 +252,30 @@ def test_returns_of_training_are_those_of_its_episodes_that_ended(name: str, las
         row = Row(1.7e9 + i, {"env_step": i}, cells, scope=scope, seq=i + 1, table="episodes")
         found += rule.look(columns_of([row]), 1.7e9 + i)
     assert [alert.rule for alert in found] == ([name] if (name, last) == ("return_fall", "ended") else [])
+
+
+@pytest.mark.parametrize("copies", [1, 8])
+@pytest.mark.parametrize("total", [0, 20_000])
+@pytest.mark.parametrize("task", ["grows", "one length", "never again"])
+def test_episodes_may_grow_to_their_limit_in_all_environments_at_once(copies: int, total: int, task: str) -> None:
+    """A policy that learns to survive lengthens episodes from 100 steps or less to 500, from one update to the next. An
+    environment that never ends again is another matter."""
+    rule = health.make("no_episode")
+    rule.open(replace(some_run(Path("run")), total={"env_step": total * copies}))
+    random = Random(0)
+    lengths, begun = [200 if task == "one length" else random.randint(20, 100) for _ in range(copies)], [0] * copies
+    rows = []
+    for step in range(1, 6_001):
+        for i in range(copies):
+            if step - begun[i] == lengths[i] and (task != "never again" or step <= 4_000):
+                rows.append(({"charts/episodic_return": 1.0, "charts/episodic_length": lengths[i]}, step))
+                begun[i] = step
+                if task != "one length":
+                    lengths[i] = random.randint(20, 100) if step < 3_000 else 500
+        if step % 128 == 0:
+            rows.append(({"losses/value_loss": math.sin(step)}, step))
+    found = []
+    for n, (values, step) in enumerate(rows):
+        row = Row(1.7e9 + n, {"env_step": step * copies}, values, seq=n + 1)
+        found += rule.look(columns_of([row]), row.time)
+    assert [alert.rule for alert in found] == (["no_episode"] if task == "never again" else [])

@@ -36,6 +36,8 @@ class PaceRule(ABC):
     """
 
     name, level, source = "", "warn", ""
+    preferred = ""
+    """Of what the rule waits for, the key whose values it needs; any of the others will do."""
     tables: frozenset[str] = frozenset({"metrics", "episodes"})
     times, least, fewest, never, needed = 5.0, 0.05, 500, 0.1, 5
     """An alert needs this many times the largest gap, this share of the run's length and this many environment steps.
@@ -72,7 +74,8 @@ class PaceRule(ABC):
         keys = tuple(columns.keys("metrics"))
         if keys != self._keys[0]:
             means = [(key, meaning(key)) for key in keys]
-            its = next((key for key, name in means if self.is_it(name)), "")
+            its = next((key for key, name in means if name == self.preferred), "")
+            its = its or next((key for key, name in means if self.is_it(name)), "")
             others = next((key for key, name in means if self.is_other(name)), "")
             self._keys = (keys, its, others)
         _keys, its, others = self._keys
@@ -85,16 +88,18 @@ class PaceRule(ABC):
         if it is None and (other is None or memory["said"]):
             return ()
         came: Sequence[int] = it.clock(CLOCK) if it is not None else ()
+        values: Sequence[float] = it.values if it is not None else ()
         if UNKNOWN in came:
-            came = [step for step in came if step != UNKNOWN]
+            known = [i for i, step in enumerate(came) if step != UNKNOWN]
+            came, values = [came[i] for i in known], [values[i] for i in known]
         at = other.clock(CLOCK) if other is not None else ()
         if not at or (memory["said"] and not came) or not self._may_be_late(came, at):
             memory["others"] += len(at)
-            self._take(came)
+            self._take(came, values)
             return ()
         alerts: list[Alert] = []
         first = 0
-        for step in [*came, None]:  # up to each that came, and after the last
+        for number, step in enumerate([*came, None]):  # up to each that came, and after the last
             limit = self._limit()
             end = len(at) if step is None else bisect_right(at, step)
             if limit is not None and not memory["said"]:
@@ -108,7 +113,7 @@ class PaceRule(ABC):
             memory["others"] += end - first
             first = max(first, end)
             if step is not None:
-                self._take([step])
+                self._take([step], values[number : number + 1])
         return alerts
 
     def _may_be_late(self, came: Sequence[int], at: Sequence[int]) -> bool:
@@ -140,7 +145,8 @@ class PaceRule(ABC):
             late, mark = max(late, marks[0] - mark), marks[-1]
         return early, late, mark
 
-    def _take(self, came: Sequence[int]) -> None:
+    def _take(self, came: Sequence[int], values: Sequence[float]) -> None:
+        """It came at these environment steps, with these values."""
         if not came:
             return
         memory = self.memory
@@ -149,15 +155,19 @@ class PaceRule(ABC):
         memory.update(mark=mark, last=came[-1], n=memory["n"] + len(came), said=False)
 
     def _most(self) -> float:
-        """The most environment steps that may pass."""
+        """The most environment steps that may pass, at least."""
         return float(max(self.times * self.memory["gap"], self.least * self._total, self.fewest))
+
+    def patience(self) -> float:
+        """The most environment steps that may pass once it has come `_FEWEST` times. Never below `_most`."""
+        return self._most()
 
     def _limit(self) -> float | None:
         """The number of environment steps by which it should have come."""
         memory = self.memory
-        if not memory["n"]:
-            return self.never * self._total if self._total else None
-        return memory["last"] + self._most() if memory["n"] >= _FEWEST else None
+        if not memory["gap"]:  # nothing yet, or all at once: the environments run side by side
+            return max(0, memory["last"]) + self.never * self._total if self._total else None
+        return float(memory["last"] + self.patience()) if memory["n"] >= _FEWEST else None
 
     def _alert(self, where: Where, since: int, now: int) -> list[Alert]:
         words = self.speak(since, now)

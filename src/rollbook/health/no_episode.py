@@ -2,21 +2,83 @@
 
 from __future__ import annotations
 
+from math import gcd
+from operator import sub
+
+from rollbook.health._keyed import meaning
 from rollbook.health._pace import PaceRule
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rollbook.ground.columns import Column, Columns
+    from rollbook.protocols import RunInfo
+
 __all__ = ["NoEpisode"]
+
+_USUAL = 1_000
+"""The time limit of most tasks of Gymnasium. Up to it, a policy that learns to survive may lengthen episodes much."""
+_LIMIT = 5
+"""The longest length is a time limit if it came this often."""
 
 
 class NoEpisode(PaceRule):
     """A training that goes on while no episode ends: "warn".
 
-    After twice the longest gap between two ends so far and a 20th of the run. If none ever ended, after a tenth of the
-    run, whose length must be known (`init(total=…)`).
+    After a 20th of the run, twice the longest stretch between two ends so far, and as many steps as all environments
+    together need for the longest episode that is to be expected. That is twice the longest so far. While the longest is
+    below 1,000 steps and came fewer than five times (so it is not the time limit), it is ten times that, up to 1,000: a
+    policy that learns to survive lengthens the episodes of all environments at once. If lengths are not logged at each
+    end: after five times the longest stretch. If none ever ended: after a tenth of the run, whose length must be known
+    (`init(total=…)`).
+
+    The number of environments is the greatest common divisor of the clock's steps: a vector of them advances it by one
+    for each.
     """
 
     name = "no_episode"
-    times = 2.0
+    preferred = "train/length"
+    times, fewest = 2.0, _USUAL
     source = "Stable-Baselines3 #1204, CleanRL #534 are of this kind; the multiples are rollbook's own"
+
+    def open(self, run: RunInfo) -> None:
+        """A run begins, or continues after a rewind."""
+        super().open(run)
+        self.memory.update(first=-1, every=0, longest=0.0, often=0, lengths=0.0)
+
+    def columns_of(self, columns: Columns) -> tuple[Column | None, Column | None]:
+        """See `PaceRule`."""
+        it, other = super().columns_of(columns)
+        self._is_length = it is not None and meaning(it.key) == self.preferred
+        return it, other
+
+    def patience(self) -> float:
+        """See `PaceRule`."""
+        memory = self.memory
+        took = memory["last"] - memory["first"]
+        if not took / 2 <= memory["lengths"] <= 2 * took:  # then a row is not an episode
+            return max(self._most(), 5.0 * int(memory["gap"]))
+        every, longest = int(memory["every"]), float(memory["longest"])
+        expected = 2 * longest if memory["often"] >= _LIMIT else max(2 * longest, min(10 * longest, _USUAL))
+        copies = every if every % longest else every / longest  # episodes of one length may all end together
+        return max(self._most(), copies * expected)
+
+    def _take(self, came: Sequence[int], values: Sequence[float]) -> None:
+        memory = self.memory
+        if came and self._is_length:
+            if memory["first"] < 0:
+                memory["first"] = came[0]
+            else:
+                memory["every"] = gcd(memory["every"], came[0] - memory["last"])
+                memory["lengths"] += values[0]
+            memory["every"] = gcd(memory["every"], *map(sub, came[1:], came))
+            longest = max(values)
+            if longest > memory["longest"]:
+                memory.update(longest=longest, often=0)
+            memory["often"] += list(values).count(memory["longest"])
+            memory["lengths"] += sum(values[1:])
+        super()._take(came, values)
 
     def is_it(self, name: str) -> bool:
         """See `PaceRule`."""
