@@ -201,3 +201,18 @@ def test_what_is_known_at_once_stands_beside_what_is_known_later(tmp_path: Path)
     assert table["advantage"].to_pylist() == [1.0, 0.25]
     assert table["staleness"].to_pylist() == [2, 3]
     run.finish()
+
+
+def test_a_use_that_two_processes_report_counts_once(tmp_path: Path) -> None:
+    """A trainer that was killed reports again what it may have reported; every row stays in the table."""
+    run = rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline", rules=())
+    ids = run.rollouts.log_many(completions=["a", "b"], reward=[0.0, 1.0], group="g", policy_version=0)
+    run.rollouts.trained(ids, clipped=[0.5, 1.0], gradient_step=1, epoch=0)
+    again = type(run.rollouts)(run.run)  # what another process has
+    again.trained(ids[:1], clipped=[0.0], gradient_step=1, epoch=0)
+    again.trained(ids[:1], clipped=[0.0], gradient_step=1, epoch=1)
+    (row,) = run.book.rollout_curves().to_pylist()
+    assert row["policy/clipped"] == pytest.approx(1 / 3)
+    assert row["rollout/n"] == 2
+    assert run.book.rollout(ids[0]).fates()["clipped"].to_pylist() == [0.5, 0.0, 0.0]
+    run.finish()

@@ -188,6 +188,14 @@ ODD: list[tuple[str, Any, str]] = [
     ("fates of nothing", lambda o, r: o.trained(None), "unknown_rollout"),
     ("fates with a short column", lambda o, r: o.trained([r.id, r.id], advantage=[1.0]), "rollout_columns"),
     ("fates with an odd number", lambda o, r: o.trained([r.id], advantage=["much"]), "rollout_value"),
+    ("two fates of one use", lambda o, r: o.trained(r.id, gradient_step=1, advantage=9.0), "rollout_fates"),
+    ("trained on and dropped by one update", lambda o, r: (
+        o.trained([r.id], gradient_step=2), o.dropped([r.id], gradient_step=2)), "rollout_fates"),
+    ("one rollout twice in a call", lambda o, r: o.trained([r.id] * 2, gradient_step=3), "rollout_fates"),
+    ("broken text in every place", lambda o, r: (
+        o.dropped(r.id, reason="a\ud800"), r.turn("to\udc00l", name="\ud800", error="\ud800", calls=["\ud800"]),
+        o.begin(task="\ud800", group="\ud800", env="\ud800").end(),
+        o.log_many([[{"role": "user", "content": "\ud800"}, {"role": "\ud800", "\ud800": 1}]])), ""),
     ("fates of an older version", lambda o, r: o.trained(r.id, trained_version=1, policy_version=3), "rollout_version"),
 ]  # fmt: skip
 

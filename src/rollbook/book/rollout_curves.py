@@ -107,10 +107,20 @@ class RolloutQueries:
     b as (select x, {_listed(_GROUPS)} from g group by x),
     f as (select {place_of_use} as x, f.* exclude (staleness),
         coalesce(f.staleness, f.trained_version - r.policy_version) as staleness
-      from fates f join rollouts_now r using (rollout_id) where f.used and {is_there}),
+      from ({self._uses()}) f join rollouts_now r using (rollout_id) where f.used and {is_there}),
     c as (select x, {_listed(_FATES)} from f where x is not null group by x)
     select x as {quoted(x)}, a.* exclude (x), b.* exclude (x), c.* exclude (x)
     from a left join b using (x) full join c using (x) order by x"""
+
+    def _uses(self) -> str:
+        """The fates without those of a use that was reported again: the newest counts."""
+        known = self._columns["fates"]
+        if "gradient_step" not in known:
+            return "select * from fates"
+        by = ", ".join(quoted(name) for name in ("rollout_id", "gradient_step", "epoch", "run") if name in known)
+        order = ", ".join(f"{quoted(name)} desc" for name in ("time", "writer", "seq", "index") if name in known)
+        newest = f"row_number() over (partition by {by} order by {order}) = 1"
+        return f"select * from fates qualify gradient_step is null or {newest}"
 
 
 def _listed(cells: Mapping[str, str]) -> str:

@@ -38,6 +38,8 @@ _ID = re.compile(r"[0-9a-f]{10}-([0-9]+)")
 _LATE_LISTS = ("sampler_logprobs", "trainer_logprobs", "entropy", "advantages", "mask")
 _OF_A_TURN = ("tokens", *LISTS)
 _OF_A_TASK = ("task_id", "env", "tools")
+_MOST_USES = 30_000
+"""Reported uses that are remembered, at least; about 2 MB."""
 _SPELLED = {"content": "text", "tool_calls": "calls", "parent": "parent_turn"}
 _OURS = frozenset(("text", "calls", "rollout_id", "turn"))
 
@@ -59,6 +61,7 @@ class RolloutLog:
         self._prefix = ""
         self._numbers = itertools.count()
         self._given = 0
+        self._uses: tuple[set[int], set[int]] = (set(), set())
 
     def _new_id(self) -> str:
         if self._pid != os.getpid():  # also in a forked child
@@ -267,6 +270,7 @@ class RolloutLog:
             late = {name: by_name.pop(name) for name in _LATE_LISTS if name in by_name}
             cells, clocks = self._rows.columns("fates", {**by_name, "rollout_id": names})
             self._measure(verb, names, cells, clocks)
+            self._compare(verb, names, {**cells, **clocks})
             self._rows.write("fates", cells, clocks, len(names))
             some = [row for row in range(len(names)) if any(column[row] is not None for column in late.values())]
             if some:
@@ -293,6 +297,32 @@ class RolloutLog:
                     f"run.rollouts.{verb}(): rollout {name} has the staleness {age}: it was trained by an older "
                     "version than the one that generated it; both were kept as given",
                 )
+
+    def _compare(self, verb: str, names: list[str], columns: Columns) -> None:
+        """Count uses that this process has reported before; of several processes only readers can know."""
+        now = self._run.clocks_now()
+        steps, epochs = (columns.get(name, [now.get(name)] * len(names)) for name in ("gradient_step", "epoch"))
+        attempt = getattr(self._run, "attempt", 1)  # a rewind hides abandoned fates
+        again = []
+        for use in zip(names, steps, epochs, strict=True):
+            if use[1] is None:
+                continue
+            known, mark = self._uses, hash((attempt, *use))
+            if mark in known[0] or mark in known[1]:
+                again.append(use)
+            else:
+                known[0].add(mark)
+                if len(known[0]) >= _MOST_USES:
+                    self._uses = (set(), known[0])
+        if again:
+            name, step, epoch = again[0]
+            use_of = f"at gradient_step {step}" + ("" if epoch is None else f", epoch {epoch}")
+            self._run.count(
+                "rollout_fates",
+                len(again),
+                f"run.rollouts.{verb}(): rollout {name:.80} has two fates {use_of}; both were kept, and readers count "
+                "the newest. If it was used twice in one update, pass epoch=",
+            )
 
     def _look_at(self, verb: str, names: list[str]) -> None:
         """Count ids that no rollout can have. Only readers know whether an id of another process exists."""
