@@ -77,6 +77,7 @@ class Link:
       rank: the number of this process among those that train together.
       max_length: the maximum number of tokens of a completion.
       ends: the tokens that end one.
+      masks_truncated: whether the loss leaves out completions without an end.
       weights: of the rewards in the trainer's arguments; None if all are 1, or not known.
       waiting: batches not yet compared with the trainer's record, oldest first.
       current: the batch that is being trained on.
@@ -90,6 +91,7 @@ class Link:
         self.rank = 0
         self.max_length: int | None = None
         self.ends: frozenset[int] = frozenset()
+        self.masks_truncated = False
         self.weights: list[float] | None = None
         self.waiting: list[Batch] = []
         self.current: Batch | None = None

@@ -181,6 +181,7 @@ class RollbookCallback(_Base):
         link.num_generations = getattr(args, "num_generations", None)
         link.num_generations_eval = getattr(args, "num_generations_eval", None) or link.num_generations
         link.max_length = getattr(args, "max_completion_length", None)
+        link.masks_truncated = bool(getattr(args, "mask_truncated_completions", False))
         link.weights = getattr(args, "reward_weights", None)
         link.joined = True
         ends: set[int] = set()

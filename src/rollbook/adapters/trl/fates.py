@@ -91,7 +91,7 @@ class Fates:
 
     def _report(self, batch: Batch, places: list[int], facts: dict[str, list[Any]], step: int) -> None:
         reasons = _reasons(batch)
-        out = [reason == "overlong" for reason in facts["reason"]]
+        out = [reason is not None for reason in facts["reason"]]
         for is_out in (False, True):
             chosen = [k for k, dropped in enumerate(out) if dropped == is_out]
             if not chosen:
@@ -103,7 +103,9 @@ class Fates:
                 "trained_version": step - 1,
                 "policy_version": batch.step,
             }
-            if is_out:
+            if is_out:  # a group filter masks whole groups; the group tells why
+                own = zip(columns["reason"], (reasons[places[k]] for k in chosen), strict=True)
+                columns["reason"] = [why or reason if reason == "masked" else reason for reason, why in own]
                 self._run.run.rollouts.dropped(ids, **columns, **clocks)
             else:
                 columns["reason"] = [reasons[places[k]] for k in chosen]
@@ -189,8 +191,9 @@ def _place(batch: Batch, rows: Any, link: Link, bill: Bill) -> tuple[list[int], 
         place = free[key].pop()
         places.append(place)
         facts["advantage"].append(advantage if batch.advantages is None else batch.advantages[place])
-        facts["reason"].append("overlong" if not trained[k] and len(batch.tokens[place]) else None)
         length = len(batch.tokens[place])
+        is_cut = link.masks_truncated and length and int(batch.tokens[place][-1]) not in link.ends
+        facts["reason"].append(None if trained[k] or not length else "overlong" if is_cut else "masked")
         for name, cells in more.items():
             facts[name].append(cells[k][:length] if isinstance(cells[k], list) else cells[k])
     return places, facts

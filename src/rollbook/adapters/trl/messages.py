@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 
 TYPE_CHECKING = False
@@ -43,7 +44,11 @@ def turns_of(value: Any, lists: Mapping[str, Any]) -> list[dict[str, Any]]:
     for message in messages:
         calls = message.get("tool_calls")
         turn = {"role": message.get("role"), "content": _content(message.get("content"))}
-        more = {"name": message.get("name"), "tool_calls": None if calls is None else _without_none(calls)}
+        more = {
+            "name": message.get("name"),
+            "tool_calls": None if calls is None else _without_none(calls),
+            "error": _failure(turn["content"]) if turn["role"] == "tool" else None,
+        }
         turns.append({**turn, **{name: cell for name, cell in more.items() if cell is not None}})
     mask = lists.get("mask")
     starts = [0, *(i for i in range(1, len(mask)) if mask[i] != mask[i - 1])] if mask is not None and len(mask) else []
@@ -57,6 +62,18 @@ def turns_of(value: Any, lists: Mapping[str, Any]) -> list[dict[str, Any]]:
         if last is not None:
             turns[last].update(lists)
     return turns
+
+
+def _failure(answer: str) -> str | None:
+    """What the trainer answers for a tool that raised: the text of {"error": why}; None for other answers."""
+    start, end = "{'error': ", "}"
+    if not (answer.startswith(start) and answer.endswith(end)):
+        return None
+    try:
+        said = ast.literal_eval(answer[len(start) : -len(end)])
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+    return said if isinstance(said, str) else None
 
 
 def _line(message: dict[str, object]) -> str:
