@@ -45,11 +45,12 @@ ODD = {
 def test_what_cannot_be_kept_as_it_was_given_is_counted_and_named(run: Any, what: str) -> None:
     values, cause, name, stored = ODD[what]
     with pytest.warns(RollbookWarning) as said:
-        repeat(3, lambda: run.log(values))
+        repeat(30, lambda: run.log(values))
     assert len(said) == 1
-    assert run.bill()["drops"][cause] == 3
-    assert run.bill()["names"][cause] == {name: 3}
-    assert run.book.metrics(list(stored)).select(list(stored)).to_pylist() == [stored] * 3
+    expected = 1 if cause in ("clock_as_value", "reserved_key") else 30  # a renamed key counts once, a loss each time
+    assert run.bill()["drops"][cause] == expected
+    assert run.bill()["names"][cause] == {name: expected}
+    assert run.book.metrics(list(stored)).select(list(stored)).to_pylist() == [stored] * 30
 
 
 @pytest.mark.parametrize("what", ODD)

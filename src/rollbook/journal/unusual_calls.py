@@ -221,23 +221,26 @@ class UnusualCalls:
         )
 
     def _named_as_a_column(self, key: str) -> None:
-        bill = self._writer.bill
+        """Such a key is kept under another name. It counts once: later rows take the fast way and do not come here."""
         if self._channel.table != "metrics" or self._writer.native_keys:
             return
         if key in self._writer.clocks:
-            bill.count(
-                "clock_as_value",
-                message=f"{key} is a clock: pass it as {key}=, as in log({{'loss': 3}}, {key}=5). "
-                f"This row keeps it as the value 'value/{key}'",
-                name=key,
+            cause = "clock_as_value"
+            message = (
+                f"{key} is a clock: pass it as {key}=, as in log({{'loss': 3}}, {key}=5). "
+                f"This row keeps it as the value 'value/{key}'"
             )
         elif key in RESERVED:
-            bill.count(
-                "reserved_key",
-                message=f"every row has a column {key!r} of rollbook's own; the value logged under this key is kept as "
-                f"'value/{key}'. Rename it",
-                name=key,
+            cause = "reserved_key"
+            message = (
+                f"every row has a column {key!r} of rollbook's own; the value logged under this key is kept as "
+                f"'value/{key}'. Rename it"
             )
+        else:
+            return
+        bill = self._writer.bill
+        if key not in bill.names.get(cause, ()):
+            bill.count(cause, message=message, name=key)
 
     def _sort_odd(self, parts: _Parts, key: str, value: object) -> None:
         if value is None:
