@@ -9,11 +9,15 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from click import Context
+
 import rollbook
 from rollbook.adapters import keys
+from rollbook.cli.app import app
 from rollbook.ground.clocks import STANDARD
 from rollbook.stats import DECISIONS
 
@@ -109,6 +113,15 @@ def decisions() -> str:
     return "| statistic | tasks from | seeds from | method | claims at worst, % |\n|---|---|---|---|---|\n" + rows
 
 
+def help_of(name: str) -> str:
+    """What the help of a command says, without its examples."""
+    command = app.get_command(Context(app), name)
+    assert command is not None
+    text = inspect.cleandoc(command.help or "").partition("\b")[0]
+    paragraphs = [" ".join(paragraph.split()) for paragraph in text.split("\n\n") if paragraph.strip()]
+    return "\n\n".join(paragraphs) + "\n"
+
+
 PARTS = {
     "module": module_names,
     "Scope": lambda: members_of(rollbook.Scope),
@@ -117,6 +130,7 @@ PARTS = {
     "RunSet": lambda: members_of(rollbook.RunSet),
     "names": canonical_names,
     "decisions": decisions,
+    **{f"help.{name}": partial(help_of, name) for name in app.list_commands(Context(app))},
 }
 
 

@@ -45,7 +45,7 @@ def verify(runs: tuple[str, ...], root: str, as_json: bool) -> None:
 @click.option("--force", is_flag=True, help="Also where a writer on another host cannot be judged dead or alive.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def repair(runs: tuple[str, ...], root: str, force: bool, as_json: bool) -> None:
-    """Save what can be saved of damaged or deserted runs: seal what is whole, set aside what is not.
+    """Save what can be saved of damaged or orphaned runs: seal what is whole, set aside what is not.
 
     \b
     Examples:

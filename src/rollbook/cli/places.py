@@ -14,10 +14,9 @@ from rollbook.cli.output import clean, remark
 @dir_option
 @click.option("--anew", is_flag=True, help="Upload again even if the run was deleted there.")
 def push(run: str, url: str | None, root: str, anew: bool) -> None:
-    """Upload a run to a place, such as s3://bucket/prefix; what is there already is skipped.
+    """Upload a run to a remote, such as s3://bucket/prefix; what is there already is skipped.
 
-    Interrupt and repeat it as you like: what is there is not sent again. URL is needed once; a run that was begun with
-    remote= knows it.
+    Interrupt and repeat it as you like. URL is needed once; a run that was started with remote= knows it.
 
     \b
     Examples:
@@ -35,8 +34,9 @@ def push(run: str, url: str | None, root: str, anew: bool) -> None:
 @click.argument("url")
 @dir_option
 def pull(url: str, root: str) -> None:
-    """Bring runs out of a place: all of it, a project, or one run. What agrees with its checksum here does not come
-    again.
+    """Download runs from a remote: all of it, a project, or one run.
+
+    Files are checked by their checksums; those that match are skipped.
 
     \b
     Examples:
@@ -65,8 +65,9 @@ def pull(url: str, root: str) -> None:
     "--merge", is_flag=True, help="Also put small pieces together in the place, and delete what nothing names."
 )
 def sync(run: str, url: str | None, root: str, merge: bool) -> None:
-    """Make a run alike here and in its place: what is missing there goes, what is missing here comes. Deletes nothing
-    here.
+    """Synchronise a run with its remote: upload what is missing there, download what is missing here.
+
+    Nothing is deleted here. --merge also merges small pieces there and deletes those that no manifest names.
 
     \b
     Examples:
@@ -95,7 +96,7 @@ def sync(run: str, url: str | None, root: str, merge: bool) -> None:
 @click.argument("url")
 @click.option("--rebuild", is_flag=True, help="Make it again from the runs themselves.")
 def catalogue(url: str, rebuild: bool) -> None:
-    """Say how many runs the catalogue of a place knows and how old it is, or make it again.
+    """Say how many runs the catalogue of a remote knows and how old it is, or rebuild it from the runs.
 
     \b
     Examples:

@@ -73,7 +73,7 @@ def ui(
       rollbook ui
       rollbook ui last
       rollbook ui runs /scratch/old-runs --port 8000
-      rollbook ui s3://bucket/prefix         runs in a store, as they lie there now
+      rollbook ui s3://bucket/prefix         runs in a remote, as they are now
       rollbook ui --export copy              a copy for any file server
       rollbook ui --host 0.0.0.0             prints an address with a token, for other machines
     """
@@ -108,7 +108,7 @@ def ui(
     server = _server(settings, anew=port is None)
     click.echo(f"rollbook shows {settings.title or ', '.join(settings.roots)} on {server.address}", err=True)
     if stores:
-        click.echo("Runs of a store are shown as they lie there now, and cannot be edited here.", err=True)
+        click.echo("Runs of a remote are shown as they are now, and cannot be edited here.", err=True)
     if settings.token is not None:
         click.echo(
             "Whoever has this address can see these runs" + ("." if read_only else " and edit their tags and notes."),

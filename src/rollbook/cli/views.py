@@ -10,10 +10,10 @@ from rollbook.cli.find import dir_option
 @click.command()
 @dir_option
 def views(root: str) -> None:
-    """Print SQL that gives DuckDB a view of each table of all runs of a folder or place: every row that counts, once,
-    with its project and run. Metrics are a line a value, whichever form they lie in. Needs no rollbook where it is run.
+    """Print SQL that gives DuckDB a view of each table of all runs of a folder or remote.
 
-    Views of a folder also have the runs that come later. Those of a place name its files, so print them again then.
+    Each view has every row that counts, once, with its project and run. Metrics have one line per value. No rollbook
+    is needed to run it. Views of a folder include later runs. Those of a remote name its files: print them again then.
 
     \b
     Examples:
