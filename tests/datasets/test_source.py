@@ -215,7 +215,7 @@ def test_memory_is_that_of_some_row_groups_not_of_the_run(recorded: Any, monkeyp
     for trajectory, truth in zip(source, given, strict=True):
         assert_rows(trajectory.observations(), truth["obs"])
         most = max(most, sum(table.nbytes for table in source._cache.values()))
-    groups = sum(len(piece.part.row_groups) for piece in source._pieces if piece.part is not None)
+    groups = sum(len(piece.part.row_groups) for piece in source._row_groups._pieces if piece.part is not None)
     assert groups > 5
     assert most < 40_000
 

@@ -39,6 +39,7 @@ from rollbook.book.read_context import Context
 from rollbook.book.results import all_marks, results_written, summary_of
 from rollbook.book.rollout import Rollout, find_rollout
 from rollbook.book.rollout_curves import RolloutQueries
+from rollbook.book.row_groups import RowGroups
 from rollbook.book.run_fields import RunFields
 from rollbook.book.scan import Scan, scan_of
 from rollbook.book.select import canonical_keys, select_metrics
@@ -69,7 +70,7 @@ __all__ = ["Book"]
 
 _INTERNAL = frozenset(
     ("checkpoint_history", "chosen", "context", "files", "film_of", "marks", "own_summary", "place_at", "place_behind",
-     "scan", "undumped")
+     "row_groups", "scan", "undumped")
 )  # fmt: skip
 """Names that other rollbook modules use; completion leaves them out."""
 
@@ -741,6 +742,10 @@ class Book(RunFields):
     def row_count(self, table: str, attempts: Attempts = "effective") -> int:
         """The number of rows of `table(name)`; 0 if there is no such table. Reads at most the identity columns."""
         return self.files.read([table], lambda tables: count_rows(tables[table], self.context(tables[table], attempts)))
+
+    def row_groups(self, table: str, attempts: Attempts = "effective") -> RowGroups:
+        """The row groups of a table, to be read one at a time. Internal."""
+        return RowGroups(self.files, table, attempts, lambda pieces: self.context(pieces, attempts))
 
     def context(self, pieces: Pieces, attempts: Attempts) -> Context:
         """What other rollbook modules need to know besides the rows. Internal."""

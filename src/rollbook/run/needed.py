@@ -10,13 +10,9 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from rollbook.ground.foreign import tolerating
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from rollbook.run.arguments import Plan
+    from rollbook.keeper.orders import Orders
 
 __all__ = ["import_needed"]
 
@@ -38,32 +34,16 @@ _BY_KEEPERS = (
 )  # fmt: skip
 
 
-def import_needed(plan: Plan | None, keeper: str) -> None:
-    """Import what a run of this plan needs in this process. Modules that are loaded already cost nothing.
+def import_needed(orders: Orders | None, keeper: str) -> None:
+    """Import what a run with these orders needs in this process. Modules that are loaded already cost nothing.
 
     Args:
-      plan: its sinks and rules; None for a process that only attaches.
+      orders: its sinks and rules; None for a process that only attaches.
       keeper: as `init` takes it.
     """
-    sinks: list[object] = [] if plan is None else list(plan.local)
-    is_here = plan is not None and keeper != "process"
-    if plan is not None and is_here:
-        sinks += plan.for_keeper
-    for name in (*_BY_ALL, *(_BY_SINKS if sinks or is_here else ()), *(_BY_KEEPERS if is_here else ())):
+    is_here = orders is not None and keeper != "process"
+    feeds = orders is not None and bool(orders.fed_here(keeper))
+    for name in (*_BY_ALL, *(_BY_SINKS if feeds or is_here else ()), *(_BY_KEEPERS if is_here else ())):
         import_module(name)
-    if plan is not None and is_here:
-        from rollbook import health
-
-        for rule in plan.rules:
-            options: dict[str, Any] = dict(rule)
-            health.make(options.pop("name"), **options)
-    for spec in sinks:
-        if isinstance(spec, dict):
-            _import_sink(spec)
-
-
-def _import_sink(spec: dict[str, object]) -> None:
-    from rollbook.keeper.sinks import import_for
-
-    with tolerating(Exception):  # a broken package: creating the sink reports it, and the other sinks work
-        import_for(spec)
+    if orders is not None and (feeds or is_here):
+        orders.import_needed(keeper)

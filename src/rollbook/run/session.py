@@ -7,6 +7,7 @@ import os
 from rollbook.errors import BadInput, suggesting
 from rollbook.ground.bill import Bill, warn_caller
 from rollbook.ground.clocks import check_clock_names
+from rollbook.keeper.orders import orders_of
 from rollbook.run.arguments import (
     check_clock_list,
     check_name,
@@ -14,7 +15,6 @@ from rollbook.run.arguments import (
     check_seed,
     check_tags,
     check_total,
-    plan_of,
     program_name,
 )
 from rollbook.run.attaching import attach
@@ -25,7 +25,6 @@ from rollbook.run.joining import elder
 from rollbook.run.needed import import_needed
 from rollbook.run.opening import Wanted, find_former, open_life
 from rollbook.run.start_and_finish import start, undo
-from rollbook.sinks import DEFAULT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ def init(
     total: Mapping[str, int] | None = None,
     clocks: Iterable[str] = (),
     dir: str | os.PathLike[str] | None = None,
-    sinks: Sequence[object] = DEFAULT,
+    sinks: Sequence[object] | None = None,
     resume: str = "never",
     run_id: str | None = None,
     keeper: str = "process",
@@ -85,6 +84,7 @@ def init(
       dir: root folder of all runs. Default: $ROLLBOOK_DIR, or "runs".
       sinks: where rows go in addition to the book: names ("terminal", "text", "csv", "jsonl", "tensorboard", "wandb",
         …), dicts {"name": …, "options": {…}, "filters": [[name, options], …], "every_seconds": …}, or live objects.
+        Default: a live table in the terminal, and text tables under log/.
       resume: "never" creates a new run; "allow" continues the run with that id (or the newest with that name) if it
         exists; "must" raises if there is none; "takeover" continues it even while another process writes it.
       run_id: id of the run to create or to continue.
@@ -129,7 +129,7 @@ def init(
     own_seed, own_tags = check_seed(seed), check_tags(tags)
     if resume == "never":  # a continued run may have declared more clocks
         check_total(total, all_clocks)
-    plan = plan_of(sinks, rules)
+    orders = orders_of(sinks, rules)
     told = _asked_receiver(alerts)
     wanted_place = asked_place(remote)
     root = os.path.abspath(os.fspath(dir) if dir is not None else os.environ.get("ROLLBOOK_DIR", "runs"))
@@ -139,7 +139,7 @@ def init(
         if older is not None:
             return attach(older, strict=strict)
 
-    import_needed(plan, keeper)
+    import_needed(orders, keeper)
     if interactive():
         end_former(project, name)
     bill = Bill(strict)
@@ -170,7 +170,7 @@ def init(
     try:
         writer, about, differs = open_life(wanted, former, bill, begun)
         _say_what_differs(about, differs)
-        run = start(writer.run_folder, about, writer, plan, keeper, config, resume == "must")
+        run = start(writer.run_folder, about, writer, orders, keeper, config, resume == "must")
         if told is not None:
             run.on_alert(told[0], level=told[1])
         _say_what_is_hidden(settings)

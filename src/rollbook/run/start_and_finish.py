@@ -8,7 +8,7 @@ import time
 from rollbook.ground import manifest
 from rollbook.ground.addresses import backlog
 from rollbook.ground.clocks import now
-from rollbook.ground.files import exists, is_folder, is_loose, make_folders, names_in, write_json
+from rollbook.ground.files import exists, is_folder, is_loose, names_in
 from rollbook.ground.foreign import handled_by, ours, tolerating
 from rollbook.ground.liveness import identity
 from rollbook.run import ending
@@ -20,11 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from rollbook.ground.shapes import Plan as AskedOfKeeper
     from rollbook.ground.shapes import RunJson
     from rollbook.journal import Writer
     from rollbook.keeper.keeper_watch import KeeperWatch
-    from rollbook.run.arguments import Plan
+    from rollbook.keeper.orders import Orders
     from rollbook.run.run import Run
 
 __all__ = ["end", "start", "undo"]
@@ -37,12 +36,12 @@ def start(
     folder: str,
     about: RunJson,
     writer: Writer,
-    plan: Plan | None,
+    orders: Orders | None,
     keeper: str,
     native_config: object = None,
     must: bool = False,
 ) -> Run:
-    """Make the run of an open writer: start its keeper (for main writers with a plan also sinks) and its thread."""
+    """Make the run of an open writer: start its keeper, its thread and (if it has orders) its sinks."""
     from pathlib import Path
 
     from rollbook.run.run import Run
@@ -51,13 +50,13 @@ def start(
     run = Run(folder=Path(folder), about=about, writer=writer, end=end)
     opened.append(run)  # from now on `undo` finds it
     local: object = None
-    if plan is not None:
-        _write_plan(folder, plan, about)
+    if orders is not None:
+        orders.write(folder, about.get("x", ""))
         os.environ["ROLLBOOK_RUN_ID"] = folder
         os.environ["ROLLBOOK_RUN_PID"] = str(os.getpid())
         if keeper == "process":
-            local = _local_sinks(run, plan.local)
-        run._parts.inline_sinks = plan.local if keeper == "inline" else []
+            local = _local_sinks(run, orders.local)
+        run._parts.inline_sinks = orders.local if keeper == "inline" else []
     run._parts.keeper, run._parts.native_config, run._parts.must = keeper, native_config, must
     if keeper == "process":
         try:
@@ -78,9 +77,9 @@ def start(
     elif keeper == "thread":
         from rollbook.keeper.main import Keeper
 
-        run._parts.keeper_thread = Keeper(folder, sinks=plan.local if plan else [])
+        run._parts.keeper_thread = Keeper(folder, sinks=orders.local if orders else [])
         run._parts.keeper_thread.start_thread()
-    late = (lambda: _provenance(run),) if plan is not None and not is_loose() else ()
+    late = (lambda: _provenance(run),) if orders is not None and not is_loose() else ()
     ticker = Ticker(run, local, late)
     run._parts.ticker = ticker
     ticker.start()
@@ -226,13 +225,6 @@ def _look_from_child(run: Run, watch: KeeperWatch, opener: Mapping[str, object])
     """Check the keeper from a forked child, which has no thread of ours: on the slow path of a row."""
     with handled_by(run._writer.failed, "start a keeper"):
         watch.look(opener)
-
-
-def _write_plan(folder: str, plan: Plan, about: RunJson) -> None:
-    path = os.path.join(folder, "data", "keeper")
-    make_folders(path)
-    asked: AskedOfKeeper = {"sinks": plan.for_keeper, "x": about.get("x", ""), "host_seconds": 10, "rules": plan.rules}
-    write_json(os.path.join(path, "plan.json"), asked)
 
 
 def _local_sinks(run: Run, sinks: list[object]) -> object:

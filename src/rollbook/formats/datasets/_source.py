@@ -21,12 +21,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rollbook.errors import BadInput, RollbookWarning
+from rollbook.errors import BadInput, Damaged, RollbookWarning
 from rollbook.formats.datasets._cells import Cells, as_space, is_ragged, join_cells, leaves_of, tree_of
 from rollbook.formats.datasets._groups import Group, Places, cut, joined, words_of
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import to_numpy
-from rollbook.storage import BadPiece, Piece, identity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -157,14 +156,13 @@ class StepSource:
         attempts: Attempts = "effective",
         cache_bytes: int = 128 * 1024 * 1024,
     ) -> None:
-        self.book, self._attempts, self._cache_bytes = book, attempts, cache_bytes
+        self.book, self._cache_bytes = book, cache_bytes
         self._rows = _EpisodeRows(book.episodes(attempts))
-        self._pieces: list[Piece] = []
+        self._row_groups = book.row_groups("steps", attempts)
         self._spans: dict[tuple[str, str], list[_Span]] = {}
         self._acting: set[tuple[str, str]] = set()
         self._orders: dict[tuple[int, int], NDArray] = {}
         self._scopes: dict[str, str] = {}
-        self._damaged: dict[str, int] = {}
         self._cache: OrderedDict[tuple[int, int], Group] = OrderedDict()
         self._index()
         self.keys = self._wanted(episodes, agents)
@@ -187,9 +185,7 @@ class StepSource:
         for key in self.keys:
             try:
                 where = self._find(key)
-            except BadPiece as bad:
-                self.book.files.report(bad)
-                self._damaged[bad.path] = self._damaged.get(bad.path, 0) + 1
+            except Damaged:
                 continue
             if where is not None:
                 yield key, *where
@@ -197,14 +193,14 @@ class StepSource:
 
     def _warn(self) -> None:
         """Report rows that were left out because files are damaged."""
-        for path, episodes in self._damaged.items():
+        for path, episodes in self._row_groups.damaged.items():
             lost = f"{episodes} trajectories" if episodes else "steps"
             warnings.warn(
                 f"{path} is damaged: {lost} of it were left out. `rollbook verify` names what is damaged",
                 RollbookWarning,
                 stacklevel=3,
             )
-        self._damaged.clear()
+        self._row_groups.damaged.clear()
 
     def row(self, episode_id: str) -> dict[str, Any]:
         """The episode's row in `episodes`, {} if it has none."""
@@ -257,29 +253,16 @@ class StepSource:
     def _index(self) -> None:
         """Find each episode's rows: reads some columns of all rows, and only keeps where episodes begin and end."""
 
-        def work(tables: dict[str, list[Piece]]) -> None:
-            pieces = tables["steps"]
-            history = self.book.context(pieces, self._attempts).history
-            self._pieces, self._spans = list(pieces), {}
+        def start() -> Callable[..., None]:
+            self._spans = {}
             self._orders.clear()
             self._cache.clear()
-            for number, piece in enumerate(self._pieces):
-                for group in _groups(piece):
-                    try:
-                        table = piece.read(_INDEXED, group)
-                    except BadPiece as bad:
-                        self.book.files.report(bad)
-                        self._damaged.setdefault(bad.path, 0)
-                        continue
-                    mask = None
-                    if not history.chooses_all(self._attempts):
-                        mask = history.chosen(identity(table, piece.meta), self._attempts)
-                    self._add_spans(table, mask, number, 0 if group is None else group[0])
+            return self._add_spans
 
-        self.book.files.read(["steps"], work)
+        self._row_groups.scan(_INDEXED, start)
         self._spans = {key: spans for key, spans in self._spans.items() if key in self._acting}
 
-    def _add_spans(self, table: pa.Table, mask: NDArray | None, piece: int, group: int) -> None:
+    def _add_spans(self, place: tuple[int, int], table: pa.Table, mask: NDArray | None, scope: str) -> None:
         """Store the rows of each episode and agent in a row group as a contiguous range.
 
         If episodes are interleaved (several environments at once), the group is read in an order that puts the rows of
@@ -306,17 +289,17 @@ class StepSource:
             keys, acts, order = keys[together], acts[together], together if order is None else order[together]
             edges = _edges(keys)
         if order is not None:
-            self._orders[piece, group] = order
+            self._orders[place] = order
         if not len(keys):
             return
         acting = np.logical_or.reduceat(acts, edges[:-1]).tolist()
         firsts = keys[edges[:-1]].tolist()
-        scopes = _scopes(table, self._pieces[piece])
-        for place, (start, stop) in enumerate(pairwise(edges.tolist())):
-            episode, agent = divmod(firsts[place], len(agent_words)) if agents is not None else (firsts[place], 0)
+        scopes = _scopes(table, scope)
+        for nth, (start, stop) in enumerate(pairwise(edges.tolist())):
+            episode, agent = divmod(firsts[nth], len(agent_words)) if agents is not None else (firsts[nth], 0)
             key = (id_words[episode], agent_words[agent])
-            self._spans.setdefault(key, []).append((piece, group, start, stop))
-            if acting[place]:
+            self._spans.setdefault(key, []).append((*place, start, stop))
+            if acting[nth]:
                 self._acting.add(key)
             if key[0] not in self._rows:
                 self._scopes[key[0]] = scopes(start if order is None else int(order[start]))
@@ -332,10 +315,7 @@ class StepSource:
     def _group(self, number: int, group: int) -> Group:
         cells = self._cache.get((number, group))
         if cells is None:
-            piece = self._pieces[number]
-            table = piece.read(None, None if piece.part is None else [group])
-            fields = piece.meta.get("fields") or {}
-            odd = {name for name, more in fields.items() if more.get("rollbook") == "json"}
+            table, odd = self._row_groups.read((number, group))
             cells = Group(table, odd, self._orders.get((number, group)), skip=self.book.clocks)
             self._cache[number, group] = cells
             while len(self._cache) > 1 and sum(held.nbytes for held in self._cache.values()) > self._cache_bytes:
@@ -437,17 +417,12 @@ def _acts(column: pa.ChunkedArray) -> NDArray:
     return acts
 
 
-def _scopes(table: pa.Table, piece: Piece) -> Callable[[int], str]:
-    """The scope of a row of a table."""
+def _scopes(table: pa.Table, constant: str) -> Callable[[int], str]:
+    """The scope of a row of a table; `constant` if it has no such column."""
     if "scope" not in table.column_names:
-        constant = str((piece.meta.get("constants") or {}).get("scope") or piece.meta.get("scope") or "")
         return lambda row: constant
     column = table["scope"]
     return lambda row: str(column[row].as_py() or "")
-
-
-def _groups(piece: Piece) -> list[list[int] | None]:
-    return [None] if piece.part is None else [[i] for i in range(len(piece.part.row_groups))]
 
 
 def _is_nested(kind: pa.DataType) -> bool:
