@@ -209,3 +209,37 @@ def test_lightnings_metrics_csv_with_its_hparams() -> None:
     assert (run.config, run.seed) == ({"lr": 3e-4, "seed": 8}, 8)
     assert series(rows, "train_loss", "step") == HALVES
     assert series(rows, "val_loss", "step") == [(n, 2 / (n + 1)) for n in (3, 7, 11)]
+
+
+def test_neptune_exports_have_every_point_of_their_parts() -> None:
+    from pyarrow import parquet
+
+    runs = runs_of("neptune", SAMPLES / "neptune")
+    about = [(name, run.project, run.group, run.seed, run.status) for name, (run, _rows) in runs.items()]
+    assert about == [("ppo-1", "study", "ppo", 1, "finished"), ("ppo-2", "study", "ppo", 2, "crashed")]
+    for run, rows in runs.values():
+        assert (run.tags, run.notes) == (("a", "b"), "hello")
+        assert run.config == {"parameters": {"env": "ant", "lr": 3e-4, "seed": run.seed}}
+        points = [cells for part in run.files for cells in parquet.read_table(part).to_pylist()]
+        numbers = [cells for cells in points if cells["attribute_type"] == "float_series"]
+        wanted: dict[str, list[Any]] = {}
+        for cells in numbers:
+            wanted.setdefault(cells["attribute_path"], []).append((float(cells["step"]), cells["float_value"]))
+        assert repr(series(rows, "train/loss", "step")) == repr([(int(n), value) for n, value in wanted["train/loss"]])
+        assert series(rows, "system/cpu", "step") == [(int(n), value) for n, value in wanted["monitoring/8f3a/cpu"]]
+        halves = [(row.values["clock/step"], row.values["train/half"]) for row in rows if "train/half" in row.values]
+        assert halves == wanted["train/half"]
+        assert [row.time for row in rows if "train/loss" in row.values] == [
+            cells["timestamp"].timestamp() for cells in numbers if cells["attribute_path"] == "train/loss"
+        ]
+        assert series(rows, "notes", "step") == [(0, "line 0"), (1, "line 1")]
+        ((step, weights),) = series(rows, "weights", "step")
+        assert (step, weights.edges, weights.counts) == (5, (0.0, 1.0, 2.0), (3.0, 4.0))
+        assert run.left_out == {"files": 1}
+
+
+def test_an_export_without_its_first_part_was_interrupted_and_is_no_run(tmp_path: Path) -> None:
+    shutil.copytree(SAMPLES / "neptune", tmp_path / "exports")
+    for part in (tmp_path / "exports").rglob("ppo-1*_part_0.parquet"):
+        part.unlink()
+    assert list(runs_of("neptune", tmp_path / "exports")) == ["ppo-2"]

@@ -104,3 +104,21 @@ def test_dumps_of_slime_are_rollouts_and_a_pickle_of_more_than_data_is_refused(t
     assert book.rollouts("used is not null")["reason"].to_pylist() == ["removed"]
     assert list(done.left_out.values()) == [1]
     assert not (tmp_path / "executed").exists()
+
+
+def test_logged_completions_of_trl_are_rollouts_with_rewards_and_advantages(tmp_path: Path) -> None:
+    from pyarrow import parquet
+
+    source = Path(__file__).parent / "samples" / "trl" / "completions"
+    (done,) = import_runs(source, dir=tmp_path / "runs")
+    book = rollbook.open(done.folder).one()
+    theirs = [row for file in sorted(source.glob("*.parquet")) for row in parquet.read_table(file).to_pylist()]
+    ours = book.rollouts(order_by="rollout_id").to_pylist()
+    names = ("gradient_step", "item", "reward", "short", "advantage")
+    assert [tuple(row[name] for name in names) for row in ours] == [
+        (row["step"], row["completion"], row["short"], row["short"], row["advantage"]) for row in theirs
+    ]
+    one = book.rollout("train-2-1")
+    assert (one.task() or {})["prompt"] == theirs[5]["prompt"]
+    assert one.group().num_rows == 2
+    assert import_runs(source, dir=tmp_path / "runs")[0].rows == 0

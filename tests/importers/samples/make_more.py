@@ -196,9 +196,87 @@ def pictures_tensorflow() -> None:
     writer.close()
 
 
+def neptune() -> None:
+    """By the exporter's own writer and schema: the service that it asked is gone. Its `src` is on PYTHONPATH."""
+    import datetime
+    import decimal
+
+    import pyarrow as pa
+    from neptune_exporter.model import SCHEMA
+    from neptune_exporter.storage.parquet_writer import ParquetWriter
+
+    start = datetime.datetime(2026, 1, 5, tzinfo=datetime.UTC)
+    writer = ParquetWriter(root / "neptune" / "data", target_part_size_bytes=1)  # a part for each batch
+    for seed in (1, 2):
+        own = {"project_id": "lab/study", "run_id": f"ppo-{seed}"}
+
+        def at(path: str, kind: str, step: float, own: dict[str, str] = own, **value: object) -> dict[str, object]:
+            moment = start + datetime.timedelta(seconds=step)
+            place = {"attribute_path": path, "attribute_type": kind, "step": decimal.Decimal(step), "timestamp": moment}
+            return {**own, **place, **value}
+
+        single = {
+            "sys/name": f"ppo-{seed}", "sys/id": f"STU-{seed}", "sys/description": "hello", "parameters/env": "ant",
+        }  # fmt: skip
+        rows = [
+            {**own, "attribute_path": path, "attribute_type": "string", "string_value": value}
+            for path, value in single.items()
+        ]
+        rows += [
+            {**own, "attribute_path": "parameters/lr", "attribute_type": "float", "float_value": 3e-4},
+            {**own, "attribute_path": "parameters/seed", "attribute_type": "int", "int_value": seed},
+            {**own, "attribute_path": "sys/failed", "attribute_type": "bool", "bool_value": seed == 2},
+            {**own, "attribute_path": "sys/tags", "attribute_type": "string_set", "string_set_value": ["a", "b"]},
+            {**own, "attribute_path": "sys/group_tags", "attribute_type": "string_set", "string_set_value": ["ppo"]},
+        ]
+        for n in range(12):
+            rows.append(at("train/loss", "float_series", n, float_value=float("nan") if n == 3 else 1 / (n + 1)))
+        rows += [at("train/half", "float_series", n + 0.5, float_value=n / 2) for n in range(4)]
+        more = [at("monitoring/8f3a/cpu", "float_series", n, float_value=10.0 * n) for n in range(3)]
+        more += [at("notes", "string_series", n, string_value=f"line {n}") for n in range(2)]
+        histogram = {"type": "COUNTING", "edges": [0.0, 1.0, 2.0], "values": [3.0, 4.0]}
+        more += [at("weights", "histogram_series", 5, histogram_value=histogram)]
+        more += [at("model", "file", 0, file_value={"path": "study/ppo/model.bin"})]
+        with writer.run_writer("lab/study", f"ppo-{seed}") as run:
+            run.save(pa.RecordBatch.from_pylist(rows, schema=SCHEMA))
+            run.save(pa.RecordBatch.from_pylist(more, schema=SCHEMA))
+
+
+def trl() -> None:
+    import torch
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+    from trl import GRPOConfig, GRPOTrainer
+
+    from datasets import Dataset
+
+    torch.manual_seed(0)
+    words = [f"{thing}{n}" for thing in ("cat", "dog") for n in range(5)]
+    core = Tokenizer(models.WordLevel({w: n for n, w in enumerate(["<pad>", "<eos>", "<unk>", *words])}, "<unk>"))
+    core.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokens = PreTrainedTokenizerFast(
+        tokenizer_object=core, pad_token="<pad>", eos_token="<eos>", unk_token="<unk>", padding_side="left"
+    )
+    net = GPT2LMHeadModel(
+        GPT2Config(
+            vocab_size=13, n_positions=32, n_embd=8, n_layer=1, n_head=1, bos_token_id=1, eos_token_id=1, pad_token_id=0
+        )
+    )
+
+    def short(completions: list[str], **_: object) -> list[float]:
+        return [-float(len(text.split())) for text in completions]
+
+    config = GRPOConfig(
+        str(root / "trl"), per_device_train_batch_size=4, num_generations=2, max_completion_length=6, max_steps=3,
+        logging_steps=1, save_strategy="no", beta=0.0, report_to=[], use_cpu=True, log_completions=True, seed=3,
+    )  # fmt: skip
+    data = Dataset.from_dict({"prompt": [" ".join(words[n : n + 3]) for n in range(8)]})
+    GRPOTrainer(net, short, config, train_dataset=data, processing_class=tokens).train()
+
+
 MAKERS = (
     sb3, trackio, swanlab, goodseed, d3rlpy, marl_eval, torchrl, trainer, lightning, acme, aim, pictures_torch,
-    pictures_tensorboardx, pictures_tensorflow,
+    pictures_tensorboardx, pictures_tensorflow, neptune, trl,
 )  # fmt: skip
 for make in MAKERS:
     if len(sys.argv) < 3 or make.__name__ in sys.argv[2:]:
