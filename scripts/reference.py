@@ -19,6 +19,7 @@ import rollbook
 from rollbook.adapters import keys
 from rollbook.cli.app import app
 from rollbook.ground.clocks import STANDARD
+from rollbook.ground.tables import TABLES
 from rollbook.stats import DECISIONS
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -122,6 +123,18 @@ def help_of(name: str) -> str:
     return "\n\n".join(paragraphs) + "\n"
 
 
+def columns_of_tables() -> str:
+    """The fixed columns of each table, with the kinds of those that are no text."""
+    rows = ""
+    for name, known in TABLES.items():
+        cells = [column if kind == "text" else f"{column} ({kind})" for column, kind in known.columns.items()]
+        rows += f"| {name} | {', '.join(cells)} |\n" if cells else ""
+    return (
+        "| table | columns besides time, clocks, scope and identity; text where nothing else is said |\n|---|---|\n"
+        + rows
+    )
+
+
 PARTS = {
     "module": module_names,
     "Scope": lambda: members_of(rollbook.Scope),
@@ -130,6 +143,7 @@ PARTS = {
     "RunSet": lambda: members_of(rollbook.RunSet),
     "names": canonical_names,
     "decisions": decisions,
+    "tables": columns_of_tables,
     **{f"help.{name}": partial(help_of, name) for name in app.list_commands(Context(app))},
 }
 
