@@ -97,9 +97,10 @@ class RolloutQueries:
         place_of_use = step if x == "gradient_step" else "r.policy_version"
         same = ["x", '"group"', *(name for name in ("task_id", "batch") if name in known)]
         return f"""
-    with late as (select rollout_id, min({step}) as first_step from fates f group by rollout_id),
+    with n as materialized (select * exclude (item) from rollouts_now),
+    late as (select rollout_id, min({step}) as first_step from fates f group by rollout_id),
     r as (select {place} as x, r.*, coalesce(({solved}), false) as is_solved
-      from rollouts_now r left join late u using (rollout_id) where {is_there}),
+      from n r left join late u using (rollout_id) where {is_there}),
     a as (select x, {_listed(dict(rows))} from r where x is not null group by x),
     g as (select x, bool_and(is_solved) as every_solved, bool_or(is_solved) as any_solved, min(reward) as low,
         max(reward) as high, coalesce(bool_or(used and reason is null), false) as any_used
@@ -107,7 +108,7 @@ class RolloutQueries:
     b as (select x, {_listed(_GROUPS)} from g group by x),
     f as (select {place_of_use} as x, f.* exclude (staleness),
         coalesce(f.staleness, f.trained_version - r.policy_version) as staleness
-      from ({self._uses()}) f join rollouts_now r using (rollout_id) where f.used and {is_there}),
+      from ({self._uses()}) f join n r using (rollout_id) where f.used and {is_there}),
     c as (select x, {_listed(_FATES)} from f where x is not null group by x)
     select x as {quoted(x)}, a.* exclude (x), b.* exclude (x), c.* exclude (x)
     from a left join b using (x) full join c using (x) order by x"""

@@ -91,6 +91,10 @@ def _float_encoding(column: pa.ChunkedArray) -> str:
     return "BYTE_STREAM_SPLIT" if split_size < plain_size else "PLAIN"
 
 
+_IN_ORDER = ("rollout_id",)
+"""Columns of texts that are nearly in order, so that their extremes tell which row groups hold one."""
+
+
 def group_limits(table: str, columns: int) -> tuple[int, int]:
     """Maximum (rows, bytes) of a row group of this table; `columns` is the number of stored columns."""
     if table == "steps":
@@ -120,6 +124,7 @@ class PartWriter:
         self._temporary = f"{path}.{os.getpid()}.tmp"
         encodings, dictionaries = choose_encodings(sample)
         statistics = [name for name in schema.names if name in encodings and _is_axis(name, schema)]
+        statistics += [name for name in schema.names if name in _IN_ORDER and pa.types.is_string(schema.field(name).type)]
         self._constants = {name: meta[name] for name in CONSTANTS if meta.get(name) is not None}
         for name, value in self._constants.items():
             field = pa.field(name, pa.int64() if isinstance(value, int) else pa.dictionary(pa.int32(), pa.string()))

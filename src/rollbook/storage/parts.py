@@ -52,7 +52,7 @@ class Part:
         self._stat = _stat(path)
         self._footer: pq.FileMetaData | None = None
         self._decoded: int | None = None
-        self._words: dict[str, list[pa.Array]] = {}
+        self._words: dict[str, dict[int, pa.Array]] = {}
         self._nulls: dict[str, int] = {}
         self._ranges: dict[tuple[str, int], tuple[object, object] | None] = {}
         self.pyramid: Any = None
@@ -197,17 +197,27 @@ class Part:
         groups = range(len(self.row_groups))
         if not pa.types.is_string(self.schema.field(column).type):
             return list(groups)
-        if column not in self._words:
-            self.have([column])
+        words = self._words.setdefault(column, {})
+        asked = [group for group in groups if self._may_have(column, group, word)]
+        missing = [group for group in asked if group not in words]
+        if missing:
+            self.have([column], missing)
             with self._open([column]) as file:
                 try:
-                    self._words[column] = [
-                        _words_of(file.read_row_group(group, columns=[column], use_threads=False)[column])
-                        for group in groups
-                    ]
+                    for group in missing:
+                        words[group] = _words_of(file.read_row_group(group, columns=[column], use_threads=False)[column])
                 except ours(pa.ArrowException, OSError, ValueError) as err:
                     raise Damaged(f"{self.path}: rows cannot be read: {err}") from None
-        return [group for group, words in enumerate(self._words[column]) if _has(words, word)]
+        return [group for group in asked if _has(words[group], word)]
+
+    def _may_have(self, column: str, group: int, word: str) -> bool:
+        """Whether a text can be in a column of a row group, by its extremes in the footer if it has them."""
+        assert self._footer is not None
+        about = self._footer.row_group(group).column(self._names.index(column))
+        if about.path_in_schema != column or not about.is_stats_set or not about.statistics.has_min_max:
+            return True
+        low, high = about.statistics.min, about.statistics.max
+        return not isinstance(low, str) or (low.encode() <= word.encode("utf-8", "surrogatepass") <= high.encode())
 
     def null_count(self, column: str) -> int:
         """How many rows lack a column; from the footer if possible."""
