@@ -31,7 +31,7 @@ from rollbook.book.checkpoints import CheckpointHistory, SavedCheckpoint, with_b
 from rollbook.book.envelope import envelope
 from rollbook.book.episode import Episode, find_episode
 from rollbook.book.hosts import WriterHosts, writers_of
-from rollbook.book.latest import Latest, latest_values
+from rollbook.book.latest import Latest, latest_values, rows_of
 from rollbook.book.media_files import film_of, waiting_pixels, with_files
 from rollbook.book.metrics import all_keys
 from rollbook.book.nearest import nearest_rows, read_near, values_at
@@ -53,7 +53,7 @@ from rollbook.ground.arrow import arrays, in_microseconds, in_utc, take_table, t
 from rollbook.ground.manifest import Attempts
 from rollbook.ground.tables import FORWARDED, TABLES
 from rollbook.journal import JournalReader
-from rollbook.protocols import Row
+from rollbook.protocols import Row, RunInfo
 from rollbook.storage import CheckpointRow, History, Pieces, RunFiles, SealedRows, identity
 
 T = TypeVar("T")
@@ -70,7 +70,7 @@ __all__ = ["Book"]
 
 _INTERNAL = frozenset(
     ("checkpoint_history", "chosen", "context", "files", "film_of", "marks", "own_summary", "place_at", "place_behind",
-     "row_groups", "scan", "undumped")
+     "row_groups", "rows_so_far", "run_info", "scan", "undumped")
 )  # fmt: skip
 """Names that other rollbook modules use; completion leaves them out."""
 
@@ -742,6 +742,20 @@ class Book(RunFields):
     def row_count(self, table: str, attempts: Attempts = "effective") -> int:
         """The number of rows of `table(name)`; 0 if there is no such table. Reads at most the identity columns."""
         return self.files.read([table], lambda tables: count_rows(tables[table], self.context(tables[table], attempts)))
+
+    def run_info(self) -> RunInfo:
+        """What a sink or a health rule learns about the run. Internal."""
+        return RunInfo(
+            folder=self.path, project=self.project, name=self.name, id=self.id, attempt=len(self.attempts) or 1,
+            clocks=tuple(self.clocks), config=self.config, seed=self.seed, group=self.group, tags=tuple(self.tags),
+            notes=str(self.info.get("notes") or ""), x=str(self.info.get("x") or ""),
+            total=dict(self.info.get("total") or {}),
+        )  # fmt: skip
+
+    def rows_so_far(self) -> list[Row]:
+        """The time spent in every stage and the newest value of every key, as a live view takes them. Internal."""
+        began = float(self.info.get("created") or 0.0)
+        return rows_of(self.latest(), self.timings(), began, len(self.attempts))
 
     def row_groups(self, table: str, attempts: Attempts = "effective") -> RowGroups:
         """The row groups of a table, to be read one at a time. Internal."""

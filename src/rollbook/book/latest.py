@@ -10,9 +10,10 @@ import pyarrow as pa
 from rollbook.book.metrics import all_keys, wide_metrics
 from rollbook.book.read_context import Context
 from rollbook.ground.arrow import order_of, take_table, to_numpy
+from rollbook.protocols import Row
 from rollbook.storage import IDENTITY, Piece, Pieces, identity
 
-__all__ = ["Latest", "latest_values"]
+__all__ = ["Latest", "latest_values", "rows_of"]
 
 Latest = dict[str, tuple[Any, dict[str, int], float]]
 """key -> (value, known clocks, unix seconds)."""
@@ -35,6 +36,18 @@ def latest_values(pieces: Pieces, run: Context) -> Latest:
             if known is None or known[0] <= age:
                 newest[label] = (age, value, clocks)
     return {label: (value, clocks, age[1] / 1e9) for label, (age, value, clocks) in sorted(newest.items())}
+
+
+def rows_of(latest: Latest, timings: pa.Table, began: float, attempt: int) -> list[Row]:
+    """The newest values as rows in the order of time, after one with the seconds spent in each stage."""
+    stages: dict[str, float] = {}
+    if timings.num_rows:
+        for name, took in zip(timings["name"].to_pylist(), timings["seconds"].to_pylist(), strict=True):
+            stages[name] = stages.get(name, 0.0) + took
+    rows = [Row(began, {}, {f"time/{name}_seconds": took for name, took in stages.items()})]
+    for key, (value, clocks, time) in sorted(latest.items(), key=lambda item: item[1][2]):
+        rows.append(Row(time, clocks, {key: value}, attempt=attempt))
+    return rows
 
 
 def _of_piece(

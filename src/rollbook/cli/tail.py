@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 import click
 
 from rollbook.cli.find import dir_option, find_book, run_argument_or_last
 from rollbook.cli.output import clean, number
 from rollbook.ground.texts import json_text
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rollbook.protocols import Row
 
 
 @click.command()
@@ -46,40 +43,36 @@ def tail(run: str, root: str, last: int, follow: bool, keys: str | None, as_json
         pattern = re.compile(keys) if keys else None
     except re.error as err:
         raise click.BadParameter(f"{keys!r} is not a regular expression: {err}", param_hint="--keys") from None
-    newest: deque[Row] = deque(maxlen=max(0, last))
+    newest: deque[str] = deque(maxlen=max(0, last))
     looks = 0
 
     def stop() -> bool:  # called before each read; the first read returns all rows
         nonlocal looks
         looks += 1
         if looks == 2:
-            for row in newest:
-                _print(row, pattern, as_json)
+            for line in newest:
+                click.echo(line)
         return not follow or book.status != "running"
 
     try:
         for row in book.tail(from_start=True, stop=stop):
+            values = {key: value for key, value in row.values.items() if pattern is None or pattern.search(key)}
+            if not values:  # nor has a mark any
+                continue
+            line = _line(row.time, row.clocks, values, as_json)
             if looks > 1:
-                _print(row, pattern, as_json)
-            elif not row.mark and _chosen(row, pattern):
-                newest.append(row)
+                click.echo(line)
+            else:
+                newest.append(line)
         if looks == 1:
             stop()
     except KeyboardInterrupt:  # the way to leave `tail -f`
         return
 
 
-def _chosen(row: Row, pattern: re.Pattern[str] | None) -> dict[str, object]:
-    return {key: value for key, value in row.values.items() if pattern is None or pattern.search(key)}
-
-
-def _print(row: Row, pattern: re.Pattern[str] | None, as_json: bool) -> None:
-    values = _chosen(row, pattern)
-    if not values:
-        return
+def _line(time: float, clocks: Mapping[str, int], values: Mapping[str, object], as_json: bool) -> str:
     if as_json:
-        click.echo(json_text({"time": row.time, "clocks": dict(row.clocks), "values": values}))
-        return
-    clocks = " ".join(f"{name}={value:,}" for name, value in row.clocks.items())
+        return json_text({"time": time, "clocks": dict(clocks), "values": values})
+    shown = " ".join(f"{name}={reading:,}" for name, reading in clocks.items())
     cells = "  ".join(f"{clean(key)}={number(value)}" for key, value in values.items())
-    click.echo(f"{click.style(clocks, dim=True)}  {cells}")
+    return f"{click.style(shown, dim=True)}  {cells}"

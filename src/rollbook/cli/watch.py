@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 
 import click
 
 from rollbook.cli.find import dir_option, find_book, run_argument_or_last
-from rollbook.protocols import Row, RunInfo
 from rollbook.sinks.terminal import Terminal
 
 TYPE_CHECKING = False
@@ -39,38 +37,20 @@ def follow(book: Book, *, seconds: float = 1.0, once: bool = False) -> None:
       seconds: draw at most this often.
       once: draw the present state and return.
     """
-    info = book.info
-    view = Terminal(every_seconds=seconds, total=info["total"], stream=sys.stdout)
-    x = str(info.get("x") or "")
-    view.open(
-        RunInfo(folder=book.path, project=book.project, name=book.name, id=book.id, clocks=tuple(book.clocks), x=x)
-    )
+    info = book.run_info()
+    view = Terminal(every_seconds=seconds, total=info.total, stream=sys.stdout)
+    view.open(info)
     try:
-        view.write(list(_so_far(book)))
+        view.write(book.rows_so_far())
         if book.status != "running":
-            view.board.status = book.status
+            view.end(book.status)
             return
         if once:
             return
         for row in book.tail(from_start=False, poll_seconds=min(0.2, seconds), stop=lambda: book.status != "running"):
             view.write([row])
-        view.board.status = book.status
-        view.write([Row(time=view.board.latest, clocks={}, values={})])
+        view.end(book.status)
     except KeyboardInterrupt:
         return
     finally:
         view.close()
-
-
-def _so_far(book: Book) -> Iterator[Row]:
-    """The last value of every key, and the time spent in every stage, as rows."""
-    created = float(book.info.get("created") or 0.0)
-    stages: dict[str, float] = {}
-    timings = book.timings()
-    if timings.num_rows:
-        for name, took in zip(timings["name"].to_pylist(), timings["seconds"].to_pylist(), strict=True):
-            stages[name] = stages.get(name, 0.0) + took
-    yield Row(time=created, clocks={}, values={f"time/{name}_seconds": took for name, took in stages.items()})
-    latest = sorted(book.latest().items(), key=lambda item: item[1][2])
-    for key, (value, clocks, time) in latest:
-        yield Row(time=time, clocks=clocks, values={key: value}, attempt=len(book.attempts))

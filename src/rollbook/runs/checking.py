@@ -46,7 +46,7 @@ def check(book: Book, rules: Sequence[object] | None = None) -> list[Alert]:
     made = [health.make(str(spec["name"]), **{k: v for k, v in spec.items() if k != "name"}) for spec in specs]
     wanted = frozenset().union(*(rule.tables for rule in made)) & {"metrics", "episodes"} if made else frozenset()
     pieces = [piece for table in sorted(wanted) for piece in _pieces(book, table)]
-    return told(made, _info(book), pieces)
+    return told(made, book.run_info(), pieces)
 
 
 def asked(folder: str | os.PathLike[str]) -> tuple[dict[str, str], int, str | None]:
@@ -96,15 +96,6 @@ def _together(pieces: Sequence[Piece]) -> Iterator[Columns]:
         until = max(until, piece.time(piece.n - 1))
     if some:
         yield Columns(some)
-
-
-def _info(book: Book) -> RunInfo:
-    fields = book.info
-    return RunInfo(
-        folder=book.path, project=book.project, name=book.name, id=book.id, clocks=tuple(book.clocks),
-        config=book.config, seed=book.seed, group=book.group, tags=tuple(book.tags),
-        total=dict(fields.get("total") or {}),
-    )  # fmt: skip
 
 
 def _pieces(book: Book, table: str) -> Iterator[Piece]:

@@ -110,6 +110,11 @@ class Terminal:
         if self._changed and self._clock() >= self._due:
             self._report()
 
+    def end(self, status: str) -> None:
+        """Show from now on how the run ended; of a run that another process writes."""
+        self.board.status = status
+        self._changed = True
+
     def close(self) -> None:
         """Draw a last time. The view stays where it is, and later output goes below it."""
         if self._stream is None:
