@@ -36,6 +36,27 @@ def later(n: int, some: list[Row]) -> list[Row]:
     ]
 
 
+def updates(n: int, **later: Any) -> list[Row]:
+    """n updates of six groups of two rollouts each, and their fates; from the middle on with other cells."""
+    made: list[Row] = []
+    for i in range(n * 12):
+        version, group = divmod(i // 2, 6)
+        cells = {
+            "group": f"{version}-{group}",
+            "status": "completed",
+            "reward": float(i % 2),
+            "tool_calls": 1,
+            "tool_errors": 0,
+        }
+        fate = {"used": True, "advantage": 0.5, "gap_mean": 0.01}
+        if version >= n // 2:
+            for given in (cells, fate):
+                given.update({name: make(i) for name, make in later.items() if name in given})
+        made.append(Row(1.7e9 + i, {"policy_version": version}, cells, seq=2 * i + 1, table="rollouts"))
+        made.append(Row(1.7e9 + i + 0.5, {"gradient_step": version}, fate, seq=2 * i + 2, table="fates"))
+    return made
+
+
 TROUBLE: dict[str, list[Row]] = {
     "alpha": rows(60, losses__alpha=lambda i: math.exp(0.2 * i)),
     "clip_fraction": rows(60, losses__clipfrac=lambda i: 0.1 if i < 30 else 0.9),
@@ -71,6 +92,7 @@ TROUBLE: dict[str, list[Row]] = {
         charts__episodic_length=lambda i: 10.0,
     ),
     "return_fall": rows(200, charts__episodic_return=lambda i: i % 7 + (20.0 if i < 20 else 200.0 if i < 100 else 9.0)),
+    "rollouts": updates(60, status=lambda i: "truncated", reward=lambda i: 0.0, gap_mean=lambda i: 0.3),
     "sampler_mismatch": rows(60, **{"sampling/sampling_logp_difference/mean": lambda i: 0.01 if i < 30 else 0.4}),
     "value_scale": rows(60, losses__value_loss=lambda i: 3.0 + i % 7 if i < 30 else 4e6 + i),
     "zero_variance_groups": rows(60, frac_reward_zero_std=lambda i: 0.2 if i < 30 else 0.9),
@@ -117,3 +139,30 @@ def test_a_rule_bears_whatever_a_configuration_holds(name: str) -> None:
     rule = health.make(name)
     rule.open(replace(testing.some_run(Path("run")), config=ODD))
     assert [*rule.look(columns_of(rows(30, **{"train/loss": math.sin})), 1.7e9)] == []
+
+
+ROLLOUTS = [
+    ({"reward": lambda i: 0.0}, {"group/solved_none"}),
+    ({"reward": lambda i: 1.0}, {"group/solved_all"}),
+    ({"reward": lambda i: float(i // 2 % 2)}, {"group/zero_std"}),
+    ({"status": lambda i: "truncated"}, {"rollout/truncated"}),
+    ({"status": lambda i: "failed" if i % 3 else "aborted"}, {"rollout/failed"}),
+    ({"tool_errors": lambda i: 1}, {"rollout/tool_errors"}),
+    ({"used": lambda i: i % 6 == 0}, {"rollout/wasted"}),
+    ({"advantage": lambda i: 0.0}, {"rollout/wasted"}),
+    ({"gap_mean": lambda i: 0.3}, {"policy/gap_mean"}),
+    ({}, set()),
+]
+
+
+@pytest.mark.parametrize(
+    ("later", "found"), ROLLOUTS, ids=[",".join(case[0]) + str(n) for n, case in enumerate(ROLLOUTS)]
+)
+def test_each_trouble_of_rollouts_is_told_by_its_own_name_once(later: Any, found: set[str]) -> None:
+    rule = health.make("rollouts")
+    rule.open(testing.some_run(Path("run")))
+    alerts = list(rule.look(columns_of(updates(60, **later)), 1.7e9))
+    assert sorted(alert.key for alert in alerts) == sorted(found)
+    for alert in alerts:
+        assert alert.message.startswith(f"{alert.key} was above ")
+        assert alert.evidence["values"][-1] > alert.evidence["limit"]

@@ -50,6 +50,7 @@ from rollbook.errors import BadInput, UnknownKey, did_you_mean, suggesting
 from rollbook.ground import run_files as layout
 from rollbook.ground import source, status
 from rollbook.ground.arrow import arrays, in_microseconds, in_utc, take_table, to_numpy
+from rollbook.ground.expressions import literal
 from rollbook.ground.manifest import Attempts
 from rollbook.ground.tables import FORWARDED, TABLES
 from rollbook.journal import JournalReader
@@ -409,7 +410,14 @@ class Book(RunFields):
           limit: the maximum number of rows.
           attempts: "effective", "all", or attempt numbers.
         """
-        return self.chosen("rollouts_now", where, order_by, limit, attempts)
+        if limit is None or limit > _FEW_ROWS:
+            return self.chosen("rollouts_now", where, order_by, limit, attempts)
+        # Which ones, then all of these: the texts of the others are not read.
+        named = self.chosen("rollouts_now", where, order_by, limit, attempts, cells="rollout_id")
+        own = ", ".join(literal(str(name)) for name in named["rollout_id"].to_pylist())
+        return self.chosen(
+            "rollouts_now", None, order_by, limit, attempts, of=f"rollout_id in ({own})" if own else "false"
+        )
 
     @suggesting
     def rollout_curves(
@@ -582,18 +590,19 @@ class Book(RunFields):
 
     def chosen(
         self, rows: str, where: str | None, order_by: str | None, limit: int | None,
-        attempts: Attempts = "effective", *, tables: Sequence[str] = (), of: str = "",
+        attempts: Attempts = "effective", *, tables: Sequence[str] = (), of: str = "", cells: str = "*",
     ) -> pa.Table:  # fmt: skip
         """Rows of a view, or of a subquery over `tables`, in time order or as requested. Internal.
 
-        `of` is a condition on the rows of the view alone; it replaces the one derived from `where`.
+        `of` is a condition on the rows of the view alone; it replaces the one derived from `where`. `cells` are the
+        columns.
         """
         condition = "" if where is None else f" where {one_condition(where)}"
         order = _IN_TIME if order_by is None else f"{one_order(order_by)}, {_IN_TIME}"
         most = "" if limit is None else f" limit {int(limit)}"
         folder = os.path.abspath(layout.data_folder(self._folder))
         database = Database(lambda name, tries: self._stream(name, tries, attempts), folder, self.files.leave_out)
-        query = f"select * from {rows}{condition} order by {order}{most}"
+        query = f"select {cells} from {rows}{condition} order by {order}{most}"
         return in_utc(database.arrow(query, tables, of))
 
     def scan(self, table: str, tries: int = 0, attempts: Attempts = "effective", *, streamed: bool = False) -> Scan:

@@ -134,6 +134,10 @@ class RowsPiece(Piece):
         """See `Piece`."""
         return array("q", [row.clocks.get(name, UNKNOWN) for row in self._rows])
 
+    def values(self, row: int) -> Mapping[str, object]:
+        """Everything that a row has, also texts."""
+        return self._rows[row].values
+
     def where(self, row: int) -> Where:
         """See `Piece`."""
         it = self._rows[row]
@@ -253,6 +257,18 @@ class Columns:
                 raise KeyError(f"no new number of {key!r} in {table}; there are {', '.join(self.keys(table))}")
             column = self._made[(table, key)] = Column(key, own)
         return column
+
+    def rows(self, table: str) -> Iterable[tuple[Mapping[str, object], Where]]:
+        """The rows of a table one by one, in order of time: (everything they have, also texts; what identifies them).
+
+        Costs far more than a column. Rows of `metrics` are not among them.
+        """
+        own = [piece for piece in self._pieces if piece.table == table and isinstance(piece, RowsPiece)]
+        places = [(piece.time(row), number, row) for number, piece in enumerate(own) for row in range(piece.n)]
+        if len(own) > 1:
+            places.sort()
+        for _time, number, row in places:
+            yield own[number].values(row), own[number].where(row)
 
     def of_episodes(self, key: str) -> Column | None:
         """The numbers of a key of `episodes`, of training episodes that ended; None if there are none.

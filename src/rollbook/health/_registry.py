@@ -40,6 +40,7 @@ _RULES = {
     "non_finite": "non_finite:NonFinite",
     "q_bound": "q_bound:QBound",
     "return_fall": "return_fall:ReturnFall",
+    "rollouts": "rollouts:Rollouts",
     "sampler_mismatch": "sampler_mismatch:SamplerMismatch",
     "settings": "settings:Settings",
     "silent": "silent:Silent",

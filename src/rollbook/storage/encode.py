@@ -124,7 +124,9 @@ class PartWriter:
         self._temporary = f"{path}.{os.getpid()}.tmp"
         encodings, dictionaries = choose_encodings(sample)
         statistics = [name for name in schema.names if name in encodings and _is_axis(name, schema)]
-        statistics += [name for name in schema.names if name in _IN_ORDER and pa.types.is_string(schema.field(name).type)]
+        statistics += [
+            name for name in schema.names if name in _IN_ORDER and pa.types.is_string(schema.field(name).type)
+        ]
         self._constants = {name: meta[name] for name in CONSTANTS if meta.get(name) is not None}
         for name, value in self._constants.items():
             field = pa.field(name, pa.int64() if isinstance(value, int) else pa.dictionary(pa.int32(), pa.string()))

@@ -205,7 +205,9 @@ class Part:
             with self._open([column]) as file:
                 try:
                     for group in missing:
-                        words[group] = _words_of(file.read_row_group(group, columns=[column], use_threads=False)[column])
+                        words[group] = _words_of(
+                            file.read_row_group(group, columns=[column], use_threads=False)[column]
+                        )
                 except ours(pa.ArrowException, OSError, ValueError) as err:
                     raise Damaged(f"{self.path}: rows cannot be read: {err}") from None
         return [group for group in asked if _has(words[group], word)]

@@ -47,7 +47,7 @@ def turns_of(value: Any, lists: Mapping[str, Any]) -> list[dict[str, Any]]:
         more = {
             "name": message.get("name"),
             "tool_calls": None if calls is None else _without_none(calls),
-            "error": _failure(turn["content"]) if turn["role"] == "tool" else None,
+            "error": _failure(_content(message.get("content"))) if turn["role"] == "tool" else None,
         }
         turns.append({**turn, **{name: cell for name, cell in more.items() if cell is not None}})
     mask = lists.get("mask")

@@ -1,0 +1,213 @@
+"""Rollouts of a language model that teach nothing, break, or are not those of the trainer."""
+
+from __future__ import annotations
+
+from rollbook.errors import BadInput
+from rollbook.health._keyed import place
+from rollbook.protocols import Alert
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Any
+
+    from rollbook.ground.columns import Columns, Where
+    from rollbook.protocols import RunInfo
+
+__all__ = ["Rollouts"]
+
+LIMITS = {
+    "group/solved_none": 0.9,
+    "group/solved_all": 0.9,
+    "group/zero_std": 0.75,
+    "rollout/truncated": 0.5,
+    "rollout/failed": 0.5,
+    "rollout/tool_errors": 0.5,
+    "rollout/wasted": 0.75,
+    "policy/gap_mean": 0.1,
+}
+"""Finding -> what is too much: shares, and for the gap nats per token."""
+
+_SOURCES = {
+    "group/zero_std": "rewardspy 50 %, rldoctor 75 %; DAPO leaves such groups out",
+    "policy/gap_mean": "verl's rollout correction: a divergence above 0.1 is too much",
+}
+_WORDS = {
+    "group/solved_none": "of the groups, no rollout solved its task: the tasks are too hard, or the reward never sees "
+    "a right answer",
+    "group/solved_all": "of the groups, all rollouts solved it: the tasks are too easy, or the reward is hacked",
+    "group/zero_std": "of the groups have one reward, so that they have no advantage and teach nothing",
+    "rollout/truncated": "of the rollouts were cut at a length limit: raise it, or look whether answers stopped ending",
+    "rollout/failed": "of the rollouts failed or were aborted: the column error has the reasons",
+    "rollout/tool_errors": "of the tool calls failed: the turns of role tool name them",
+    "rollout/wasted": "of the rollouts were not used or taught nothing",
+    "policy/gap_mean": "nats per token between sampler and trainer: they are not the same model; usually weights were "
+    "not passed on, or temperature, precision or masks differ",
+}
+_FEWEST, _MOST_GROUPS, _KEPT = 4, 4_096, 20
+
+
+class Rollouts:
+    """Rollouts and fates, update by update: groups that no rollout or every rollout solved, or with one reward;
+    truncated and failed rollouts, failed tool calls, rollouts that taught nothing, and sampler against trainer.
+
+    A rollout counts at the policy version that began it (without one, at its gradient step), a fate at its gradient
+    step. A task is solved above the middle between the lowest and the highest reward of the run so far. Evaluations do
+    not count, nor rows of an older update than the newest. Each finding is reported once, until as many updates in a
+    row are not above its limit.
+
+    Args:
+      updates: how many updates in a row.
+      limits: finding -> another limit than that of `LIMITS`.
+    """
+
+    name = "rollouts"
+    source = "rollbook's own limits"
+    tables = frozenset({"rollouts", "fates"})
+
+    def __init__(self, updates: int = 10, limits: Mapping[str, float] | None = None) -> None:
+        unknown = set(limits or {}) - set(LIMITS)
+        if updates < 1 or unknown:
+            raise BadInput(
+                f"rule 'rollouts': updates={updates!r} must be at least 1, and limits={limits!r} can have "
+                f"{', '.join(LIMITS)}"
+            )
+        self._updates, self._limits = updates, {**LIMITS, **(limits or {})}
+        self._memory: dict[str, Any] = {}
+
+    def open(self, run: RunInfo) -> None:
+        """A run begins, or continues after a rewind."""
+        self._memory = {"rollouts": {}, "fates": {}, "low": None, "high": None, "found": {}}
+
+    def state(self) -> dict[str, Any]:
+        """See `protocols.Stateful`."""
+        return {"memory": self._memory}
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """See `protocols.Stateful`."""
+        self._memory = dict(state["memory"])
+
+    def look(self, columns: Columns, now: float) -> Iterable[Alert]:
+        """See `protocols.Rule`."""
+        found: list[tuple[float, Alert]] = []
+        for table, clocks, add, judge in (
+            ("rollouts", ("policy_version", "gradient_step"), self._add_rollout, self._of_rollouts),
+            ("fates", ("gradient_step",), self._add_fate, self._of_fates),
+        ):
+            own = self._memory[table]
+            for values, where in columns.rows(table):
+                at = next((where["clocks"][name] for name in clocks if name in where["clocks"]), None)
+                if at is None or values.get("mode") == "eval" or values.get("reason") == "evaluation":
+                    continue
+                if own and at > own["at"]:
+                    found += self._close(judge(own), own["where"])
+                    own.clear()
+                if not own:
+                    own.update(at=at, n=0, groups={})
+                if at == own["at"]:
+                    own["where"], own["n"] = where, own["n"] + 1
+                    add(own, values)
+        found.sort(key=lambda timed: timed[0])
+        return [alert for _time, alert in found]
+
+    def _add_rollout(self, own: dict[str, Any], values: Mapping[str, Any]) -> None:
+        status = values.get("status")
+        _count(own, "truncated", status == "truncated")
+        _count(own, "failed", status in ("failed", "aborted"))
+        for name in ("tool_calls", "tool_errors"):
+            _count(own, name, _number(values.get(name)) or 0.0)
+        reward, group = _number(values.get("reward")), values.get("group")
+        if reward is None:
+            return
+        memory = self._memory
+        memory["low"] = reward if memory["low"] is None else min(reward, memory["low"])
+        memory["high"] = reward if memory["high"] is None else max(reward, memory["high"])
+        groups = own["groups"]
+        if isinstance(group, str) and (group in groups or len(groups) < _MOST_GROUPS):
+            n, low, high = groups.get(group, (0, reward, reward))
+            groups[group] = (n + 1, min(low, reward), max(high, reward))
+
+    def _of_rollouts(self, own: dict[str, Any]) -> Iterator[tuple[str, float, float]]:
+        """(finding, value, of how many) of one update."""
+        n, groups = own["n"], [group for group in own["groups"].values() if group[0] > 1]
+        if n >= _FEWEST:
+            yield "rollout/truncated", own["truncated"] / n, n
+            yield "rollout/failed", own["failed"] / n, n
+        if own["tool_calls"] >= _FEWEST:
+            yield "rollout/tool_errors", own["tool_errors"] / own["tool_calls"], own["tool_calls"]
+        if len(groups) < _FEWEST:
+            return
+        middle = (self._memory["low"] + self._memory["high"]) / 2
+        shares = {
+            "group/solved_none": sum(high <= middle for _n, _low, high in groups),
+            "group/solved_all": sum(low > middle for _n, low, _high in groups),
+            "group/zero_std": sum(low == high for _n, low, high in groups),
+        }
+        solved = ("group/solved_none", "group/solved_all")
+        is_said = any(shares[name] > self._limits[name] * len(groups) for name in solved)
+        for name, share in shares.items():  # the same groups are told of once, by the clearer words
+            yield name, 0.0 if is_said and name == "group/zero_std" else share / len(groups), len(groups)
+
+    def _add_fate(self, own: dict[str, Any], values: Mapping[str, Any]) -> None:
+        reason = values.get("reason")
+        is_wasted = values.get("used") is not True or reason is not None or values.get("advantage") == 0
+        _count(own, "wasted", is_wasted)
+        if is_wasted:
+            why = str(reason) if reason is not None else "no advantage" if values.get("used") is True else "dropped"
+            reasons = own["groups"]
+            if why in reasons or len(reasons) < _KEPT:
+                reasons[why] = reasons.get(why, 0) + 1
+        gap = _number(values.get("gap_mean"))
+        if gap is not None:
+            _count(own, "gap", gap)
+            _count(own, "gaps", 1)
+
+    def _of_fates(self, own: dict[str, Any]) -> Iterator[tuple[str, float, float]]:
+        if own["n"] >= _FEWEST:
+            yield "rollout/wasted", own["wasted"] / own["n"], own["n"]
+            self._memory["reasons"] = dict(sorted(own["groups"].items(), key=lambda pair: -pair[1]))
+        if own.get("gaps"):
+            yield "policy/gap_mean", own["gap"] / own["gaps"], own["gaps"]
+
+    def _close(self, judged: Iterable[tuple[str, float, float]], where: Where) -> Iterator[tuple[float, Alert]]:
+        """The end of an update: what has now been too much for long enough."""
+        for finding, value, n in judged:
+            memory = self._memory["found"].setdefault(finding, {"above": 0, "below": 0, "said": False, "last": []})
+            is_above = value > self._limits[finding]
+            memory["above"], memory["below"] = (memory["above"] + 1, 0) if is_above else (0, memory["below"] + 1)
+            memory["last"] = [*memory["last"], value][-_KEPT:]
+            if memory["below"] >= self._updates:
+                memory["said"] = False
+            if memory["above"] >= self._updates and not memory["said"]:
+                memory["said"] = True
+                yield where["time"], self._alert(finding, value, n, memory["last"], where)
+
+    def _alert(self, finding: str, value: float, n: float, last: list[float], where: Where) -> Alert:
+        evidence: dict[str, object] = {
+            "values": list(last), "limit": self._limits[finding], "updates": self._updates, "of": n, **where,
+        }  # fmt: skip
+        amount = f"{value:.3g}" if finding == "policy/gap_mean" else f"{100 * value:.0f} %"
+        words = _WORDS[finding]
+        if finding == "rollout/wasted":
+            reasons = evidence["reasons"] = dict(self._memory.get("reasons") or {})
+            words += f" ({', '.join(f'{why}: {count:,}' for why, count in list(reasons.items())[:3])})"
+        return Alert(
+            self.name,
+            "warn",
+            f"{finding} was above {self._limits[finding]:g} in {self._updates} updates in a row"
+            f"{place(where['clocks'])}: {amount} {words}",
+            evidence,
+            _SOURCES.get(finding, self.source),
+            finding,
+            where["clocks"],
+        )
+
+
+def _count(own: dict[str, Any], name: str, more: float) -> None:
+    own[name] = own.get(name, 0) + more
+
+
+def _number(value: object) -> float | None:
+    if not isinstance(value, (int, float)):
+        return None
+    return float(value) if -1e300 < value < 1e300 else None  # a NaN and what no float holds are no rewards
