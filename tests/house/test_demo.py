@@ -18,7 +18,6 @@ from click.testing import CliRunner
 
 import rollbook
 from rollbook.cli.app import app
-from rollbook.errors import NothingToResume
 
 pytest.importorskip("gymnasium")
 
@@ -168,7 +167,7 @@ def test_ctrl_c_leaves_a_killed_run_that_resume_finishes(command: Command, tmp_p
 
 
 def test_resume_without_a_run_says_how_to_start_one(tmp_path: Path) -> None:
-    with pytest.raises(NothingToResume, match="rollbook demo"):
+    with pytest.raises(SystemExit, match="rollbook demo"):
         main(resume="", dir=tmp_path)
 
 

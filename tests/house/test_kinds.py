@@ -37,7 +37,7 @@ known.KINDS["sound"] = known.Kind(Sound, {"path": "text", "seconds": "number"}, 
 import json, rollbook
 from rollbook import testing
 from rollbook.sinks import Memory, make
-from rollbook.keeper.forward import replay
+from rollbook.keeper.replaying import replay
 sound = Sound("media/a.wav", 2.5)
 testing.check_kind(sound)
 with rollbook.init("p", dir=sys.argv[1], keeper="inline", rules=(), sinks=["jsonl"]) as run:

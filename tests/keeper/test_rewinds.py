@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import rollbook
-from rollbook.keeper.forward import replay
+from rollbook.keeper.replaying import replay
 from rollbook.sinks.filters import Aggregate, Every, Merge, Select, Smooth
 from rollbook.sinks.memory import Memory
 

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import rollbook
-from rollbook.keeper.forward import Forwarder, replay
+from rollbook.keeper.forward import Forwarder
+from rollbook.keeper.replaying import replay
 from rollbook.keeper.sealed import LazySealed
 from rollbook.protocols import Row, RunInfo
 from rollbook.storage.sealed_rows import SealedRows

@@ -25,11 +25,9 @@ def forward(run: str, root: str, sink: str, options: tuple[str, ...]) -> None:
       rollbook forward last --to tensorboard
       rollbook forward cartpole/ppo --to wandb -O project=mine -O mode=offline
     """
-    from rollbook.keeper.forward import replay
-    from rollbook.sinks import make
+    from rollbook.keeper.replaying import replay
 
-    made = make(sink, **dict(option_of(text) for text in options))
-    rows = replay(find_folder(run, root), made)
+    rows = replay(find_folder(run, root), sink, dict(option_of(text) for text in options))
     remark(f"{rows:,} rows to {sink}")
 
 

@@ -7,11 +7,6 @@ import sys
 import click
 
 from rollbook.cli.find import dir_option, find_book, run_argument_or_last
-from rollbook.sinks.terminal import Terminal
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rollbook.book import Book
 
 
 @click.command()
@@ -27,30 +22,6 @@ def watch(run: str, root: str, seconds: float, once: bool) -> None:
       rollbook watch last
       rollbook watch cartpole/ppo --once
     """
-    follow(find_book(run, root), seconds=seconds, once=once)
+    from rollbook.keeper.replaying import follow
 
-
-def follow(book: Book, *, seconds: float = 1.0, once: bool = False) -> None:
-    """Draw the state of a run until it ends; Ctrl-C leaves quietly.
-
-    Args:
-      seconds: draw at most this often.
-      once: draw the present state and return.
-    """
-    info = book.run_info()
-    view = Terminal(every_seconds=seconds, total=info.total, stream=sys.stdout)
-    view.open(info)
-    try:
-        view.write(book.rows_so_far())
-        if book.status != "running":
-            view.end(book.status)
-            return
-        if once:
-            return
-        for row in book.tail(from_start=False, poll_seconds=min(0.2, seconds), stop=lambda: book.status != "running"):
-            view.write([row])
-        view.end(book.status)
-    except KeyboardInterrupt:
-        return
-    finally:
-        view.close()
+    follow(find_book(run, root), sys.stdout, seconds=seconds, once=once)

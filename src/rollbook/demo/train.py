@@ -17,7 +17,6 @@ from pathlib import Path
 
 import rollbook
 from rollbook.demo.loop import CONFIG, GOAL, train
-from rollbook.errors import NothingToResume
 from rollbook.ground.optional import need
 
 __all__ = ["main", "several"]
@@ -39,7 +38,7 @@ def main(
       The exit status: 0, or 130 after Ctrl-C; then the run is closed as killed, and the command to resume it is
         printed.
     Raises:
-      NothingToResume: there is no such run, or it is finished.
+      SystemExit: there is no run to go on with, or it is finished.
       MissingExtra: gymnasium is not installed.
     """
     need("gymnasium", extra="gym", why="rollbook demo")
@@ -116,7 +115,7 @@ def _continue(root: Path, which: str, steps: int | None) -> rollbook.Run:
     if not wanted or wanted[-1].status == "finished":
         asked = f"the run {which!r}" if which else "the newest unfinished run"
         candidates = ", ".join(f"{book.id} ({book.status})" for book in books) or "no run"
-        raise NothingToResume(
+        raise SystemExit(
             f"rollbook demo --resume: asked for {asked} in {root / PROJECT}, found {candidates}. "
             "Start one with: rollbook demo"
         )

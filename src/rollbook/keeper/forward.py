@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Row, RunInfo, Sink, Stateful, Truncatable
 
-__all__ = ["Forwarder", "replay", "run_info"]
+__all__ = ["Forwarder", "run_info"]
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
 _STEP_SECONDS = 1.0
@@ -245,36 +245,6 @@ class Forwarder:
             except ours(Exception) as again:
                 self._say(f"close:{self.name}", f"sink {self.name} could not be closed either: {again!r}")
             self._sink, self._started = None, False
-
-
-def replay(run_folder: str | os.PathLike[str], sink: Sink, *, most_rows: int = 4096) -> int:
-    """Forward a whole run into a sink, from its first row; file sinks overwrite their files. The sink is closed.
-
-    Returns:
-      How many rows were delivered.
-    Raises:
-      Whatever the sink raises; NotARun if there is no run.
-    """
-    from rollbook.journal import JournalReader
-    from rollbook.keeper.sealed import LazySealed
-
-    folder = os.path.abspath(os.fspath(run_folder))
-    sink.open(run_info(folder))
-    try:
-        if _can_go_back(sink):
-            sink.truncate({})
-        delivered, last = 0, ""
-        with JournalReader(folder, sealed=LazySealed(folder)) as reader:
-            for rows, _cursor in reader.batches({}, most_rows):
-                sendable, _refused = acceptable(rows, sink.accepts)
-                if sendable:
-                    deliver(folder, sink, sendable)
-                    delivered, last = delivered + sum(not row.mark for row in sendable), sendable[-1].mark
-        if last != "final":
-            sink.write([_final_mark()])
-    finally:
-        sink.close()
-    return delivered
 
 
 def run_info(run_folder: str | os.PathLike[str], x: str = "") -> RunInfo:

@@ -6,26 +6,42 @@ keeper never does.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import sys
 
 from rollbook.ground.foreign import handled_by
-from rollbook.storage import main as seal
+from rollbook.storage import most_processes, seal
 
 __all__ = ["main"]
 
 
 def main(arguments: list[str]) -> int:
     """Seal a run; 0 if that was done. The results can be computed later, so a failure there is only reported."""
-    code = seal(arguments)
-    if code == 0 and "--final" in arguments:
-        folder = next(word for word in arguments if not word.startswith("--"))
+    parser = argparse.ArgumentParser(
+        prog="python -m rollbook.keeper.sealing_child", description=(__doc__ or "").split("\n")[0]
+    )
+    parser.add_argument("run", help="the run's folder")
+    parser.add_argument("--final", action="store_true", help="the run is over: also merge its parts")
+    parser.add_argument("--at-once", type=int, default=1, help="so many runs may be sealed at once on this host")
+    parser.add_argument(
+        "--up-to", default="", help="a JSON file: rows behind the `cursor` in it are left in the journal"
+    )
+    options = parser.parse_args(arguments)
+    try:
+        report = seal(options.run, final=options.final, processes=most_processes(options.at_once), up_to=options.up_to)
+    except OSError as err:
+        sys.stderr.write(f"rollbook: sealing {options.run} stopped: {err}\n")
+        return 1
+    for problem in report.problems:
+        sys.stderr.write(f"rollbook: {problem}\n")
+    if options.final:
         from rollbook.book import Book, write_results
 
         with handled_by(_without_results):
-            write_results(Book(folder))
-    return code
+            write_results(Book(options.run))
+    return 0
 
 
 def _without_results(err: BaseException) -> None:

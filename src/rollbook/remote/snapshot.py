@@ -18,10 +18,10 @@ from typing import Any
 from rollbook.errors import Damaged, NewerFormat
 from rollbook.ground.files import names_in, own_files, read_json, read_regular, write_json
 from rollbook.ground.run_files import PartName, parse_name, read_metadata
-from rollbook.journal import Segment
 from rollbook.remote.commit import Local, LocalFile, Named
 from rollbook.remote.row_ranges import Cover
 from rollbook.remote.steps import LookAgain
+from rollbook.storage import settled
 
 __all__ = ["Snapshots", "another_name"]
 
@@ -283,12 +283,10 @@ def _of_bytes(path: str, data: bytes, covers: tuple[Cover, ...] = (), *, packed:
 
 def _segment(relative: str, path: str) -> LocalFile | None:
     """The committed rows of a live segment as a finished segment file; None if it has none."""
-    with Segment(path) as segment:
-        found, header = segment.settled(), segment.header
+    found = settled(path)
     if found is None:
         return None
-    data, look = found
-    cover = (header.table, header.writer, header.lane, f"S{header.stream:03d}", look.lowest_seq, look.last_seq)
+    data, cover = found
     return _of_bytes(relative, data, (cover,), packed=True)
 
 

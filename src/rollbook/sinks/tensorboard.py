@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rollbook.ground.values import Histogram, Image
+from rollbook.protocols import Row, RunInfo
 from rollbook.sinks._files import FileSink
 from rollbook.sinks._steps import step_of
 from rollbook.sinks.event_files import Messages, as_float32, utf8, whole_records
@@ -15,8 +16,6 @@ from rollbook.sinks.event_files import Messages, as_float32, utf8, whole_records
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from rollbook.protocols import Row, RunInfo
 
 __all__ = ["TensorBoard"]
 
@@ -52,9 +51,19 @@ class TensorBoard(FileSink):
         self._x = ""
         self._clocks: tuple[str, ...] = ()
         self._path = ""
-        self._attempt = 0
+        self._attempt = self._writes = 0
         self._beside = -1
         self._messages: Any = None
+
+    def open_for_steps(self, run: Any) -> None:
+        """Open it for a program that has steps of its own instead of rows, of a `Run`; see `write_steps`."""
+        self.open(RunInfo(run.folder, run.project, run.name, run.id, clocks=("step",), x="step", resumed=run.resumed))
+        self._attempt = run.attempt - 1 if run.resumed else 0
+        self._writes = run.attempt
+
+    def write_steps(self, events: Iterable[tuple[int, Mapping[str, Any]]], now: float) -> None:
+        """Append (step, {tag: value}) in this order; `now` is in unix seconds."""
+        self.write([Row(now, {"step": step}, values, attempt=self._writes) for step, values in events])
 
     def state(self) -> dict[str, Any]:
         """The attempt that was written last, and the furthest step of a row without the axis's clock."""

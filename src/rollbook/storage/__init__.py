@@ -6,6 +6,7 @@ from rollbook.ground.lazy import attach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rollbook.storage.durable import settled as settled
     from rollbook.storage.encode import write_part as write_part
     from rollbook.storage.history import IDENTITY as IDENTITY
     from rollbook.storage.history import CheckpointRow as CheckpointRow
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from rollbook.storage.salvage import set_aside as set_aside
     from rollbook.storage.sealed_rows import SealedRows as SealedRows
     from rollbook.storage.sealed_so_far import missing_parts as missing_parts
-    from rollbook.storage.sealing.folder import main as main
     from rollbook.storage.sealing.folder import seal as seal
     from rollbook.storage.sealing.helpers import most_processes as most_processes
     from rollbook.storage.sealing.merge import merge as merge
@@ -49,13 +49,13 @@ __all__ = [
     "bucket_rows",
     "identity",
     "keep_aside",
-    "main",
     "merge",
     "missing_parts",
     "most_processes",
     "rescue",
     "seal",
     "set_aside",
+    "settled",
     "write_part",
     "write_writers_file",
 ]
@@ -63,6 +63,7 @@ __all__ = [
 __getattr__, __dir__ = attach(
     __name__,
     {
+        "rollbook.storage.durable": ("settled",),
         "rollbook.storage.encode": ("write_part",),
         "rollbook.storage.history": ("CheckpointRow", "History", "IDENTITY", "identity"),
         "rollbook.storage.live": ("Moved",),
@@ -72,7 +73,7 @@ __getattr__, __dir__ = attach(
         "rollbook.storage.salvage": ("rescue", "set_aside"),
         "rollbook.storage.sealed_rows": ("SealedRows",),
         "rollbook.storage.sealed_so_far": ("missing_parts",),
-        "rollbook.storage.sealing.folder": ("main", "seal"),
+        "rollbook.storage.sealing.folder": ("seal",),
         "rollbook.storage.sealing.helpers": ("most_processes",),
         "rollbook.storage.sealing.merge": ("merge",),
         "rollbook.storage.sealing.one_pass": ("keep_aside",),

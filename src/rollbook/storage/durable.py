@@ -24,9 +24,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.ground.array_types import NDArray
 
-__all__ = ["DurableMarks"]
+__all__ = ["DurableMarks", "settled"]
 
 _WRITE_BACK_NS = 60 * 10**9
+
+
+def settled(path: str) -> tuple[bytes, tuple[str, str, int, str, int, int]] | None:
+    """The committed rows of a segment that is being written, as the content of a finished one; None if it has none.
+
+    The second value says what they cover: (table, writer, lane, stream, lowest seq, last seq).
+    """
+    with Segment(path) as segment:
+        found, header = segment.settled(), segment.header
+    if found is None:
+        return None
+    data, look = found
+    return data, (header.table, header.writer, header.lane, f"S{header.stream:03d}", look.lowest_seq, look.last_seq)
 
 
 class DurableMarks:

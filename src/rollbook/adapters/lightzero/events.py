@@ -21,7 +21,6 @@ from rollbook.ground.describe import histogram_of
 from rollbook.ground.foreign import ours
 from rollbook.ground.values import Histogram, flatten, scalar_of
 from rollbook.ground.values.arrays import host_array
-from rollbook.protocols import Row, RunInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,23 +77,9 @@ class EventWriter:
         try:
             from rollbook.sinks.tensorboard import TensorBoard
 
-            sink = TensorBoard(x="step")
-            run = self._run
-            sink.open(
-                RunInfo(
-                    folder=run.folder,
-                    project=run.project,
-                    name=run.name,
-                    id=run.id,
-                    attempt=run.attempt,
-                    clocks=("step",),
-                    x="step",
-                    resumed=run.resumed,
-                )
-            )
-            if run.resumed:
-                sink.set_state({"attempt": run.attempt - 1})
-                self._marks = True
+            sink = TensorBoard()
+            sink.open_for_steps(self._run)
+            self._marks = self._run.resumed
             return sink
         except (RollbookError, ImportError, OSError) as err:
             self._run.count("lightzero_events", message=f"no TensorBoard file is written: {err}")
@@ -105,21 +90,21 @@ class EventWriter:
     def write(self, events: Iterable[tuple[Mapping[str, Any], int]]) -> None:
         """Append events to the file: ({tag: value}, step), in order, with one write."""
         now = time.time()
-        rows = []
+        steps: list[tuple[int, Mapping[str, Any]]] = []
         for values, step in events:
             given = {tag: value for tag, value in values.items() if value is not None}
             if given:
-                rows.append(Row(now, {"step": int(step)}, given, attempt=self._run.attempt))
+                steps.append((int(step), given))
                 self._last_step = int(step)
-        if self._sink is None or not rows:
+        if self._sink is None or not steps:
             return
         with counted(self._run.count, "lightzero_events", "TensorBoard events could not be written"), self._lock:
             if self._marks:
                 self._marks = False
-                rows.insert(0, self._new_life(now))
-            self._sink.write(rows)
+                steps.insert(0, self._new_attempt())
+            self._sink.write_steps(steps, now)
 
-    def _new_life(self, now: float) -> Row:
+    def _new_attempt(self) -> tuple[int, Mapping[str, Any]]:
         """An event that marks the start of this attempt: TensorBoard hides all earlier events from its step on.
 
         The file has two axes, and a mark has one step for both. So its step is above the counts of both axes, and
@@ -131,8 +116,7 @@ class EventWriter:
             for name in ("env_step", "gradient_step")
         ]
         last = max((step for step in reached if step is not None), default=-1)
-        mine = self._run.attempt
-        return Row(now, {"step": last + 1}, {"rollbook/attempt": mine}, attempt=mine)
+        return last + 1, {"rollbook/attempt": self._run.attempt}
 
     # -- called by frameworks
 

@@ -1,7 +1,5 @@
 """Convert the journal of a run to Parquet, except for the files that its writers still use.
 
-    python -m rollbook.storage.sealing.folder RUN [--final]
-
 Sealing can be interrupted at any point and repeated: names are deterministic, a part appears whole or not at all, and
 a journal file is removed only when its rows are on disk as Parquet. Live writers are not disturbed: only segments that
 they no longer use are sealed. Writers of another host or pid namespace are left alone.
@@ -14,7 +12,6 @@ import rollbook.ground.readers  # noqa: F401 - first: it explains a package that
 # isort: split
 
 import os
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,11 +21,11 @@ from rollbook.ground import manifest
 from rollbook.ground.files import names_in, own_files, read_json, write_json
 from rollbook.ground.run_files import data_folder, irregular, part_folders
 from rollbook.journal import list_writers
-from rollbook.storage.sealing.helpers import most_processes, seal_by_helpers
+from rollbook.storage.sealing.helpers import seal_by_helpers
 from rollbook.storage.sealing.one_pass import SealReport, unlink
 from rollbook.storage.sealing.writers import seal_writers
 
-__all__ = ["SealReport", "main", "seal"]
+__all__ = ["SealReport", "seal"]
 
 _LOCK_SECONDS = 60.0
 _MANY_WRITERS = 64
@@ -155,31 +152,3 @@ def _only_one(run: str, wait: float) -> Iterator[int | None]:
         yield fd
     finally:
         os.close(fd)
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """`python -m rollbook.storage.sealing.folder RUN [--final]`."""
-    import argparse
-
-    parser = argparse.ArgumentParser(
-        prog="python -m rollbook.storage.sealing.folder", description=(__doc__ or "").split("\n")[0]
-    )
-    parser.add_argument("run", help="the run's folder")
-    parser.add_argument("--final", action="store_true", help="the run is over: also merge its parts")
-    parser.add_argument("--at-once", type=int, default=1, help="so many runs may be sealed at once on this host")
-    parser.add_argument(
-        "--up-to", default="", help="a JSON file: rows behind the `cursor` in it are left in the journal"
-    )
-    options = parser.parse_args(arguments)
-    try:
-        report = seal(options.run, final=options.final, processes=most_processes(options.at_once), up_to=options.up_to)
-    except OSError as err:
-        sys.stderr.write(f"rollbook: sealing {options.run} stopped: {err}\n")
-        return 1
-    for problem in report.problems:
-        sys.stderr.write(f"rollbook: {problem}\n")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
