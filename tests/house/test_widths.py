@@ -24,7 +24,7 @@ WIDEST = {
     "demo": 2,
     "errors": 29,
     "formats": 11,
-    "ground": 229,
+    "ground": 237,
     "ground.values": 20,
     "health": 6,
     "journal": 15,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from rollbook.errors import MissingExtra, RollbookError
+from rollbook.ground.optional import to_install
 
 __all__ = ["UnsupportedVersion", "check", "in_range", "installed", "require"]
 
@@ -85,7 +86,7 @@ def require(framework: str, supported: str, *, extra: str, why: str, also: str =
     """
     version = installed(framework)
     if version is None:
-        what = f"{also} 'rollbook[{extra}]'" if also else f"'rollbook[{extra}]'"
+        what = to_install(extra, also)
         raise MissingExtra(f"{why} needs {framework} {supported}, which is not installed: pip install {what}")
     check(framework, version, supported)
     return version

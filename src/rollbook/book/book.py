@@ -27,7 +27,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rollbook.book.batch import batch
-from rollbook.book.checkpoints import CheckpointHistory, SavedCheckpoint, with_best
+from rollbook.book.checkpoints import checkpoint_rows, with_best
 from rollbook.book.envelope import envelope
 from rollbook.book.episode import Episode, find_episode
 from rollbook.book.hosts import WriterHosts, writers_of
@@ -50,6 +50,7 @@ from rollbook.errors import BadInput, UnknownKey, did_you_mean, suggesting
 from rollbook.ground import run_files as layout
 from rollbook.ground import source, status
 from rollbook.ground.arrow import arrays, in_microseconds, in_utc, take_table, to_numpy
+from rollbook.ground.checkpoint_rows import CheckpointHistory, SavedCheckpoint
 from rollbook.ground.expressions import literal
 from rollbook.ground.manifest import Attempts
 from rollbook.ground.tables import FORWARDED, TABLES
@@ -70,8 +71,8 @@ __all__ = ["Book"]
 
 
 _INTERNAL = frozenset(
-    ("checkpoint_history", "chosen", "context", "files", "film_of", "marks", "own_summary", "place_at", "place_behind",
-     "row_groups", "rows_so_far", "run_info", "scan", "undumped")
+    ("checkpoint_history", "chosen", "context", "episode_counts", "files", "film_of", "marks", "own_summary",
+     "place_at", "place_behind", "row_groups", "rows_so_far", "run_info", "scan", "undumped")
 )  # fmt: skip
 """Names that other rollbook modules use; completion leaves them out."""
 
@@ -703,7 +704,15 @@ class Book(RunFields):
 
     def checkpoint_history(self) -> CheckpointHistory:
         """The checkpoints of the effective history: which ones are kept, and where their files are."""
-        return CheckpointHistory(self.checkpoints(), self.path)
+        return CheckpointHistory(checkpoint_rows(self.checkpoints()), self.path)
+
+    def episode_counts(self) -> list[tuple[str, object, object]]:
+        """(scope, number, environment steps counted) of each episode of the effective history."""
+        table = self.episodes()
+        names = ("scope", "number", "counted_env_step")
+        if not set(names) <= set(table.column_names):
+            return []
+        return list(zip(*(table[name].to_pylist() for name in names), strict=True))
 
     def undumped(self) -> dict[tuple[str, str], dict[str, Window]]:
         """The open windows of `store` in the effective history.

@@ -24,7 +24,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from rollbook.book.checkpoints import CheckpointHistory
+from rollbook.book.checkpoints import checkpoint_rows
 from rollbook.book.latest import latest_values
 from rollbook.book.metrics import all_keys
 from rollbook.book.read_context import Context, counts
@@ -34,6 +34,7 @@ from rollbook.book.tables import read_table
 from rollbook.errors import RollbookError
 from rollbook.ground import manifest
 from rollbook.ground.arrow import to_numpy
+from rollbook.ground.checkpoint_rows import CheckpointHistory
 from rollbook.ground.foreign import tolerating
 from rollbook.ground.manifest import Attempts
 from rollbook.storage import Piece, Pieces, RunFiles
@@ -138,7 +139,7 @@ def _range(piece: Piece, run: Context, key: str, label: str) -> list[tuple[float
 
 
 def _checkpoint(book: MeasuredRun) -> dict[str, object]:
-    row = CheckpointHistory(book.table("checkpoints"), book.path).choose("best")
+    row = CheckpointHistory(checkpoint_rows(book.table("checkpoints")), book.path).choose("best")
     if row is None:
         return {}
     return {"checkpoint.best": str(row["checkpoint_id"]), "checkpoint.best_score": _number(row.get("score"))}

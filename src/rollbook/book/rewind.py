@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 
 from rollbook.book.axis import chosen_rows
 from rollbook.errors import UnknownKey
 from rollbook.ground import run_files as layout
 from rollbook.ground.arrow import to_numpy
-from rollbook.ground.foreign import tolerating
+from rollbook.ground.checkpoint_rows import cut_behind
 from rollbook.ground.tables import TABLES
 from rollbook.storage import Pieces
 
@@ -32,31 +30,11 @@ def place_at(book: StoredRun, clock: str, value: int) -> tuple[int, CutJson, dic
 
 
 def place_behind(book: StoredRun, checkpoint: Mapping[str, Any]) -> tuple[int, CutJson]:
-    """See `Book.place_behind`.
-
-    The checkpoint's own row comes after its positions. The cut includes it, so that a second restore finds it.
-    """
-    positions = _object_in(checkpoint.get("positions"))
-    writer = str(checkpoint["writer"])
-    lanes = positions.get(writer)
-    if isinstance(lanes, dict) and checkpoint.get("lane") is not None and checkpoint.get("seq") is not None:
-        lanes[str(checkpoint["lane"])] = max(int(lanes.get(str(checkpoint["lane"]), 0)), int(checkpoint["seq"]))
-    took = int(float(checkpoint.get("seconds") or 0.0) * 1e9)  # the row is written at the end of the save
-    attempt = int(checkpoint["attempt"])
-    cut: CutJson = {"time": int(checkpoint["time_ns"]) - took, "writers": positions}
-    through = {name: n for name, n in _object_in(checkpoint.get("through")).items() if type(n) is int}
+    """See `Book.place_behind`."""
+    attempt, writer, cut, through = cut_behind(checkpoint)
     if through:
         cut = book.files.read(_tables(book), lambda pieces: _extend(book, pieces, attempt, cut, writer, through))
     return attempt, cut
-
-
-def _object_in(text: object) -> dict[str, Any]:
-    """A JSON object of a row; {} if it is not an object."""
-    with tolerating(ValueError):
-        read = json.loads(str(text or "{}"))
-        if isinstance(read, dict):
-            return read
-    return {}
 
 
 def _tables(book: StoredRun) -> list[str]:

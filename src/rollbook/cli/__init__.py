@@ -6,7 +6,18 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Entry point of the program `rollbook`."""
-    from rollbook.cli.app import app
+    """Entry point of the program `rollbook`. With rollbook-core alone it says what is missing; status 1."""
+    try:
+        from rollbook.cli.app import app
+    except ImportError as err:
+        import sys
+
+        from rollbook.ground.optional import core_alone
+        from rollbook.ground.version import __version__
+
+        missing = core_alone(f"the command line of rollbook {__version__}", err)
+        if missing is None:
+            raise
+        sys.exit(f"Error: {missing}")
 
     app(prog_name="rollbook")

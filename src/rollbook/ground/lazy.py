@@ -30,8 +30,9 @@ def attach(
         framework.
       modules: whether modules of the package are accessible by name without an import.
     Returns:
-      (`__getattr__`, `__dir__`). An unknown name is an AttributeError, as in any module. `__dir__` returns `names` and
-      the package's `__all__`, or its public modules without an `__all__`.
+      (`__getattr__`, `__dir__`). An unknown name is an AttributeError, as in any module; one that needs more than
+      rollbook-core, where that alone is installed, is MissingExtra. `__dir__` returns `names` and the package's
+      `__all__`, or its public modules without an `__all__`.
     """
     homes = {name: module for module, public in names.items() for name in public}
 
@@ -45,7 +46,14 @@ def attach(
             if before is not None:
                 before(name)
                 return getattr(import_module(home), name)
-            value = getattr(import_module(home), name)
+            try:
+                value = getattr(import_module(home), name)
+            except ImportError as err:
+                from rollbook.ground.optional import core_alone
+
+                if (missing := core_alone(f"{package}.{name}", err)) is not None:
+                    raise missing from None
+                raise
             setattr(sys.modules[package], name, value)
             return value
         if modules and not name.startswith("_"):

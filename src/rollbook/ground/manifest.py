@@ -440,6 +440,35 @@ class Cut:
         return time_ns <= self.time
 
 
+class EffectiveRows:
+    """Which single rows are in the effective history; `storage.history.History` is the same for arrays of rows.
+
+    Args:
+      fields: run.json.
+      saved: returns (attempt, writer, lane, seq, unix ns) of the first row of each checkpoint, by id; called only if a
+        row was logged at a checkpoint.
+    """
+
+    def __init__(
+        self, fields: Mapping[str, Any], saved: Callable[[], Mapping[str, tuple[int, str, int, int, int]]]
+    ) -> None:
+        self._chain, self._saved = chain(fields), saved
+        self._newest = max(self._chain, default=0)
+
+    def has(self, attempt: int, writer: str, lane: int, seq: int, time_ns: int, at: str = "") -> bool:
+        """Whether a row counts. `at`: the checkpoint it was logged at, as in `Row`."""
+        saved = self._saved().get(at) if at else None
+        if saved is not None:
+            cut = self._chain.get(saved[0])
+            return (cut is not None and cut.checkpoint == at) or self.has(*saved)
+        if attempt > self._newest:  # run.json does not have it yet
+            return True
+        if attempt not in self._chain:
+            return False
+        cut = self._chain[attempt]
+        return cut is None or bool(cut.holds(writer, lane, seq, time_ns))
+
+
 def newest(fields: Mapping[str, Any]) -> Attempt:
     """The entry of the newest attempt, {} if none is listed."""
     entries: list[Attempt] = fields.get("attempts") or []

@@ -1,6 +1,8 @@
-"""Modules that have moved: the old path gives the new module and a DeprecationWarning, for one release.
+"""Modules that are elsewhere: the old path gives the new module and a DeprecationWarning, for one release.
 
     import rollbook.filters        # DeprecationWarning: rollbook.filters is rollbook.sinks.filters now
+
+Modules of the reading end, where rollbook-core alone is installed, are an error with the install command.
 
 The finder is first: otherwise a module of a moved package would be found in its folder and loaded twice.
 """
@@ -33,6 +35,21 @@ MOVED = {
 """The old path of each public module of the previous release, and its new path. Inner modules follow."""
 
 
+_READERS = ("numpy", "pyarrow")
+OF_READERS = {
+    "rollbook.book.book": _READERS,
+    "rollbook.compare": ("numpy", "scipy"),
+    "rollbook.demo.loop": ("numpy",),
+    "rollbook.formats.datasets": _READERS,
+    "rollbook.plots": ("numpy",),
+    "rollbook.runs": _READERS,
+    "rollbook.server": (*_READERS, "starlette"),
+    "rollbook.stats": ("numpy", "scipy"),
+    "rollbook.storage": _READERS,
+}
+"""Modules that rollbook-core alone does not load, and what they need: the import says so, instead of failing inside."""
+
+
 class SameModule:
     """Loads the new module under the old name."""
 
@@ -60,6 +77,10 @@ class MovedModules:
         """The new module for an old name, or None: then the import fails as usual."""
         if not name.startswith("rollbook."):
             return None
+        if name in OF_READERS:
+            from rollbook.ground.optional import need_all
+
+            need_all(name, OF_READERS[name])
         parts = name.split(".")
         first = ".".join(parts[:2])
         if first not in MOVED and len(parts) > 2:

@@ -10,9 +10,13 @@ from rollbook.errors import MissingExtra
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from types import ModuleType
 
-__all__ = ["forks_wait", "installed", "need"]
+__all__ = ["core_alone", "forks_wait", "installed", "is_core_alone", "need", "need_all", "to_install"]
+
+_OF_READERS = ("anyio", "click", "duckdb", "numpy", "pyarrow", "scipy", "starlette", "uvicorn", "websockets", "yaml")
+"""What rollbook depends on and rollbook-core does not."""
 
 _FORK_SECONDS = 10.0
 """Seconds that a fork waits for an import; pyarrow takes long on a cold disk."""
@@ -76,20 +80,63 @@ def need(module: str, *, extra: str, why: str, also: str = "") -> ModuleType:
         raise _missing(module, extra, why, also) from None
 
 
+def is_core_alone() -> bool:
+    """Whether this installation cannot seal or read runs: numpy or pyarrow is not installed. Loads neither."""
+    return not (_is_there("numpy") and _is_there("pyarrow"))
+
+
+def need_all(asked: str, packages: Iterable[str]) -> None:
+    """Refuse what rollbook-core alone cannot do. Loads nothing.
+
+    Raises:
+      MissingExtra: one of the packages is not installed.
+    """
+    for package in packages:
+        if not _is_there(package):
+            raise _not_in_core(asked, package)
+
+
+def core_alone(asked: str, err: ImportError) -> MissingExtra | None:
+    """The error for `asked` where rollbook-core is installed without the rest; None if `err` has another cause.
+
+    Args:
+      asked: what was asked, as the subject of a sentence.
+      err: what its import raised.
+    """
+    package = (err.name or "").partition(".")[0]
+    return _not_in_core(asked, package) if package in _OF_READERS and not _is_there(package) else None
+
+
+def _not_in_core(asked: str, package: str) -> MissingExtra:
+    words = (
+        f"{asked} needs {package}, which is not installed: rollbook-core alone is here, and it only records. To get "
+        "the rest: pip install rollbook. Or copy the run's folder to where rollbook is installed"
+    )
+    return MissingExtra(words, name=package)
+
+
 def installed(package: str, *, extra: str, why: str, also: str = "") -> None:
     """Check that a package is installed, without loading it; see `need`.
 
     Raises:
       MissingExtra: there is no such package.
     """
-    import sys
-    from importlib.util import find_spec
-
-    root = package.partition(".")[0]
-    if root not in sys.modules and find_spec(root) is None:
+    if not _is_there(package.partition(".")[0]):
         raise _missing(package, extra, why, also)
 
 
+def _is_there(package: str) -> bool:
+    import sys
+    from importlib.util import find_spec
+
+    return package in sys.modules or find_spec(package) is not None
+
+
 def _missing(module: str, extra: str, why: str, also: str) -> MissingExtra:
-    what = f"{also} 'rollbook[{extra}]'" if also else f"'rollbook[{extra}]'"
-    return MissingExtra(f"{why} needs {module}, which is not installed: pip install {what}")
+    return MissingExtra(f"{why} needs {module}, which is not installed: pip install {to_install(extra, also)}")
+
+
+def to_install(extra: str, also: str = "") -> str:
+    """The words after `pip install`: with rollbook-core alone nothing whose pins this environment may avoid."""
+    package = f"'{'rollbook-core' if is_core_alone() else 'rollbook'}[{extra}]'"
+    return f"{also} {package}" if also else package

@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from rollbook.errors import MissingExtra
+from rollbook.ground.optional import core_alone
 
 
 def _load(*modules: str) -> None:
@@ -16,6 +17,8 @@ def _load(*modules: str) -> None:
         try:
             import_module(module)
         except ImportError as err:
+            if (missing := core_alone("reading or sealing a run", err)) is not None:
+                raise missing from None
             raise MissingExtra(
                 f"reading and sealing runs need {module}, which does not load here: {err}. Found: "
                 f"{_versions(modules)}. Install versions that fit each other: pip install --upgrade rollbook. What was "

@@ -330,6 +330,9 @@ class OneRun:
             ended = self._sealing.poll()
             if ended and self._sealing.was_final == (not others):
                 self._ending.is_sealed = True
+            elif not self._sealing.is_possible:
+                self._guard("troubles", self._tell_troubles)
+                self._ending.is_sealed = True
             elif self._sealing.failures >= _MOST_SEAL_FAILURES or (self._ending.is_hurried and self._sealing.gave_up):
                 self._guard("troubles", self._tell_troubles)
                 self._say("unsealed", "what could not be sealed stays in the journal, where readers find it")

@@ -8,17 +8,16 @@ rows.
 
 from __future__ import annotations
 
-from rollbook.ground.optional import forks_wait
+from rollbook.ground import manifest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from typing import Any
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rollbook.protocols import Row, RunInfo, Sink
     from rollbook.sinks.filters._base import Filter
 
-__all__ = ["acceptable", "deliver"]
+__all__ = ["acceptable", "deliver", "effective_rows"]
 
 
 def deliver(run_folder: str, sink: Sink, rows: Sequence[Row]) -> None:
@@ -80,35 +79,41 @@ def acceptable(rows: Sequence[Row], accepts: frozenset[type]) -> tuple[list[Row]
 
 def _effective(run_folder: str, attempt: int) -> Iterator[list[Row]]:
     """The rows that an attempt continues from, in order. Ends of earlier attempts are left out: the run did not end."""
-    with forks_wait():
-        from rollbook.book import Book
     from rollbook.journal import JournalReader
     from rollbook.keeper.sealed import LazySealed
 
-    history = Book(run_folder).context([], "effective").history.before(attempt)
+    entries = [entry for entry in manifest.look(run_folder)["attempts"] if entry["n"] <= attempt]
+    history = effective_rows(run_folder, {"attempts": entries})
     with JournalReader(run_folder, sealed=LazySealed(run_folder)) as reader:
         for rows, _cursor in reader.batches({}):
-            earlier = [row for row in rows if row.attempt < attempt and row.mark not in ("final", "rewind")]
-            counting = _that_count(earlier, history)
+            counting = [
+                row
+                for row in rows
+                if row.attempt < attempt
+                and row.mark not in ("final", "rewind")
+                and history.has(row.attempt, row.writer, row.lane, row.seq, round(row.time * 1e9), row.at)
+            ]
             if counting:
                 yield counting
 
 
-def _that_count(rows: list[Row], history: Any) -> list[Row]:
-    import numpy as np
+def effective_rows(run_folder: str, fields: Mapping[str, object]) -> manifest.EffectiveRows:
+    """Which rows of a run count, by the attempts in `fields`."""
+    saved: dict[str, tuple[int, str, int, int, int]] = {}
 
-    if not rows:
-        return rows
-    mask = history.mask(
-        "effective",
-        np.array([row.attempt for row in rows]),
-        np.array([row.writer for row in rows]),
-        np.array([row.lane for row in rows]),
-        np.array([row.seq for row in rows]),
-        np.array([round(row.time * 1e9) for row in rows]),
-        np.array([row.at for row in rows]),
-    )
-    return rows if mask is None else [row for row, counts in zip(rows, mask.tolist(), strict=True) if counts]
+    def places() -> dict[str, tuple[int, str, int, int, int]]:
+        if not saved:
+            from rollbook.journal import JournalReader
+            from rollbook.keeper.sealed import LazySealed
+
+            sealed = LazySealed(run_folder)
+            with JournalReader(run_folder, sealed=sealed, tables=frozenset(["checkpoints"])) as reader:
+                for row in (row for rows, _ in reader.batches({}) for row in rows):
+                    place = (row.attempt, row.writer, row.lane, row.seq, round(row.time * 1e9))
+                    saved.setdefault(str(row.values.get("checkpoint_id")), place)
+        return saved
+
+    return manifest.EffectiveRows(fields, places)
 
 
 def _filters_of(sink: object) -> list[Filter]:

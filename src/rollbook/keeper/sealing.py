@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rollbook.ground.optional import is_core_alone
 from rollbook.keeper.child import Child
 from rollbook.keeper.rules import rules_path
 
@@ -19,6 +20,10 @@ __all__ = ["Sealing"]
 
 SEAL_BYTES = 4 * 1024 * 1024
 SEAL_SECONDS = 60.0
+_IMPOSSIBLE = (
+    "recorded by rollbook-core, which does not seal: the rows stay in the journal, where every reader finds them. To "
+    "seal them: rollbook repair, where rollbook is installed"
+)
 _MOST_DELAY_SECONDS = 30.0
 """How long sealing waits for the health rules, which only read the journal; then it also seals rows they have not
 seen."""
@@ -34,6 +39,7 @@ class Sealing(Child):
       successes: how many children have succeeded.
       warm: if given, one of these does the last sealing of a run.
       due_since: since when sealing waits for the health rules; None while it does not.
+      is_possible: False with rollbook-core alone; then rows stay in the journal, and no child is ever started.
     """
 
     module, cause, work = "rollbook.keeper.sealing_child", "seal", "sealing"
@@ -50,11 +56,20 @@ class Sealing(Child):
     ) -> None:
         super().__init__(run_folder, clock, say, command)
         self._has_own_command = command is not None
+        self.is_possible = self._has_own_command or not is_core_alone()
         self._ballast = ballast
         self._first_seen: dict[str, float] = {}
         self.successes = 0
         self.due_since: float | None = None
         self._up_to: tuple[str, ...] = (f"--up-to={rules_path(run_folder)}",)
+
+    def may_start(self) -> bool:
+        """See `Child.may_start`; never with rollbook-core alone."""
+        return self.is_possible and super().may_start()
+
+    def trouble(self) -> dict[str, object] | None:
+        """See `Child.trouble`. That rollbook-core does not seal is stated there too; it is no failure."""
+        return super().trouble() if self.is_possible else {"words": _IMPOSSIBLE, "failures": 0}
 
     def step(
         self,

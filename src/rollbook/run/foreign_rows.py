@@ -106,7 +106,7 @@ class ForeignRows:
             return known, None
         marks = [
             {**mark["payload"], **{name: mark[name] for name in ("writer", "lane", "seq")}}
-            for mark in self._run.book.marks()
+            for mark in self._run._past.marks()
             if mark["mark"] == _ROWS_MARK and mark["payload"].get("source") == source
         ]
         if not marks:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rollbook.capture import Checkpoint, Checkpoints, Store
     from rollbook.ground.shapes import Attempt, RunJson
     from rollbook.journal import Writer
+    from rollbook.run.own_past import OwnPast
 
     class OpenRun(Protocol):
         """A run that is being written; see `Run`."""
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
         def resumed(self) -> bool: ...
         @property
         def book(self) -> Book: ...
+        @property
+        def _past(self) -> Book | OwnPast: ...
         @property
         def media(self) -> Any: ...
         @property

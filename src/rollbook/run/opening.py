@@ -317,8 +317,14 @@ def _summary_of(folder: str) -> dict[str, object]:
     lives = fields["attempts"][:-1]
     if lives and "last" in lives[-1]:  # it ended normally; this common case reads nothing
         return dict(fields["summary"])
-    from rollbook.book import Book
+    from rollbook.ground.optional import is_core_alone
 
     with tolerating(Exception):  # a damaged book must not prevent the run from continuing
+        if is_core_alone():
+            from rollbook.run.own_past import OwnPast
+
+            return OwnPast(folder).own_summary
+        from rollbook.book import Book
+
         return Book(folder).own_summary
     return dict(fields["summary"])

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rollbook.capture import Checkpoint, Checkpoints, Media, Restored, RolloutLog, SampleLog
     from rollbook.ground.shapes import Attempt, CutJson, RunJson
     from rollbook.journal import Writer
+    from rollbook.run.own_past import OwnPast
 
 __all__ = ["Run"]
 
@@ -108,6 +109,17 @@ class Run(Scope):
 
         return Book(self._folder)
 
+    @property
+    def _past(self) -> Book | OwnPast:
+        """What this run reads of its earlier rows: its book, or without the packages for that its journal."""
+        from rollbook.ground.optional import is_core_alone
+
+        if not is_core_alone():
+            return self.book
+        from rollbook.run.own_past import OwnPast
+
+        return OwnPast(self._folder)
+
     def show(self, height: int = 640) -> Any:
         """The live page of this run for a notebook cell; `height` in pixels. This process serves it on 127.0.0.1."""
         from rollbook.ground.views import show
@@ -132,8 +144,7 @@ class Run(Scope):
         identity, clocks = getattr(at, "id", None), getattr(at, "clocks", None)
         if identity is not None and clocks is not None:
             return str(identity), dict(clocks)
-        table = self.book.checkpoints()
-        for row in table.drop_columns(["time"]).to_pylist() if table.num_rows else ():
+        for row in self._past.checkpoint_history().rows:
             if row["checkpoint_id"] == at:
                 return str(at), {name: row[name] for name in self._writer.clocks if row.get(name) is not None}
         raise BadInput(
@@ -286,8 +297,8 @@ class Run(Scope):
         """
         from rollbook.capture import Restored
 
-        book = self.book
-        history = book.checkpoint_history()
+        past = self._past
+        history = past.checkpoint_history()
         row, rows = history.choose(which), history.rows
         if row is None:
             if self._parts.must:
@@ -307,7 +318,7 @@ class Run(Scope):
         clocks = {name: int(row[name]) for name in self._writer.clocks if row.get(name) is not None}
         restored = Restored(row, history.file_of(row), clocks, weights_only)
         restored.load()
-        self._rewind_to(*book.place_behind(row), restored.id)
+        self._rewind_to(*past.place_behind(row), restored.id)
         self._set_clocks(restored.clocks)
         if random_states:
             for problem in restored.set_random_states(generators):
@@ -365,7 +376,7 @@ class Run(Scope):
         reading = as_clock(value)
         if reading is None:
             raise BadInput(f"rewind({name}={value!r:.80}): a clock counts; pass the integer it stood at")
-        attempt, cut, clocks = self.book.place_at(name, reading)
+        attempt, cut, clocks = self._past.place_at(name, reading)
         self._rewind_to(attempt, cut, None)
         self._set_clocks(clocks)
 
@@ -414,7 +425,7 @@ class Run(Scope):
         """Refill the stores for the next dump with the values that the effective history has since the last dump."""
         self._windows_due = False
         self._writer.device_values.flush()
-        windows = self.book.undumped()
+        windows = self._past.undumped()
         for scope, at in {*windows, *self._parts.stores}:
             before = f"{scope}/" if scope else ""
             own = windows.get((scope, at), {})
@@ -422,11 +433,7 @@ class Run(Scope):
 
     def _episodes_of(self, scope: str) -> tuple[int, int]:
         """(episodes begun, environment steps counted) in a scope, in the effective history."""
-        table = self.book.episodes()
-        if "number" not in table.column_names or "counted_env_step" not in table.column_names:
-            return 0, 0
-        names = (table[name].to_pylist() for name in ("scope", "number", "counted_env_step"))
-        rows = [(number, steps) for own, number, steps in zip(*names, strict=True) if own == scope]
+        rows: list[Any] = [row[1:] for row in self._past.episode_counts() if row[0] == scope]
         numbers = [int(number) for number, _ in rows if number is not None]
         return max(numbers, default=-1) + 1, max((int(steps) for _, steps in rows if steps is not None), default=0)
 

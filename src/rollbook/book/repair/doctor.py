@@ -163,7 +163,7 @@ def _pyramids(folder: str) -> Iterator[tuple[str, str]]:
 def _files_of_rows(folder: str) -> Iterator[str]:
     """Media and checkpoints with rows but without files."""
     from rollbook.book.book import Book
-    from rollbook.book.checkpoints import kept_checkpoints
+    from rollbook.ground.checkpoint_rows import kept_checkpoints
 
     try:
         book = Book(folder)

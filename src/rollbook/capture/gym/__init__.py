@@ -8,11 +8,15 @@ infos of sub-environments into arrays and loses data (2.5 becomes 2 if the first
 different shapes raise). So a vector is recorded inside each sub-environment if possible.
 """
 
+import gymnasium
+
 from rollbook.capture.gym.envs import record_envs
 from rollbook.capture.gym.single import RecordEpisodes
-from rollbook.capture.gym.vector import RecordVectorEpisodes
 from rollbook.capture.ledger_stage import LedgerStage
 
 __all__ = ["LedgerStage", "RecordEpisodes", "RecordVectorEpisodes", "record_envs"]
 
-RecordEpisodes.for_vectors = RecordVectorEpisodes
+if hasattr(gymnasium.vector, "VectorWrapper"):  # gymnasium 1.0 and newer
+    from rollbook.capture.gym.vector import RecordVectorEpisodes
+
+    RecordEpisodes.for_vectors = RecordVectorEpisodes

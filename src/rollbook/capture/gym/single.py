@@ -42,7 +42,11 @@ class RecordEpisodes(gymnasium.Wrapper):
     def __new__(cls, env: object, *args: object, **kwargs: object) -> Any:
         """Create a wrapper for one environment or, given a vector, for a vector."""
         if cls is RecordEpisodes and isinstance(env, gymnasium.vector.VectorEnv):
-            assert cls.for_vectors is not None  # set in this package's __init__
+            if cls.for_vectors is None:
+                raise BadInput(
+                    f"RecordEpisodes records a vector of gymnasium 1.0 or newer; found {gymnasium.__version__}. Record "
+                    "its environments: make the vector of record_envs(env_fns, recorder)"
+                )
             return cls.for_vectors(env, *args, **kwargs)
         return super().__new__(cls)
 

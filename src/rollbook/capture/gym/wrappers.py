@@ -28,16 +28,21 @@ _NEUTRAL = frozenset(
         "VectorizeTransformObservation", "NormalizeObservation", "Autoreset", "AddRenderObservation",
     )
 )  # fmt: skip
+
+
+def _of_vectors(*names: str) -> tuple[Any, ...]:
+    """Classes of `gymnasium.vector`; none before gymnasium 1.0, whose vectors have other wrappers."""
+    return tuple(getattr(gymnasium.vector, name) for name in names if hasattr(gymnasium.vector, name))
+
+
 _BASES = (
     gymnasium.Wrapper,
     gymnasium.ObservationWrapper,
     gymnasium.ActionWrapper,
-    gymnasium.vector.VectorWrapper,
-    gymnasium.vector.VectorObservationWrapper,
-    gymnasium.vector.VectorActionWrapper,
+    *_of_vectors("VectorWrapper", "VectorObservationWrapper", "VectorActionWrapper"),
 )
-_REWARD_BASES = (gymnasium.RewardWrapper, gymnasium.vector.VectorRewardWrapper)
-_ANY = (gymnasium.Wrapper, gymnasium.vector.VectorWrapper)
+_REWARD_BASES = (gymnasium.RewardWrapper, *_of_vectors("VectorRewardWrapper"))
+_ANY = (gymnasium.Wrapper, *_of_vectors("VectorWrapper"))
 
 
 def reporter(env: object) -> tuple[Any, str, str]:
@@ -108,9 +113,11 @@ def describe_env(env: gymnasium.Env | gymnasium.vector.VectorEnv, settings: Epis
         if settings.described:
             return
         settings.described = True
+        # Before gymnasium 1.0 a wrapper warns when it is asked for what it does not have.
+        of_one = "single_" if isinstance(env, gymnasium.vector.VectorEnv) else ""
         texts = {
-            "env/observation_space": describe(getattr(env, "single_observation_space", env.observation_space)),
-            "env/action_space": describe(getattr(env, "single_action_space", env.action_space)),
+            "env/observation_space": describe(getattr(env, f"{of_one}observation_space")),
+            "env/action_space": describe(getattr(env, f"{of_one}action_space")),
             "env/id": getattr(env.spec, "id", None) or type(env.unwrapped).__name__,
         }
         described = {key: text for key, text in texts.items() if text}

@@ -190,6 +190,8 @@ class Media:
             raise
         except ours(Exception) as err:  # from the disk, or from an iterator, image or figure of the user
             message = f"{key!r} could not be kept: {type(err).__name__}: {err}"[:400]
+            if isinstance(err, ModuleNotFoundError) and err.name == "numpy":
+                message = f"{key!r} was not kept: pictures and films need numpy, which is not here: pip install numpy"
             self._count("media_failed", 1, message)
             return None
         row = {"key": key, "kind": kind, **facts}

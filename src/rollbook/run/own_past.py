@@ -1,0 +1,220 @@
+"""The earlier rows of a run, read from its journal with the standard library: what going back needs with rollbook-core.
+
+Where numpy and pyarrow are installed, `Book` answers the same questions, of sealed rows too. A journal is never cut
+with rollbook-core, so it has every row, unless a full rollbook recorded part of the run.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from rollbook.errors import Damaged, MissingExtra, NewerFormat, UnknownKey
+from rollbook.ground import manifest
+from rollbook.ground.checkpoint_rows import CheckpointHistory, cut_behind
+from rollbook.ground.files import names_in
+from rollbook.ground.foreign import tolerating
+from rollbook.ground.run_files import parse_name
+from rollbook.ground.tables import TABLES
+from rollbook.journal import FrameFile, JournalReader, list_writers
+from rollbook.keeper.rewinds import effective_rows
+from rollbook.keeper.sealed import LazySealed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any, TypeAlias
+
+    from rollbook.ground.shapes import CutJson
+    from rollbook.ground.values import Histogram
+    from rollbook.journal import WriterInfo
+
+    Place: TypeAlias = tuple[int, str, int, int]  # unix ns, writer, lane, seq
+    Row: TypeAlias = Any  # protocols.Row
+    Window: TypeAlias = list[float | Histogram]
+
+__all__ = ["OwnPast"]
+
+_NEVER = (0, "", 0, 0)
+
+
+class OwnPast:
+    """The part of `Book` that a run needs of itself. Reads the whole journal at each call.
+
+    Args:
+      folder: the run's folder.
+    Raises:
+      MissingExtra: each method, if part of the run is sealed: a full rollbook recorded it.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self._folder = os.fspath(folder)
+        self._about = manifest.look(self._folder)
+        self._effective = effective_rows(self._folder, self._about)
+
+    def checkpoint_history(self) -> CheckpointHistory:
+        """See `Book.checkpoint_history`."""
+        rows = [
+            {**row.values, **row.clocks, "attempt": row.attempt, "writer": row.writer, "lane": row.lane}
+            | {"seq": row.seq, "time_ns": _ns(row)}
+            for row in self._rows("checkpoints")
+        ]
+        return CheckpointHistory(rows, Path(self._folder))
+
+    def place_behind(self, checkpoint: Mapping[str, Any]) -> tuple[int, CutJson]:
+        """See `Book.place_behind`."""
+        attempt, writer, cut, through = cut_behind(checkpoint)
+        if not through:
+            return attempt, cut
+        later = [r for r in self._rows() if not r.at and r.attempt == attempt and _ns(r) > cut["time"]]
+        beyond = [_ns(r) for r in later if any(r.clocks.get(clock, n) > n for clock, n in through.items())]
+        end = min(beyond, default=max([cut["time"], *map(_ns, later)]) + 1)
+        lanes = dict(cut["writers"].get(writer, {}))
+        _extend(lanes, (row for row in later if row.writer == writer and _ns(row) < end))
+        return attempt, {"time": end - 1, "writers": {**cut["writers"], writer: lanes}}
+
+    def place_at(self, clock: str, value: int) -> tuple[int, CutJson, dict[str, int]]:
+        """See `Book.place_at`."""
+        rows = [row for row in self._rows() if not row.at]
+        known = [row for row in rows if clock in row.clocks]
+        stays = [row for row in known if row.clocks[clock] <= value]
+        if not stays:
+            lowest = min((row.clocks[clock] for row in known), default=None)
+            seen = "no row has a reading of it" if lowest is None else f"its readings begin at {lowest}"
+            raise UnknownKey(f"rewind({clock}={value}): there is nothing to go back to: {seen}")
+        last = max(stays, key=lambda row: (row.attempt, _ns(row), row.seq))
+        lanes: dict[str, int] = {}
+        _extend(lanes, (row for row in rows if row.writer == last.writer and _ns(row) <= _ns(last)))
+        return last.attempt, {"time": _ns(last), "writers": {last.writer: lanes}}, dict(last.clocks)
+
+    def undumped(self) -> dict[tuple[str, str], dict[str, Window]]:
+        """See `Book.undumped`."""
+        stored: dict[tuple[str, str], dict[str, Place]] = {}
+        dumped: dict[tuple[str, str], dict[str, Place]] = {}
+        own = {str(entry.get("writer")) for entry in self._about.get("attempts") or ()}
+        arrays: list[tuple[Place, tuple[str, str], Mapping[str, Any]]] = []
+        for info, lane, seq, time_ns, frame in self._frames():
+            place = (time_ns, info.id, lane, seq)
+            scope = (str(frame.get("scope") or ""), str(frame.get("at") or ""))
+            if info.id not in own:
+                continue
+            if not self._effective.has(_attempt_of(frame, info), info.id, lane, seq, time_ns, scope[1]):
+                continue
+            if frame.get("mark") == "store":
+                stored.setdefault(scope, {}).update(dict.fromkeys(map(str, frame.get("keys") or ()), _NEVER))
+            elif frame.get("mark") == "dump":
+                dumped.setdefault(scope, {}).update(dict.fromkeys(map(str, frame.get("keys") or ()), place))
+            elif frame.get("table") == "histograms" and isinstance(frame.get("columns"), dict):
+                columns: Any = frame["columns"]
+                arrays.append((place, scope, columns))
+        if not stored:
+            return {}
+        since = {
+            at: {key: dumped.get(at, {}).get(key, never) for key, never in ks.items()} for at, ks in stored.items()
+        }
+        cells: dict[tuple[str, str], dict[str, list[tuple[Place, float | Histogram]]]]
+        cells = {at: {key: [] for key in keys} for at, keys in since.items()}
+        for row in self._rows("metrics"):
+            place, scope = (_ns(row), row.writer, row.lane, row.seq), (row.scope, row.at)
+            for key, value in row.values.items() if row.writer in own else ():
+                mark = since.get(scope, {}).get(key)
+                if isinstance(value, (int, float)) and mark is not None and _is_behind(place, mark):
+                    cells[scope][key].append((place, float(value)))
+        for place, scope, columns in arrays:
+            key = str(columns.get("key"))
+            mark = since.get(scope, {}).get(key)
+            if mark is not None and _is_behind(place, mark):
+                cells[scope][key] += [(place, value) for value in _values_of(columns)]
+        return {
+            scope: {key: [value for _, value in sorted(found, key=lambda cell: cell[0])] for key, found in keys.items()}
+            for scope, keys in cells.items()
+        }
+
+    def marks(self) -> list[dict[str, Any]]:
+        """See `Book.marks`."""
+        return [
+            {"mark": frame["mark"], "attempt": _attempt_of(frame, info), "writer": info.id, "lane": lane}
+            | {"seq": seq, "payload": frame}
+            for info, lane, seq, _, frame in sorted(self._frames(), key=lambda found: found[3])
+            if frame.get("mark")
+        ]
+
+    @property
+    def own_summary(self) -> dict[str, object]:
+        """See `Book.own_summary`, after an attempt that did not end cleanly."""
+        summary: dict[str, object] = dict(self._about["summary"])
+        for mark in self.marks():
+            if mark["mark"] == "summary":
+                manifest.follow_summary(summary, mark["payload"])
+        return summary
+
+    def episode_counts(self) -> list[tuple[str, object, object]]:
+        """(scope, number, environment steps counted) of each episode."""
+        rows = self._rows("episodes")
+        return [(row.scope, row.values.get("number"), row.values.get("counted_env_step")) for row in rows]
+
+    # -- what the methods above use
+
+    def _rows(self, *tables: str) -> Iterator[Row]:
+        """The rows of the effective history, by time; without names, of all tables."""
+        self._refuse_sealed()
+        names = tables or {*TABLES, *(str(frame["table"]) for *_, frame in self._frames() if "table" in frame)}
+        with JournalReader(self._folder, tables=frozenset(names)) as reader:
+            for rows, _cursor in reader.batches({}):
+                for row in rows:
+                    place = (row.attempt, row.writer, row.lane, row.seq, _ns(row), row.at)
+                    if not row.mark and self._effective.has(*place):
+                        yield row
+
+    def _frames(self) -> Iterator[tuple[WriterInfo, int, int, int, dict[str, Any]]]:
+        """(writer, lane, seq, unix ns, payload) of every readable frame."""
+        self._refuse_sealed()
+        for info in list_writers(self._folder):
+            for name in names_in(info.folder):
+                parsed = parse_name(name)
+                if parsed is None or parsed[0] == "seg":
+                    continue
+                path = os.path.join(info.folder, name)
+                with tolerating(OSError, Damaged, NewerFormat), FrameFile(path, info.time_offset) as file:
+                    for seq, time_ns, payload, _end in file.frames():
+                        yield info, file.lane, seq, time_ns, payload
+
+    def _refuse_sealed(self) -> None:
+        if LazySealed(self._folder).lanes():
+            raise MissingExtra(
+                f"going back in the run {self._folder} needs numpy and pyarrow: a full rollbook sealed part of it, and "
+                "rollbook-core alone is here. pip install rollbook; or load a checkpoint yourself and log on"
+            )
+
+
+def _ns(row: Row) -> int:
+    seconds: float = row.time
+    return round(seconds * 1e9)
+
+
+def _attempt_of(frame: Mapping[str, object], info: WriterInfo) -> int:
+    attempt = frame.get("attempt")
+    return attempt if type(attempt) is int else info.attempt
+
+
+def _extend(lanes: dict[str, int], rows: Iterator[Row]) -> None:
+    for row in rows:
+        lanes[str(row.lane)] = max(lanes.get(str(row.lane), 0), row.seq)
+
+
+def _is_behind(place: Place, mark: Place) -> bool:
+    """By sequence number if both are in one lane, else by time."""
+    return place[3] > mark[3] if place[1:3] == mark[1:3] else place[0] > mark[0]
+
+
+def _values_of(columns: Mapping[str, Any]) -> Window:
+    """The numbers of a stored array, or its histogram if it was too large to keep them."""
+    from rollbook.ground.values import Histogram
+
+    def plain(cells: Any) -> list[Any]:
+        return list(cells.flat()) if hasattr(cells, "flat") else list(cells or ())
+
+    if len(plain(columns.get("counts"))):
+        summary = {name: columns.get(name) for name in ("low", "high", "total", "total_squares")}
+        return [Histogram(plain(columns["edges"]), plain(columns["counts"]), **summary)]
+    return [float(value) for value in plain(columns.get("values")) if value is not None]
