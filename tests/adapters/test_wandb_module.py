@@ -216,6 +216,35 @@ def test_a_sweep_runs_each_trial_of_its_grid_as_a_run_of_one_group(root: Path) -
         wandb.sweep({"method": "random", "parameters": {"lr": {"min": 0.1}}})
 
 
+@pytest.mark.parametrize(
+    ("how", "status"),
+    [
+        (KeyboardInterrupt(), "killed"),
+        (SystemExit(3), "crashed"),
+        (SystemExit(0), "finished"),
+        (GeneratorExit(), "crashed"),
+    ],
+)
+def test_a_trial_that_ends_the_sweep_has_the_status_of_how_it_ended(
+    how: BaseException, status: str, root: Path
+) -> None:
+    def train() -> None:
+        wandb.init()
+        wandb.log({"score": wandb.config.lr})
+        raise how
+
+    with pytest.raises(type(how)):
+        wandb.agent(wandb.sweep({"method": "grid", "parameters": {"lr": {"values": [1, 2]}}}, project="search"), train)
+    assert [(book.config["lr"], book.status) for book in rollbook.open(root)] == [(1, status)]
+
+
+@pytest.mark.parametrize(("code", "status"), [(None, "finished"), (0, "finished"), (1, "crashed"), (130, "killed")])
+def test_the_exit_code_of_finish_is_how_the_run_ended(code: int | None, status: str, root: Path) -> None:
+    wandb.init(project="ends")
+    wandb.finish(exit_code=code)
+    assert [book.status for book in rollbook.open(root)] == [status]
+
+
 PAGE = Path(__file__).with_name("wandb_names.md")
 
 

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 __all__ = ["Config", "Metric", "Run", "Settings", "Summary"]
 
 
+_KILLED = (130, 137, 143, 255)
+"""Exit codes of Ctrl-C, SIGKILL and SIGTERM in a shell; 255 is what wandb itself passes after Ctrl-C."""
+
+
 class Settings:
     """The settings of `wandb.init(settings=…)`. Any name is accepted; known ones are used.
 
@@ -546,12 +550,13 @@ class Run:
     # -- its end
 
     def finish(self, exit_code: int | None = None, quiet: bool | None = None) -> None:
-        """Finish the run: finished, or crashed with a non-zero exit code. Twice is fine."""
+        """Finish the run: finished, killed by the exit code of a signal, crashed by another one. Twice is fine."""
         if not self._finished:
             self._finished = True
             self.unwatch()
             if self._recorder is not None:
-                self._recorder.finish("crashed" if exit_code else "finished")
+                killed = exit_code in _KILLED
+                self._recorder.finish("killed" if killed else "crashed" if exit_code else "finished")
         forget(self)
 
     join = finish

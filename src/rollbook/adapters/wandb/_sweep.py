@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["new_sweep", "run_agent"]
 
+_INTERRUPTED = 130
+"""The exit code of Ctrl-C in a shell."""
+
 _sweeps: dict[str, tuple[Mapping[str, Any], str | None]] = {}
 
 
@@ -66,6 +69,15 @@ def run_agent(sweep_id: str, function: Callable[[], object] | None, count: int |
                 if is_foreign(err):
                     raise
                 termlog(f"a trial of sweep {name} ended by {type(err).__name__}: {err}")
+            except KeyboardInterrupt:
+                failed = _INTERRUPTED
+                raise
+            except SystemExit as err:
+                failed = err.code if isinstance(err.code, int) else int(err.code is not None)
+                raise
+            except BaseException:
+                failed = 1
+                raise
             finally:
                 for run in runs():
                     run.finish(failed)
