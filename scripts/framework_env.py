@@ -161,8 +161,14 @@ GROUPS: dict[str, Group] = {
     ),
     # Adapters of one file each, for packages whose pins go together.
     "doors": Group(
-        packages=("lightning>=2.6,<2.7", "pytorch-lightning>=2.6,<2.7", "rsl-rl-lib>=5.5,<5.6", "optuna>=5,<6"),
-        modules=("lightning", "pytorch_lightning", "rsl_rl.runners", "optuna"),
+        packages=(
+            "lightning>=2.6,<2.7",
+            "pytorch-lightning>=2.6,<2.7",
+            "rsl-rl-lib>=5.5,<5.6",
+            "optuna>=5,<6",
+            "hydra-core>=1.3,<1.4",
+        ),
+        modules=("lightning", "pytorch_lightning", "rsl_rl.runners", "optuna", "hydra"),
     ),
     # Libraries of loops whose loggers are joined by adapters of one file. d3rlpy pins a gymnasium of before; rl_games
     # asks for the old gym beside it.

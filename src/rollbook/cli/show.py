@@ -167,6 +167,11 @@ def print_summary(book: Book, *, everything: bool = False, as_json: bool = False
     if isinstance(origin := book.info.get("imported"), dict):
         made_by = book.info.get("made_by") or origin.get("format")
         click.echo(clean(f"{made_by}, read from {origin.get('from')}"))
+    job: Any = book.info.get("hydra")
+    if isinstance(job, dict):
+        number_of = f" #{job['num']}" if "num" in job else ""
+        overrides = " ".join(str(word) for word in job.get("overrides", ()))
+        click.echo(clean(f"Hydra job {job.get('job')}{number_of} in {job.get('run_dir')} {overrides}".rstrip()))
     _print_settings(about["config"], width, everything)
     _print_list("summary", (f"{clean(name)}={number(value)}" for name, value in about["summary"].items()), width)
     whole = sum(took for name, took in about["seconds"].items() if "/" not in name)

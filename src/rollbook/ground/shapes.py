@@ -74,6 +74,7 @@ class RunJson(TypedDict, total=False):
       results: {"attempt": n, "values": {…}}, the results of the run; see `manifest.results`.
       part: {"of", "home", "since"} if this folder is one host's part of a run whose folder is elsewhere.
       imported: for a run that another tool wrote: its source files.
+      hydra: for a job of Hydra: its name, overrides and folder.
     """
 
     id: str
@@ -112,6 +113,7 @@ class RunJson(TypedDict, total=False):
     results: dict[str, Any]
     part: dict[str, Any]
     imported: dict[str, object]
+    hydra: dict[str, object]
 
     command: list[str]
     cwd: str

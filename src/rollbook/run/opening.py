@@ -38,7 +38,7 @@ _UNSAID: Mapping[str, object] = {
 """Fields set by the caller, with their defaults; None in `Wanted.given` keeps the former value."""
 
 _OF_A_LIFE = (
-    *(name for name in manifest.ORIGIN if name not in ("config", "seed")), "cpu", "gpus", "seeds", "problems",
+    *(name for name in manifest.ORIGIN if name not in ("config", "seed")), "cpu", "gpus", "seeds", "problems", "hydra",
 )  # fmt: skip
 """Fields of run.json that each attempt determines itself."""
 
@@ -251,6 +251,11 @@ def _describe(life: _Life, wanted: Wanted) -> None:
             "rendezvous": rendezvous(),
         }
     )
+    if "hydra.core.hydra_config" in sys.modules:
+        from rollbook.run.origin.hydra import hydra_job
+
+        if (job := hydra_job()) is not None:
+            about["hydra"] = job
     about.pop("remote", None)
     if life.remote:
         about["remote"] = life.remote

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from rollbook.errors import BadInput, suggesting
 from rollbook.ground.bill import Bill, warn_caller
@@ -74,7 +75,8 @@ def init(
       name: name of the run; need not be unique. Default: the name of the program.
       seed: the seed of the run, stored with it (rollbook seeds nothing).
       config: dict, dataclass, argparse namespace, pydantic model or any mapping. Stored in run.json, total_config.py
-        and formatted_total_config.py. Values without a Python or JSON form are stored as their repr.
+        and formatted_total_config.py. Values without a Python or JSON form are stored as their repr. In a job of Hydra
+        the default is the job's configuration.
       group, job_type, tags, notes: free text to find the run by.
       parent: the run (or its id) that started this one, such as a sweep.
       forked_from: a checkpoint (or its id) of another run from which this one starts.
@@ -143,6 +145,10 @@ def init(
     if interactive():
         end_former(project, name)
     bill = Bill(strict)
+    if config is None and "hydra.core.hydra_config" in sys.modules:
+        from rollbook.run.origin.hydra import hydra_config
+
+        config = hydra_config()
     settings, config_problems = _plain_config(config)
     wanted = Wanted(
         project,

@@ -1,0 +1,63 @@
+"""A job of Hydra: which one it is, and its configuration.
+
+Read only if the program has loaded Hydra itself. The facts are those of hydra-core 1.3, hydra/core/hydra_config.py and
+hydra/conf/__init__.py. Hydra writes `.hydra/config.yaml` before it calls the program.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from rollbook.ground.foreign import tolerating
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["hydra_config", "hydra_job"]
+
+
+def hydra_job() -> dict[str, object] | None:
+    """The Hydra job that this process runs; None outside of one.
+
+    Returns:
+      job (its name), overrides (those of the task), run_dir, and for a job of a multirun `num` and `sweep_dir`.
+    """
+    said = _said()
+    if said is None:
+        return None
+    from rollbook.run.origin.provenance import command_line
+
+    with tolerating(Exception):  # another version of Hydra
+        facts: dict[str, object] = {
+            "job": str(said.job.name),
+            "overrides": command_line(list(said.overrides.task)),
+            "run_dir": str(said.runtime.output_dir),
+        }
+        if str(said.mode).endswith("MULTIRUN"):
+            facts |= {"num": int(said.job.num), "sweep_dir": str(said.sweep.dir)}
+        return facts
+    return None
+
+
+def hydra_config() -> object:
+    """The configuration of that job, as Hydra saved it, with its interpolations resolved; None without one."""
+    said = _said()
+    if said is None:
+        return None
+    for resolved in (True, False):  # a resolver of the program may need more than the configuration
+        with tolerating(Exception):  # output_subdir=null: nothing was saved
+            from omegaconf import OmegaConf
+
+            file = os.path.join(str(said.runtime.output_dir), str(said.output_subdir), "config.yaml")
+            return OmegaConf.to_container(OmegaConf.load(file), resolve=resolved)
+    return None
+
+
+def _said() -> Any:
+    module: Any = sys.modules.get("hydra.core.hydra_config")
+    with tolerating(Exception):
+        if module is not None and module.HydraConfig.initialized():
+            return module.HydraConfig.get()
+    return None
