@@ -3,8 +3,8 @@
 
     python scripts/gallery.py OUT [NAME ...]        OUT/NAME/index.html for each study of examples/gallery, or some
 
-A study is a script of examples/gallery that records runs below ./runs; the copy works from any file server. The site of
-`make docs` takes the copies of build/gallery along and links them.
+A study is a script of examples/gallery that records runs below ./runs, and those of other tools below ./logs; the copy
+works from any file server. The site of `make docs` takes the copies of build/gallery along and links them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 STUDIES = Path(__file__).resolve().parents[1] / "examples" / "gallery"
@@ -24,12 +25,11 @@ def main(out: Path, names: list[str]) -> int:
     clean = {key: value for key, value in os.environ.items() if not key.startswith("ROLLBOOK")}
     for name in names or sorted(path.stem for path in STUDIES.glob("*.py")):
         with tempfile.TemporaryDirectory() as folder:
-            for command in (
-                [sys.executable, str(STUDIES / f"{name}.py")],
-                [sys.executable, "-m", "rollbook", "ui", "runs", "--export", str(out / name)],
-            ):
-                shutil.rmtree(out / name, ignore_errors=True)
-                subprocess.run(command, cwd=folder, env=clean, check=True, stdout=subprocess.DEVNULL)
+            run = partial(subprocess.run, cwd=folder, env=clean, check=True, stdout=subprocess.DEVNULL)
+            run([sys.executable, str(STUDIES / f"{name}.py")])
+            folders = [each for each in ("runs", "logs") if Path(folder, each).is_dir()]
+            shutil.rmtree(out / name, ignore_errors=True)
+            run([sys.executable, "-m", "rollbook", "ui", *folders, "--export", str(out / name)])
         size = sum(path.stat().st_size for path in (out / name).rglob("*") if path.is_file())
         print(f"{name}: {size / 1e6:.1f} MB", flush=True)
     return 0

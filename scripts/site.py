@@ -62,6 +62,9 @@ OUTSIDE = {
 COPIES = ROOT / "build" / "gallery"
 """What `make gallery` made; without it the page of the gallery names the scripts alone."""
 
+LEFT_OUT = {"simulations.md", "figures.md", "internals.md", "testing.md", "contributing.md", "benchmarks.md"}
+"""Pages that llms.txt lists and llms-full.txt leaves out: measurements, and what people read who change rollbook."""
+
 LINK = re.compile(r"(!?\[[^\]]*\]\()([^)#\s]+)(#[^)\s]*)?\)")
 
 
@@ -97,23 +100,23 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> 
 
 
 def on_post_build(*, config: Any) -> None:
-    """Write llms.txt and llms-full.txt beside the pages."""
+    """Write llms.txt and llms-full.txt next to the pages, and copy the gallery."""
     lines, whole = [f"# {config.site_name}", "", f"> {config.site_description}", ""], []
+    adapters = (ROOT / "docs/adapters/index.md").read_text(encoding="utf-8")
+    changed = {
+        f"adapters/{page}": f"{framework}: {what}"
+        for framework, what, page in re.findall(r"^\| (.*?) \| (.*?) \| \[(\w+\.md)\]", adapters, re.MULTILINE)
+    }
     for section in config.nav:
         for title, content in section.items():
             lines.append(f"## {title}")
             for entry in [content] if isinstance(content, str) else content:
                 path = entry if isinstance(entry, str) else next(iter(entry.values()))
-                source = ROOT / "docs" / path
-                if source.exists():
-                    text = source.read_text(encoding="utf-8")
-                elif path in OUTSIDE.values():
-                    text = (ROOT / next(k for k, v in OUTSIDE.items() if v == path)).read_text(encoding="utf-8")
-                else:
-                    text = _commands_page() if "commands" in path else _gallery_page() if path == "gallery.md" else ""
-                if text:
-                    name, about = _title_and_first_sentence(text)
-                    lines.append(f"- [{name}]({posixpath.splitext(path)[0]}.html): {about}")
+                text = _text_of(path)
+                name, about = _title_and_first_sentence(text)
+                about = changed.get(path, about)
+                lines.append(f"- [{name}]({posixpath.splitext(path)[0]}.html): {about}".removesuffix(": "))
+                if path not in LEFT_OUT and not path.startswith("reference/"):
                     whole.append(text.strip())
             lines.append("")
     site = Path(config.site_dir)
@@ -121,6 +124,18 @@ def on_post_build(*, config: Any) -> None:
         shutil.copytree(COPIES, site / "gallery", dirs_exist_ok=True)
     (site / "llms.txt").write_text("\n".join(lines), encoding="utf-8")
     (site / "llms-full.txt").write_text("\n\n---\n\n".join(whole) + "\n", encoding="utf-8")
+
+
+def _text_of(path: str) -> str:
+    """The Markdown of a page; of a page of the reference, its heading and first lines."""
+    source = ROOT / "docs" / path
+    if source.exists():
+        return source.read_text(encoding="utf-8")
+    if path in OUTSIDE.values():
+        return (ROOT / next(name for name, page in OUTSIDE.items() if page == path)).read_text(encoding="utf-8")
+    if path in FAMILIES:
+        return _module_page(*FAMILIES[path])
+    return {"gallery.md": _gallery_page, "reference/commands.md": _commands_page}.get(path, _python_page)()
 
 
 def _python_page() -> str:
@@ -263,8 +278,12 @@ def _relinked(markdown: str, source: str, page: str) -> str:
 
 def _title_and_first_sentence(text: str) -> tuple[str, str]:
     title = re.search(r"^# (.+)$", text, re.MULTILINE)
-    body = text[title.end() :] if title else text
-    paragraphs = [p for p in re.split(r"\n[ \t]*\n", body) if p.strip()]
-    paragraph = next((p for p in paragraphs if not re.match(r"\n*(`|\||#|<|-| {4})", p)), "")
-    words = re.sub(r"\]\([^)]*\)", "]", " ".join(paragraph.split())).replace("[", "").replace("]", "")
-    return (title.group(1) if title else ""), re.split(r"(?<=[.:?])\s", words, maxsplit=1)[0]
+    body = re.sub(
+        r"^```.*?^```$|<!--.*?-->", "", text[title.end() :] if title else text, flags=re.MULTILINE | re.DOTALL
+    )
+    for paragraph in re.split(r"\n[ \t]*\n", body):
+        words = re.sub(r"\]\([^)]*\)|[\[\]]", "", " ".join(paragraph.split()))
+        sentence = re.match(r"[A-Z`*].*?[.?](?=\s|$)", words)
+        if sentence and not words.startswith(("| ", "`", "- ", ":::")):
+            return (title.group(1) if title else ""), sentence[0]
+    return (title.group(1) if title else ""), ""

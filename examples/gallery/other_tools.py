@@ -1,28 +1,35 @@
-"""A folder of three tools.
+"""One study, logged with three tools.
 
-One study, half of which was logged with TensorBoard and W&B before anybody knew of rollbook. The folders are opened
-as they are, beside runs of rollbook; one table, one picture, one verdict. Nothing in them is changed.
+Five seeds were logged with TensorBoard and five with W&B, offline, before anybody knew of rollbook; five are new. The
+folders are opened as they are, and nothing in them is changed. Group by "group": one table, one picture, one verdict.
 """
 
 import random
-import shutil
-from pathlib import Path
 
+import wandb
 from tensorboard.summary import Writer
 
 import rollbook
 
+
+def score(step: int, gain: float) -> float:
+    return step * gain + random.gauss(0, 5)
+
+
 for seed in range(5):
     random.seed(seed)
-    with rollbook.init("study", "new", seed=seed, config={"algo": "new"}) as run:
+    with rollbook.init("study", "new", seed=seed, group="new", config={"algo": "new"}) as run:
         for step in range(0, 2000, 20):
-            run.log({"rollout/ep_rew_mean": step / 10 + random.gauss(0, 5)}, env_step=step)
-    writer = Writer(f"runs/tensorboard/old-{seed}")
+            run.log({"rollout/ep_rew_mean": score(step, 0.1)}, env_step=step)
+
+    writer = Writer(f"logs/older_s{seed}")
     for step in range(0, 2000, 20):
-        writer.add_scalar("rollout/ep_rew_mean", step / 14 + random.gauss(0, 5), step)
+        writer.add_scalar("rollout/ep_rew_mean", score(step, 0.07), step)
     writer.close()
 
-sample = Path(__file__).parents[2] / "tests" / "importers" / "samples" / "run-k3v9x2ab.wandb"
-folder = Path("runs/wandb/offline-run-20260101_000000-k3v9x2ab")
-folder.mkdir(parents=True, exist_ok=True)
-shutil.copy(sample, folder)
+    settings = wandb.Settings(mode="offline", x_disable_stats=True, console="off")
+    config = {"algo": "old", "seed": seed}
+    theirs = wandb.init(project="study", name="old", group="old", dir="logs", config=config, settings=settings)
+    for step in range(0, 2000, 20):
+        theirs.log({"rollout/ep_rew_mean": score(step, 0.05), "global_step": step})
+    theirs.finish()

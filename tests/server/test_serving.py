@@ -34,7 +34,7 @@ def page(tmp_path: Path) -> Path:
     folder = tmp_path / "page"
     (folder / "assets").mkdir(parents=True)
     (folder / "index.html").write_text(
-        '<!doctype html><meta name="rollbook" content="live" /><script src="./assets/a.js">'
+        '<!doctype html><meta name="rollbook" content="live" /><div id="page"></div><script src="./assets/a.js">'
     )
     (folder / "assets" / "a.js").write_text("let a = 1;" * 100)
     (folder / "assets" / "a.js.map").write_text("{}")
@@ -98,6 +98,7 @@ def test_a_copy_has_everything_as_files(tmp_path: Path, page: Path) -> None:
     index = export([str(tmp_path / "runs")], tmp_path / "copy", page=page)
     assert '<meta name="rollbook" content="static">' in index.read_text()
     assert "Content-Security-Policy" in index.read_text()
+    assert "python -m http.server" in index.read_text()  # what a browser shows that may not run its script: file://
     data = tmp_path / "copy" / "data"
 
     def read(name: str) -> Any:

@@ -119,6 +119,13 @@ def _check(target: Path) -> None:
         raise BadInput(f"--export {target}: the folder holds something else than an earlier copy. Choose a new one")
 
 
+_FROM_A_DISK = (
+    "<p>This copy of a rollbook page needs a file server, because browsers load no scripts from a disk. In its folder, "
+    "run <code>python -m http.server</code> and open <code>http://localhost:8000</code>.</p>"
+)
+"""What a browser shows until the page's script has run, and for ever where it may not run (file://)."""
+
+
 def _copy_page(built: BuiltPage, target: Path) -> None:
     """The page's own files; index.html states that it is a copy, and what it may load."""
     target.mkdir(parents=True, exist_ok=True)
@@ -134,6 +141,7 @@ def _copy_page(built: BuiltPage, target: Path) -> None:
     rules = "; ".join(part for part in content_policy(False).split("; ") if not part.startswith("frame-ancestors"))
     policy = f'<meta http-equiv="Content-Security-Policy" content="{rules}">'
     marked = index.replace(live.group(0), f'{policy}\n<meta name="rollbook" content="static">')
+    marked = marked.replace('<div id="page"></div>', f'<div id="page">{_FROM_A_DISK}</div>')  # the page replaces it
     (target / "index.html").write_text(marked, encoding="utf-8")
 
 
