@@ -19,7 +19,7 @@ from rollbook.book.book import Book
 from rollbook.book.repair.joining import join
 from rollbook.cli.app import app
 from rollbook.errors import BadInput, NotARun, RunIsLive
-from rollbook.keeper.dead_writers import tell_of_the_dead
+from rollbook.keeper.ending import tell_of_the_dead
 from rollbook.run.ray import Address, address
 from waiting import PATIENCE, until
 

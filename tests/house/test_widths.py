@@ -45,7 +45,7 @@ WIDEST = {
 MOST_ARROWS = 90
 """Between two rooms there is an arrow if a module of the one imports something of the other."""
 
-SMALL, MOST_SMALL = 80, 17
+SMALL, MOST_SMALL = 80, 10
 """Lines below which a file is small, and the most small files that one other file alone imports.
 
 Such a file goes into its user. Members of a family do not count (a command, a chart, a sink, a rule, an endpoint: a

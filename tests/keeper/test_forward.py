@@ -16,9 +16,8 @@ import pytest
 from rollbook.errors import NotARun
 from rollbook.keeper.cursors import cursor_path
 from rollbook.keeper.forward import Forwarder, run_info
-from rollbook.keeper.local_sinks import LocalSinks
 from rollbook.keeper.replaying import replay
-from rollbook.keeper.sinks import Sinks, build
+from rollbook.keeper.sinks import LocalSinks, Sinks, build
 from rollbook.protocols import Row, RunInfo
 from waiting import PATIENCE
 

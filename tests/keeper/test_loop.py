@@ -18,7 +18,7 @@ from rollbook.ground import files
 from rollbook.ground.liveness import identity
 from rollbook.ground.manifest import ManifestLock
 from rollbook.keeper import main
-from rollbook.keeper.dead_writers import mark_crashed
+from rollbook.keeper.ending import mark_crashed
 from rollbook.keeper.main import Keeper
 from rollbook.keeper.own_files import Lock, place_name
 from rollbook.keeper.writers import Writers

@@ -202,7 +202,7 @@ def test_a_sink_that_hangs_holds_up_neither_the_run_nor_its_end_nor_other_sinks(
     monkeypatch.setattr("rollbook.run.start_and_finish.FINISH_SECONDS", 1.0)
     monkeypatch.setattr("rollbook.keeper.main._DRAIN_SECONDS_HERE", 3.0)
     # What the one that hangs is waited for is also what the other one has for its last rows.
-    monkeypatch.setattr("rollbook.keeper.local_sinks.DRAIN_SECONDS", 3.0)
+    monkeypatch.setattr("rollbook.keeper.sinks.DRAIN_SECONDS", 3.0)
     monkeypatch.setattr("rollbook.keeper.sinks._CLOSE_SECONDS", 1.0)
     answers, other = threading.Event(), Memory()
 

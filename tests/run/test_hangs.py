@@ -28,10 +28,10 @@ COMMON = """
     warnings.simplefilter("ignore")
     folder, keeper, deadline = sys.argv[1:]
     if deadline:  # all of them alike: what has none hangs with these, too
-        import rollbook.keeper.child, rollbook.keeper.launch, rollbook.keeper.local_sinks, rollbook.keeper.main
+        import rollbook.keeper.child, rollbook.keeper.launch, rollbook.keeper.sinks, rollbook.keeper.main
         import rollbook.keeper.one_run, rollbook.keeper.rules, rollbook.keeper.sinks, rollbook.run.start_and_finish
         rollbook.run.start_and_finish.FINISH_SECONDS = rollbook.keeper.main._DRAIN_SECONDS_HERE = float(deadline)
-        rollbook.keeper.local_sinks.DRAIN_SECONDS = rollbook.keeper.rules.DEADLINE_SECONDS = float(deadline)
+        rollbook.keeper.sinks.DRAIN_SECONDS = rollbook.keeper.rules.DEADLINE_SECONDS = float(deadline)
         rollbook.keeper.one_run._PATIENCE_HERE_SECONDS = rollbook.keeper.child._STOP_SECONDS = float(deadline)
         rollbook.keeper.launch._START_SECONDS = float(deadline)
 

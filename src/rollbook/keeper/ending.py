@@ -1,8 +1,15 @@
-"""The end of a run, once no writer on this host lives: since when, what is sealed, how long to go on."""
+"""The end of a run, once no writer on this host lives: since when, what is sealed, how long to go on.
+
+Also what run.json gets when a writer can no longer write its own status.
+"""
 
 from __future__ import annotations
 
-__all__ = ["Ending"]
+import time
+
+from rollbook.ground import manifest
+
+__all__ = ["Ending", "mark_crashed", "tell_of_the_dead"]
 
 _DRAIN_SECONDS = 600.0
 """How long a finished run's keeper goes on offering rows to a failing sink. Its cursor stays for a later keeper."""
@@ -67,3 +74,41 @@ class Ending:
         self._shipping_since = now if self._shipping_since is None else self._shipping_since
         patience = _SHIP_REFUSED_SECONDS if is_definite else _SHIP_AWAY_SECONDS
         return now - self._shipping_since < (patience if self._patience is None else self._patience)
+
+
+def mark_crashed(run_folder: str, writer: str) -> bool:
+    """Write `crashed` into run.json, if `writer` is still the main writer of the newest attempt and wrote no status.
+
+    Returns:
+      True if it was written.
+    Raises:
+      OSError: run.json cannot be replaced.
+    """
+    with manifest.ManifestLock(run_folder):
+        fields = manifest.look(run_folder)
+        newest = manifest.newest(fields)
+        if int(fields.get("format") or 0) > manifest.FORMAT:  # of a later rollbook: do not clean its fields
+            return False
+        if fields.get("status") != "running" or newest.get("writer") != writer:
+            return False
+        now = time.time()
+        newest["status"], newest["ended"] = "crashed", now
+        fields["status"], fields["ended"] = "crashed", now
+        manifest.write(run_folder, fields, durable=True)
+    return True
+
+
+def tell_of_the_dead(run_folder: str, host: str, n: int) -> None:
+    """Note in run.json that `n` side writers of this host ended without closing, for `ls` and `show`.
+
+    Raises:
+      OSError: run.json cannot be replaced.
+    """
+    with manifest.ManifestLock(run_folder):
+        fields = manifest.look(run_folder)
+        if not fields or int(fields.get("format") or 0) > manifest.FORMAT:
+            return
+        died = fields.get("writers_died")
+        counted = died if isinstance(died, dict) else {}
+        if counted.get(host, 0) != n:
+            manifest.write(run_folder, {**fields, "writers_died": {**counted, host: n}}, durable=True)

@@ -16,9 +16,8 @@ from rollbook.ground.foreign import ours
 from rollbook.ground.liveness import host_name, same_place
 from rollbook.ground.tables import FORWARDED
 from rollbook.keeper.ballast import Ballast
-from rollbook.keeper.dead_writers import mark_crashed, tell_of_the_dead
 from rollbook.keeper.durable import Durable
-from rollbook.keeper.ending import Ending
+from rollbook.keeper.ending import Ending, mark_crashed, tell_of_the_dead
 from rollbook.keeper.feeding import Feeding
 from rollbook.keeper.host_rows import HostRows
 from rollbook.keeper.own_files import Lock, keeper_folder, sweep

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 
+from rollbook.ground.bill import Bill
 from rollbook.ground.foreign import ours
 from rollbook.keeper.forward import Forwarder, run_info
 
@@ -15,12 +17,14 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import Sink
 
-__all__ = ["Sinks", "build", "import_for"]
+__all__ = ["LocalSinks", "Sinks", "build", "import_for"]
 
 _MOST_TRIES = 2
 """A sink that fails this often in a row is reported; one failure may be a service that restarts."""
 
 _CLOSE_SECONDS = 5.0
+DRAIN_SECONDS = 10.0
+"""How long the end of a run waits for sink objects in the training process to accept the remaining rows."""
 _COMMON = ("name", "options", "every_seconds", "filters", "all")
 
 
@@ -240,6 +244,48 @@ def _build_with_site(spec: object, inline: bool) -> tuple[Sink | Callable[[], Si
 
         site.main()
         return build(spec, inline=inline)
+
+
+class LocalSinks:
+    """Feeds sinks from the journal's files. The terminal and files are fed in the thread that calls `step`. Each other
+    object has a separate thread: one that hangs must not delay the training or its end. Nothing here raises.
+
+    Making it costs nothing; what it needs is loaded at the first step.
+
+    Args:
+      run_folder: the run's folder.
+      specs: sink objects, and {"name": "terminal", …}.
+      say: takes (cause, words) of what went wrong, each cause once.
+    """
+
+    def __init__(
+        self,
+        run_folder: str | os.PathLike[str],
+        specs: Sequence[object],
+        say: Callable[[str, str], object] | None = None,
+    ) -> None:
+        self._run_folder, self._specs = os.fspath(run_folder), list(specs)
+        self._sinks: Any = None
+        self._bill = Bill(tell=say)
+
+    def step(self) -> None:
+        """Deliver what is new, about once a second."""
+        if self._ready():
+            self._sinks.step()
+
+    def close(self) -> None:
+        """Deliver the rest and close the sinks. Calling it twice is fine."""
+        if self._ready():
+            for name in self._sinks.drain(DRAIN_SECONDS):
+                words = f"sink {name} has not taken all rows in {DRAIN_SECONDS:g} seconds; the run has them all"
+                self._bill.say(f"sink:{name}", words)
+            self._sinks.close(ended=False, seconds=1.0)
+        self._sinks, self._specs = None, []
+
+    def _ready(self) -> bool:
+        if self._sinks is None and self._specs:
+            self._sinks = Sinks(self._run_folder, self._specs, inline=True, objects_apart=True, say=self._bill.say)
+        return self._sinks is not None
 
 
 def import_for(spec: Mapping[str, Any]) -> None:

@@ -25,7 +25,7 @@ _BY_ALL = (
 )  # fmt: skip
 
 _BY_SINKS = (
-    "rollbook.journal.reader", "rollbook.keeper.local_sinks", "rollbook.keeper.sealed", "rollbook.keeper.sinks",
+    "rollbook.journal.reader", "rollbook.keeper.sealed", "rollbook.keeper.sinks",
 )  # fmt: skip
 
 _BY_KEEPERS = (

@@ -19,9 +19,8 @@ from rollbook.ground.foreign import handled_by, tolerating
 from rollbook.journal import Turns
 from rollbook.run.process_state import Parts
 from rollbook.run.scope import Scope
-from rollbook.run.summary import SummaryWords
+from rollbook.run.summary import SummaryWords, Watched
 from rollbook.run.troubles import Troubles, keeper_bill
-from rollbook.run.watched_dict import Watched
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

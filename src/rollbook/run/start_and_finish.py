@@ -230,7 +230,7 @@ def _look_from_child(run: Run, watch: KeeperWatch, opener: Mapping[str, object])
 def _local_sinks(run: Run, sinks: list[object]) -> object:
     if not sinks:
         return None
-    from rollbook.keeper.local_sinks import LocalSinks
+    from rollbook.keeper.sinks import LocalSinks
 
     def say(cause: str, words: str) -> None:  # an exception of a strict run must not end a sink's thread
         bill, cause = run._writer.bill, cause.replace(":", "_")

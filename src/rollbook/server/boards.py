@@ -12,7 +12,7 @@ import msgspec
 from rollbook.ground.files import replacing
 from rollbook.server.endpoint import Endpoint
 from rollbook.server.refusals import Refused
-from rollbook.server.schemas.boards import Board, BoardAsk, BoardName, BoardsAnswer, BoardsAsk, Deleted
+from rollbook.server.schemas.common import Answer, Ask
 from rollbook.server.shared_state import Hall
 
 __all__ = ["ENDPOINTS", "boards_stamp"]
@@ -20,6 +20,47 @@ __all__ = ["ENDPOINTS", "boards_stamp"]
 _MOST = 500
 _LARGEST = 8 << 20
 _lock = threading.Lock()
+
+
+class BoardsAsk(Ask, kw_only=True):
+    """Nothing to say."""
+
+
+class Board(msgspec.Struct, kw_only=True):
+    """A saved view.
+
+    Attributes:
+      state: whatever the page wants to find again.
+    """
+
+    name: str
+    state: dict[str, Any]
+    modified: float = 0.0
+
+
+class BoardsAnswer(Answer, kw_only=True):
+    """All saved views, by name."""
+
+    boards: list[Board]
+
+
+class BoardAsk(Ask, kw_only=True):
+    """A view to save under a name."""
+
+    board: str
+    state: dict[str, Any]
+
+
+class BoardName(Ask, kw_only=True):
+    """A saved view."""
+
+    board: str
+
+
+class Deleted(Answer, kw_only=True):
+    """It is gone."""
+
+    name: str
 
 
 def boards(hall: Hall, _: BoardsAsk) -> BoardsAnswer:

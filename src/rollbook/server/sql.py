@@ -11,13 +11,29 @@ from rollbook.server.cells import columns_of, in_seconds, plain
 from rollbook.server.endpoint import Endpoint
 from rollbook.server.locked_sql import Locked, with_runs, with_tables
 from rollbook.server.refusals import Refused
-from rollbook.server.schemas.sql import SqlAnswer, SqlAsk
+from rollbook.server.schemas.common import Answer, Ask, Cell, Column
 from rollbook.server.shared_state import Hall
 
 __all__ = ["ENDPOINTS"]
 
 _MOST_RUNS = 100
 _CUT = 2_000
+
+
+class SqlAsk(Ask, kw_only=True):
+    """A question in SQL about one run (its tables) or several (the same, with a column run)."""
+
+    runs: list[str]
+    query: str
+    limit: int = 1_000
+
+
+class SqlAnswer(Answer, kw_only=True):
+    """Rows; more: whether there are more than were asked for."""
+
+    columns: list[Column]
+    rows: list[list[Cell]]
+    more: bool
 
 
 def sql(hall: Hall, ask: SqlAsk) -> SqlAnswer:

@@ -56,8 +56,8 @@ class Source(Callback):
             state.rewards = state.rewards + add
 
 
-def trained(run: Any, iters: int = 4, cbs: Any = (), report: int = 1, per_batch: int = 2) -> Log:
-    log = Log(run)
+def trained(run: Any, iters: int = 4, cbs: Any = (), report: int = 1, per_batch: int = 2, **keep: int) -> Log:
+    log = Log(run, **keep)
     Environment(cbs=[Source(per_batch), *cbs], log=log).fit(2, 90, iters, report)
     return log
 
@@ -181,20 +181,14 @@ def test_a_frame_of_ones_own_can_stand_for_df(run: Any) -> None:
     assert log.df.samples.tolist() == ["s2", "s3", "s4"]
 
 
-def test_both_frames_have_the_type_of_the_rewards(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rollbook.adapters.mrl import history
-
-    monkeypatch.setattr(history, "RECENT_ITEMS", 4)
-    log = trained(run, 6)
+def test_both_frames_have_the_type_of_the_rewards(run: Any) -> None:
+    log = trained(run, 6, keep_items=4)
     assert not log.batch_log.history.holds_all
     assert log.df.rewards.dtype == log.get_df().rewards.dtype == np.float32
 
 
-def test_a_pickled_log_shows_the_same_and_goes_on_in_memory(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rollbook.adapters.mrl import history
-
-    monkeypatch.setattr(history, "RECENT_ITEMS", 4)
-    log = trained(run, 6)
+def test_a_pickled_log_shows_the_same_and_goes_on_in_memory(run: Any) -> None:
+    log = trained(run, 6, keep_items=4)
     again = pickle.loads(pickle.dumps(log))
     assert again.metrics == {name: list(values) for name, values in log.metrics.items()}
     assert again.get_df().equals(log.get_df())
@@ -254,18 +248,13 @@ def test_timelog_has_one_time_per_stage_and_batch_and_rows_in_the_book(run: Any)
     assert sorted((r["name"], r["step"]) for r in rows) == sorted((stage, i) for stage in stages for i in range(3))
 
 
-def test_old_batches_and_values_come_out_of_the_book(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rollbook.adapters.mrl import history
-
-    monkeypatch.setattr(history, "RECENT_ITEMS", 8)
-    monkeypatch.setattr(history, "RECENT_NUMBERS", 5)
-    monkeypatch.setattr(history, "BLOCK", 10)
-    log = trained(run, 40, report=100)
-    assert list(log.metrics["rewards"]) == [i + 0.5 for i in range(40)]
-    for batch in (0, 3, 17, 39):
+def test_old_batches_and_values_come_out_of_the_book(run: Any) -> None:
+    log = trained(run, 140, report=200, keep_items=8, keep_values=5)
+    assert list(log.metrics["rewards"]) == [i + 0.5 for i in range(140)]
+    for batch in (0, 3, 17, 63, 64, 130, 139):
         np.testing.assert_array_equal(log.batch_log["rewards"][batch], [batch, batch + 1])
         assert log.batch_log["samples"][batch] == [f"s{batch}", f"s{batch + 1}"]
-    assert len(list(log.timelog["step" if "step" in log.timelog else "sample_batch"])) == 40
+    assert len(list(log.timelog["step" if "step" in log.timelog else "sample_batch"])) == 140
 
 
 def test_unique_samples_is_a_set_that_knows_first_rewards(run: Any) -> None:
@@ -584,11 +573,8 @@ def test_a_restored_checkpoint_takes_the_log_back_with_it(run: Any) -> None:
     assert "s5" not in log.unique_samples
 
 
-def test_memory_does_not_grow_with_the_number_of_batches(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rollbook.adapters.mrl import history
-
-    monkeypatch.setattr(history, "RECENT_ITEMS", 2000)
-    log = Log(run)
+def test_memory_does_not_grow_with_the_number_of_batches(run: Any) -> None:
+    log = Log(run, keep_items=2000)
     env = Environment(cbs=[Source(100)], log=log)
     tracemalloc.start()
     env.fit(100, 90, 30, 1000)
@@ -600,11 +586,8 @@ def test_memory_does_not_grow_with_the_number_of_batches(run: Any, monkeypatch: 
     assert log.iterations == 180
 
 
-def test_a_pickled_log_takes_new_metrics_terms_and_stages(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rollbook.adapters.mrl import history
-
-    monkeypatch.setattr(history, "RECENT_NUMBERS", 2)
-    again = pickle.loads(pickle.dumps(trained(run, 4)))
+def test_a_pickled_log_takes_new_metrics_terms_and_stages(run: Any) -> None:
+    again = pickle.loads(pickle.dumps(trained(run, 4, keep_values=2)))
     again.add_metric("mine")
     again.add_log("term")
     assert np.isnan(list(again.metrics["mine"])).tolist() == [True] * 4

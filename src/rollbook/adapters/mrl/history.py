@@ -20,10 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BatchHistory", "SeriesHistory", "item_of"]
 
-RECENT_NUMBERS = 2048
-RECENT_ITEMS = 20_000
-BLOCK = 64
-BLOCKS_KEPT = 4
+_BLOCK = 64
+_BLOCKS_KEPT = 4
 
 
 class SeriesHistory:
@@ -31,18 +29,19 @@ class SeriesHistory:
 
     Args:
       load: reads the values of [start, stop) from the book, as a list of that length.
+      keep: how many of the newest values stay in memory.
     """
 
-    def __init__(self, load: Callable[[int, int], Sequence[object]], length: int = 0) -> None:
+    def __init__(self, load: Callable[[int, int], Sequence[object]], length: int = 0, *, keep: int) -> None:
         self._load = load
         self.length = length
-        self._recent: deque[object] = deque(maxlen=RECENT_NUMBERS)
+        self._recent: deque[object] = deque(maxlen=keep)
         self._older: list[object] = []  # read on request only: [0, len)
 
     @classmethod
     def holding(cls, values: Iterable[object]) -> SeriesHistory:
         """A history with all its values in memory and no book."""
-        made = cls(lambda start, stop: [None] * (stop - start))
+        made = cls(lambda start, stop: [None] * (stop - start), keep=0)
         made._recent = deque(values)
         made.length = len(made._recent)
         return made
@@ -73,21 +72,21 @@ class BatchHistory:
 
     Args:
       load: reads batches [start, stop) from the book: {batch: {column: values}}.
+      keep: how many items of the newest batches stay in memory; None: all.
     """
 
-    def __init__(self, load: Callable[[int, int], dict[int, Columns]], length: int = 0) -> None:
+    def __init__(self, load: Callable[[int, int], dict[int, Columns]], length: int = 0, *, keep: int | None) -> None:
         self._load = load
         self.length = length
         self._recent: deque[Columns] = deque()
         self._recent_items = 0
-        self._most_items: int | None = RECENT_ITEMS
+        self._most_items = keep
         self._blocks: OrderedDict[int, dict[int, Columns]] = OrderedDict()
 
     @classmethod
     def holding(cls, batches: Iterable[Columns]) -> BatchHistory:
         """A history with all its batches in memory and no book."""
-        made = cls(lambda start, stop: {})
-        made._most_items = None
+        made = cls(lambda start, stop: {}, keep=None)
         for columns in batches:
             made.append(columns)
         return made
@@ -111,11 +110,11 @@ class BatchHistory:
         start = self.length - len(self._recent)
         if batch >= start:
             return self._recent[batch - start]
-        number = batch // BLOCK
+        number = batch // _BLOCK
         block = self._blocks.get(number)
         if block is None or batch not in block:  # a block may have been read before it was full
-            block = self._blocks[number] = self._load(number * BLOCK, min((number + 1) * BLOCK, self.length))
-            if len(self._blocks) > BLOCKS_KEPT:
+            block = self._blocks[number] = self._load(number * _BLOCK, min((number + 1) * _BLOCK, self.length))
+            if len(self._blocks) > _BLOCKS_KEPT:
                 self._blocks.popitem(last=False)
         self._blocks.move_to_end(number)
         return block.get(batch, {})

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Log", "log_to_df"]
 
+_KEEP_ITEMS, _KEEP_VALUES = 20_000, 2048
 _METRICS = ("rewards", "rewards_final", "new", "diversity", "bs")
 _TERMS = ("samples", "sources", "rewards", "rewards_final")
 _STAGES = ("build_buffer", "sample_batch", "compute_reward", "get_model_outputs", "compute_loss", "after_batch")
@@ -56,6 +57,8 @@ class Log(Callback):
     Args:
       run: a run. None uses the current run, or opens one (project "mrl").
       run_options: arguments of `rollbook.init`, if a run has to be opened.
+      keep_items, keep_values: how many items of the newest batches, and how many of the newest values of each metric
+        and stage, stay in memory; older ones are read from the run's files.
 
     Attributes:
       metrics: name -> one value per batch.
@@ -68,8 +71,16 @@ class Log(Callback):
       pbar: where rows are shown; None prints (fastprogress's master bar is also accepted).
     """
 
-    def __init__(self, run: object = None, *, run_options: Mapping[str, object] | None = None) -> None:
+    def __init__(
+        self,
+        run: object = None,
+        *,
+        run_options: Mapping[str, object] | None = None,
+        keep_items: int = _KEEP_ITEMS,
+        keep_values: int = _KEEP_VALUES,
+    ) -> None:
         super().__init__(name="log", order=100)
+        self._keep_items, self._keep_values = keep_items, keep_values
         run_or_scope, _ = find_run(run, project="mrl", name="run", options=run_options)
         if run_or_scope is None:
             raise BadInput("Log(run=False): the log reads back from the run, so it needs one; pass a run or nothing")
@@ -90,7 +101,7 @@ class Log(Callback):
         self._iterations = 0
         self._attempt = self.run.attempt
         self.metrics = Metrics(self.update_metric, self.add_metric)
-        self.batch_log = BatchLog(BatchHistory(self._load_batches))
+        self.batch_log = BatchLog(BatchHistory(self._load_batches, keep=self._keep_items))
         self.timelog = TimeLog(self._make_stage)
         self.unique_samples = UniqueSamples(self._is_seen, self._count_seen, self._first_reward, self._first_rewards)
         self._stages: dict[str, SeriesHistory] = {}
@@ -122,6 +133,7 @@ class Log(Callback):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """A log that shows the data of the pickled one, and continues in memory only."""
         self.__dict__.update(state["settings"], pbar=None, event_timelog=state["event_timelog"])
+        self._keep_items, self._keep_values = _KEEP_ITEMS, _KEEP_VALUES
         self._begin(SavedRun(state["rewards"]))
         self._iterations = state["iterations"]
         for name, values in state["metrics"].items():
@@ -415,7 +427,7 @@ class Log(Callback):
         """A series that reads older values from the run's book; without a run it keeps all of them."""
         if isinstance(self.run, SavedRun):
             return SeriesHistory.holding([None] * length)
-        return SeriesHistory(load, length)
+        return SeriesHistory(load, length, keep=self._keep_values)
 
     def _load_batches(self, start: int, stop: int) -> dict[int, Columns]:
         return reading.batches(self.run.book, self.batch_log.terms, start, stop)
