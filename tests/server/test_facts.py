@@ -36,17 +36,15 @@ def test_numbers_that_somebody_waits_for_are_read_before_the_others(monkeypatch:
 
 
 def test_of_thousands_of_runs_the_numbers_nobody_waits_for_are_read_at_a_pace(monkeypatch: pytest.MonkeyPatch) -> None:
-    shelf = FactsShelf(Readers(4), lambda: None)
-    rows = [RunRow(f"r{n}", f"folder {n}", {}, ()) for n in range(6)]
     rests: list[float] = []
+    shelf = FactsShelf(Readers(4), lambda: None, at_once=4, rest=rests.append)
+    rows = [RunRow(f"r{n}", f"folder {n}", {}, ()) for n in range(6)]
     all_read = threading.Event()
 
     def now(row: RunRow, extremes: object = ()) -> Facts:
         facts = shelf._facts[row.folder] = Facts(None, 0.0)
         return facts
 
-    monkeypatch.setattr("rollbook.server.facts._AT_ONCE", 4)
-    monkeypatch.setattr("rollbook.server.facts.time.sleep", rests.append)
     monkeypatch.setattr(shelf, "now", now)
     monkeypatch.setattr(shelf, "_tell", lambda: all_read.set() if len(shelf._facts) == len(rows) else None)
     shelf.fetch(rows, hurry=False)

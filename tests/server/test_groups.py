@@ -14,6 +14,7 @@ import rollbook
 from page_server import client_of, record
 from rollbook.book.book import Book
 from rollbook.server.frames import unpack
+from rollbook.server.settings import Limits
 
 
 def groups_of(runs: list[str]) -> list[dict[str, Any]]:
@@ -78,20 +79,18 @@ def test_the_rows_of_a_group_are_read_once_and_again_of_the_run_that_has_more(
     assert {name for name, _ in asked[3:]} == {folder.name}
 
 
-def test_bands_that_take_long_come_first_from_few_draws(
-    client: TestClient, runs: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("rollbook.server.curves.WORTH_TWO_STAGES", 1)
+def test_bands_that_take_long_come_first_from_few_draws(recorded: Path, runs: list[str]) -> None:
     ask = {"groups": [{"name": "g", "runs": runs}], "keys": ["train/return"], "points": 31}
-    first, then = curves(client, **ask, refine=True)
-    assert [entry.get("preliminary", False) for entry, _ in (first, then)] == [True, False]
-    assert "preliminary (200 draws)" in first[0]["sentence"]
-    assert np.array_equal(first[1]["centre"], then[1]["centre"], equal_nan=True)
-    (kept,) = curves(client, **ask, refine=True)
-    assert "preliminary" not in kept[0]
-    assert kept[1]["low"].tobytes() == then[1]["low"].tobytes()
-    (alone,) = curves(client, **{**ask, "points": 32})
-    assert "preliminary" not in alone[0]
+    with client_of(recorded, limits=Limits(draft_points=1)) as client:
+        first, then = curves(client, **ask, refine=True)
+        assert [entry.get("preliminary", False) for entry, _ in (first, then)] == [True, False]
+        assert "preliminary (200 draws)" in first[0]["sentence"]
+        assert np.array_equal(first[1]["centre"], then[1]["centre"], equal_nan=True)
+        (kept,) = curves(client, **ask, refine=True)
+        assert "preliminary" not in kept[0]
+        assert kept[1]["low"].tobytes() == then[1]["low"].tobytes()
+        (alone,) = curves(client, **{**ask, "points": 32})
+        assert "preliminary" not in alone[0]
 
 
 def test_a_part_of_the_axis_has_as_many_points(client: TestClient, runs: list[str]) -> None:

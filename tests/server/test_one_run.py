@@ -13,6 +13,7 @@ import rollbook
 from page_server import client_of, record
 from rollbook.server import cause, rows
 from rollbook.server.frames import unpack
+from rollbook.server.settings import Limits
 
 
 def got(client: TestClient, path: str, **query: Any) -> dict[str, Any]:
@@ -267,7 +268,6 @@ def test_tables_of_many_rows_are_asked_and_not_read_whole(tmp_path: Path, monkey
     with client_of(tmp_path) as client:
         read = all_of(client)
     monkeypatch.setattr("rollbook.book.scan.MANY_ROWS", 1)
-    monkeypatch.setattr("rollbook.server.rows.MANY_ROWS", 1)
     whole = rows.table_of
 
     def few(hall: Any, row: Any, table: str, attempts: str = "effective") -> Any:
@@ -276,7 +276,7 @@ def test_tables_of_many_rows_are_asked_and_not_read_whole(tmp_path: Path, monkey
 
     for room in (rows, cause):
         monkeypatch.setattr(room, "table_of", few)
-    with client_of(tmp_path) as client:
+    with client_of(tmp_path, limits=Limits(whole_rows=1)) as client:
         scanned = all_of(client)
     assert scanned == read
     assert read["text"]["total"] == 14

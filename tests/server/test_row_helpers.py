@@ -12,11 +12,14 @@ import rollbook
 from page_server import client_of, record
 from rollbook.server import row_helpers
 from rollbook.server.frames import unpack
+from rollbook.server.settings import Limits
 
 
-def curves(root: Path, runs: list[str], x: str | None) -> tuple[list[dict[str, Any]], list[dict[str, bytes]]]:
-    """What a new server says of two keys of one group."""
-    with client_of(root) as client:
+def curves(
+    root: Path, runs: list[str], x: str | None, helpers: int
+) -> tuple[list[dict[str, Any]], list[dict[str, bytes]]]:
+    """What a new server says of two keys of one group that so many helpers read, however few the runs are."""
+    with client_of(root, limits=Limits(kept_runs=3, helpers=helpers)) as client:
         groups = [{"name": "all", "runs": runs}]
         ask: dict[str, Any] = {"groups": groups, "keys": ["train/return", "odd/key"], "x": x, "points": 50}
         frames = unpack(client.post("/api/curves", json=ask).content)
@@ -26,16 +29,9 @@ def curves(root: Path, runs: list[str], x: str | None) -> tuple[list[dict[str, A
         ]
 
 
-def helped_by(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So many helpers start, however few the runs are."""
-    monkeypatch.setattr(row_helpers, "_START", 0)
-    monkeypatch.setattr(row_helpers, "_helpers_for", lambda runs: number)
-
-
 @pytest.fixture
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Eight runs: one without the key, one that cannot be read, one with an axis of its own."""
-    monkeypatch.setattr("rollbook.server.group_rows.WORTH_KEEPING", 3)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     root = tmp_path / "runs"
     names = [record(root, "ppo", seed, 1e-3, rows=40) for seed in range(5)]
@@ -55,11 +51,9 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_helpers_read_what_one_process_reads(
     tmp_path: Path, runs: list[str], x: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    helped_by(0, monkeypatch)
-    alone = curves(tmp_path / "runs", runs, x)
+    alone = curves(tmp_path / "runs", runs, x, 0)
     for kept in (tmp_path / "cache").rglob("*.rows"):
         kept.unlink()
-    helped_by(2, monkeypatch)
     answered: list[int] = []
     answers = row_helpers.RowHelpers.answers
 
@@ -69,18 +63,16 @@ def test_helpers_read_what_one_process_reads(
         return rows
 
     monkeypatch.setattr(row_helpers.RowHelpers, "answers", counted)
-    assert curves(tmp_path / "runs", runs, x) == alone
+    assert curves(tmp_path / "runs", runs, x, 2) == alone
     assert answered[0] >= 5, "helpers did read"
 
 
 def test_a_helper_that_is_killed_costs_time_and_no_row(
     tmp_path: Path, runs: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    helped_by(0, monkeypatch)
-    alone = curves(tmp_path / "runs", runs, "env_step")
+    alone = curves(tmp_path / "runs", runs, "env_step", 0)
     for kept in (tmp_path / "cache").rglob("*.rows"):
         kept.unlink()
-    helped_by(2, monkeypatch)
     started: list[subprocess.Popen[bytes]] = []
 
     def killed(*args: Any, **more: Any) -> subprocess.Popen[bytes]:
@@ -91,6 +83,6 @@ def test_a_helper_that_is_killed_costs_time_and_no_row(
 
     popen = subprocess.Popen
     monkeypatch.setattr(row_helpers.subprocess, "Popen", killed)
-    assert curves(tmp_path / "runs", runs, "env_step") == alone
+    assert curves(tmp_path / "runs", runs, "env_step", 2) == alone
     assert len(started) >= 2
     assert all(helper.returncode for helper in started)

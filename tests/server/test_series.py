@@ -10,8 +10,9 @@ import pytest
 from starlette.testclient import TestClient
 
 import rollbook
-from page_server import ROWS
+from page_server import ROWS, client_of
 from rollbook.server.frames import MEDIA_TYPE, Frame, unpack
+from rollbook.server.settings import Limits
 
 
 def curves(client: TestClient, **ask: Any) -> list[tuple[dict[str, Any], dict[str, Any]]]:
@@ -109,7 +110,6 @@ def test_what_runs_have_in_common_travels_once() -> None:
 
 
 def test_what_a_rewind_abandoned_is_a_ghost(tmp_path: Path) -> None:
-    from page_server import client_of
 
     with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline") as run:
         for step in range(100):
@@ -150,20 +150,17 @@ def test_a_range_knows_the_whole_axis_whether_or_not_the_whole_was_seen_before(
     assert alone["span"] == pytest.approx(whole["span"], rel=0.01, abs=whole["span"][1] * 0.01)
 
 
-def test_many_curves_and_many_points_are_compressed_on_their_way(
-    client: TestClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_curves_and_many_points_are_compressed_on_their_way(client: TestClient, recorded: Path) -> None:
     runs = [row["run"] for row in client.post("/api/runs", json={}).json()["rows"]]
     ask = {"runs": runs, "keys": ["train/return", "update/loss"], "points": 40}
     plain = client.post("/api/series", json=ask)
     assert "content-encoding" not in plain.headers
-    monkeypatch.setattr("rollbook.server.series._MANY", 2)
-    zipped = client.post("/api/series", json=ask)
+    with client_of(recorded, limits=Limits(zipped_curves=2)) as few:
+        zipped = few.post("/api/series", json=ask)
+        bare = few.post("/api/series", json=ask, headers={"Accept-Encoding": "identity"})
     assert zipped.headers["content-encoding"] == "gzip"
     same = [header | {"took_ms": 0} for header, _ in unpack(plain.content)]
     assert [header | {"took_ms": 0} for header, _ in unpack(zipped.content)] == same
-    bare = client.post("/api/series", json=ask, headers={"Accept-Encoding": "identity"})
     assert "content-encoding" not in bare.headers
-    monkeypatch.setattr("rollbook.server.series._MANY", 400)
-    monkeypatch.setattr("rollbook.server.series._LARGE", 80 * len(runs))
-    assert client.post("/api/series", json=ask).headers["content-encoding"] == "gzip"
+    with client_of(recorded, limits=Limits(zipped_points=80 * len(runs))) as short:
+        assert short.post("/api/series", json=ask).headers["content-encoding"] == "gzip"

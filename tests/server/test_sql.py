@@ -104,13 +104,12 @@ def test_rows_time_and_memory_are_bounded(rich_folder: Path) -> None:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere nobody tells a process's own peak")
-def test_a_large_server_does_not_start_a_process_for_each_question(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(locked_sql, "_TOO_LARGE", 256 << 20)
+def test_a_large_server_does_not_start_a_process_for_each_question() -> None:
     ballast = np.ones(40 << 20)  # what a program had in memory is in the ru_maxrss of those that it starts
     locked_sql._processes.end()
     started = set()
     for _ in range(2):
-        with Locked(Limits(), {"mine": pa.table({"a": [1]})}) as one:
+        with Locked(Limits(process_bytes=256 << 20), {"mine": pa.table({"a": [1]})}) as one:
             one.table("select * from mine")
             assert one._process is not None
             started.add(one._process._child.pid)
@@ -120,7 +119,7 @@ def test_a_large_server_does_not_start_a_process_for_each_question(monkeypatch: 
 
 def test_requests_that_share_a_database_see_only_their_own_tables() -> None:
     mine, others = pa.table({"a": [1]}), pa.table({"b": [2]})
-    with Locked(Limits(), {"mine": mine}) as one, Locked(Limits(), {"others": others}) as other:
+    with Locked(Limits(process_bytes=256 << 20), {"mine": mine}) as one, Locked(Limits(), {"others": others}) as other:
         one.view("seen", "select * from mine")
         assert other.table("select * from others")["b"].to_pylist() == [2]
         for name in ("mine", "seen", "others_of_python"):

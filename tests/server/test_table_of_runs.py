@@ -13,6 +13,7 @@ import rollbook
 from page_server import client_of, record
 from rollbook.server.facts import FactsShelf
 from rollbook.server.folding import telling_columns
+from rollbook.server.settings import Limits
 
 
 def table(client: TestClient, **ask: Any) -> dict[str, Any]:
@@ -209,10 +210,10 @@ def test_what_is_drawn_comes_with_the_table_so_that_its_curves_can_be_asked_for_
 
 
 def test_of_more_runs_than_are_quickly_opened_the_table_does_not_wait_for_the_keys(
-    client: TestClient, monkeypatch: pytest.MonkeyPatch
+    recorded: Path,
 ) -> None:
-    monkeypatch.setattr("rollbook.server.table_of_runs._MOST_DRAWN", 5)
-    assert table(client, group_by=["auto"], draw_first=5)["drawn"] is None
+    with client_of(recorded, limits=Limits(first_keys=5)) as client:
+        assert table(client, group_by=["auto"], draw_first=5)["drawn"] is None
 
 
 def test_a_run_with_damaged_parts_says_so_in_its_row_and_in_its_groups(tmp_path: Path) -> None:

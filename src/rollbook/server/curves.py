@@ -28,8 +28,6 @@ __all__ = ["ENDED_BADLY", "ENDPOINTS", "gathered", "group_curves", "refined"]
 
 ENDED_BADLY = ("crashed", "killed", "stale")
 FEW_DRAWS, DRAWS = 200, 1999
-WORTH_TWO_STAGES = 10_000
-"""Runs times points: below this, full bands are ready as soon as preliminary ones."""
 
 
 def gathered(hall: Hall, groups: Sequence[Group]) -> dict[str, list[RunRow]]:
@@ -142,7 +140,7 @@ def refined(
     if not read:
         yield Drawn(None, {}, {}, missing, axis, version)
         return
-    stages = (FEW_DRAWS, DRAWS) if ask.refine and len(every) * ask.points >= WORTH_TWO_STAGES else (DRAWS,)
+    stages = (FEW_DRAWS, DRAWS) if ask.refine and len(every) * ask.points >= hall.limits.draft_points else (DRAWS,)
     for curves in compare.refined_curves(
         lines, key=key, axis=axis, statistic=ask.statistic, points=ask.points, level=ask.level, stages=stages,
         **_grid(lines, ask),

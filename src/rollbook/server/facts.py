@@ -57,7 +57,15 @@ class FactsShelf:
       changed: called when requested facts have been read.
     """
 
-    def __init__(self, readers: Readers, changed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        readers: Readers,
+        changed: Callable[[], None],
+        *,
+        at_once: int = _AT_ONCE,
+        rest: Callable[[float], object] = time.sleep,
+    ) -> None:
+        self._at_once, self._sleep = at_once, rest
         self._readers, self._changed = readers, changed
         self._facts: dict[str, Facts] = {}
         self._waiting: OrderedDict[tuple[str, str], RunRow] = OrderedDict()
@@ -121,7 +129,7 @@ class FactsShelf:
                 if not self._waiting and not self._later:
                     self._thread = None
                     break
-                at_pace = not self._waiting and len(self._facts) >= _AT_ONCE
+                at_pace = not self._waiting and len(self._facts) >= self._at_once
                 (_, key), row = (self._waiting or self._later).popitem(last=False)
             known, began = row.folder in self._facts, time.perf_counter()
             try:
@@ -132,7 +140,7 @@ class FactsShelf:
                 announced = time.monotonic()
                 self._tell()
             if known or at_pace:
-                time.sleep(min(_LONGEST_REST, _REST * (time.perf_counter() - began)))
+                self._sleep(min(_LONGEST_REST, _REST * (time.perf_counter() - began)))
         self._tell()
 
     def _tell(self) -> None:

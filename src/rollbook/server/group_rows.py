@@ -10,7 +10,7 @@ import numpy as np
 from rollbook.errors import RollbookError
 from rollbook.ground.array_types import NDArray
 from rollbook.server.catalogue import RunRow
-from rollbook.server.kept_rows import WORTH_KEEPING, Rows, keep, kept
+from rollbook.server.kept_rows import Rows, keep, kept
 from rollbook.server.row_helpers import RowHelpers, rows_in
 from rollbook.server.series import axis_name, started
 from rollbook.server.shared_state import Hall
@@ -59,7 +59,7 @@ def rows_of_runs(
     read: dict[str, RowsOfRun] = {}
     axis = x
     new = [row for row in rows if hall.group_rows.get((row.folder, key, x), stamps[row.folder]) is None]
-    if len(new) >= WORTH_KEEPING:
+    if len(new) >= hall.limits.kept_runs:
         known = kept(hall.catalogue.roots, key, x, {row.folder: stamps[row.folder] for row in new})
         for folder, of_run in known.items():
             _remember(hall, folder, key, x, stamps[folder], RowsOfRun(*of_run))
@@ -73,7 +73,7 @@ def rows_of_runs(
             rows_of_run = _rows_of(hall, row, [key], axis, stamps[row.folder])
         if len(rows_of_run.x):
             read[row.key] = rows_of_run
-    if len(new) >= WORTH_KEEPING:
+    if len(new) >= hall.limits.kept_runs:
         done = {row.folder: (*read[row.key],) for row in rows if row.key in read and not row.is_live}
         keep(hall.catalogue.roots, key, x, stamps, done)
     return read
@@ -84,7 +84,7 @@ def _read_together(
 ) -> None:
     """Read and remember the rows of many runs; for very many runs, in several processes."""
     of_folder = {row.folder: row for row in new}
-    helpers = RowHelpers(list(of_folder), keys, "time" if x == "relative" else x)
+    helpers = RowHelpers(list(of_folder), keys, "time" if x == "relative" else x, hall.limits.helpers)
     try:
         for folder in helpers.mine:
             _rows_of(hall, of_folder[folder], keys, x, stamps[folder])

@@ -17,13 +17,11 @@ import numpy as np
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.files import remove, replacing, user_cache
 
-__all__ = ["WORTH_KEEPING", "Rows", "keep", "kept", "packed", "unpacked"]
+__all__ = ["Rows", "keep", "kept", "packed", "unpacked"]
 
 Rows = tuple[str, NDArray, NDArray]
 """(axis, x, y) of a run."""
 
-WORTH_KEEPING = 64
-"""Fewer runs are not worth a file."""
 _MOST_BYTES, _MOST_FILES = 128 << 20, 16
 _KINDS = {"i": np.dtype("<i8"), "f": np.dtype("<f8")}
 

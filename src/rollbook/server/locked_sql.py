@@ -48,8 +48,6 @@ _AT_ONCE = 3
 """Processes that answer at the same time; further queries wait."""
 _START_SECONDS = 60.0
 _LONGEST = 20_000
-_TOO_LARGE = 384 << 20
-"""Bytes: a process that once took more is not used again."""
 _PROGRAM = "import sys; sys.path[:] = {path!r}; from rollbook.server.sql_process import main; main()"
 
 
@@ -245,7 +243,8 @@ class Locked:
         try:
             if self._usable:
                 with contextlib.suppress(_Ended):
-                    usable = process.ask({"verb": "close"}, (), time.monotonic() + 5.0)[0].get("peak", 0) < _TOO_LARGE
+                    peak = process.ask({"verb": "close"}, (), time.monotonic() + 5.0)[0].get("peak", 0)
+                    usable = peak < self._limits.process_bytes
         finally:
             self._process = None
             _processes.give_back(process, usable=usable)

@@ -64,15 +64,19 @@ class RowHelpers:
     Args:
       folders: of the runs that have to be read.
       keys: which; axis: along which axis, None: each run's own.
+      helpers: how many; None: as idle cores allow, and as many as are worth their start.
     Attributes:
       mine: the folders that the caller reads in the meantime.
     """
 
-    def __init__(self, folders: Sequence[str], keys: Sequence[str], axis: str | None) -> None:
-        many = _helpers_for(len(folders))
+    def __init__(
+        self, folders: Sequence[str], keys: Sequence[str], axis: str | None, helpers: int | None = None
+    ) -> None:
+        start = _START if helpers is None else 0
+        many = _helpers_for(len(folders)) if helpers is None else helpers
         if any(map(source.is_view, folders)):  # only this process has the store open
             many = 0
-        own = len(folders) if not many else (len(folders) + many * _START) // (many + 1)
+        own = len(folders) if not many else (len(folders) + many * start) // (many + 1)
         self.mine, others = list(folders[:own]), folders[own:]
         self._answers: list[bytes] = []
         self._helpers: list[subprocess.Popen[bytes]] = []

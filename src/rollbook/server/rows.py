@@ -50,8 +50,6 @@ def table_of(hall: Hall, row: RunRow, name: str, attempts: str = "effective") ->
     return read_table
 
 
-MANY_ROWS = 2_000
-"""Larger tables are queried, not kept: each row may be a long text."""
 _NEAREST = 2_000
 
 
@@ -60,7 +58,7 @@ def rows_near(
 ) -> tuple[pa.Table, int | None]:
     """(rows of a table by time: all, or of a large table the nearest to a position; how many of them are in the
     window)."""
-    if contents(hall, row).tables.get(name, 0) < MANY_ROWS:
+    if contents(hall, row).tables.get(name, 0) < hall.limits.whole_rows:
         return table_of(hall, row, name), None
 
     def work(db: Locked) -> tuple[pa.Table, int]:

@@ -33,10 +33,6 @@ _NOTHING = "nothing"
 """A cache entry for a key that a run does not have."""
 
 
-_MANY, _LARGE = 400, 25_000
-"""Answers with this many curves (short arrays with large headers), or this many points (a third of a megabyte), are
-compressed. Those of the first charts are not: compression would delay them."""
-
 _TAIL = 0.05
 """Quantiles that bound a curve's usual values."""
 
@@ -97,7 +93,7 @@ def many_series(hall: Hall, ask: SeriesAsk) -> Streamed:
     check_range(ask.start, ask.stop)
     fields: list[str] = list(dict.fromkeys(ask.fields))
     curves = len(rows) * len(keys)
-    large = curves >= _MANY or curves * ask.points >= _LARGE
+    large = curves >= hall.limits.zipped_curves or curves * ask.points >= hall.limits.zipped_points
     return Streamed(MEDIA_TYPE, _frames(hall, rows, keys, ask, fields), many=large)
 
 

@@ -25,6 +25,14 @@ class Limits:
       sockets: live connections.
       open_books: readers that are kept open.
       cache_bytes: of finished answers that are kept; group_bytes: of rows behind curves of groups.
+      process_bytes: an SQL process that once took more is not used again.
+      kept_runs: from this many runs of a group on, their rows are kept on disk for the next server.
+      helpers: processes that read the runs of a large group beside the server; None: as idle cores allow.
+      draft_points: of all runs of a group; below this, full bands are ready as soon as preliminary ones.
+      zipped_curves, zipped_points: from this many on (short arrays with large headers; a third of a megabyte), series
+        are compressed. The first charts are not: compression would delay them.
+      first_keys: of more runs, the keys are a separate request, so that the table does not wait for all of them.
+      whole_rows: larger tables are queried, not kept: each row may be a long text.
     """
 
     body_bytes: int = 256 * 1024
@@ -48,6 +56,14 @@ class Limits:
     open_books: int = 1_024
     cache_bytes: int = 64 << 20
     group_bytes: int = 192 << 20
+    process_bytes: int = 384 << 20
+    kept_runs: int = 64
+    helpers: int | None = None
+    draft_points: int = 10_000
+    zipped_curves: int = 400
+    zipped_points: int = 25_000
+    first_keys: int = 64
+    whole_rows: int = 2_000
 
 
 LIMITS = Limits()

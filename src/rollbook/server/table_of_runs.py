@@ -31,8 +31,6 @@ _PATIENCE = 0.15
 _PATIENCE_FOR_NEWER = 0.03
 """Seconds that it waits for newer numbers of live runs that already have numbers."""
 _MOST_COLUMNS = 60
-_MOST_DRAWN = 64
-"""With more runs, their keys are a separate request, so that the table does not wait for all of them."""
 
 Item = TypeVar("Item")
 
@@ -113,7 +111,7 @@ def _drawn(hall: Hall, shot: Snapshot, flattened: _Flat, ask: RunsAsk) -> Drawn 
         if head is None:  # the page looks for it elsewhere
             return None
         runs += [row.key for row in head.members] if isinstance(head, RunGroup) else [head.key]
-    if not 0 < len(runs) <= _MOST_DRAWN:
+    if not 0 < len(runs) <= hall.limits.first_keys:
         return None
     return Drawn(runs=runs, keys=keys(hall, KeysAsk(runs=runs)))
 
