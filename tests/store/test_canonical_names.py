@@ -38,6 +38,7 @@ WRITTEN = {
     "pufferlib": {"environment/episode_return": "train/return", "agent_steps": "time/env_steps"},
     "dreamerv3": {"episode/score": "train/return", "episode/length": "train/length"},
     "mrl": {"metrics/rewards": "train/reward"},
+    "rollbook": {"return": "train/return", "length": "train/length"},
     "rllib": {
         "env_runners/episode_return_mean": "train/return",
         "learners/default_policy/policy_loss": "update/loss/policy",

@@ -43,7 +43,8 @@ class Native:
 
     Attributes:
       framework: the adapter's name: sb3, spinningup, acme, tianshou, lightzero, mrl, rllib, trl, rsl_rl, skrl,
-        rl_games, d3rlpy, brax, stoix, pufferlib, dreamerv3; cleanrl and benchmarl through their writers.
+        rl_games, d3rlpy, brax, stoix, pufferlib, dreamerv3; cleanrl and benchmarl through their writers; rollbook for
+        what `RecordEpisodes` logs on a run instead of a scope.
       key: its key. A part `*` matches any one part ("learners/*/entropy").
       estimator: how the number was computed from the observations.
     """
@@ -96,6 +97,7 @@ TABLE: tuple[Canonical, ...] = (
         "Sum of the undiscounted rewards of one training episode.",
         "reward",
         "env_step",
+        ("rollbook", "return", _EACH),
         ("cleanrl", "charts/episodic_return", _EACH),
         ("sb3", "rollout/ep_rew_mean", _LAST_100),
         ("spinningup", "AverageEpRet", _EPOCH),
@@ -128,6 +130,7 @@ TABLE: tuple[Canonical, ...] = (
         "Environment steps of one training episode.",
         "env steps",
         "env_step",
+        ("rollbook", "length", _EACH),
         ("cleanrl", "charts/episodic_length", _EACH),
         ("sb3", "rollout/ep_len_mean", _LAST_100),
         ("spinningup", "EpLen", _EPOCH),
