@@ -49,17 +49,20 @@ def _without_results(err: BaseException) -> None:
 
 
 def serve() -> None:
-    """Seal what each line of stdin requests, {"words": […], "log": path}, and answer with the status."""
+    """Seal what each line of stdin requests, and answer with the status.
+
+    A line is a JSON list: the path of the log, then the arguments; the bytes of each as characters of Latin-1.
+    """
     answers = os.dup(1)
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 1)
     for line in sys.stdin:
-        asked = json.loads(line)
+        log_path, *words = [os.fsdecode(word.encode("latin-1")) for word in json.loads(line)]
         try:
-            log = os.open(asked["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+            log = os.open(log_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
             os.dup2(log, 2)
             os.close(log)
-            status = main(asked["words"])
+            status = main(words)
         except BaseException:
             sys.excepthook(*sys.exc_info())
             status = 1

@@ -46,7 +46,8 @@ class WarmChildren:
         Raises:
           OSError: none can be started.
         """
-        asked = json.dumps({"words": list(words), "log": log}).encode() + b"\n"
+        # Byte for byte, as in `argv`: the two processes may read paths by different encodings.
+        asked = json.dumps([os.fsencode(word).decode("latin-1") for word in (log, *words)]).encode() + b"\n"
         while True:
             is_new = not self._idle
             _, runs, process = (0.0, 0, self._start()) if is_new else self._idle.pop()

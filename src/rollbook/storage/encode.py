@@ -17,6 +17,7 @@ from rollbook.ground.arrow import constant, from_numpy, to_numpy, without_dictio
 from rollbook.ground.files import replace_file
 from rollbook.ground.run_files import CONSTANTS, METADATA_KEY, RESERVED
 from rollbook.storage.column_order import by_columns
+from rollbook.storage.parquet_files import open_to_write
 from rollbook.storage.pyramid import MIN_ROWS, PyramidWriter
 from rollbook.storage.tabulate import Meta, type_codes
 
@@ -137,8 +138,9 @@ class PartWriter:
         self._waiting_bytes = self._waiting_rows = 0
         self._schema = schema
         self.rows = 0
+        self._file = open_to_write(self._temporary)
         self._writer = pq.ParquetWriter(
-            self._temporary,
+            self._file,
             schema,
             compression="zstd",
             compression_level=_LEVEL,
@@ -164,6 +166,7 @@ class PartWriter:
         self._flush(whole=True)
         self._writer.add_key_value_metadata({METADATA_KEY: json.dumps(meta, separators=(", ", ": "))})
         self._writer.close()
+        self._file.close()
         if self._is_series:
             by_columns(self._temporary)
         self._add_block()
@@ -178,6 +181,7 @@ class PartWriter:
             self._pyramid.abandon()
         try:
             self._writer.close()
+            self._file.close()
         except (pa.ArrowException, OSError):
             pass
         try:

@@ -17,9 +17,10 @@ import pyarrow.parquet as pq
 from rollbook.errors import Damaged
 from rollbook.ground import manifest
 from rollbook.ground.arrow import constant, from_numpy, plain_text, to_numpy
-from rollbook.ground.files import is_regular, replace_file
+from rollbook.ground.files import is_regular
 from rollbook.ground.run_files import ABANDONED_FILE, data_folder, table_names
 from rollbook.storage.history import CheckpointRow, History
+from rollbook.storage.parquet_files import open_to_read, write_whole
 from rollbook.storage.parts import Part, PartShelf
 
 __all__ = ["write_abandoned"]
@@ -46,27 +47,14 @@ def write_abandoned(run: str) -> None:
         rows = _no_rows()
     else:
         rows = _abandoned(run, shelf, history)
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    temporary = f"{path}.{os.getpid()}.tmp"
-    try:
-        pq.write_table(
-            rows,
-            temporary,
-            compression="zstd",
-            use_dictionary=["writer", "lane"],
-            column_encoding={"seq": "DELTA_BINARY_PACKED"},
-            store_schema=False,
-        )
-        replace_file(temporary, path)
-    finally:
-        if os.path.lexists(temporary):
-            os.unlink(temporary)
+    encoding = {"seq": "DELTA_BINARY_PACKED"}
+    write_whole(rows, path, use_dictionary=["writer", "lane"], column_encoding=encoding)
 
 
 def _is_empty(path: str) -> bool:
     """Whether the file exists and has no rows."""
     try:
-        return is_regular(path) and pq.read_metadata(path).num_rows == 0
+        return is_regular(path) and pq.read_metadata(open_to_read(path)).num_rows == 0
     except (OSError, pa.ArrowException):
         return False
 

@@ -16,8 +16,9 @@ from rollbook.errors import Damaged
 from rollbook.ground import manifest
 from rollbook.ground.arrow import TIME, common_type
 from rollbook.ground.clocks import STANDARD
-from rollbook.ground.files import is_regular, replace_file
+from rollbook.ground.files import is_regular
 from rollbook.ground.run_files import COLUMNS_FILE, LONG, WIDE, table_folder, value_name
+from rollbook.storage.parquet_files import open_to_read, write_whole
 from rollbook.storage.parts import Part, PartShelf
 from rollbook.storage.tabulate import stored_name
 
@@ -71,20 +72,12 @@ def _write(path: str, columns: dict[str, pa.DataType]) -> None:
     schema = pa.schema([pa.field(name, columns[name]) for name in order])
     if _has(path, schema):
         return
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    temporary = f"{path}.{os.getpid()}.tmp"
-    rows = pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
-    try:
-        pq.write_table(rows, temporary, compression="zstd", store_schema=False)
-        replace_file(temporary, path)
-    finally:
-        if os.path.lexists(temporary):
-            os.unlink(temporary)
+    write_whole(pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema), path)
 
 
 def _has(path: str, schema: pa.Schema) -> bool:
     try:
-        return is_regular(path) and bool(pq.read_schema(path).equals(schema))
+        return is_regular(path) and bool(pq.read_schema(open_to_read(path)).equals(schema))
     except (OSError, pa.ArrowException):
         return False
 

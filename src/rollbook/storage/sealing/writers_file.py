@@ -16,8 +16,9 @@ import pyarrow.parquet as pq
 
 from rollbook.ground import manifest
 from rollbook.ground.arrow import from_numpy, strings
-from rollbook.ground.files import is_regular, names_in, read_json, replace_file
+from rollbook.ground.files import is_regular, names_in, read_json
 from rollbook.ground.run_files import PartName, data_folder, part_folders, table_names
+from rollbook.storage.parquet_files import open_to_read, write_whole
 
 __all__ = ["FILE", "write_writers_file"]
 
@@ -62,14 +63,7 @@ def write_writers_file(run: str) -> None:
     path = os.path.join(data_folder(run), FILE)
     if _holds(path, rows):
         return
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    temporary = f"{path}.{os.getpid()}.tmp"
-    try:
-        pq.write_table(rows, temporary, compression="zstd", store_schema=False)
-        replace_file(temporary, path)
-    finally:
-        if os.path.lexists(temporary):
-            os.unlink(temporary)
+    write_whole(rows, path)
 
 
 def _writers(run: str, about: dict[str, object]) -> list[str]:
@@ -91,7 +85,9 @@ def _holds(path: str, rows: pa.Table) -> bool:
     try:
         if not is_regular(path):
             return False
-        with pq.ParquetFile(path) as file:  # `read_table` imports pyarrow.dataset, and in some versions pandas
+        with pq.ParquetFile(
+            open_to_read(path)
+        ) as file:  # `read_table` imports pyarrow.dataset, and in some versions pandas
             return bool(file.read().equals(rows))
     except (OSError, pa.ArrowException):
         return False

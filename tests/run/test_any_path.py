@@ -1,0 +1,45 @@
+"""A folder's name is any bytes, and a process may read them by the encoding of an old locale."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = """
+import json, sys, rollbook
+for folder in sys.argv[1:]:
+    for keeper in ["process", "inline"]:
+        run = rollbook.init("p", keeper, dir=folder, sinks=[], keeper=keeper)
+        for i in range(50):
+            run.log({"x": float(i)}, env_step=i)
+        run.save_checkpoint({"a": 1})
+        run.log_text("words", "some")
+        run.finish()
+        book = rollbook.open(folder).one("p/" + keeper)
+        print(json.dumps([book.metrics(["x"]).num_rows, book.problems(), run.bill()["drops"], book.status]))
+"""
+NAMES = [b"r\xc3\xbcns", b"r\xffns", b"r ns\n%41'\""]
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [{"ROLLBOOK_KEEPER": "run"}, {"LC_ALL": "C", "PYTHONUTF8": "0"}],
+    ids=["UTF-8, a keeper a run", "ASCII, a shared keeper"],
+)
+def test_a_run_is_recorded_sealed_and_read_whatever_its_folder_is_called(
+    tmp_path: Path, variables: dict[str, str]
+) -> None:
+    folders = [os.path.join(os.fsencode(tmp_path), name) for name in NAMES]
+    command = [sys.executable, "-c", SCRIPT, *folders]
+    ran = subprocess.run(command, env={**os.environ, **variables}, capture_output=True, check=False)
+    assert ran.returncode == 0, ran.stderr.decode()
+    told = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert told == [[50, [], {}, "finished"]] * 2 * len(NAMES), ran.stderr.decode()
+    for folder in folders:
+        for run in os.scandir(os.path.join(folder, b"p")):
+            assert not os.listdir(os.path.join(run.path, b"data", b"journal")), "all is sealed"
