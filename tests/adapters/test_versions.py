@@ -49,6 +49,9 @@ WITHOUT = {
     "keras": "joins a hook that all versions have",
     "rl_games": "joins a hook that all versions have",
     "d3rlpy": "versions without the hook have no argument for it",
+    **dict.fromkeys(("slime", "prime_rl", "nemo_rl"), "their repositories have no versions on a registry"),
+    "tinker": "joins a list that all versions have",
+    "openrlhf": "versions without the attribute are refused, and that is said",
     "rsl_rl": "versions without the hook have no place to name it",
 }
 

@@ -123,6 +123,10 @@ ELSEWHERE = {
             "keras",
         )
     },
+    **{
+        f"{name}.py": "tests/adapters/test_rollout_hosts.py"
+        for name in ("slime", "prime_rl", "nemo_rl", "tinker", "openrlhf")
+    },
     "rllib": "tests/frameworks/test_rllib_real.py: a run an algorithm, opened by its callback",
     "sb3/callback.py": "tests/frameworks/test_sb3.py: opens its run where a training begins",
     "trl": "tests/frameworks/test_trl_real.py: opens its run where a training begins",

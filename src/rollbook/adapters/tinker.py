@@ -1,0 +1,176 @@
+"""The Tinker cookbook with a rollbook run: one more logger in its multiplexer, and its rollouts as they are made.
+
+    ml_logger = tinker_cookbook.utils.ml_log.setup_logging(log_dir, config=config)
+    rollbook.adapters.tinker.join(ml_logger)
+
+Written against tinker-cookbook 0.6.1 (tinker_cookbook/utils/ml_log.py: `Logger`, `MultiplexLogger`;
+tinker_cookbook/rl/types.py: `TrajectoryGroup`).
+"""
+
+from __future__ import annotations
+
+from rollbook.adapters._door import Door
+from rollbook.errors import BadInput
+from rollbook.ground.values import flatten
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+__all__ = ["RollbookLogger", "join", "log_groups"]
+
+
+class RollbookLogger:
+    """The methods of the cookbook's `Logger`; writes to a run.
+
+    Args:
+      run: a run or a scope of a run. None uses the current run, or opens one.
+      project, name: of a run that is opened here.
+      run_options: further arguments of `rollbook.init`.
+    """
+
+    store = None
+
+    def __init__(
+        self, run: object = None, *, project: str = "tinker", name: str = "train", **run_options: object
+    ) -> None:
+        self._door = Door("RollbookLogger", run, project, name, run_options)
+        self.run = self._door.run
+
+    def log_hparams(self, config: Any) -> None:
+        """Add to the configuration of the run; a dict, or an object with plain attributes."""
+        settings = config if hasattr(config, "keys") else _attributes(config)
+        self._door.keep("config", "keeping the configuration", self._door.settings, settings)
+
+    def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
+        """Log one row under the native keys; `step` is also the clock `gradient_step`."""
+        self._door.log(dict(flatten(metrics)), step=step, gradient_step=step)
+
+    def enable_event_steps(self) -> None:
+        """Nothing to do: rows of a run come in any order."""
+
+    def log_metrics_event(
+        self, metrics: Mapping[str, Any], step: int, step_metric: str, metric_axes: dict[str, str] | None = None
+    ) -> None:
+        """Log a row that belongs to an earlier step."""
+        self._door.log({**dict(flatten(metrics)), step_metric: step}, step=step)
+
+    def log_summary(self, metrics: Mapping[str, Any]) -> None:
+        """Replace values of the run's summary."""
+        if self.run is not None:
+            self._door.keep("summary", "keeping the summary", self.run.run.summary.update, dict(metrics))
+
+    def log_long_text(self, key: str, text: str) -> None:
+        """Store a text."""
+        if self.run is not None:
+            self.run.log_text(key, text)
+
+    def sync(self) -> None:
+        """Nothing to do: what was logged is safe."""
+
+    def get_logger_url(self) -> str | None:
+        """None: the run is a folder."""
+        return None
+
+    def close(self) -> None:
+        """Finish the run if it was opened here."""
+        self._door.finish()
+
+
+def join(ml_logger: Any, run: object = None, **options: Any) -> RollbookLogger:
+    """Add a rollbook run to the loggers of a `MultiplexLogger`.
+
+    Args:
+      ml_logger: what `setup_logging` returned.
+      run, options: see `RollbookLogger`.
+    Raises:
+      BadInput: `ml_logger` has no list of loggers.
+    """
+    if not isinstance(getattr(ml_logger, "loggers", None), list):
+        raise BadInput(
+            f"join({type(ml_logger).__name__}): it has no list `loggers`. Pass the MultiplexLogger that "
+            "tinker_cookbook.utils.ml_log.setup_logging() returned"
+        )
+    own = RollbookLogger(run, **options)
+    ml_logger.loggers.append(own)
+    return own
+
+
+def log_groups(
+    groups: Sequence[Any],
+    *,
+    iteration: int,
+    decode: Callable[[Sequence[int]], str] | None = None,
+    policy_version: int | None = None,
+    mode: str = "train",
+    run: Any = None,
+) -> list[list[str]]:
+    """Log trajectory groups as rollouts: a turn for each action, and one for each observation after the first.
+
+    Args:
+      groups: `TrajectoryGroup` objects: `trajectories_G` with `transitions` (`ob`, `ac`, `reward`, `metrics`), and
+        `get_total_rewards()`.
+      iteration: the clock `gradient_step`.
+      decode: makes a text of token ids, such as a tokenizer's `decode`; without it, only the tokens are kept.
+      policy_version: of the sampling client; default: the iteration.
+      run: a run or a scope of a run; None: the current one.
+    Returns:
+      The ids of the rollouts, a list for each group, for `run.rollouts.trained` and `dropped`.
+    """
+    door = Door("log_groups", run, "tinker", "train", {})
+    found: list[list[str]] = [[] for _group in groups]
+    if door.run is not None:
+        version = iteration if policy_version is None else policy_version
+        for place, group in enumerate(groups):
+            told = (door, group, f"{mode}-{iteration}-{place}", iteration, version, mode, decode, found[place])
+            door.keep("tinker_rollouts", "keeping rollouts", _group, *told)
+    return found
+
+
+def _group(
+    door: Door, group: Any, name: str, iteration: int, version: int, mode: str, decode: Any, ids: list[str]
+) -> None:
+    import numpy as np
+
+    talks, rewards, ends = [], list(group.get_total_rewards()), []
+    prompts = []
+    for trajectory in group.trajectories_G:
+        turns: list[dict[str, Any]] = []
+        seen: list[int] = []
+        prompt = None
+        for step in trajectory.transitions:
+            observed = _ids(step.ob)
+            fresh = observed[len(seen) :] if observed[: len(seen)] == seen else observed
+            if prompt is None:
+                prompt = fresh
+            elif fresh:
+                turns.append({"role": "user", "content": decode(fresh) if decode else None, "tokens": len(fresh)})
+            said = list(step.ac.tokens)
+            logprobs = step.ac.maybe_logprobs
+            turns.append({
+                "role": "assistant", "content": decode(said) if decode else None, "tokens": np.asarray(said, np.int32),
+                "logprobs": None if logprobs is None else np.asarray(logprobs, np.float32), "reward": step.reward,
+                **{f"metrics/{key}": value for key, value in (step.metrics or {}).items()},
+            })  # fmt: skip
+            seen = observed + said
+        prompts.append(decode(prompt) if decode and prompt is not None else None)
+        talks.append(turns)
+        ends.append(len(prompt or ()))
+    ids += door.run.run.rollouts.log_many(
+        prompts=prompts, completions=talks, reward=rewards, group=name, policy_version=version, mode=mode,
+        prompt_tokens=ends, gradient_step=iteration,
+    )  # fmt: skip
+
+
+def _ids(observation: Any) -> list[int]:
+    """The token ids of an observation (`ModelInput`), without what is no token."""
+    to_ints = getattr(observation, "to_ints", None)
+    return list(to_ints()) if to_ints is not None else []
+
+
+def _attributes(config: Any) -> dict[str, Any]:
+    found = getattr(config, "__dict__", None) or {
+        name: getattr(config, name) for name in getattr(config, "__annotations__", {})
+    }
+    return {str(name): value for name, value in found.items() if not str(name).startswith("_")}
