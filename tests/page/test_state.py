@@ -11,6 +11,8 @@ import pytest
 
 import rollbook
 from page_server import record
+from rollbook.plots._style import THEMES
+from rollbook.runs.report import write
 from rollbook.server.serving import listen
 from rollbook.server.settings import Settings
 
@@ -29,6 +31,8 @@ STATE = """() => {
         red: document.querySelectorAll('.alert.bad').length,
     };
 }"""
+COLORS = """() => Object.fromEntries([...document.querySelectorAll('.square[aria-pressed=true]')].map(
+    one => [one.getAttribute('aria-label'), one.firstElementChild.className]))"""
 
 
 def scroll(page: Any) -> None:
@@ -132,21 +136,57 @@ def test_colours_stay_over_reloads_filters_and_newer_runs(page: Any, serve: Any,
     folder = tmp_path / "runs"
     for name in ("ppo", "dqn"):
         record(folder, name, 1, 1e-3, rows=200)
-    colors = """() => Object.fromEntries([...document.querySelectorAll('.square[aria-pressed=true]')].map(
-        one => [one.getAttribute('aria-label'), one.firstElementChild.className]))"""
     address = serve(folder)
     page.open(address).drawn(1).settled()
-    first = page.tab.evaluate(colors)
+    first = page.tab.evaluate(COLORS)
     assert len(set(first.values())) == 2
     record(folder, "sac", 1, 1e-3, rows=200)
     page.tab.wait_for_function("() => document.body.innerText.includes('sac')")  # the server knows it
     page.tab.reload()
     page.drawn(1).settled()
-    later = page.tab.evaluate(colors)
+    later = page.tab.evaluate(COLORS)
     assert len(later) == 3
     assert first.items() <= later.items()
     for name in ("ppo", "dqn", "sac"):
         page.open(address, f"#/runs?f=name+%3D+'{name}'").settled()
         page.tab.wait_for_function("() => document.querySelectorAll('.square[aria-pressed=true]').length === 1")
-        assert page.tab.evaluate(colors).items() <= later.items()
+        assert page.tab.evaluate(COLORS).items() <= later.items()
+    assert page.errors == []
+
+
+def test_groups_have_one_colour_on_the_page_in_plots_and_in_reports(page: Any, serve: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "runs"
+    for name in ("ppo", "dqn", "sac"):
+        for seed in (1, 2):
+            record(folder, name, seed, 1e-3, rows=200)
+    address = serve(folder)
+    page.open(address, "#/runs?f=name+%3D+'sac'").drawn(1).settled()  # first drawn alone: the first colour
+    page.open(address, "#/runs").settled()
+    page.tab.wait_for_function("() => document.querySelectorAll('.square[aria-pressed=true]').length === 3")
+    shown = page.tab.evaluate(COLORS)
+    number = {label.split()[-1]: int(name.rpartition(" s")[2]) for label, name in shown.items()}
+    assert number["sac"] == 1
+    assert len(set(number.values())) == 3
+    runs = rollbook.open(folder)
+    (legend,) = runs.plot("train/return", by="name").figure().legends
+    light = THEMES["light"].series
+    plotted = {
+        text.get_text().split(":")[0]: light.index(line.get_color()) + 1
+        for line, text in zip(legend.get_lines(), legend.get_texts(), strict=True)
+        if line.get_color() in light  # the mark of values that are not finite has none
+    }
+    assert plotted == number
+    report = Path(write(runs.where("name = 'sac'"), tmp_path / "report.html", metric="train/return", by="name"))
+    (body,) = re.findall("<svg.*?</svg>", report.read_text(), re.DOTALL)[:1]
+    assert set(re.findall(r"var\(--rb-series-(\d+)", body)) == {"1"}
+    page.tab.evaluate("localStorage.clear()")
+    page.tab.reload()
+    page.drawn(1).settled()
+    assert page.tab.evaluate(COLORS) == shown, "they are kept with the runs, not in the browser"
+    page.tab.locator(".grid-row.group").first.hover()
+    page.tab.locator(".grid-row.group .more").first.click()
+    page.tab.get_by_label("Colour 9").click()
+    page.tab.wait_for_function(f"() => Object.values(({COLORS})()).some(one => one.endsWith('s9'))")
+    page.settled()
+    assert 9 in {look + 1 for look in runs.curves("train/return", by="name").looks.values()}, "a hand chose it"
     assert page.errors == []

@@ -22,6 +22,8 @@ export type {
   BoardsAnswer,
   CauseAnswer as Cause,
   Cell,
+  ColorsAnswer,
+  ColorsAsk as ColorsQuery,
   ColumnsAnswer,
   ConfigAnswer,
   EditAnswer,

@@ -133,6 +133,19 @@ export interface Checkpoints {
   after: { [name: string]: Cell } | null;
 }
 
+/** The colours of these runs as they are kept now: [alone, in a group]; 0: none yet. */
+export interface ColorsAnswer {
+  took_ms: number;
+  colors: { [name: string]: number[] };
+}
+
+/** Colours to keep, from 1 to 12. One that is kept already stays, unless a hand chose another. */
+export interface ColorsAsk {
+  alone?: { [name: string]: number };
+  grouped?: { [name: string]: number };
+  chosen?: boolean;
+}
+
 /** A column of a table. */
 export interface Column {
   name: string;
@@ -519,6 +532,7 @@ export interface Hello {
   notebook: boolean;
   only: string | null;
   limits: Limits;
+  colors: { [name: string]: number[] };
 }
 
 /** One prompt or item over all of training. */

@@ -1,20 +1,24 @@
-/** Which colour a run or a group has: given when it is first drawn, and its own from then on. */
+/** Which colour a run or a group has: given when it is first drawn, kept with the runs, and its own from then on. */
 
 export const COLORS = 12;
-const MOST = 4_000;
 
 export interface Drawn {
   id: string;
   color: number;
 }
 
-/** The lowest colour that the fewest of these have. */
-export function nextColor(drawn: readonly Drawn[]): number {
-  const used = new Map<number, number>();
-  for (const { color } of drawn) used.set(color, (used.get(color) ?? 0) + 1);
-  let best = 1;
-  for (let color = 1; color <= COLORS; color++) if ((used.get(color) ?? 0) < (used.get(best) ?? 0)) best = color;
-  return best;
+/** The colour that the fewest of those drawn have; then the fewest of all; then the lowest. */
+export function nextColor(drawn: readonly number[], all: readonly number[] = []): number {
+  const among = (colors: readonly number[], color: number): number => colors.filter((one) => one === color).length;
+  const order = Array.from({ length: COLORS }, (_, i) => i + 1);
+  return order.sort((a, b) => among(drawn, a) - among(drawn, b) || among(all, a) - among(all, b) || a - b)[0] ?? 1;
+}
+
+/** A colour that follows from a name alone (FNV-1a), as the library computes it: where nothing can be kept. */
+export function colorOfName(name: string): number {
+  let mixed = 0x811c9dc5;
+  for (const byte of new TextEncoder().encode(name)) mixed = Math.imul(mixed ^ byte, 0x01000193) >>> 0;
+  return (mixed % COLORS) + 1;
 }
 
 /** Something that is drawn in one colour: a run, or the runs of a group. */
@@ -23,58 +27,93 @@ export interface Owner {
   runs: readonly string[];
 }
 
-/**
- * The colours of runs and groups as long as this browser remembers them.
- *
- * A group is remembered by its runs as well: one whose id changes, because a run with another configuration came, keeps
- * its colour.
- */
-export class Colors {
-  private readonly own: Map<string, number>;
+/** Run -> [its colour alone, the colour of the group that it is drawn in]; 0: none yet. */
+export type Kept = Record<string, readonly number[]>;
 
-  constructor(
-    stored: Iterable<readonly [string, number]> = [],
-    private readonly store: (all: [string, number][]) => void = () => undefined,
-  ) {
-    this.own = new Map(stored);
-  }
-
-  /** The colour that it has had; of a run also that of a group it was drawn in. */
-  of({ id, runs }: Owner): number | undefined {
-    for (const name of [id, ...runs.map(member)]) {
-      const color = this.own.get(name);
-      if (color !== undefined) return color;
-    }
-    return undefined;
-  }
-
-  /** Its colour; a new one, unlike those of `others`, where it has none. */
-  given(owner: Owner, others: readonly Drawn[]): number {
-    const color =
-      this.own.get(owner.id) ??
-      (owner.runs.length === 1 && owner.runs[0] === owner.id ? undefined : this.of(owner)) ??
-      nextColor(others);
-    this.keep(owner, color);
-    return color;
-  }
-
-  /** A hand, or a link, chose this colour. */
-  keep({ id, runs }: Owner, color: number): void {
-    const names = [id, ...runs.filter((run) => run !== id).map(member)];
-    if (names.every((name) => this.own.get(name) === color)) return;
-    for (const name of names) {
-      this.own.delete(name); // the last one named is the last to be forgotten
-      this.own.set(name, color);
-    }
-    for (const name of this.own.keys()) {
-      if (this.own.size <= MOST) break;
-      this.own.delete(name);
-    }
-    this.store([...this.own]);
-  }
+/** Colours to keep, by run. */
+export interface New {
+  alone: Record<string, number>;
+  grouped: Record<string, number>;
+  chosen: boolean;
 }
 
-const member = (run: string): string => `~${run}`;
+const isAlone = ({ id, runs }: Owner): boolean => runs.length === 1 && runs[0] === id;
+
+/**
+ * The colours of runs and groups.
+ *
+ * A group has no name that lasts: its colour is the one that most of its runs have in a group, so it keeps it when its
+ * id changes, because a run with another configuration came.
+ */
+export class Colors {
+  private readonly known = new Map<string, readonly [number, number]>();
+  private writable = true;
+
+  constructor(private readonly keep: (colors: New) => void = () => undefined) {}
+
+  /** What is kept with the runs, and whether more can be. */
+  take(kept: Kept, writable = this.writable): void {
+    this.writable = writable;
+    for (const [run, [alone = 0, grouped = 0]] of Object.entries(kept)) this.known.set(run, [alone, grouped]);
+  }
+
+  /** The colour that it has; of several that its runs have, the one of most of them, then the lowest. */
+  of(owner: Owner): number | undefined {
+    const place = isAlone(owner) ? 0 : 1;
+    const counts = new Map<number, number>();
+    for (const run of owner.runs) {
+      const color = this.known.get(run)?.[place] ?? 0;
+      if (color > 0) counts.set(color, (counts.get(color) ?? 0) + 1);
+    }
+    return [...counts].sort(([a, n], [b, m]) => m - n || a - b)[0]?.[0];
+  }
+
+  /** The colour of a run where nothing else is drawn: that of its group, else its own. */
+  ofRun(run: string): number | undefined {
+    const [alone, grouped] = this.known.get(run) ?? [0, 0];
+    return grouped || alone || undefined;
+  }
+
+  /** Their colours; new ones, unlike those of the others and of `beside`, for those that have none. */
+  given(owners: readonly Owner[], beside: readonly Drawn[] = []): Drawn[] {
+    const colors = owners.map((owner) => this.of(owner));
+    return owners.map((owner, i) => {
+      const place = isAlone(owner) ? 0 : 1;
+      const drawn = [...beside.map((one) => one.color), ...colors.flatMap((color) => color ?? [])];
+      const color = (colors[i] ??= this.writable
+        ? nextColor(
+            drawn,
+            [...this.known.values()].map((pair) => pair[place] ?? 0),
+          )
+        : colorOfName([...owner.runs].sort()[0] ?? owner.id));
+      this.set(owner, color, false);
+      return { id: owner.id, color };
+    });
+  }
+
+  /** A link says this colour: it is kept where there is none. */
+  offer(owner: Owner, color: number): void {
+    if (this.of(owner) === undefined) this.set(owner, color, false);
+  }
+
+  /** A hand chose this colour. */
+  choose(owner: Owner, color: number): void {
+    this.set(owner, color, true);
+  }
+
+  private set(owner: Owner, color: number, chosen: boolean): void {
+    const place = isAlone(owner) ? 0 : 1;
+    const told: Record<string, number> = {};
+    for (const run of owner.runs) {
+      const [alone, grouped] = this.known.get(run) ?? [0, 0];
+      if ([alone, grouped][place] === color || (!chosen && [alone, grouped][place] !== 0)) continue;
+      this.known.set(run, place === 0 ? [color, grouped] : [alone, color]);
+      told[run] = color;
+    }
+    if (this.writable && Object.keys(told).length > 0)
+      this.keep({ alone: place === 0 ? told : {}, grouped: place === 1 ? told : {}, chosen });
+  }
+}
 
 /**
  * The colour of each value of a setting: numbers by size, then words by the alphabet, so that a value has the same one

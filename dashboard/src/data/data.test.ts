@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { SvgPen } from "../charts/pen.ts";
-import { Colors, nextColor, type Drawn } from "./colors.ts";
+import { Colors, colorOfName, nextColor, type Drawn, type New } from "./colors.ts";
 import { counts, doubles, floats, FrameReader } from "./frames.ts";
 import { pattern, sections, telling, pinnedFirst } from "./keys.ts";
 import { bytes, count, plain, seconds, short, value } from "./numbers.ts";
@@ -159,26 +159,40 @@ describe("colours", () => {
   const run = (id: string) => ({ id, runs: [id] });
   test("the lowest free one is taken, and what is drawn again has the one it had", () => {
     const colors = new Colors();
-    const drawn = ["a", "b", "c"].reduce<Drawn[]>((all, id) => [...all, { id, color: colors.given(run(id), all) }], []);
+    const one = (id: string, beside: Drawn[] = []) => colors.given([run(id)], beside)[0]?.color;
+    const drawn = colors.given(["a", "b", "c"].map(run));
     expect(drawn.map(({ color }) => color)).toEqual([1, 2, 3]);
     const without = drawn.filter(({ id }) => id !== "b");
-    expect(nextColor(without)).toBe(2);
-    expect(colors.given(run("d"), without)).toBe(2);
-    expect(colors.given(run("b"), without)).toBe(2);
+    expect(nextColor(without.map(({ color }) => color))).toBe(2);
+    expect(one("d", without)).toBe(4); // 2 is free here, and another run has it
+    expect(one("b", without)).toBe(2);
+    expect(colors.given(["e", "a"].map(run)).map(({ color }) => color)).toEqual([5, 1]);
   });
 
-  test("a group keeps its colour when its id changes, and what is stored is read again", () => {
-    let all: [string, number][] = [];
-    const colors = new Colors([], (now) => {
-      all = now;
+  test("a group keeps its colour when its id changes, and what is kept is read again", () => {
+    const told: New[] = [];
+    const colors = new Colors((one) => told.push(one));
+    expect(colors.given([{ id: "g1", runs: ["a", "b"] }], [{ id: "x", color: 1 }])[0]?.color).toBe(2);
+    expect(told).toEqual([{ alone: {}, grouped: { a: 2, b: 2 }, chosen: false }]);
+    const later = new Colors();
+    later.take({ a: [0, 2], b: [0, 2] });
+    expect(later.given([{ id: "g2", runs: ["b", "c"] }])[0]?.color).toBe(2);
+    expect(later.ofRun("a")).toBe(2);
+    expect(later.given([run("a")], [{ id: "g2", color: 2 }])[0]?.color).toBe(1);
+    later.offer({ id: "g2", runs: ["b", "c"] }, 5);
+    expect(later.of({ id: "g2", runs: ["b", "c"] })).toBe(2);
+    later.choose({ id: "g2", runs: ["b", "c"] }, 7);
+    expect(later.of({ id: "g3", runs: ["c"] })).toBe(7);
+  });
+
+  test("where nothing can be kept a colour follows from the id, as in the library", () => {
+    const colors = new Colors(() => {
+      throw new Error("nothing is kept");
     });
-    expect(colors.given({ id: "g1", runs: ["a", "b"] }, [{ id: "x", color: 1 }])).toBe(2);
-    const later = new Colors(all);
-    expect(later.given({ id: "g2", runs: ["b", "c"] }, [])).toBe(2);
-    expect(later.of(run("a"))).toBe(2);
-    expect(later.given(run("a"), [{ id: "g2", color: 2 }])).toBe(1);
-    later.keep({ id: "g2", runs: ["b", "c"] }, 7);
-    expect(later.of({ id: "g2", runs: [] })).toBe(7);
+    colors.take({ old: [4, 0] }, false);
+    expect(colors.given([run("old")])[0]?.color).toBe(4);
+    expect(colors.given([{ id: "g", runs: ["b7", "a1"] }])[0]?.color).toBe(colorOfName("a1"));
+    expect(["a1", "b7", "3f2a91", "ü"].map(colorOfName)).toEqual([8, 3, 12, 11]);
   });
 
   test("names at line ends are moved apart and stay inside", () => {

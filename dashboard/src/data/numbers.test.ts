@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ago, bytes, count, plain, seconds, short, value } from "./numbers.ts";
+import { ago, bytes, count, plain, seconds, sentence, short, value } from "./numbers.ts";
 
 describe("numbers are written in one way", () => {
   test("three figures, and whole numbers from a thousand on", () => {
@@ -12,7 +12,12 @@ describe("numbers are written in one way", () => {
     expect([1234567, -1000, 999].map(count)).toEqual(["1\u2009234\u2009567", "\u22121\u2009000", "999"]);
   });
   test("ticks are short from ten thousand on", () => {
-    expect([0, 2500, 250_000, 1_500_000].map(short)).toEqual(["0", "2500", "250k", "1.5M"]);
+    expect([0, 2500, 250_000, 1_500_000].map(short)).toEqual(["0", "2\u2009500", "250k", "1.5M"]);
+  });
+  test("thousands in sentences are written as those of numbers; lists and decimals stay", () => {
+    expect(sentence("6,000 rows of 1,234,567, from 0.1,200 to 12,3 and [1,2,300]")).toBe(
+      "6\u2009000 rows of 1\u2009234\u2009567, from 0.1,200 to 12,3 and [1,2,300]",
+    );
   });
   test("a length of time has at most two units", () => {
     expect([0.04, 12.4, 273, 7500, 273_600].map((s) => seconds(s))).toEqual([

@@ -46,7 +46,13 @@ export function short(x: number): string {
   if (size >= 1e4) return trim(size / 1e3, "k");
   if (size === 0) return "0";
   if (size < 1e-3) return sign + size.toExponential(1).replace(/\.0e/, "e").replace("e-", `e${MINUS}`);
-  return sign + Number(size.toPrecision(4)).toString();
+  const digits = Number(size.toPrecision(4)).toString();
+  return sign + (size < 1000 ? digits : grouped(digits));
+}
+
+/** A sentence of the server's or of a rule's: its thousands, which Python parts with commas, as everywhere here. */
+export function sentence(text: string): string {
+  return text.replace(/(?<![\d.,])\d{1,3}(?:,\d{3})+(?!,?\d)/g, (number) => number.replaceAll(",", THIN));
 }
 
 /** A length of time in seconds: 40 ms, 12.4 s, 4 m 33 s, 2 h 05 m, 3 d 4 h. */

@@ -1,5 +1,5 @@
 import type { Alert } from "../api/names.ts";
-import { clock } from "../data/numbers.ts";
+import { clock, sentence } from "../data/numbers.ts";
 import { Icon } from "./Icon.tsx";
 
 /** An alert as one box: what it says, when, by which rule. */
@@ -8,7 +8,7 @@ export function AlertLine({ alert, href }: { alert: Alert; href?: string }) {
     <div class={`alert${alert.level === "fail" ? " bad" : alert.level === "note" ? " note" : ""}`}>
       <Icon name="flag" />
       <div>
-        <b>{alert.message}</b>{" "}
+        <b>{sentence(alert.message)}</b>{" "}
         <span class="soft">
           {alert.rule}, {clock(alert.time)}
         </span>{" "}

@@ -22,7 +22,8 @@ export function Film({
   useEffect(() => {
     const film = video.current;
     if (!film || second === undefined || !Number.isFinite(second)) return;
-    if (Math.abs(film.currentTime - second) > 0.04 && film.paused) film.currentTime = second;
+    const off = Math.abs(film.currentTime - second);
+    if (off > (film.paused ? 0.04 : 0.3 * film.playbackRate)) film.currentTime = second; // playing, it may lag a little
   }, [second]);
   useEffect(() => {
     const film = video.current;

@@ -2,9 +2,10 @@
 
 import { useState } from "preact/hooks";
 import type { RunDetail } from "../api/names.ts";
-import { plain } from "../data/numbers.ts";
+import { count, plain } from "../data/numbers.ts";
 import { say } from "../state/address.ts";
 import { useAnswer } from "../state/answer.ts";
+import { colorOfRun } from "../state/colors.ts";
 import { source } from "../state/here.ts";
 import { Choice, Menu } from "./Menu.tsx";
 import { Status } from "./Status.tsx";
@@ -20,7 +21,7 @@ export function RunPicker({ detail }: { detail: RunDetail | null }) {
       <Menu
         label={
           <>
-            <i class="dot s1" />
+            <i class={`dot s${detail ? colorOfRun(detail.run) : 0}`} />
             <b>{detail ? fullName(detail) : "…"}</b>
           </>
         }
@@ -35,7 +36,7 @@ export function RunPicker({ detail }: { detail: RunDetail | null }) {
           </span>
           <span class="soft hide-s">
             {detail.project}
-            {total && ` · to ${plain(total[1])} ${total[0]}`}
+            {total && ` · to ${typeof total[1] === "number" ? count(total[1]) : plain(total[1])} ${total[0]}`}
             {(last?.n ?? 1) > 1 && ` · attempt ${last?.n}`}
           </span>
         </>

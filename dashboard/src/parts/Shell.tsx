@@ -6,6 +6,7 @@ import { useEffect } from "preact/hooks";
 import { isPage, PAGES, type PageId } from "../pages/registry.ts";
 import { Runs } from "../pages/runs/Runs.tsx";
 import { address, addressOf } from "../state/address.ts";
+import { takeColors } from "../state/colors.ts";
 import { hello, source } from "../state/here.ts";
 import { hear, reborn, watch } from "../state/live.ts";
 import { refusal, type Refusal } from "../state/source.ts";
@@ -79,9 +80,11 @@ export function Shell() {
   useEffect(() => {
     source.hello().then(
       (said) => {
+        takeColors(said);
         hello.value = said;
       },
       (error: unknown) => {
+        takeColors(null);
         if (!hello.peek()) failed.value = refusal(error);
       },
     );

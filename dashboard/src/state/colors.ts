@@ -1,30 +1,42 @@
-/** The colours of this browser: runs and groups keep theirs over reloads, filters and newer runs. */
+/** The colours of runs and groups: the server says which are kept, and keeps those that the page gives. */
 
-import { Colors } from "../data/colors.ts";
+import type { Hello } from "../api/names.ts";
+import { Colors, type New } from "../data/colors.ts";
+import { source } from "./here.ts";
 
-const STORED = "rollbook.colors";
+let waiting: New[] = [];
 
-function stored(): [string, number][] {
-  try {
-    const all: unknown = JSON.parse(localStorage.getItem(STORED) ?? "[]");
-    return Array.isArray(all)
-      ? all.filter(
-          (one): one is [string, number] =>
-            Array.isArray(one) && typeof one[0] === "string" && typeof one[1] === "number",
-        )
-      : [];
-  } catch {
-    return [];
+/** What is drawn at once is kept at once, in one request for what was given and one for what a hand chose. */
+async function send(): Promise<void> {
+  const all = waiting;
+  waiting = [];
+  for (const chosen of [false, true]) {
+    const some = all.filter((one) => one.chosen === chosen);
+    if (some.length === 0) continue;
+    const alone = Object.assign({}, ...some.map((one) => one.alone)) as New["alone"];
+    const grouped = Object.assign({}, ...some.map((one) => one.grouped)) as New["grouped"];
+    // A server that cannot keep them costs nothing: the page remembers them until it is left.
+    await source.keepColors({ alone, grouped, chosen }).then(
+      (answer) => colors.take(answer.colors),
+      () => undefined,
+    );
   }
 }
 
-export const colors = new Colors(stored(), (all) => {
-  try {
-    localStorage.setItem(STORED, JSON.stringify(all));
-  } catch {
-    // A browser without storage remembers them until the page is left.
-  }
+export const colors = new Colors((one) => {
+  if (waiting.push(one) === 1) queueMicrotask(() => void send());
 });
 
+let greeted: () => void = () => undefined;
+/** Through when the server has said which colours are kept, or nothing at all. */
+export const colorsKnown = new Promise<void>((resolve) => {
+  greeted = resolve;
+});
+
+export function takeColors(hello: Hello | null): void {
+  if (hello !== null) colors.take(hello.colors, hello.writable && source.live);
+  greeted();
+}
+
 /** The colour of one run, on a page about it. */
-export const colorOfRun = (run: string): number => colors.of({ id: run, runs: [run] }) ?? 1;
+export const colorOfRun = (run: string): number => colors.ofRun(run) ?? 1;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -46,6 +46,7 @@ class Comparison:
       preliminary: whether a result with more resamples will follow.
       lower_is_better: whether lower scores are better.
       normalised: whether scores are normalised by anchors, to 0 and 1.
+      looks: label -> which colour and dashes of the style, from 0; without, those of a group's index.
     """
 
     metric: str
@@ -63,6 +64,7 @@ class Comparison:
     extra: Mapping[str, Any] = field(default_factory=dict)
     lower_is_better: bool = False
     normalised: bool = False
+    looks: Mapping[str, int] = field(default_factory=dict)
 
     def sentences(self) -> list[str]:
         """The verdicts, then the intervals, then the notes."""
@@ -198,6 +200,7 @@ class Comparison:
             tuple(group.seeds_R for group in known),
             tuple(_how_sure(group.interval) for group in known if group.interval is not None),
             remarks=(*self._verdicts_in_a_picture(), *self._notes_in_a_picture()),
+            looks=self._looks_of(group.label for group in known),
         )
 
     def _aggregates(self, resample: str = "seeds") -> list[Bars]:
@@ -227,9 +230,14 @@ class Comparison:
                     (np.zeros(0),) * len(column),
                     ("",) * len(column),
                     remarks=remarks,
+                    looks=self._looks_of(found),
                 )
             )
         return panels
+
+    def _looks_of(self, labels: Iterable[str]) -> tuple[int, ...]:
+        indices = {group.label: place for place, group in enumerate(self.groups)}
+        return tuple(self.looks.get(label, indices[label]) for label in labels)
 
     def _verdicts_in_a_picture(self) -> list[str]:
         """The verdicts of all pairs, short and without advice: a picture is shown without its program."""
@@ -283,8 +291,16 @@ class Comparison:
         from rollbook.plots import Line, Panel
 
         lines = tuple(
-            Line(f"{group.label}: share of {len(group.seeds_R)} seeds, no band", self.thresholds_H, shares, steps=True)
-            for group, shares in zip(self.groups, self.profiles_GH, strict=True)
+            Line(
+                f"{group.label}: share of {len(group.seeds_R)} seeds, no band",
+                self.thresholds_H,
+                shares,
+                steps=True,
+                look=look,
+            )
+            for group, shares, look in zip(
+                self.groups, self.profiles_GH, self._looks_of(group.label for group in self.groups), strict=True
+            )
         )
         title = f"{self.metric}: share of scores {'below' if self.lower_is_better else 'above'} a threshold"
         return Panel(title, f"threshold ({self.how})", lines, remarks=self._notes_in_a_picture())

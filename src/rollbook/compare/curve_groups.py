@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ class Curves:
       groups: in the order of their first runs.
       notes: remarks for the reader, besides those of each group.
       preliminary: whether better bands, from more resamples, will follow.
+      looks: label -> which colour and dashes of the style, from 0; a group without one has those of its index.
     """
 
     key: str
@@ -49,6 +51,7 @@ class Curves:
     groups: tuple[GroupCurve, ...]
     notes: tuple[str, ...] = ()
     preliminary: bool = False
+    looks: Mapping[str, int] = field(default_factory=dict)
 
     def __getitem__(self, label: str) -> GroupCurve:
         for group in self.groups:
@@ -118,7 +121,8 @@ class Curves:
           BadInput: the curves are of several tasks, whose runs are not one population.
         """
         lower = direction == "lower" or (direction is None and lower_is_better(self.key))
-        return reached(self.groups, self.x_P, key=self.key, axis=self.axis, level=level, lower=lower)
+        found = reached(self.groups, self.x_P, key=self.key, axis=self.axis, level=level, lower=lower)
+        return replace(found, looks=self.looks)
 
     def parted(self, level: float = 0.95) -> tuple[Parted, ...]:
         """From which point two groups stay apart, for each pair of groups.
@@ -180,7 +184,7 @@ class Curves:
             several = any(group.tasks > 1 for group in self.groups)
             what = "mean over the tasks" if several else "row"
             remarks.append(f"Faint: from the lowest to the highest {what} of any seed.")
-        lines = tuple(group.drawn(seeds, extremes) for group in self.groups)
+        lines = tuple(replace(group.drawn(seeds, extremes), look=self.looks.get(group.label)) for group in self.groups)
         words = f"{self.key} by {self.by}" if self.by else self.key
         return Panel(title or words, self.axis, lines, remarks=tuple(remarks))
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ class Reached:
       labels, n: of the groups; n counts all started runs, also those without rows.
       lower_is_better: whether a run reaches the score from above.
       share_GP, low_GP, high_GP: [groups, points], the share and its Clopper-Pearson interval; NaN below 3 runs.
+      looks: see `Curves`.
     """
 
     key: str
@@ -44,6 +45,7 @@ class Reached:
     low_GP: Floats
     high_GP: Floats
     lower_is_better: bool = False
+    looks: Mapping[str, int] = field(default_factory=dict)
 
     def plot(self, *, theme: str = "light", **options: Any) -> Picture:
         """The shares as a chart."""
@@ -67,7 +69,15 @@ class Reached:
         ):
             shown = n >= 3 and not crowded
             lines.append(
-                Line(words(place), self.x_P, share, low if shown else None, high if shown else None, steps=True)
+                Line(
+                    words(place),
+                    self.x_P,
+                    share,
+                    low if shown else None,
+                    high if shown else None,
+                    steps=True,
+                    look=self.looks.get(self.labels[place]),
+                )
             )
         side = "at most" if self.lower_is_better else "at least"
         panel = Panel(f"share of seeds that reached {self.key} of {side} {self.level:.6g}", self.axis, tuple(lines))

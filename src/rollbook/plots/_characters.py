@@ -17,7 +17,7 @@ __all__ = ["GLYPHS", "panel_in_characters", "panels_in_characters"]
 GLYPHS = "*o+x#@%&=~abcdefghijklmnopqrstuvwyz"
 _BAND, _EXTREMES, _BAD = 0, 1, 2
 _SIGNS = {False: "..!", True: "░·!"}
-_COLOURS = (33, 172, 37, 169, 71, 167, 99, 142, 137, 245)
+_COLOURS = (63, 172, 37, 126, 33, 100, 141, 167, 108, 103, 65, 92)
 """From a terminal's 256 colours, readable on white and on black, in the order of the page's colours."""
 _DOTS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
 """The bit of each dot of a braille character, from U+2800."""
@@ -45,6 +45,7 @@ def panel_in_characters(panel: Panel, width: int, height: int, colour: bool = Fa
     ticks = {row: measure(float(f"{top - (top - bottom) * row / (height - 1):.4g}")) for row in _ticks(height)}
     margin = max(map(len, ticks.values())) + 1
     field = _Field(width - margin - 1, height, (left, right if right > left else left + 1.0), (bottom, top), colour)
+    field.looks = [place if line.look is None else line.look for place, line in enumerate(lines)]
     for place, line in enumerate(lines):
         field.fill(line, line.least, line.most, place, _EXTREMES)
     for place, line in enumerate(lines):
@@ -85,10 +86,13 @@ class _Field:
       columns, rows: of characters.
       xs, ys: the range of x from left to right, and of y from bottom to top.
       colour: as for `panel_in_characters`.
+    Attributes:
+      looks: of each group, which colour.
     """
 
     def __init__(self, columns: int, rows: int, xs: tuple[float, float], ys: tuple[float, float], colour: bool) -> None:
         self.columns, self._colour, self.said = columns, colour, _SIGNS[colour]
+        self.looks: list[int] = []
         self._xs, self._ys = xs, ys
         self._wide, self._tall = (2, 4) if colour else (1, 1)
         self._line = np.full((rows * self._tall, columns * self._wide), -1)  # for each dot its group
@@ -164,7 +168,7 @@ class _Field:
     def _painted(self, sign: str, place: int, dim: bool = False) -> str:
         if not self._colour:
             return sign
-        return f"\x1b[{'2;' if dim else ''}38;5;{_COLOURS[place % len(_COLOURS)]}m{sign}\x1b[0m"
+        return f"\x1b[{'2;' if dim else ''}38;5;{_COLOURS[self.looks[place] % len(_COLOURS)]}m{sign}\x1b[0m"
 
     def _across(self, x: Floats, columns: int) -> Floats:
         left, right = self._xs

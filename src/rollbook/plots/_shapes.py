@@ -36,6 +36,7 @@ class Line:
       seeds: the single runs, as thin lines.
       raw: rows that are not finite, marked at the edge.
       steps: whether a value holds until the next point; else neighbours are joined by a straight line.
+      look: which colour and dashes of the style, from 0; None: those of its index among the lines.
     """
 
     label: str
@@ -48,6 +49,7 @@ class Line:
     seeds: tuple[Trace, ...] = ()
     raw: Trace | None = None
     steps: bool = False
+    look: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,7 @@ class Bars:
       zero: where a line marks "no difference"; None for no line.
       span: the range of the axis; None for that of the data.
       neutral: whether all rows have one colour, because they are not groups.
+      looks: [rows], which colour of the style; (): those of their indices.
     """
 
     title: str
@@ -106,6 +109,7 @@ class Bars:
     span: tuple[float, float] | None = None
     remarks: tuple[str, ...] = ()
     neutral: bool = False
+    looks: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -50,7 +50,7 @@ def _panel(axes: Axes, panel: Bars, style: Style) -> None:
     axes.use_sticky_edges = False  # else a bar would begin at the frame
     axes.margins(x=0.06)
     for place, row in enumerate(rows):
-        colour = style.colour(place)
+        colour = style.colour(panel.looks[place] if panel.looks else place)
         low, high, value = panel.low[place], panel.high[place], panel.values[place]
         if np.isfinite(low) and np.isfinite(high):
             axes.barh(row, high - low, left=low, height=0.62, color=colour, alpha=0.55, linewidth=0)

@@ -43,7 +43,8 @@ def paint_panel(
         paint.entries.append((handle, ghost.label or "abandoned by a restart"))
     many, several = len(data.lines) > 12, len(data.lines) > 3
     for place, line in enumerate(data.lines, first_colour):
-        colour, dashes = style.colour(place), style.dashes(place)
+        look = place if line.look is None else line.look
+        colour, dashes = style.colour(look), style.dashes(look)
         if line.least is not None and line.most is not None:
             paint.between(line.x, line.least, line.most, colour, 0.05 if many else 0.10, steps=line.steps)
         if line.low is not None and line.high is not None:

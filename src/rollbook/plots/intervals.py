@@ -38,7 +38,7 @@ def draw(figure: Figure, data: Bars, style: Style, *, limits: tuple[float | None
     rows = np.arange(n)[::-1]
     longest = min(36, max(map(len, data.labels)))
     for place, row in enumerate(rows):
-        colour = style.accent if data.neutral else style.colour(place)
+        colour = style.accent if data.neutral else style.colour(data.looks[place] if data.looks else place)
         scores = np.asarray(data.points[place], dtype=np.float64)
         finite = scores[np.isfinite(scores)]
         if len(finite):

@@ -13,7 +13,7 @@ from rollbook.errors import BadInput, UnknownOption, did_you_mean
 from rollbook.plots import CHARTS, Line, Panel, Picture, Threads, draw
 from rollbook.plots._registry import chart_named, options_of
 from rollbook.runs.fields import check_field, leaves, value_at
-from rollbook.runs.groups import begun_first, comparison_of, curves_of, label_of
+from rollbook.runs.groups import begun_first, comparison_of, curves_of, label_of, looks_of
 from rollbook.runs.results import scores_of
 
 TYPE_CHECKING = False
@@ -96,6 +96,7 @@ def _panels_by(asked: _Asked, field: str, shown: Mapping[str, Any]) -> list[Pane
     check_field(field, asked.rows, f"plot(panels={field!r})")
     rows = begun_first(asked.rows)
     labels = list(dict.fromkeys(label_of(row, asked.by) for row in rows))
+    looks = looks_of(rows, asked.root, asked.by)  # of all panels together, so that no two groups get the same colour
     made: list[Panel] = []
     whose: list[str] = []
     for value in sorted({str(value_at(row, field)) for row in rows}):
@@ -103,7 +104,10 @@ def _panels_by(asked: _Asked, field: str, shown: Mapping[str, Any]) -> list[Pane
         panel = numbers.panel(**shown, title=value)
         drawn = dict(zip((group.label for group in numbers.groups), panel.lines, strict=True))
         none = np.zeros(0)
-        lines = [replace(drawn[label], label=label) if label in drawn else Line(label, none, none) for label in labels]
+        lines = [
+            replace(drawn[label], label=label) if label in drawn else Line(label, none, none, look=looks[label])
+            for label in labels
+        ]
         whose += [line.label.partition(": ")[2] for line in panel.lines]
         made.append(replace(panel, lines=tuple(lines)))
     said = "; ".join(list(dict.fromkeys(filter(None, whose)))[:3])
@@ -164,7 +168,7 @@ def _cell(value: object) -> object:
 
 def _numbers(asked: _Asked) -> Curves:
     usual: dict[str, object] = {"statistic": "iqm", "points": 200, "seed": 0}
-    return curves_of(asked.rows, asked.keys[0], x=asked.x, by=asked.by, **{**usual, **asked.options})
+    return curves_of(asked.rows, asked.root, asked.keys[0], x=asked.x, by=asked.by, **{**usual, **asked.options})
 
 
 def _comparison(asked: _Asked, chart: str) -> Comparison:

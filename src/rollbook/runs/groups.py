@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,30 +14,36 @@ from rollbook import compare
 from rollbook.book import Series
 from rollbook.errors import BadInput, InvalidName
 from rollbook.ground import files, manifest
+from rollbook.ground.addresses import is_address
 from rollbook.ground.array_types import NDArray
+from rollbook.runs.colours import COLOURS, colours_of_groups
 from rollbook.runs.fields import check_field, value_at
 from rollbook.runs.results import fewer_is_better, placed_scores_of, taken_of
 
-__all__ = ["comparison_of", "curves_of", "lines_of", "plan_path", "plans_below", "refined_curves_of", "units_of"]
+__all__ = [
+    "comparison_of", "curves_of", "lines_of", "looks_of", "plan_path", "plans_below", "refined_curves_of", "units_of",
+]  # fmt: skip
 
 Row = Mapping[str, Any]
 _ENDED_BADLY = ("crashed", "killed", "stale")
 
 
 def curves_of(
-    rows: Sequence[Row], key: str, *, x: str | None, by: str | None, task: str | None = None, **options: Any
+    rows: Sequence[Row], root: str, key: str, *, x: str | None, by: str | None, task: str | None = None, **options: Any
 ) -> compare.Curves:
     """See `RunSet.curves`."""
     axis, groups = lines_of(rows, key, x=x, by=by, task=task)
-    return compare.curves(groups, key=key, axis=axis, by=by or "", **options)
+    return replace(compare.curves(groups, key=key, axis=axis, by=by or "", **options), looks=looks_of(rows, root, by))
 
 
 def refined_curves_of(
-    rows: Sequence[Row], key: str, *, x: str | None, by: str | None, task: str | None = None, **options: Any
+    rows: Sequence[Row], root: str, key: str, *, x: str | None, by: str | None, task: str | None = None, **options: Any
 ) -> Iterator[compare.Curves]:
     """See `RunSet.refined_curves`."""
     axis, groups = lines_of(rows, key, x=x, by=by, task=task)
-    return compare.refined_curves(groups, key=key, axis=axis, by=by or "", **options)
+    looks = looks_of(rows, root, by)
+    refined = compare.refined_curves(groups, key=key, axis=axis, by=by or "", **options)
+    return (replace(each, looks=looks) for each in refined)
 
 
 def lines_of(
@@ -144,7 +151,7 @@ def comparison_of(
         _nobody_gone(plan, looked_at, seeds)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         files.write_json(path, {"asked": asked, "study": comparison.study.as_data(), "seeds": seeds})
-    return comparison
+    return replace(comparison, looks=looks_of(rows, root, by))
 
 
 def _who_never_got_there(entries: Sequence[compare.Entry], metric: str, how: str) -> list[str]:
@@ -270,6 +277,18 @@ def plans_below(root: str) -> list[dict[str, Any]]:
 def begun_first(rows: Sequence[Row]) -> list[Row]:
     """In the order in which they started."""
     return sorted(rows, key=lambda row: row["created"] if isinstance(row.get("created"), (int, float)) else 0.0)
+
+
+def looks_of(rows: Sequence[Row], root: str, by: str | None) -> dict[str, int]:
+    """Label -> which colour and dashes of the style. Of groups with the same colour the later ones get other dashes."""
+    groups: dict[str, list[Row]] = {}
+    for row in begun_first(rows):
+        groups.setdefault(label_of(row, by), []).append(row)
+    looks: dict[str, int] = {}
+    for label, colour in zip(groups, colours_of_groups(list(groups.values()), not is_address(root)), strict=True):
+        same = sum(look % COLOURS == colour - 1 for look in looks.values())
+        looks[label] = colour - 1 + COLOURS * same
+    return looks
 
 
 def label_of(row: Row, by: str | None) -> str:

@@ -369,8 +369,8 @@ class RunSet(Sequence["Book"]):
         from rollbook.runs.groups import curves_of
 
         return curves_of(
-            self._rows, key, x=x, by=by, statistic=statistic, points=points, seed=seed, task=task, normalise=normalise,
-            whole_curve=whole_curve, **alignment,
+            self._rows, self.root, key, x=x, by=by, statistic=statistic, points=points, seed=seed, task=task,
+            normalise=normalise, whole_curve=whole_curve, **alignment,
         )  # fmt: skip
 
     def refined_curves(self, key: str, *, stages: Sequence[int] = (200, 1999), **options: Any) -> Iterator[Curves]:
@@ -384,7 +384,7 @@ class RunSet(Sequence["Book"]):
         from rollbook.runs.groups import refined_curves_of
 
         axis, by = options.pop("x", None), options.pop("by", None)
-        return refined_curves_of(self._rows, key, x=axis, by=by, stages=stages, **options)
+        return refined_curves_of(self._rows, self.root, key, x=axis, by=by, stages=stages, **options)
 
     @suggesting
     def compare(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rollbook.ground.version import __version__
 from rollbook.server.cells import plain
+from rollbook.server.colours import kept_colors
 from rollbook.server.endpoint import Endpoint
 from rollbook.server.schemas.runs import Hello, HelloAsk, Limits
 from rollbook.server.shared_state import Hall
@@ -27,6 +28,7 @@ def hello(hall: Hall, _: HelloAsk) -> Hello:
         notebook=hall.settings.notebook,
         only=hall.only,
         limits=Limits(points=limits.points, rows=limits.rows, runs=limits.runs, series=limits.series),
+        colors=kept_colors(list(shot.rows.values())),
     )
 
 

@@ -6,6 +6,7 @@ from rollbook.server import (
     alerts,
     boards,
     cause,
+    colours,
     curves,
     edits,
     episodes,
@@ -50,6 +51,7 @@ ENDPOINTS = [
     *files.ENDPOINTS,
     *edits.ENDPOINTS,
     *boards.ENDPOINTS,
+    *colours.ENDPOINTS,
     *sql.ENDPOINTS,
     *export_csv.ENDPOINTS,
 ]

@@ -1,5 +1,6 @@
 /** The curves of the compared groups, as the statistic that decides and its interval. */
 
+import { sentence } from "../../data/numbers.ts";
 import { signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import type { CompareAnswer } from "../../api/names.ts";
@@ -61,7 +62,7 @@ export function Curves({
           </summary>
           {parted.map((pair) => (
             <p key={`${pair.a} ${pair.b}`} class={pair.x === null ? "small soft" : "small"}>
-              {pair.sentence}
+              {sentence(pair.sentence)}
             </p>
           ))}
         </details>

@@ -1,7 +1,7 @@
 /** Comparisons that were planned beforehand, kept beside the runs: what may be said now, and every look so far. */
 
 import type { CompareAnswer, Num, StoredPlan } from "../../api/names.ts";
-import { count, value } from "../../data/numbers.ts";
+import { count, value, sentence } from "../../data/numbers.ts";
 import { MiniTable } from "../../parts/MiniTable.tsx";
 import { say } from "../../state/address.ts";
 
@@ -45,7 +45,8 @@ function Plan({ plan, shown }: { plan: StoredPlan; shown: boolean }) {
       <div class="in">
         {plan.verdicts.map((verdict) => (
           <p key={`${verdict.a} ${verdict.b}`}>
-            <span class={`tag${verdict.better !== null ? " good" : ""}`}>{verdict.outcome}</span> {verdict.sentence}
+            <span class={`tag${verdict.better !== null ? " good" : ""}`}>{verdict.outcome}</span>{" "}
+            {sentence(verdict.sentence)}
           </p>
         ))}
       </div>

@@ -5,7 +5,7 @@ import type { CompareAnswer, Num } from "../../api/names.ts";
 import { Chart } from "../../charts/Chart.tsx";
 import { Hub } from "../../charts/hub.ts";
 import type { Line } from "../../charts/model.ts";
-import { plain, value } from "../../data/numbers.ts";
+import { plain, value, sentence } from "../../data/numbers.ts";
 import { linear } from "../../data/ticks.ts";
 import { colorOfGroup } from "./groups.ts";
 
@@ -51,7 +51,7 @@ export function Intervals({ found }: { found: CompareAnswer }) {
         {found.groups.map((group) => {
           const has = Number.isFinite(num(group.low)) && Number.isFinite(num(group.high));
           return (
-            <div key={group.name} class={`rowplot s${colorOfGroup(group.name)}`} title={group.sentence}>
+            <div key={group.name} class={`rowplot s${colorOfGroup(group.name)}`} title={sentence(group.sentence)}>
               <span class="rowname">{group.name}</span>
               <span class="track">
                 {has && (
@@ -103,7 +103,7 @@ export function Intervals({ found }: { found: CompareAnswer }) {
           <summary>How each interval was made</summary>
           {found.groups.map((group) => (
             <p key={group.name} class="soft small">
-              <b>{group.name}</b>: {group.sentence}
+              <b>{group.name}</b>: {sentence(group.sentence)}
               {group.missing.length > 0 &&
                 ` ${group.missing.length} without it: ${group.missing
                   .slice(0, 3)

@@ -15,6 +15,7 @@ import { useHands } from "../../state/hands.ts";
 import { source } from "../../state/here.ts";
 import { useNews } from "../../state/run.ts";
 import { Windows } from "../../state/windows.ts";
+import { beside, toggleBeside } from "./Beside.tsx";
 import { ending } from "./ending.ts";
 
 export const only = word("only");
@@ -26,7 +27,7 @@ const SCOPES = ["train", "test"];
 const box = word("box");
 const COLORS = [1, 2, 4]; // terminated, truncated, cut
 type Listed = EpisodesAnswer & { all: number };
-const FILTERS = ["all", "terminated", "truncated", "film", "traces"];
+const FILTERS = ["all", "film", "traces", "terminated", "truncated"];
 
 function queryOf(axis: string): EpisodesQuery {
   const sort = order.value;
@@ -145,13 +146,22 @@ export function EpisodeList({ run, axis, episode }: { run: string; axis: string;
         width: "50px",
         cell: (row) =>
           row["film"] === true ? (
-            <span class="tag">film</span>
+            <button
+              class="tag"
+              type="button"
+              aria-pressed={beside.value.includes(`${run}:${String(row["episode_id"])}`)}
+              aria-label={`Film of ${tail(String(row["episode_id"]))} beside the open one`}
+              title="beside the open one"
+              onClick={() => toggleBeside(run, String(row["episode_id"]))}
+            >
+              film
+            </button>
           ) : row["traces"] === true ? (
             <span class="tag">steps</span>
           ) : null,
       },
     ];
-  }, [axis, order.value, episode]);
+  }, [axis, order.value, episode, beside.value]);
   const answer = rows.answer.value;
   first.value = only.value === "" && scope.value === "" ? "last" : String(rows.row(0)?.["episode_id"] ?? "last");
   return (

@@ -1,6 +1,5 @@
 /** One episode: its film, what is known of it, and its traces under one cursor. */
 
-import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import type { EpisodeDetail, Obj } from "../../api/names.ts";
 import { Hub } from "../../charts/hub.ts";
@@ -13,6 +12,7 @@ import { say } from "../../state/address.ts";
 import { useAnswer } from "../../state/answer.ts";
 import { useHands } from "../../state/hands.ts";
 import { source } from "../../state/here.ts";
+import { beside, BesideMenu, Other, Shot, useDeck } from "./Beside.tsx";
 import { ending } from "./ending.ts";
 import { Traces } from "./Traces.tsx";
 
@@ -49,28 +49,22 @@ export function OneEpisode({ run, episode }: { run: string; episode: string }) {
 
 function Shown({ run, found }: { run: string; found: EpisodeDetail }) {
   const hub = useMemo(() => new Hub(), [found]);
-  const playing = useSignal(false);
-  const rate = useSignal(1);
   const { row, steps } = found;
   const id = String(row["episode_id"]);
   const film = found.media.find((media) => media.kind === "video") ?? found.media[0];
   const length = typeof row["length"] === "number" ? row["length"] : steps;
-  const duration = useSignal(0);
   const cursor = hub.cursor.value;
-  const second = cursor !== null && duration.value > 0 && length > 0 ? (cursor / length) * duration.value : undefined;
-  const step = (by: number): void => {
-    playing.value = false;
-    hub.point(Math.max(0, Math.min(length - 1, Math.round((hub.cursor.peek() ?? 0) + by))), null);
-  };
+  const deck = useDeck(hub, length);
+  const { playing, rate, step } = deck;
+  const several = film !== undefined && beside.value.length > 0;
   useHands(() => [
     {
       keys: [" "],
       shown: "Space",
       what: "play the film, or stop it",
-      act: () => {
-        playing.value = !playing.value;
-      },
+      act: deck.toggle,
     },
+    { keys: ["b"], what: "put a film beside this one", act: () => document.getElementById("beside")?.click() },
     { keys: [","], what: "one step back", act: () => step(-1) },
     { keys: ["."], what: "one step on", act: () => step(1) },
   ]);
@@ -90,6 +84,7 @@ function Shown({ run, found }: { run: string; found: EpisodeDetail }) {
         )}
         <span class="tag">{ending(row)}</span>
         <span class="grow" />
+        {film && <BesideMenu run={run} />}
         <button
           class="btn"
           type="button"
@@ -110,32 +105,20 @@ function Shown({ run, found }: { run: string; found: EpisodeDetail }) {
         </button>
       </div>
       <div class="scroll" tabIndex={0} role="region" aria-label="Film and traces">
-        <div class={film ? "film-top" : "film-top alone"}>
-          {film && (
-            <Film
-              media={film}
-              bare
-              {...(second === undefined ? {} : { second })}
-              playing={playing.value}
-              rate={rate.value}
-              onSecond={(at, of) => {
-                duration.value = of;
-                if (playing.peek() && of > 0) hub.point((at / of) * length, null);
-                if (playing.peek() && at >= of) playing.value = false;
-              }}
-            />
-          )}
+        {several && (
+          <div class="films shots pad">
+            <Shot run={run} row={row} media={film} steps={length} deck={deck} hub={hub} />
+            {beside.value.map((word) => (
+              <Other key={word} word={word} deck={deck} hub={hub} />
+            ))}
+          </div>
+        )}
+        <div class={film && !several ? "film-top" : "film-top alone"}>
+          {film && !several && <Film media={film} {...deck.film("", length)} />}
           <div>
             {film?.kind === "video" && (
               <div class="row">
-                <button
-                  class="btn"
-                  type="button"
-                  onClick={() => {
-                    playing.value = !playing.value;
-                  }}
-                  aria-pressed={playing.value}
-                >
+                <button class="btn" type="button" onClick={deck.toggle} aria-pressed={playing.value}>
                   <Icon name={playing.value ? "pause" : "play"} />
                   {playing.value ? "Stop" : "Play"}
                 </button>
@@ -161,7 +144,7 @@ function Shown({ run, found }: { run: string; found: EpisodeDetail }) {
                 </span>
                 <span class="grow" />
                 <span>
-                  step <b>{cursor === null ? "–" : count(cursor)}</b> of {count(length)}
+                  step <b>{cursor === null ? "–" : count(cursor)}</b> of {count(deck.longest)}
                 </span>
               </div>
             )}
@@ -200,7 +183,7 @@ function Shown({ run, found }: { run: string; found: EpisodeDetail }) {
         <span class="hide-s">
           {film?.kind === "video" && (
             <>
-              <kbd>Space</kbd> play <kbd>,</kbd> <kbd>.</kbd> step{" "}
+              <kbd>Space</kbd> play <kbd>,</kbd> <kbd>.</kbd> step <kbd>b</kbd> beside{" "}
             </>
           )}
           <kbd>[</kbd> <kbd>]</kbd> episode

@@ -2,7 +2,7 @@
 
 import { useEffect } from "preact/hooks";
 import type { AlertsAnswer, Finding } from "../../api/names.ts";
-import { clock, count } from "../../data/numbers.ts";
+import { clock, count, sentence } from "../../data/numbers.ts";
 import { Context } from "../../parts/Context.tsx";
 import { CopyLink } from "../../parts/CopyLink.tsx";
 import { Icon } from "../../parts/Icon.tsx";
@@ -90,7 +90,7 @@ function One({ finding }: { finding: Finding }) {
       <span class={`tag ${TONES[finding.level] ?? ""}`}>{finding.level}</span>
       <div>
         <p>
-          {finding.message}{" "}
+          {sentence(finding.message)}{" "}
           <span class="soft">
             {finding.rule === "ended" ? "" : finding.rule}
             {finding.many > 1 ? ` in ${count(finding.many)} runs, the newest first` : ""}

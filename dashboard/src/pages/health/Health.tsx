@@ -2,7 +2,7 @@
 
 import { useMemo } from "preact/hooks";
 import type { Alert, Cell, Health as Told, RunDetail } from "../../api/names.ts";
-import { clock, count, plain, value } from "../../data/numbers.ts";
+import { clock, count, plain, value, sentence } from "../../data/numbers.ts";
 import { Context } from "../../parts/Context.tsx";
 import { CopyLink } from "../../parts/CopyLink.tsx";
 import { Icon } from "../../parts/Icon.tsx";
@@ -92,7 +92,7 @@ function Alerts({ found, run, detail }: { found: Told; run: string; detail: RunD
         <div key={alert.id} class="finding">
           <div>
             <p>
-              <span class={`tag ${LEVELS[alert.level] ?? ""}`}>{alert.level}</span> <b>{alert.message}</b>
+              <span class={`tag ${LEVELS[alert.level] ?? ""}`}>{alert.level}</span> <b>{sentence(alert.message)}</b>
             </p>
             <Evidence of={alert.evidence} />
             <p class="soft">

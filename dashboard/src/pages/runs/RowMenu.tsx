@@ -10,7 +10,7 @@ import { say } from "../../state/address.ts";
 import { hello, source } from "../../state/here.ts";
 import { refusal, type Refusal } from "../../state/source.ts";
 import { Failure } from "../../parts/Say.tsx";
-import { colorOf, drawn, rowId, table } from "./table.ts";
+import { chooseColor, colorOf, rowId, table } from "./table.ts";
 import * as view from "./view.ts";
 
 export function RowMenu({ row }: { row: Row }) {
@@ -49,13 +49,7 @@ function Panel({ row, close }: { row: Exclude<Row, { kind: "section" }>; close: 
             class={`swatch s${i + 1}`}
             aria-label={`Colour ${i + 1}`}
             aria-pressed={colorOf.value.get(id) === i + 1}
-            onClick={() =>
-              view.sayDrawn(
-                drawn.value.some((one) => one.id === id)
-                  ? drawn.value.map((one) => (one.id === id ? { id, color: i + 1 } : one))
-                  : [...drawn.value, { id, color: i + 1 }],
-              )
-            }
+            onClick={() => chooseColor(id, i + 1)}
           />
         ))}
       </div>

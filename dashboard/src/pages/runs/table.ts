@@ -4,7 +4,7 @@ import { computed, effect, signal } from "@preact/signals";
 import type { GroupRow, Row, RunRow, RunsAnswer, SortBy } from "../../api/names.ts";
 import { colorsOfValues, dashOf, type Drawn, type Owner } from "../../data/colors.ts";
 import { joined, say } from "../../state/address.ts";
-import { colors } from "../../state/colors.ts";
+import { colors, colorsKnown } from "../../state/colors.ts";
 import type { Entity } from "../../state/feed.ts";
 import { source } from "../../state/here.ts";
 import { hear, reborn } from "../../state/live.ts";
@@ -75,6 +75,7 @@ async function ask(offset: number, limit: number, signal: AbortSignal): Promise<
     { ...rest, ...first, offset, limit, ...(filter === "" ? {} : { filter }), ...(search === "" ? {} : { search }) },
     signal,
   );
+  await colorsKnown;
   for (const row of answer.rows) known.set(rowId(row), row);
   if (!signal.aborted && asked === table.answer.peek()?.selects) follow(answer.rows);
   return { ...answer, runs: answer.total, total: answer.rows_total, selects: asked };
@@ -93,9 +94,9 @@ export function startTable(): () => void {
         held.value = { selects: asked, rows };
     }),
     effect(() => {
-      // a colour out of a link is that of its run from now on
+      // a colour out of a link is that of its run from now on, where it had none
       void table.changed.value;
-      for (const { id, color } of view.drawn.value) if (known.has(id)) colors.keep(owner(id), color);
+      for (const { id, color } of view.drawn.value) if (known.has(id)) colors.offer(owner(id), color);
     }),
     effect(() => {
       void question.value;
@@ -187,15 +188,28 @@ const firstRows = computed(() => {
     rows.push(row);
     if (rows.length === FIRST) break;
   }
-  const first: Drawn[] = [];
-  for (const row of rows) first.push({ id: rowId(row), color: colors.given(owner(rowId(row)), first) });
-  return first;
+  return colors.given(rows.map((row) => owner(rowId(row))));
 });
 
 export const drawn = computed(() => {
   const said = view.drawn.value;
-  return said.length > 0 ? said.filter((one) => one.id !== "") : firstRows.value;
+  if (said.length === 0) return firstRows.value;
+  void table.changed.value;
+  return said
+    .filter((one) => one.id !== "")
+    .map(({ id, color }) => ({ id, color: (known.has(id) ? colors.of(owner(id)) : undefined) ?? color }));
 });
+
+/** A hand chose a colour for a row, which is drawn then. */
+export function chooseColor(id: string, color: number): void {
+  colors.choose(owner(id), color);
+  const now = drawn.peek();
+  view.sayDrawn(
+    now.some((one) => one.id === id)
+      ? now.map((one) => (one.id === id ? { id, color } : one))
+      : [...now, { id, color }],
+  );
+}
 
 /** The values of the setting that gives the colours, as far as rows with it were seen. */
 const valueColors = computed(() => {
@@ -238,10 +252,7 @@ async function allRows(): Promise<string[]> {
 }
 
 function draw(ids: readonly string[]): void {
-  const next: Drawn[] = [];
-  for (const id of ids.slice(0, MOST))
-    next.push(drawn.peek().find((one) => one.id === id) ?? { id, color: colors.given(owner(id), next) });
-  view.sayDrawn(next);
+  view.sayDrawn(colors.given(ids.slice(0, MOST).map(owner)));
 }
 
 /** Draws everything that fits the filter. */
@@ -272,9 +283,7 @@ export function toggleDrawn(id: string): void {
   lastToggled = id;
   const now = drawn.peek();
   view.sayDrawn(
-    now.some((one) => one.id === id)
-      ? now.filter((one) => one.id !== id)
-      : [...now, { id, color: colors.given(owner(id), now) }],
+    now.some((one) => one.id === id) ? now.filter((one) => one.id !== id) : [...now, ...colors.given([owner(id)], now)],
   );
 }
 

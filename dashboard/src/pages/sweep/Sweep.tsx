@@ -11,7 +11,7 @@ import {
   type Ranges,
   type SettingAxis,
 } from "../../data/sweep.ts";
-import { count } from "../../data/numbers.ts";
+import { count, sentence } from "../../data/numbers.ts";
 import { Context } from "../../parts/Context.tsx";
 import { CopyLink } from "../../parts/CopyLink.tsx";
 import { Choice, Menu } from "../../parts/Menu.tsx";
@@ -141,7 +141,7 @@ function Shown({ found }: { found: SweepAnswer }) {
   return (
     <div class="cols">
       <section class="card c12 said">
-        <p class="verdict long">{found.sentence}</p>
+        <p class="verdict long">{sentence(found.sentence)}</p>
         <p class="next">
           <span class="tag">run next</span> {found.todo}
         </p>

@@ -12,6 +12,8 @@ __all__ = [
     "Attempt",
     "Axis",
     "Change",
+    "ColorsAnswer",
+    "ColorsAsk",
     "ColumnsAnswer",
     "ColumnsAsk",
     "ConfigColumn",
@@ -55,6 +57,7 @@ class Hello(Answer, kw_only=True):
       writable: whether tags, notes and boards can be changed.
       edit_token: to be sent as X-Rollbook-Edit with every change.
       only: the run that the server was started for, if it was for one.
+      colors: the kept colours of runs: [alone, in a group], from 1; 0: none yet.
     """
 
     version: str
@@ -68,6 +71,27 @@ class Hello(Answer, kw_only=True):
     notebook: bool
     only: str | None
     limits: Limits
+    colors: dict[str, list[int]]
+
+
+class ColorsAsk(Ask, kw_only=True):
+    """Colours to keep, from 1 to 12. One that is kept already stays, unless a hand chose another.
+
+    Attributes:
+      alone: run -> its colour where it is drawn alone.
+      grouped: run -> the colour of the group that it is drawn in.
+      chosen: whether a hand chose them.
+    """
+
+    alone: dict[str, int] = {}
+    grouped: dict[str, int] = {}
+    chosen: bool = False
+
+
+class ColorsAnswer(Answer, kw_only=True):
+    """The colours of these runs as they are kept now: [alone, in a group]; 0: none yet."""
+
+    colors: dict[str, list[int]]
 
 
 class RunsAsk(Ask, kw_only=True):
