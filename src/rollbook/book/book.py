@@ -357,6 +357,7 @@ class Book(RunFields):
         """The episodes, one row each.
 
         Args:
+          attempts: as for `metrics`.
           where, order_by, limit: as for `samples`.
         """
         return self._asked("episodes", where, order_by, limit, attempts)
