@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["TASKS", "CartPole", "Catch", "Pendulum", "Reach", "Task"]
+__all__ = ["TASKS", "CartPole", "Catch", "Grid", "Hover", "Pendulum", "Reach", "Task"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -155,4 +155,47 @@ class Pendulum(Task):
         return -cost, np.zeros(self.shape, bool)
 
 
-TASKS: dict[str, type[Task]] = {task.__name__: task for task in (CartPole, Catch, Reach, Pendulum)}
+class Grid(Task):
+    """Walk to a place on a grid of six by six within thirty steps: 1 for reaching it, -0.05 a step."""
+
+    observations, actions, horizon = 4, 4, 30
+    random, good = -1.0, 0.5
+    _MOVES = np.array([[0, 1], [0, -1], [1, 0], [-1, 0]])
+
+    def fresh(self) -> Array:
+        """See `Task`."""
+        return self.rng.integers(0, 6, (*self.shape, 4)).astype(float)
+
+    def observe(self) -> Array:
+        """See `Task`."""
+        return np.concatenate([self.state[..., 2:] - self.state[..., :2], self.state[..., :2] - 2.5], -1) / 2.5
+
+    def move(self, actions: Array) -> tuple[Array, Array]:
+        """See `Task`."""
+        state = self.state.copy()
+        state[..., :2] = np.clip(state[..., :2] + self._MOVES[actions.astype(int)], 0, 5)
+        self.state = state
+        is_there = (state[..., :2] == state[..., 2:]).all(-1)
+        return np.where(is_there, 1.0, -0.05), is_there
+
+
+class Hover(Task):
+    """Hold a mass in its place by pushing it left or right; from 0 to 1 a step by how near and slow it is, forty
+    steps."""
+
+    observations, actions, continuous, horizon = 2, 1, True, 40
+    random, good = 12.0, 28.0
+
+    def fresh(self) -> Array:
+        """See `Task`."""
+        return self.rng.uniform([-2, -1], [2, 1], (*self.shape, 2))
+
+    def move(self, actions: Array) -> tuple[Array, Array]:
+        """See `Task`."""
+        place, speed = self.state[..., 0], self.state[..., 1]
+        speed = np.clip(speed + 0.2 * 2 * np.clip(actions[..., 0], -1, 1), -3, 3)
+        self.state = np.stack([np.clip(place + 0.2 * speed, -5, 5), speed], -1)
+        return np.exp(-(self.state[..., 0] ** 2) - 0.1 * speed**2), np.zeros(self.shape, bool)
+
+
+TASKS: dict[str, type[Task]] = {task.__name__: task for task in (CartPole, Catch, Reach, Pendulum, Grid, Hover)}

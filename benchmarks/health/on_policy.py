@@ -12,7 +12,7 @@ from benchmarks.health.networks import Net
 __all__ = ["on_policy"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
-_UNITS = {"Reach": (20.0, 5.0)}
+_UNITS = {"Reach": (20.0, 5.0), "Hover": (0.05, 3.0)}
 """Tasks whose observations come in units that only a running normaliser makes fit for a network."""
 
 _KL = {

@@ -100,7 +100,9 @@ def score(folder: Path, hold_out: bool | None = None, without: Sequence[str] = (
     from rollbook.protocols import RunInfo
     from rollbook.runs.checking import AFTERWARDS, told
 
-    healthy = Healthy((config, rows) for name, config, rows in trainings(folder, False) if config["fault"] == "healthy")
+    healthy = Healthy(
+        (config, rows) for _name, config, rows in trainings(folder, hold_out) if config["fault"] == "healthy"
+    )
     scored = []
     for name, config, rows in trainings(folder, hold_out, without):
         info = RunInfo(folder, "health", name, name, clocks=("env_step", "gradient_step"), config=config,

@@ -70,8 +70,9 @@ class Healthy:
             yield from (row.clocks["env_step"] for row in rows if not all(map(math.isfinite, row.values.values())))
         elif name in ("updates", "episodes"):
             before = max((step for step in _steps(name, rows) if step <= injected), default=0)
-            if not any(injected < step <= before + self._gaps[of] for step in _steps(name, rows)):
-                yield before + self._gaps[of]
+            late = before + self._gaps[of]
+            if not any(injected < step <= late for step in _steps(name, rows)):
+                yield next((row.clocks["env_step"] for row in rows if row.clocks["env_step"] >= late), config["steps"])
         else:
             beyond = 0
             for step, value in _values(name, rows):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.health.faults import FAULTS, TRAININGS, Training, Version
+from benchmarks.health.faults import FAULTS, HELD_OUT, TRAININGS, Training, Version
 
 __all__ = ["Group", "make", "outcome", "plan"]
 
@@ -24,7 +24,7 @@ fault was put in, `outcome`, "learned", "harmed" or "learned nothing", by the re
 whether it belongs to the part for the end), then its rows. `rollbook import FOLDER/*.jsonl` makes runs of them.
 """
 
-_HELD_OUT_HEALTHY, _HELD_OUT_FAULTY = 10, 2
+_HELD_OUT_HEALTHY, _HELD_OUT_FAULTY = 99, 3
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Group:
     def name(self) -> str:
         """What its files are called; chance comes from it, too."""
         words = (self.training.algorithm, self.training.task.lower(), self.fault, self.strength)
-        return "-".join(filter(None, (*words, "held-out" if self.is_held_out else "")))
+        return "-".join(filter(None, (*words, "held-out-2" if self.is_held_out else "")))  # the first one was looked at
 
 
 def plan(held_out: bool = False, cut: bool = False) -> Iterator[Group]:
@@ -63,11 +63,12 @@ def plan(held_out: bool = False, cut: bool = False) -> Iterator[Group]:
     healthy_seeds, faulty_seeds = (_HELD_OUT_HEALTHY, _HELD_OUT_FAULTY) if held_out else (99, 5)
     if cut:
         healthy_seeds, faulty_seeds = 2, 1
-    for training in TRAININGS:
+    trainings = HELD_OUT if held_out else TRAININGS
+    for training in trainings:
         yield Group(training, "healthy", "", min(healthy_seeds, training.healthy), held_out)
     for number, (name, fault) in enumerate(FAULTS.items()):
         for algorithm in fault.algorithms:
-            own = [it for it in TRAININGS if it.algorithm == algorithm and it.task in (fault.tasks or it.task)]
+            own = [it for it in trainings if it.algorithm == algorithm and it.task in (fault.tasks or it.task)]
             for strength in ("weak", "strong"):
                 yield Group(own[number % len(own)], name, strength, faulty_seeds, held_out)
 

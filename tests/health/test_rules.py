@@ -279,3 +279,57 @@ def test_episodes_may_grow_to_their_limit_in_all_environments_at_once(copies: in
         row = Row(1.7e9 + n, {"env_step": step * copies}, values, seq=n + 1)
         found += rule.look(columns_of([row]), row.time)
     assert [alert.rule for alert in found] == (["no_episode"] if task == "never again" else [])
+
+
+def heard(name: str, config: dict[str, Any], rows: list[dict[str, float]], total: int = 0) -> list[Alert]:
+    rule = health.make(name)
+    run = some_run(Path("run"))
+    object.__setattr__(run, "config", config)
+    object.__setattr__(run, "total", {"env_step": total} if total else {})
+    rule.open(run)
+    made = [Row(1.7e9 + i, {"env_step": i}, dict(values), seq=i + 1) for i, values in enumerate(rows)]
+    return list(rule.look(columns_of(made), 1.7e9))
+
+
+def test_an_entropy_weight_that_rises_above_its_target_is_said_long_before_it_is_huge() -> None:
+    def rows(weights: float, nats: float) -> list[dict[str, float]]:
+        return [{"losses/alpha": weights**i, "losses/entropy": nats - (i == 0) * 2 * nats} for i in range(30)]
+
+    (alert,) = heard("alpha", {}, rows(1.1, 0.6))
+    assert "above its target (-1)" in alert.message
+    assert alert.evidence["value"] < 3
+    assert heard("alpha", {}, rows(0.9, 0.6)) == heard("alpha", {}, rows(1.1, -3.0)) == []
+    assert heard("alpha", {"target_entropy": 1.2}, rows(1.1, 0.6)) == []
+
+
+def test_values_of_the_wrong_sign_or_that_fall_without_the_returns_are_said() -> None:
+    def rows(values: list[float]) -> list[dict[str, float]]:
+        return [
+            {"losses/q_values": value, "charts/episodic_return": 90.0 + i % 9, "charts/episodic_length": 90.0}
+            for i, value in enumerate(values)
+        ]
+
+    (away,) = heard("q_bound", {"gamma": 0.99}, rows([-0.01 * i for i in range(90)]))
+    assert "wrong sign" in away.message
+    (fallen,) = heard("q_bound", {"gamma": 0.99}, rows([1.0 + min(i, 120 - i) for i in range(110)]))
+    assert "no longer add up the rewards" in fallen.message
+    assert heard("q_bound", {"gamma": 0.99}, rows([1.0 + min(i, 60) for i in range(110)])) == []
+
+
+def test_returns_far_below_the_start_are_said_within_a_block_and_a_poor_start_is_not() -> None:
+    (alert,) = heard("return_fall", {}, [{"charts/episodic_return": 20.0 + i % 5 - 15 * (i >= 60)} for i in range(80)])
+    assert alert.clocks["env_step"] < 80
+    assert heard("return_fall", {}, [{"charts/episodic_return": 20.0 + i % 5 - 6 * (i >= 60)} for i in range(99)]) == []
+
+
+def test_rewards_of_a_sequence_model_that_fall_steadily_are_said_before_the_gain_is_lost() -> None:
+    rewards = [0.1 + 0.01 * min(i, 120 - i) + 0.001 * (i % 3) for i in range(120)]
+    (alert,) = heard("return_fall", {}, [{"reward": reward} for reward in rewards])
+    assert alert.clocks["env_step"] < 90
+
+
+def test_an_entropy_that_is_gone_in_the_first_part_of_a_run_is_said_whatever_the_return() -> None:
+    rows = [{"losses/entropy": 0.69 * 0.93**i, "charts/episodic_return": 10.0 + i} for i in range(200)]
+    (alert,) = heard("entropy", {}, rows, total=200)
+    assert alert.clocks["env_step"] < 30
+    assert heard("entropy", {}, rows) == []

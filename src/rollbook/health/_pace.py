@@ -39,7 +39,7 @@ class PaceRule(ABC):
     preferred = ""
     """Of what the rule waits for, the key whose values it needs; any of the others will do."""
     tables: frozenset[str] = frozenset({"metrics", "episodes"})
-    times, least, fewest, never, needed = 5.0, 0.05, 500, 0.1, 5
+    times, least, fewest, never, needed = 5.0, 0.05, 500, 0.1, 3
     """An alert needs this many times the largest gap, this share of the run's length and this many environment steps.
     The last two are for what never came: the share, and the number of rows that show progress."""
 

@@ -1,24 +1,35 @@
-"""A weight of the entropy that runs away or vanishes."""
+"""A weight of the entropy that runs away or vanishes, or follows its target the wrong way round."""
 
 from __future__ import annotations
 
 from rollbook.errors import BadInput
-from rollbook.health._keyed import KeyedRule, Last, place
+from rollbook.health._config import plain
+from rollbook.health._keyed import KeyedRule, Last, in_order, meaning, place
 from rollbook.protocols import Alert
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any
 
-    from rollbook.ground.columns import Column
+    from rollbook.ground.columns import Column, Columns
 
 __all__ = ["Alpha"]
+
+_RISING, _GROWN, _FAR = 6, 1.1, 1.3
+"""A weight has risen with the entropy above its target: in so many rows in a row, by this factor. While the entropy was
+never below 0 (perhaps of discrete actions, whose target is above 0), also above its first value by the last factor."""
+
+_TARGET = -1.0
+"""The usual target of one continuous action; of more it is lower."""
 
 
 class Alpha(KeyedRule):
     """A learned weight of the entropy (temperature) above `most` or below `least`: "warn" after `rows` rows in a row.
 
-    A weight that is exactly 0 was configured so, and is not checked.
+    A weight that is exactly 0 was configured so, and is not checked. "warn" also when the weight rises by a tenth while
+    the entropy (`update/entropy`) lies above its target, where it has to fall. The target is that of the configuration
+    (`target_entropy`), else -1, the highest that is usual for continuous actions.
 
     Args:
       most, least: of the weight.
@@ -37,6 +48,63 @@ class Alpha(KeyedRule):
                 f"rule 'alpha': most={most!r} must be above least={least!r}, which is above 0; rows={rows!r} >= 1"
             )
         self._most, self._least, self._rows = most, least, rows
+
+    def look(self, columns: Columns, now: float) -> Iterable[Alert]:
+        """See `protocols.Rule`."""
+        watched = self.watched(columns)
+        alerts: list[tuple[float, Alert]] = []
+        if not watched:
+            return ()
+        key = next((key for key in columns.keys("metrics") if meaning(key) == "update/entropy"), "")
+        entropy = columns.column(key) if key else None
+        for column in map(columns.column, watched):
+            alerts += self.take(column.key, column)
+            if entropy is not None and len(column) == len(entropy):  # of the same updates
+                alerts += self._follows(column, entropy)
+        return in_order(alerts)
+
+    def _follows(self, column: Column, entropy: Column) -> Iterator[tuple[float, Alert]]:
+        """Whether a weight rises where it has to fall."""
+        memory = self.memory.setdefault(f"{column.key} and entropy", {})
+        if not memory:
+            memory.update(
+                first=column.values[0], before=column.values[0], start=entropy.values[0], least=0.0, rows=0, since=0.0
+            )
+        target = plain(self.run.config.get("target_entropy"))
+        target = _TARGET if target is None else target
+        limit = target + 0.25 * abs(target)
+        first, before, rows, since = memory["first"], memory["before"], memory["rows"], memory["since"]
+        least = memory["least"]
+        for i, (value, nats) in enumerate(zip(column.values, entropy.values, strict=True)):
+            if value > before and nats > limit:
+                rows, since = (rows + 1, since) if rows else (1, before)
+                is_known = least < 0 or (value > _FAR * first and nats >= 0.9 * memory["start"])
+                if rows >= _RISING and value > _GROWN * since and is_known and not memory.get("said"):
+                    memory["said"] = True
+                    yield self._wrong_way(column, i, since, nats, target, rows)
+            else:
+                rows = 0
+            before = value
+            if nats < least:
+                least = nats
+        memory.update(before=before, rows=rows, since=since, least=least)
+
+    def _wrong_way(
+        self, column: Column, i: int, since: float, nats: float, target: float, rows: int
+    ) -> tuple[float, Alert]:
+        where: dict[str, Any] = column.where(i)
+        value = column.values[i]
+        return where["time"], Alert(
+            self.name,
+            "warn",
+            f"{column.key} has risen from {since:.3g} to {value:.3g} in {rows} rows{place(where['clocks'])}, while the "
+            f"policy's entropy ({nats:.2g} nats) is above its target ({target:g}): it has to fall there; usually the "
+            "sign of its loss or of the target entropy is wrong",
+            {"from_value": since, "value": value, "entropy": nats, "target_entropy": target, "rows": rows, **where},
+            self.source,
+            column.key,
+            where["clocks"],
+        )
 
     def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
         """The new values of a checked key."""

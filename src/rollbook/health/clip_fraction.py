@@ -22,9 +22,12 @@ class ClipFraction(StaysAbove):
     """
 
     name = "clip_fraction"
-    source = "rollbook's own: below 0.4 in the healthy trainings of benchmarks/health"
+    source = "rollbook's own: below 0.26 in the healthy trainings of benchmarks/health"
     meanings = frozenset({"update/clip_fraction"})
-    words = "most of what an update learns from is clipped away; the steps are too large"
+    words = (
+        "much of what an update learns from is clipped away: the steps are too large; usually the learning rate, the "
+        "number of epochs, or a clipping range that is too small"
+    )
 
-    def __init__(self, limit: float = 0.4, rows: int = 5, skip: int = 0, keys: Sequence[str] = ()) -> None:
+    def __init__(self, limit: float = 0.3, rows: int = 5, skip: int = 0, keys: Sequence[str] = ()) -> None:
         super().__init__(limit, rows, skip, keys)

@@ -8,6 +8,7 @@ from operator import neg
 
 from rollbook.errors import BadInput
 from rollbook.health._keyed import KeyedRule, Last, in_order, meaning, median, place
+from rollbook.health._returns import progress
 from rollbook.protocols import Alert, RunInfo
 
 TYPE_CHECKING = False
@@ -22,6 +23,10 @@ __all__ = ["Entropy"]
 _FIRST = 5
 _RETURNS = 20
 
+_EARLY, _EARLY_SHARE = 0.15, 0.2
+"""In this first part of a run, an entropy that falls below this share of its largest has collapsed, whatever returns
+do."""
+
 
 class Entropy(KeyedRule):
     """The entropy of a discrete policy that all but vanishes while the return has not improved.
@@ -29,7 +34,9 @@ class Entropy(KeyedRule):
     Measured relative to the run's start, where a new policy chooses about evenly. In absolute nats it says nothing, and
     a fall alone is normal learning. "fail" when `rows` updates in a row are below `share` of the start and the return
     (`train/return` by any framework's name, or the table of episodes) is no better than at the start. Policies whose
-    entropy is ever negative are continuous and not checked. Runs without a return are not checked either.
+    entropy is ever negative are continuous and not checked. Runs without a return are not checked either. In the first
+    15 % of a run whose length is known, "fail" whatever the return when `rows` updates in a row are below a fifth of
+    the largest of the first entropies.
 
     Args:
       share: of the entropy of the start.
@@ -106,6 +113,7 @@ class Entropy(KeyedRule):
                     memory["continuous"] = True
                 elif math.isfinite(entropy):
                     first.append(entropy)
+                    Last(memory, self._rows).take(entropy, column.where(taken - 1))
         return taken
 
     def _may_be_low(self, column: Column, start: int) -> bool:
@@ -115,6 +123,8 @@ class Entropy(KeyedRule):
             return False
         total = sum(entropies)
         low = max(0.0, self._share * median(memory["first"]))
+        if self._is_in_first_part(column, start):
+            low = max(low, _EARLY_SHARE * max(memory["first"]))
         return bool(memory.get("troubled")) or not (min(entropies) >= low and total - total == 0)
 
     def _take_high(self, column: Column, start: int) -> None:
@@ -134,9 +144,12 @@ class Entropy(KeyedRule):
         start, where = median(memory["first"]), column.where(i)
         last = Last(memory, self._rows)
         last.take(entropy, where)
-        if not start > 0.01 or self._has_improved():
+        share, words = self._share, "the return is no better than then"
+        if self._is_early(column, i):
+            start, share, words = max(memory["first"]), _EARLY_SHARE, f"less than {_EARLY:.0%} of the run are over"
+        elif self._has_improved():
             return
-        if not last.begins(lambda nats: nats < self._share * start):
+        if not start > 0.01 or not last.begins(lambda nats: nats < share * start):
             return
         yield (
             where["time"],
@@ -144,12 +157,12 @@ class Entropy(KeyedRule):
                 self.name,
                 "fail",
                 f"the policy's entropy ({column.key}) is {entropy / start:.1%} of what it was at the start"
-                f"{place(where['clocks'])}, and the return is no better than then: it stopped exploring before it "
-                "learned",
+                f"{place(where['clocks'])}, and {words}: it stopped exploring before it learned; usually the sign or "
+                "size of the entropy coefficient, or a learning rate that is too high",
                 last.evidence(
                     start=start,
                     share=entropy / start,
-                    limit=self._share,
+                    limit=share,
                     return_at_start=median(self._early),
                     return_now=median(self._late),
                 ),
@@ -158,6 +171,16 @@ class Entropy(KeyedRule):
                 where["clocks"],
             ),
         )
+
+    def _is_early(self, column: Column, i: int) -> bool:
+        """Whether a value belongs to the run's first part, and enough returns to that of a policy."""
+        return len(self._early) == _RETURNS and self._is_in_first_part(column, i)
+
+    def _is_in_first_part(self, column: Column, i: int) -> bool:
+        if not self.run.total or i >= len(column):
+            return False
+        come = progress(self.run, column.where(i)["clocks"])
+        return come is not None and come < _EARLY
 
     def _entropies(self, column: Column, start: int) -> array[float]:
         values = column.values[start:]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 from rollbook.errors import BadInput
 from rollbook.health._config import number_in
 from rollbook.health._keyed import KeyedRule, Last, in_order, meaning, place
@@ -20,6 +22,18 @@ __all__ = ["QBound"]
 _ROOM = 0.03
 """How far beyond a bound of 0, as a share of the other bound, values may be: networks begin near 0."""
 
+_AWAY, _LITTLE = 5, 0.003
+"""Values of the wrong sign that move away from 0 in so many rows in a row are no beginning; beyond this share of the
+other bound."""
+
+_ENTROPIES = 5
+"""The entropy that is part of soft values: the largest of the last so many rows."""
+
+_BLOCK, _RECENT, _LEFT, _AS_LARGE, _BEGUN, _GROWN = 5, 20, 0.6, 0.9, 0.03, 3.0
+"""Values have fallen without a reason when the mean of so many rows is below _LEFT of the largest, while the mean of
+the last _RECENT returns is _AS_LARGE as then. Smaller values than _BEGUN of the mean return, or than _GROWN times the
+first, do not count. On healthy trainings 0.71 was the least that was left."""
+
 
 def _is_alpha(key: str) -> bool:
     return meaning(key) == "update/entropy_coefficient"
@@ -27,6 +41,9 @@ def _is_alpha(key: str) -> bool:
 
 class QBound(KeyedRule):
     """Mean action values beyond `times` what the returns so far allow, or of the wrong sign: "warn" after `rows` rows.
+
+    "warn" also when they have the wrong sign and move away from 0 in five rows in a row, and when they have lost 40 %
+    of their largest mean while returns are as large as then.
 
     No discounted sum is larger than the largest return of an episode, or, if episodes are cut off, than the largest
     reward a step / (1 - gamma). Both are taken from the episodes so far (with an episode's mean reward instead of the
@@ -58,7 +75,9 @@ class QBound(KeyedRule):
         gamma = number_in(run.config, "gamma", "discount", "discount_factor")
         self._horizon = 1 / (1 - min(gamma if gamma is not None else 0.99, 0.999))
         self._looked_at: tuple[str, ...] = ()
-        self._said: dict[str, Any] = {"n": 0, "low": 0.0, "high": 0.0, "length": 0.0, "soft": False}
+        self._said: dict[str, Any] = {
+            "n": 0, "low": 0.0, "high": 0.0, "length": 0.0, "soft": False, "entropies": [], "recent": []
+        }  # fmt: skip
 
     def state(self) -> dict[str, Any]:
         """See `protocols.Stateful`."""
@@ -76,23 +95,89 @@ class QBound(KeyedRule):
             self._looked_at = keys
             self._said["soft"] = self._said["soft"] or any(map(_is_alpha, keys))
         returns, lengths = self._of(columns, "train/return", "return"), self._of(columns, "train/length", "length")
+        weights, entropies = self._soft(columns)
+        fallen: list[tuple[float, Alert]] = []
         watched = [columns.column(key) for key in self.watched(columns)]
         begins = self._said["n"] < self._episodes <= self._said["n"] + (len(returns) if returns is not None else 0)
+        for column in watched:
+            fallen += self._falls(column, returns)
+        if returns is not None:
+            self._said["recent"] = [*self._said["recent"], *returns.values[-_RECENT:]][-_RECENT:]
         if watched and any(
             begins
             or self.memory.get(column.key, {}).get("above")
-            or self._is_beyond(max(column.values))
-            or self._is_beyond(min(column.values))
+            or self._is_odd(max(column.values))
+            or self._is_odd(min(column.values))
             for column in watched
         ):
-            return in_order(list(self._in_time(watched, returns, lengths)))
+            return in_order([*fallen, *self._in_time(watched, returns, lengths, weights, entropies)])
         for column in watched:
-            Last(self.memory.setdefault(column.key, {"above": 0}), self._rows).take_all(column, range(len(column)))
+            Last(self._of_key(column.key), self._rows).take_all(column, range(len(column)))
+            self.memory[column.key].update(away=0, before=column.values[-1])
+        if weights is not None and entropies is not None:
+            for i in range(max(0, len(weights) - _ENTROPIES), len(weights)):
+                self._take_entropy(weights.values[i], entropies.values[i])
         if returns is not None:
             self._take(returns, 0, len(returns))
         if lengths is not None:
             self._said["length"] = max(self._said["length"], max(lengths.values))
-        return ()
+        return in_order(fallen)
+
+    def _falls(self, column: Column, returns: Column | None) -> Iterator[tuple[float, Alert]]:
+        """Whether values fall while returns do not; before the returns are taken."""
+        memory, values = self._of_key(column.key), column.values
+        rest, first = memory["rest"], _BLOCK - 1 - len(memory["rest"])
+        if first < len(values):
+            times = returns.times() if returns is not None else []
+            ends = column.times()
+            for i in range(first, len(values), _BLOCK):
+                block = [*rest, *values[max(0, i - _BLOCK + 1) : i + 1]]
+                rest = []
+                end = bisect_right(times, ends[i])
+                gained = returns.values[max(0, end - _RECENT) : end] if returns is not None else ()
+                some = [*self._said["recent"], *gained][-_RECENT:]
+                if len(some) == _RECENT:
+                    yield from self._judge_block(memory, sum(block) / _BLOCK, some, column, i)
+            rest = list(values[len(values) - (len(values) - first - 1) % _BLOCK :])
+            memory["rest"] = rest if (len(values) - first - 1) % _BLOCK else []
+        else:
+            memory["rest"] = [*rest, *values]
+
+    def _judge_block(
+        self, memory: dict[str, Any], mean: float, returns: Sequence[float], column: Column, i: int
+    ) -> Iterator[tuple[float, Alert]]:
+        gain = sum(returns) / len(returns)
+        if memory["first"] is None:
+            memory["first"] = mean
+        if abs(mean) > abs(memory["top"]):
+            memory["top"], memory["gain"] = mean, gain
+            return
+        top, before = memory["top"], memory["gain"]
+        if (
+            top
+            and mean / top < _LEFT
+            and not memory["fell"]
+            and top * gain > 0
+            and abs(gain) >= _AS_LARGE * abs(before)
+            and abs(top) > max(_BEGUN * abs(gain), _GROWN * abs(memory["first"]))
+            and (min(returns) >= 0 or max(returns) <= 0)
+        ):
+            memory["fell"] = True
+            where = column.where(i)
+            yield (
+                where["time"],
+                Alert(
+                    self.name,
+                    "warn",
+                    f"{column.key} has gone from {top:.3g} to {mean:.3g}{place(where['clocks'])}, while returns are "
+                    f"{gain:.4g} after {before:.4g}: values no longer add up the rewards; usually a sign, gamma or the "
+                    "target network in the target has changed",
+                    {"largest": top, "value": mean, "return_then": before, "return_now": gain, "left": _LEFT, **where},
+                    self.source,
+                    column.key,
+                    where["clocks"],
+                ),
+            )
 
     def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
         """Not used: values are judged together with the returns."""
@@ -104,15 +189,54 @@ class QBound(KeyedRule):
         key = next((key for key in columns.keys("metrics") if meaning(key) == name), None)
         return columns.column(key) if key is not None else None
 
+    def _soft(self, columns: Columns) -> tuple[Column | None, Column | None]:
+        """Weights of the entropy and entropies of the same rows, for values that include an entropy."""
+        if not self._said["soft"]:
+            return None, None
+        found = [
+            next((columns.column(key) for key in columns.keys("metrics") if meaning(key) == name), None)
+            for name in ("update/entropy_coefficient", "update/entropy")
+        ]
+        weights, entropies = found
+        if weights is None or entropies is None or len(weights) != len(entropies):
+            return None, None
+        return weights, entropies
+
+    def _take_entropy(self, weight: float, nats: float) -> None:
+        """What an entropy adds to a discounted sum."""
+        some = self._said["entropies"]
+        some.append(max(0.0, weight * nats) * self._horizon)
+        del some[:-_ENTROPIES]
+
+    def _of_key(self, key: str) -> dict[str, Any]:
+        return self.memory.setdefault(
+            key,
+            {"above": 0, "away": 0, "before": 0.0, "rest": [], "first": None, "top": 0.0, "gain": 0.0, "fell": False},
+        )
+
+    def _is_odd(self, value: float) -> bool:
+        return self._is_beyond(value) or self._has_wrong_sign(value)
+
+    def _has_wrong_sign(self, value: float) -> bool:
+        """Whether a value lies beyond 0 where all returns so far lie on the other side."""
+        said = self._said
+        if said["soft"] or said["n"] < self._episodes:
+            return False
+        low, high = said["low"], said["high"]
+        return bool((low == 0 < high and value < -_LITTLE * high) or (high == 0 > low and value > -_LITTLE * low))
+
     def _is_beyond(self, value: float) -> bool:
         said = self._said
         if said["n"] < self._episodes or not said["high"] > said["low"]:
             return False
         low, high = self._bounds()
         most = max(high, -low)
-        if said["soft"]:  # an entropy is part of the values: their sign means nothing
+        more = 0.0
+        if said["entropies"]:
+            more = max(said["entropies"])
+        elif said["soft"]:  # an entropy of unknown size is part of the values: their sign means nothing
             low, high = -most, most
-        return not low * self._times - _ROOM * most <= value <= high * self._times + _ROOM * most
+        return not low * self._times - _ROOM * most - more <= value <= high * self._times + _ROOM * most + more
 
     def _bounds(self) -> tuple[float, float]:
         """The smallest and the largest discounted sum that the returns so far allow."""
@@ -128,26 +252,34 @@ class QBound(KeyedRule):
             self._said["n"] += len(some)
 
     def _in_time(
-        self, watched: list[Column], returns: Column | None, lengths: Column | None
-    ) -> Iterator[tuple[float, Alert]]:
+        self, watched: list[Column], returns: Column | None, lengths: Column | None, weights: Column | None,
+        entropies: Column | None,
+    ) -> Iterator[tuple[float, Alert]]:  # fmt: skip
         events = [(time, 1, n, i) for n, column in enumerate(watched) for i, time in enumerate(column.times())]
         if returns is not None:
             events += [(time, 0, 0, i) for i, time in enumerate(returns.times())]
         if lengths is not None:
             events += [(time, 0, 1, i) for i, time in enumerate(lengths.times())]
+        if weights is not None:
+            events += [(time, 0, 2, i) for i, time in enumerate(weights.times())]
         for _time, is_value, n, i in sorted(events):
             if not is_value:
                 if n == 0 and returns is not None:
                     self._take(returns, i, i + 1)
+                elif n == 2 and weights is not None and entropies is not None:
+                    self._take_entropy(weights.values[i], entropies.values[i])
                 elif lengths is not None:
                     self._said["length"] = max(self._said["length"], lengths.values[i])
                 continue
             column = watched[n]
-            memory = self.memory.setdefault(column.key, {"above": 0})
+            memory, value = self._of_key(column.key), column.values[i]
             last = Last(memory, self._rows)
-            last.take(column.values[i], column.where(i))
-            memory["above"] = memory["above"] + 1 if self._is_beyond(column.values[i]) else 0
-            if memory["above"] == self._rows:
+            last.take(value, column.where(i))
+            moves_away = self._has_wrong_sign(value) and abs(value) > abs(memory["before"])
+            memory["above"] = memory["above"] + 1 if self._is_beyond(value) else 0
+            memory["away"] = memory["away"] + 1 if moves_away else 0
+            memory["before"] = value
+            if memory["above"] == self._rows or (memory["away"] == _AWAY and memory["above"] < self._rows):
                 yield self._alert(column.key, last)
 
     def _alert(self, key: str, last: Last) -> tuple[float, Alert]:

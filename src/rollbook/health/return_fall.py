@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from operator import gt
 
 from rollbook.errors import BadInput
-from rollbook.health._returns import ReturnRule
+from rollbook.health._returns import REWARD_BLOCK, ReturnRule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +25,12 @@ _BELOW = 0.5
 _MIDDLE, _LOST, _MOST, _SURE, _FEWEST = 0.65, 0.7, 2.0, 12.0, 6
 """A cumulative sum (Page 1954) of how far returns are below best - _MIDDLE x gain, in standard deviations, each at most
 _MOST, never below 0. Above _SURE, after at least _FEWEST returns whose mean has lost _LOST of the gain, they have
-fallen. Measured on healthy trainings."""
+fallen. Without a gain: below the middle of the start and of what is far below it, the mean far below it. Measured on
+healthy trainings."""
+
+_STEADY, _SLOPE, _ERRORS = 4, 0.15, 6.0
+"""Rewards of sequence models, each a mean over many answers, have fallen in so many blocks in a row, by this share of
+the best gain (or of the start) and by this many standard errors of a block."""
 
 
 class ReturnFall(ReturnRule):
@@ -55,14 +61,20 @@ class ReturnFall(ReturnRule):
         """A run begins, or continues after a rewind."""
         super().open(run)
         self.memory.update(low=0, gain=0.0, below=-1e308, deviation=0.0, fallen=False, sum=0.0, since=0, total=0.0)
+        self.memory.update(at=0.0, gained=False, last=[], error=0.0)
 
     def between(self, column: Column, first: int, end: int) -> Iterable[tuple[float, Alert]]:
         """See `ReturnRule`."""
         memory = self.memory
         gain = memory["best"] - memory["start"]
-        if not memory["blocks"] or gain <= memory["gain"] or memory["fallen"] or first == end:
+        if not memory["deviation"] or memory["fallen"] or first == end:
             return ()
-        middle, deviation = memory["best"] - _MIDDLE * gain, memory["deviation"]
+        middle, least = memory["best"] - _MIDDLE * gain, memory["best"] - _LOST * gain
+        if gain <= memory["gain"]:
+            middle, least = (memory["start"] + memory["below"]) / 2, memory["below"]
+        elif not memory["gained"]:  # from now on it is judged by its best
+            memory.update(gained=True, sum=0.0, since=0, total=0.0)
+        deviation = memory["deviation"]
         if not memory["sum"] and min(column.values[first:end]) >= middle:
             return ()
         for i in range(first, end):
@@ -76,7 +88,7 @@ class ReturnFall(ReturnRule):
                 continue
             memory["since"], memory["total"] = memory["since"] + 1, memory["total"] + value
             mean = memory["total"] / memory["since"]
-            if memory["sum"] > _SURE and memory["since"] >= _FEWEST and mean < memory["best"] - _LOST * gain:
+            if memory["sum"] > _SURE and memory["since"] >= _FEWEST and mean < least:
                 return (self._alert(mean, memory["since"], column, i),)
         return ()
 
@@ -93,15 +105,26 @@ class ReturnFall(ReturnRule):
         is_lost = best - start > memory["gain"] and mean < best - self._share * (best - start)
         is_below = mean < memory["below"]
         memory["low"] = memory["low"] + 1 if is_lost or is_below else 0
-        if not memory["low"] and mean >= best - _MIDDLE * (best - start):
+        if self.size == REWARD_BLOCK and not memory["fallen"] and self._falls_steadily(mean, block):
+            return self._alert(mean, self.size, column, i)
+        if not memory["low"] and mean > memory["at"] and mean >= best - _MIDDLE * (best - start):
             memory["fallen"] = False
         if memory["low"] == self._blocks and not memory["fallen"]:
             return self._alert(mean, self._blocks * self.size, column, i)
         return None
 
+    def _falls_steadily(self, mean: float, block: Any) -> bool:
+        memory = self.memory
+        own = math.dist(block, [mean] * self.size) / (self.size * (self.size - 1)) ** 0.5
+        memory["error"] = max(own, 0.9 * memory["error"])
+        last = memory["last"] = [*memory["last"], mean][-_STEADY - 1 :]
+        fall = last[0] - mean
+        least = max(_SLOPE * max(memory["best"] - memory["start"], abs(memory["start"])), _ERRORS * memory["error"])
+        return len(last) > _STEADY and fall > least and all(map(gt, last, last[1:]))
+
     def _alert(self, mean: float, rows: int, column: Column, i: int) -> tuple[float, Alert]:
         memory = self.memory
-        memory.update(fallen=True, sum=0.0, since=0, total=0.0)
+        memory.update(fallen=True, at=mean, sum=0.0, since=0, total=0.0)
         return self.alert(
             f"the last {rows} returns are {mean:.4g} on average, after {memory['best']:.4g} at best and "
             f"{memory['start']:.4g} at the start: the policy has lost what it knew; usually steps are too large, or "
