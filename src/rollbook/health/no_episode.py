@@ -39,7 +39,7 @@ class NoEpisode(PaceRule):
 
     name = "no_episode"
     preferred = "train/length"
-    times, fewest = 2.0, _USUAL
+    times = 2.0
     source = "Stable-Baselines3 #1204, CleanRL #534 are of this kind; the multiples are rollbook's own"
 
     def open(self, run: RunInfo) -> None:
@@ -58,11 +58,17 @@ class NoEpisode(PaceRule):
         memory = self.memory
         took = memory["last"] - memory["first"]
         if not took / 2 <= memory["lengths"] <= 2 * took:  # then a row is not an episode
-            return max(self._most(), 5.0 * int(memory["gap"]))
-        every, longest = int(memory["every"]), float(memory["longest"])
-        expected = 2 * longest if memory["often"] >= _LIMIT else max(2 * longest, min(10 * longest, _USUAL))
+            return max(self._most(), 5.0 * int(memory["gap"]), _USUAL)
+        longest = float(memory["longest"])
+        if memory["often"] >= _LIMIT:
+            return max(self._most(), self._of_all(2 * longest))
+        return max(self._most(), self._of_all(max(2 * longest, min(10 * longest, _USUAL))), _USUAL)
+
+    def _of_all(self, expected: float) -> float:
+        """The steps of all environments while each has an episode of this length."""
+        every, longest = int(self.memory["every"]), float(self.memory["longest"])
         copies = every if every % longest else every / longest  # episodes of one length may all end together
-        return max(self._most(), copies * expected)
+        return copies * expected
 
     def _take(self, came: Sequence[int], values: Sequence[float]) -> None:
         memory = self.memory
