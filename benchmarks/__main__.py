@@ -20,18 +20,19 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
-from benchmarks import datasets, episodes, harness, long_series, reading, samples, scale, sealing
+from benchmarks import datasets, episodes, harness, long_series, page, reading, samples, scale, sealing
 from benchmarks.loggers import MODULES
-from benchmarks.results import RESULTS, ROOMS, measured_at, page
+from benchmarks.results import RESULTS, ROOMS, measured_at
+from benchmarks.results import page as page_of_results
 from benchmarks.rows import ROWS, Context, Line
 
 TABLE = {str(number): row for number, row in ROWS.items()}
 TABLE |= {"15": reading.row_15, "16": reading.row_16, "17": reading.row_17, "18": reading.row_18}
 TABLE |= {"19": reading.row_19, "20": reading.row_20}
 TABLE |= {"D": datasets.rows, "E": episodes.rows, "F": scale.rows, "K": sealing.rows, "L": long_series.rows}
-TABLE |= {"S": samples.rows}
+TABLE |= {"P": page.rows, "S": samples.rows}
 """Rows of the table by name: the recorder's by number, exports, episodes, many writers on failing hosts, sealing, a
-long series, samples."""
+long series, the page in a browser, samples."""
 
 
 PROGRAMS = (
@@ -67,7 +68,7 @@ def main() -> None:
     parser.add_argument("--root", default=None, help="where to write (default: a temporary folder)")
     given = parser.parse_args()
     if given.mark:
-        RESULTS.write_text(page([], RESULTS.read_text(encoding="utf-8")), encoding="utf-8")
+        RESULTS.write_text(page_of_results([], RESULTS.read_text(encoding="utf-8")), encoding="utf-8")
         return
     wanted = given.rows.split(",") if given.rows else list(TABLE)
     if unknown := [name for name in wanted if name not in TABLE]:
@@ -93,7 +94,9 @@ def main() -> None:
     finally:
         shutil.rmtree(root, ignore_errors=True)
     if not given.rows or given.write:
-        RESULTS.write_text(page(cells, RESULTS.read_text(encoding="utf-8") if given.rows else ""), encoding="utf-8")
+        RESULTS.write_text(
+            page_of_results(cells, RESULTS.read_text(encoding="utf-8") if given.rows else ""), encoding="utf-8"
+        )
         print(f"wrote {RESULTS.name}")
     print(f"{(time.perf_counter() - began) / 60:.0f} minutes")
     missed = [f"{line.number} {line.what}: {line.ours:,.4g} {line.unit}" for line in lines if line.met is False]

@@ -1,13 +1,16 @@
 """The page beside TensorBoard: the same runs, in the same browser, one after the other.
 
-    python -m benchmarks.page                        # writes the runs, then measures (about four minutes)
+    python -m benchmarks --rows P                    # the same, as a row of the table
+    python -m benchmarks.page                        # writes the runs, then measures (about five minutes)
     python -m benchmarks.page --write-only --root X  # the runs alone, to measure them when the machine is quiet
     python -m benchmarks.page --root X               # measure runs that were written before
-    python -m benchmarks.page --parts frames,range   # some of: tensorboard, first, frames, range, table
+    python -m benchmarks.page --parts frames,range   # some of: first, many, frames, live, range, table
 
 Needs what `make test-page` installs, and the package `tensorboard`. The promise names 100 runs x 20 charts x 10^6
 points; TensorBoard's files of that would be 90 GB, so the default is 20 runs x 20 charts x 10,000 points, and what is
-compared are ratios. Processor times are of all processes of the browser and of the server together.
+compared are ratios. The two pages take turns, each in a fresh browser; the figures are medians. A chart counts once its
+curves are drawn: frames and axes alone, which TensorBoard shows a second or more before, are no chart. Processor times
+are of all processes of the browser and of the server together.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +34,13 @@ import numpy as np
 
 import rollbook
 from benchmarks.harness import descendants
-from benchmarks.many_runs import copies
-from benchmarks.rows import Line
+from benchmarks.many_runs import copies, recorded
+from benchmarks.rows import Context, Line
 
 KEYS = [f"{scope}/{name}" for scope in ("train", "update", "test", "time") for name in ("a", "b", "c", "d", "e")]
-PARTS = ("tensorboard", "first", "frames", "range", "table")
+PARTS = ("first", "many", "frames", "live", "range", "table")
+TURNS = 3
+BUILT = Path(rollbook.__file__).parent / "server" / "page" / "index.html"
 WIDE = {"width": 1600, "height": 1000}
 FRAMES = 90
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -51,10 +57,20 @@ DRAWN = """many => {
     return seen.size >= many;
 }"""
 """Each canvas is read until it was seen drawn: to read them all each time would cost more than the page."""
-CARDS = """many => [...document.querySelectorAll('line-chart')].filter(chart =>
-    [...chart.querySelectorAll('svg path')].some(path => (path.getAttribute('d') || '').length > 20)
-    || [...chart.querySelectorAll('canvas')].some(canvas => canvas.width > 1)
-).length >= many"""
+CARDS = """many => {
+    const seen = window.seenDrawn ??= new Set();
+    for (const canvas of document.querySelectorAll('line-chart .series-view > canvas')) {
+        if (seen.has(canvas) || canvas.width < 2) continue;
+        const copy = document.createElement('canvas');
+        [copy.width, copy.height] = [canvas.width, canvas.height];
+        const pen = copy.getContext('2d');
+        pen.drawImage(canvas, 0, 0);
+        const data = pen.getImageData(0, 0, copy.width, copy.height).data;
+        for (let i = 3; i < data.length; i += 4) if (data[i] > 0) { seen.add(canvas); break; }
+    }
+    return seen.size >= many;
+}"""
+"""The same for TensorBoard, whose canvases hold the curves alone and are drawn by a worker: a copy can be read."""
 
 
 def main() -> None:
@@ -120,6 +136,11 @@ def cpu_of(pids: list[int]) -> float:
     return total
 
 
+def program_of_browser() -> str | None:
+    """Chromium, where there is one."""
+    return os.environ.get("ROLLBOOK_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+
+
 class Tab:
     """A tab of a browser of its own, and what it cost.
 
@@ -128,7 +149,7 @@ class Tab:
     """
 
     def __init__(self, playwright: Any) -> None:
-        program = os.environ.get("ROLLBOOK_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+        program = program_of_browser()
         before = set(descendants(os.getpid()))
         self.browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         self.page = self.browser.new_context(viewport=WIDE).new_page()
@@ -189,20 +210,21 @@ def until(tab: Tab, predicate: str, many: int, seconds: float) -> float | None:
 
 
 @contextlib.contextmanager
-def our_server(folder: Path) -> Iterator[tuple[str, int]]:
+def our_server(folder: Path, **environment: str) -> Iterator[tuple[str, int]]:
     """`rollbook ui` in a process of its own; its address, once it answers, and its process."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     words = [sys.executable, "-m", "rollbook", "ui", str(folder), "--port", str(port), "--no-browser"]
-    with serving(words, port) as pid:
+    with serving(words, port, **environment) as pid:
         yield f"http://127.0.0.1:{port}/", pid
 
 
 @contextlib.contextmanager
-def serving(words: list[str], port: int) -> Iterator[int]:
+def serving(words: list[str], port: int, **environment: str) -> Iterator[int]:
     """A server in a process of its own, once its port answers; its pid."""
-    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    silent = subprocess.DEVNULL
+    process = subprocess.Popen(words, stdout=silent, stderr=silent, env={**os.environ, **environment})
     try:
         for _ in range(1_200):
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 0.2):
@@ -218,42 +240,57 @@ def measured(root: Path, parts: list[str]) -> Iterator[Line]:
     """A line for each figure."""
     said = json.loads((root / "written.json").read_text())
     note = f"{said['runs']} runs x {len(KEYS)} charts x {said['rows']:,} points"
-    theirs = tensorboard(root / "events") if "tensorboard" in parts else {}
-    if theirs:
-        print(f"TensorBoard: {theirs}", flush=True)
     if "first" in parts:
-        yield from first_view(root / "runs", theirs, note)
+        yield from first_view(root, note)
+    if "many" in parts:
+        yield from many_seeds(root)
     if "frames" in parts or "range" in parts:
         yield from gestures(root / "runs", note, parts)
+    if "live" in parts:
+        yield from live_frames()
     if "table" in parts:
         yield from table(root, note)
 
 
-def tensorboard(events: Path) -> dict[str, float]:
-    """What TensorBoard takes for its first view, once its server has loaded the files."""
+def rows(context: Context) -> Iterator[Line]:
+    """Row P of the table; nothing where no browser can be driven or the page was not built."""
+    if find_spec("playwright") is None or program_of_browser() is None or not BUILT.is_file():
+        print("row P needs Playwright, Chromium and the page (make test-page): not measured")
+        return
+    root = Path(context.root) / "page"
+    write(root, 20, 10_000)
+    yield from measured(root, [part for part in PARTS if part != "first" or context.has("tensorboard")])
+
+
+@contextlib.contextmanager
+def their_server(events: Path) -> Iterator[tuple[str, int, float]]:
+    """TensorBoard, once it has loaded the files: its address, its process and the seconds that this took."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     words = [sys.executable, "-m", "tensorboard.main", "--logdir", str(events), "--port", str(port)]
     started = time.perf_counter()
     with serving([*words, "--reload_interval", "600"], port) as pid:
-        runs = len(list(events.iterdir()))
-        _wait_for_runs(port, runs)
-        loaded = time.perf_counter() - started
-        with tab_of() as tab:
-            spent = tab.cpu() + cpu_of([pid])
-            begun = time.perf_counter()
-            tab.page.goto(f"http://127.0.0.1:{port}/#timeseries", wait_until="commit")
-            shown = until(tab, CARDS, 3, 90)
-            all_in = time.perf_counter() - begun
-            return {
-                "loaded": loaded,
-                "three charts": all_in if shown is not None else float("nan"),
-                "first paint": tab.first_paint(),
-                "bytes": tab.bytes,
-                "scripts": tab.scripts,
-                "cpu": tab.cpu() + cpu_of([pid]) - spent,
-            }
+        _wait_for_runs(port, len(list(events.iterdir())))
+        yield f"http://127.0.0.1:{port}/#timeseries", pid, time.perf_counter() - started
+
+
+def opened(address: str, pid: int, drawn: str) -> dict[str, float]:
+    """What it takes from an address to three charts, in a fresh browser."""
+    with tab_of() as tab:
+        spent = tab.cpu() + cpu_of([pid])
+        begun = time.perf_counter()
+        tab.page.goto(address, wait_until="commit")
+        shown = until(tab, drawn, 3, 90)
+        took = time.perf_counter() - begun
+        cpu = tab.cpu() + cpu_of([pid]) - spent
+        return {
+            "three": took if shown is not None else float("nan"),
+            "cpu": cpu,
+            "paint": tab.first_paint(),
+            "bytes": tab.bytes / 1e6,
+            "scripts": tab.scripts / 1e3,
+        }
 
 
 def _wait_for_page(address: str) -> None:
@@ -277,50 +314,116 @@ def _wait_for_runs(port: int, many: int) -> None:
         time.sleep(0.5)
 
 
-ON_SCREEN = """[...document.querySelectorAll('.chart .plotarea')]
-    .filter(area => area.getBoundingClientRect().top < innerHeight - 40).length"""
 EACH = "#/runs?g=none&marks=0&show="
 
 
 def drawn_runs(folder: Path, many: int = 10) -> str:
     """The address of a view with so many runs drawn one by one, as both pages show them."""
-    ids = sorted(path.name.rpartition("-")[2] for path in (folder / "bench").iterdir())
+    ids = sorted(path.name.rpartition("-")[2] for path in folder.glob("*/*"))
     return EACH + "~".join(f"{one}.{place % 10 + 1}" for place, one in enumerate(ids[:many]))
 
 
-def first_view(folder: Path, theirs: dict[str, float], note: str) -> Iterator[Line]:
-    """From the address to pictures."""
-    runs = len(list((folder / "bench").iterdir()))
-    with tab_of() as tab:
-        started = time.perf_counter()
-        with our_server(folder) as (address, pid):
-            _wait_for_page(address)
-            yield line("the server answers, after its start", time.perf_counter() - started, "s", theirs.get("loaded"),
-                       note="TensorBoard's once it has loaded the runs")  # fmt: skip
-            yield from _opened(tab, address, drawn_runs(folder, runs), pid, theirs, note)
+def first_view(root: Path, note: str) -> Iterator[Line]:
+    """From the address to pictures, in turns."""
+    ours: list[dict[str, float]] = []
+    again: list[dict[str, float]] = []
+    theirs: list[dict[str, float]] = []
+    starts = []
+    view = drawn_runs(root / "runs", len(list((root / "runs" / "bench").iterdir())))
+    with their_server(root / "events") as (their_address, their_pid, loaded):
+        for _ in range(TURNS):
+            theirs.append(opened(their_address, their_pid, CARDS))
+            began = time.perf_counter()
+            with our_server(root / "runs") as (address, pid):
+                _wait_for_page(address)
+                starts.append(time.perf_counter() - began)
+                ours.append(opened(address + view, pid, DRAWN))
+                again.append(opened(address + view, pid, DRAWN))
+
+    def of(what: str, who: list[dict[str, float]]) -> float:
+        return float(np.median([one[what] for one in who]))
+
+    note += f"; medians of {TURNS} turns, load {os.getloadavg()[0]:.0f}"
+    yield line("the server answers, after its start", float(np.median(starts)), "s", loaded,
+               note="TensorBoard's once it has loaded the runs")  # fmt: skip
+    yield line("first paint", of("paint", ours), "s", of("paint", theirs), goal=1.0)
+    new, known = "the first three charts, a new server", "the first three charts, a server that knows the runs"
+    yield line(new, of("three", ours), "s", of("three", theirs), ratio=1 / 5, note=note)
+    yield line(known, of("three", again), "s", of("three", theirs), ratio=1 / 5)
+    yield line(f"{new}, CPU", of("cpu", ours), "s", of("cpu", theirs), note="all of browser and server")
+    yield line(f"{known}, CPU", of("cpu", again), "s", of("cpu", theirs))
+    yield line("sent for the first view", of("bytes", ours), "MB", of("bytes", theirs), goal=1.0)
+    yield line("JavaScript of the first view", of("scripts", ours), "kB", of("scripts", theirs), goal=60)
 
 
-def _opened(tab: Tab, address: str, view: str, pid: int, theirs: dict[str, float], note: str) -> Iterator[Line]:
-    """The same, of a server that answers and has read nothing that it was asked for."""
-    spent = tab.cpu() + cpu_of([pid])
-    begun = time.perf_counter()
-    tab.page.goto(f"{address}{view}", wait_until="commit")
-    until(tab, DRAWN, 3, 60)
-    three = time.perf_counter() - begun
-    visible = tab.page.evaluate("document.querySelectorAll('.chart .plotarea').length")
-    on_screen = "[...document.querySelectorAll('.plotarea')].filter(p => p.getBoundingClientRect().top < innerHeight)"
-    seen = tab.page.evaluate(f"{on_screen}.length")
-    until(tab, DRAWN, seen, 60)
-    every = time.perf_counter() - begun
-    paint = tab.first_paint()
-    cpu = tab.cpu() + cpu_of([pid]) - spent
-    yield line("first paint", paint, "s", theirs.get("first paint"), goal=1.0, note=note)
-    yield line("the first three charts", three, "s", theirs.get("three charts"), ratio=1 / 5, note=note)
-    yield line(f"all {seen} charts on the screen", every, "s", theirs.get("three charts"), ratio=1 / 5,
-               note=f"beside three of TensorBoard's; {visible} on the page")  # fmt: skip
-    yield line("sent for the first view", tab.bytes / 1e6, "MB", _per(theirs.get("bytes"), 1e6), goal=1.0)
-    yield line("JavaScript of the first view", tab.scripts / 1e3, "kB", _per(theirs.get("scripts"), 1e3), goal=60)
-    yield line("processor time, server and browser", cpu, "s", theirs.get("cpu"))
+MANY = 1_000
+
+
+def many_seeds(root: Path) -> Iterator[Line]:
+    """The first curve of four groups of many runs that no server has read, 20,000 rows each."""
+    folder = root / "seeds"
+    if not folder.exists():
+        copies(folder, recorded(root / "sources", 4, 20_000), MANY, data=True)
+    with tempfile.TemporaryDirectory() as cache, our_server(folder, XDG_CACHE_HOME=cache) as (address, pid):
+        _wait_for_page(address)
+        with tab_of() as tab:
+            spent = tab.cpu() + cpu_of([pid])
+            begun = time.perf_counter()
+            tab.page.goto(f"{address}#/runs?g=config.algo", wait_until="commit")
+            until(tab, DRAWN, 1, 90)
+            first, cpu = time.perf_counter() - begun, tab.cpu() + cpu_of([pid]) - spent
+            until(tab, FULL, 1, 90)
+            note = f"of all runs after {time.perf_counter() - begun:.1f} s; load {os.getloadavg()[0]:.0f}"
+            yield line(f"the first curve of {MANY:,} runs, ever", first, "s", None, goal=1.0, note=note)
+            yield line(f"the first curve of {MANY:,} runs, ever, CPU", cpu, "s", None)
+
+
+FULL = "many => !document.body.innerText.includes('a finer one is on its way')"
+
+_WRITES = """
+import math, random, sys, time
+import rollbook
+root, many, keys = sys.argv[1], int(sys.argv[2]), sys.argv[3].split()
+runs = [rollbook.init("live", "ppo", seed=n, dir=root, sinks=[], keeper="inline") for n in range(many)]
+step = 0
+while True:
+    for _ in range(20 if step else 2_000):
+        for n, run in enumerate(runs):
+            run.log({key: math.sin(step / 4000 + n) + random.random() for key in keys}, env_step=step)
+        step += 1
+    time.sleep(1)
+"""
+
+
+def live_frames() -> Iterator[Line]:
+    """Ten live runs, twenty rows a second each, twenty charts: at rest, and while a hand zooms."""
+    with tempfile.TemporaryDirectory(prefix="rollbook-live-") as root:
+        words = [sys.executable, "-c", _WRITES, root, "10", " ".join(KEYS)]
+        writer = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            while len(list(Path(root).glob("live/*"))) < 10:
+                time.sleep(0.1)
+            with our_server(Path(root)) as (address, _), tab_of() as tab:
+                tab.page.goto(address + drawn_runs(Path(root)))
+                until(tab, DRAWN, 6, 60)
+                tab.stop_counting()
+                tab.page.wait_for_timeout(5_000)
+                before = tab.cpu()
+                tab.page.wait_for_timeout(10_000)
+                share = (tab.cpu() - before) / 10
+                yield line("live: CPU of a frame at rest", 1e3 * share / 60, "ms", None, goal=16,
+                           note=f"the browser takes {100 * share:.0f} % of a core, 60 frames a second")  # fmt: skip
+                box = tab.page.locator(".slot.big .plotarea").first.bounding_box()
+                x, y = box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.5
+                tab.page.mouse.move(x, y)
+                before, begun = tab.cpu(), time.perf_counter()
+                frames = tab.page.evaluate(WHEEL, [3 * FRAMES, x, y])
+                spent, lasted = tab.cpu() - before, time.perf_counter() - begun
+                yield line("live: zoom, CPU a frame", 1e3 * spent / max(1, frames), "ms", None, goal=16,
+                           note=f"{frames / lasted:.0f} frames a second")  # fmt: skip
+        finally:
+            writer.kill()
+            writer.wait()
 
 
 def gestures(folder: Path, note: str, parts: list[str]) -> Iterator[Line]:
@@ -423,10 +526,6 @@ SCROLL = """async frames => {
     for (let n = 0; n < frames; n++) { box.scrollTop += 400; await new Promise(requestAnimationFrame); }
     return [frames, (performance.now() - begun) / 1e3];
 }"""
-
-
-def _per(value: float | None, unit: float) -> float | None:
-    return None if value is None else value / unit
 
 
 def line(what: str, ours: float, unit: str, theirs: float | None, *, goal: float | None = None,

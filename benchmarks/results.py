@@ -31,9 +31,10 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "D": ("formats", *_READING),
     "E": ("capture", "journal"),
     "F": ("ground", "journal", "run", "keeper", "storage", "remote"),
+    "P": ("ground", "storage", "book", "runs", "server", "dashboard"),
     "S": ("capture", "journal"),
 }
-"""Row -> the rooms in src/rollbook that it measures."""
+"""Row -> the rooms in src/rollbook that it measures; `dashboard` is the page's own folder."""
 
 HEAD = """# Benchmarks
 
@@ -146,7 +147,7 @@ def _told_before(old: str) -> str:
 
 
 def _paths(rooms: Iterable[str]) -> list[str]:
-    return [f"src/rollbook/{room}" for room in rooms]
+    return ["dashboard/src" if room == "dashboard" else f"src/rollbook/{room}" for room in rooms]
 
 
 def _git(*words: str) -> str:

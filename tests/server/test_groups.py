@@ -47,19 +47,25 @@ def test_a_group_has_a_centre_its_extremes_and_how_many_seeds_stand_behind_each_
     assert np.allclose(arrays["centre"], expected, rtol=1e-5, atol=1e-3, equal_nan=True)
 
 
-def test_the_rows_of_a_group_are_read_once_and_again_of_the_run_that_has_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for seed in range(3):
-        record(tmp_path, "ppo", seed, 1e-3, rows=50)
-    asked: list[tuple[str, list[str]]] = []
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[str]]]:
+    """Each read of rows: the run and the keys."""
+    reads: list[tuple[str, list[str]]] = []
     batch = Book.batch
 
     def counting(book: Book, keys: Any, **more: Any) -> Any:
-        asked.append((book.path.name, list(keys)))
+        reads.append((book.path.name, list(keys)))
         return batch(book, keys, **more)
 
     monkeypatch.setattr(Book, "batch", counting)
+    return reads
+
+
+def test_the_rows_of_a_group_are_read_once_and_again_of_the_run_that_has_more(
+    tmp_path: Path, asked: list[tuple[str, list[str]]]
+) -> None:
+    for seed in range(3):
+        record(tmp_path, "ppo", seed, 1e-3, rows=50)
     with client_of(tmp_path) as client:
         rows = client.post("/api/runs", json={"sections": False}).json()["rows"]
         runs = [row["run"] for row in rows]
@@ -91,6 +97,23 @@ def test_bands_that_take_long_come_first_from_few_draws(recorded: Path, runs: li
         assert kept[1]["low"].tobytes() == then[1]["low"].tobytes()
         (alone,) = curves(client, **{**ask, "points": 32})
         assert "preliminary" not in alone[0]
+
+
+def test_the_first_curve_of_very_many_runs_is_of_some_and_says_so(
+    recorded: Path, runs: list[str], asked: list[tuple[str, list[str]]]
+) -> None:
+    ask = {"groups": groups_of(runs), "keys": ["train/return"], "points": 31}
+    few = Limits(group_bytes=1, many_runs=5, first_runs=2)
+    with client_of(recorded, limits=few) as client:
+        (low, some), _, (_, whole), _ = curves(client, **ask, refine=True)
+        assert low["preliminary"]
+        assert low["sentence"].startswith("1 of 3 runs so far. ")
+        assert (low["seeds"], set(some["count"].tolist()), set(whole["count"].tolist())) == (3, {1}, {3})
+        assert len(asked) == 2 + 6  # some, then each once, although nothing could be kept
+        (_, at_once), _ = curves(client, **ask)
+        assert {name: row.tobytes() for name, row in whole.items()} == {n: row.tobytes() for n, row in at_once.items()}
+        judged = client.post("/api/compare", json={"groups": groups_of(runs), "key": "train/return"}).json()
+        assert [len(group["seeds"]) for group in judged["groups"]] == [3, 3]
 
 
 def test_a_part_of_the_axis_has_as_many_points(client: TestClient, runs: list[str]) -> None:

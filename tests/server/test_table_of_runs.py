@@ -209,11 +209,14 @@ def test_what_is_drawn_comes_with_the_table_so_that_its_curves_can_be_asked_for_
     assert table(client)["drawn"] is None
 
 
-def test_of_more_runs_than_are_quickly_opened_the_table_does_not_wait_for_the_keys(
-    recorded: Path,
-) -> None:
-    with client_of(recorded, limits=Limits(first_keys=5)) as client:
-        assert table(client, group_by=["auto"], draw_first=5)["drawn"] is None
+def test_of_more_runs_than_are_quickly_opened_some_tell_their_keys_with_the_table(recorded: Path) -> None:
+    with client_of(recorded, limits=Limits(first_keys=6)) as client:
+        assert not table(client, group_by=["auto"], draw_first=5)["drawn"]["is_part"]
+    with client_of(recorded, limits=Limits(first_keys=2)) as client:
+        drawn = table(client, group_by=["auto"], draw_first=5)["drawn"]
+        assert drawn["is_part"]
+        assert len(drawn["runs"]) == 6
+        assert {key["key"]: key["runs"] for key in drawn["keys"]["keys"]}["train/return"] == 2
 
 
 def test_a_run_with_damaged_parts_says_so_in_its_row_and_in_its_groups(tmp_path: Path) -> None:

@@ -328,10 +328,11 @@ export interface DiffRow {
   differs: boolean;
 }
 
-/** The runs that are drawn, in the order of the table, and what they hold. */
+/** The runs that are drawn, in the order of the table, and what they hold; of very many runs, what some hold. */
 export interface Drawn {
   runs: string[];
   keys: KeysAnswer;
+  is_part?: boolean;
 }
 
 /** The runs as they are now. */

@@ -80,7 +80,15 @@ function OnDesk({ desk, name, big, soft, tools }: KeyChartProps & { desk: Desk }
         hub={hub}
         title={short}
         scope={scope}
-        soft={preliminary ? "finer band on its way" : tag !== undefined ? <span class="tag warn">{tag}</span> : soft}
+        soft={
+          preliminary ? (
+            "first answer, a finer one is on its way"
+          ) : tag !== undefined ? (
+            <span class="tag warn">{tag}</span>
+          ) : (
+            soft
+          )
+        }
         pin={desk.pin?.value ?? null}
         lines={lines.value}
         marks={shownMarks.value}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import plain
 from rollbook.server.endpoint import Endpoint, Streamed
 from rollbook.server.frames import MEDIA_TYPE, Frame
-from rollbook.server.group_rows import rows_of_runs
+from rollbook.server.group_rows import rows_of_runs, unread
 from rollbook.server.readers import stamp_of
 from rollbook.server.refusals import Refused, words_of
 from rollbook.server.schemas.curves import CurveEntry, CurvesAsk, EntryError, Group
@@ -87,6 +87,7 @@ class Drawn(NamedTuple):
       bends: where the line of each group bends (`GroupCurve.vertices_P`); sentences: the description of each.
       missing: members without the key, by group.
       axis: of all; version: of their rows.
+      is_part: whether it is made of some of the runs, because the others are still to be read.
     """
 
     curves: compare.Curves | None
@@ -95,11 +96,12 @@ class Drawn(NamedTuple):
     missing: dict[str, list[str]]
     axis: str
     version: str
+    is_part: bool = False
 
     @property
     def preliminary(self) -> bool:
-        """Whether better bands will follow."""
-        return self.curves is not None and self.curves.preliminary
+        """Whether a better answer will follow: of all runs, or with better bands."""
+        return self.is_part or (self.curves is not None and self.curves.preliminary)
 
 
 def refined(
@@ -120,9 +122,43 @@ def refined(
         yield kept
         return
     every = [row for rows in groups.values() for row in rows]
+    if ask.refine and len(unread(hall, every, key, ask.x, stamps)) > hall.limits.many_runs:
+        step = len(every) // hall.limits.first_runs
+        some = {name: rows[::step] for name, rows in groups.items()}
+        for drawn in _drawn(hall, some, key, ask, stamps, version, (FEW_DRAWS,)):
+            if drawn.curves is not None:
+                told = {
+                    name: f"{len(some[name]):,} of {len(rows):,} runs so far. {drawn.sentences[name]}"
+                    for name, rows in groups.items()
+                    if name in drawn.sentences
+                }
+                yield drawn._replace(sentences=told, is_part=True)
+    stages = (FEW_DRAWS, DRAWS) if ask.refine and len(every) * ask.points >= hall.limits.draft_points else (DRAWS,)
+    for drawn in _drawn(hall, groups, key, ask, stamps, version, stages, ahead):
+        if drawn.curves is not None and not drawn.preliminary:
+            size = 200 * ask.points * len(groups) + 18 * len(drawn.curves.x_P) * len(every) + 1_000
+            hall.shelf.put(known, version, drawn, size)
+        yield drawn
+
+
+def _drawn(
+    hall: Hall,
+    groups: dict[str, list[RunRow]],
+    key: str,
+    ask: CurvesAsk,
+    stamps: Mapping[str, object],
+    version: str,
+    stages: Sequence[int],
+    ahead: Sequence[str] = (),
+) -> Iterator[Drawn]:
+    """The curves of these runs, one for each number of resamples."""
+    every = [row for rows in groups.values() for row in rows]
     read = rows_of_runs(hall, every, key, ask.x, stamps, ahead)
     missing = {name: [row.key for row in rows if row.key not in read] for name, rows in groups.items()}
     axis = next((rows_of_run.axis for rows_of_run in read.values()), "")
+    if not read:
+        yield Drawn(None, {}, {}, missing, axis, version)
+        return
     unit_of: dict[str, str] = {}
     for rows in groups.values():
         abouts = [{**row.about, "path": row.folder} for row in rows]
@@ -137,15 +173,11 @@ def refined(
         }
         for name, rows in groups.items()
     }
-    if not read:
-        yield Drawn(None, {}, {}, missing, axis, version)
-        return
-    stages = (FEW_DRAWS, DRAWS) if ask.refine and len(every) * ask.points >= hall.limits.draft_points else (DRAWS,)
     for curves in compare.refined_curves(
         lines, key=key, axis=axis, statistic=ask.statistic, points=ask.points, level=ask.level, stages=stages,
         **_grid(lines, ask),
     ):  # fmt: skip
-        drawn = Drawn(
+        yield Drawn(
             _without_rows(curves),
             {group.label: group.vertices_P for group in curves.groups},
             {group.label: ". ".join([group.band.legend(), *group.aligned.sentences()]) for group in curves.groups},
@@ -153,10 +185,6 @@ def refined(
             axis,
             version,
         )
-        if not curves.preliminary:
-            size = 200 * ask.points * len(groups) + 18 * len(curves.x_P) * len(every) + 1_000
-            hall.shelf.put(known, version, drawn, size)
-        yield drawn
 
 
 def _without_rows(curves: compare.Curves) -> compare.Curves:
@@ -205,7 +233,7 @@ def _entry(name: str, key: str, members: int, drawn: Drawn, ask: CurvesAsk, fram
     entry.method = ", ".join(band.methods)
     entry.claim = float(claims.min()) if len(claims) else None
     entry.sentence = plain(drawn.sentences[name])
-    entry.preliminary = band.preliminary
+    entry.preliminary = drawn.is_part or band.preliminary
     return entry
 
 

@@ -24,8 +24,11 @@ _AT_ONCE = 500
 """This many runs for which no request waits are read without a rest: all runs of most folders, and the newest of
 others."""
 _LONGEST_REST = 0.1
+_FIRST_CURVES_SECONDS = 0.6
+"""Before more than `_AT_ONCE` runs are read: the first curves, which need the interpreter as much, come before them."""
 _OFTEN, _SELDOM = 0.5, 5.0
-"""Seconds between two reports of newer numbers: those that a request waits for; the others."""
+"""Seconds between two reports of newer numbers: the first ones that a request waits for; the others. In between, the
+pause doubles with each report: the page asks for the whole table after each."""
 
 
 @dataclass(slots=True)
@@ -94,6 +97,11 @@ class FactsShelf:
                     facts.extremes[key] = _extremes(book, key)
         return facts
 
+    @property
+    def is_reading(self) -> bool:
+        """Whether facts that a request waits for are being read in the background."""
+        return bool(self._waiting)
+
     def is_fresh(self, row: RunRow, extremes: Iterable[str] = ()) -> bool:
         """Whether a run's facts need no reading now."""
         facts = self._facts.get(row.folder)
@@ -123,7 +131,9 @@ class FactsShelf:
             return len(self._waiting) + len(self._later)
 
     def _work(self) -> None:
-        announced = time.monotonic()
+        announced, pause = time.monotonic(), _OFTEN
+        if len(self._waiting) > _AT_ONCE and len(self._facts) < _AT_ONCE:
+            time.sleep(_FIRST_CURVES_SECONDS)
         while True:
             with self._lock:
                 if not self._waiting and not self._later:
@@ -136,8 +146,8 @@ class FactsShelf:
                 self.now(row, [key] if key else [])
             except (RollbookError, OSError) as err:
                 self._facts.setdefault(row.folder, Facts(None, time.monotonic(), damage=(str(err),)))
-            if time.monotonic() - announced > (_SELDOM if at_pace else _OFTEN):
-                announced = time.monotonic()
+            if time.monotonic() - announced > (_SELDOM if at_pace else pause):
+                announced, pause = time.monotonic(), min(2 * pause, _SELDOM)
                 self._tell()
             if known or at_pace:
                 self._sleep(min(_LONGEST_REST, _REST * (time.perf_counter() - began)))

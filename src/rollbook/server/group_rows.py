@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from rollbook.server.row_helpers import RowHelpers, rows_in
 from rollbook.server.series import axis_name, started
 from rollbook.server.shared_state import Hall
 
-__all__ = ["RowsOfRun", "rows_of_runs"]
+__all__ = ["RowsOfRun", "rows_of_runs", "unread"]
 
 
 class RowsOfRun(NamedTuple):
@@ -32,8 +33,15 @@ class RowsOfRun(NamedTuple):
 
 
 _MOST_KEYS, _MOST_AHEAD = 16, 1_000
+_IN_TURN = 256
+"""Requests for more unread runs take turns; one for fewer, such as the first curve of many, does not wait for them."""
 _NOTHING = RowsOfRun("", np.zeros(0), np.zeros(0))
 """For a run without the key."""
+
+
+def unread(hall: Hall, rows: Sequence[RunRow], key: str, x: str | None, stamps: Mapping[str, object]) -> list[RunRow]:
+    """The runs whose rows of a key are not in memory."""
+    return [row for row in rows if hall.group_rows.get((row.folder, key, x), stamps[row.folder]) is None]
 
 
 def rows_of_runs(
@@ -57,16 +65,20 @@ def rows_of_runs(
         : max(1, min(_MOST_KEYS, _MOST_AHEAD // len(rows)))
     ]
     read: dict[str, RowsOfRun] = {}
+    now: dict[str, RowsOfRun] = {}  # by folder: a thousand long runs are more than the shelf keeps
     axis = x
-    new = [row for row in rows if hall.group_rows.get((row.folder, key, x), stamps[row.folder]) is None]
+    new = unread(hall, rows, key, x, stamps)
     if len(new) >= hall.limits.kept_runs:
-        known = kept(hall.catalogue.roots, key, x, {row.folder: stamps[row.folder] for row in new})
-        for folder, of_run in known.items():
-            _remember(hall, folder, key, x, stamps[folder], RowsOfRun(*of_run))
-        new = [row for row in new if row.folder not in known]
-        _read_together(hall, new, together, x, stamps)
+        with hall.reading_many if len(new) > _IN_TURN else nullcontext():
+            new = unread(hall, rows, key, x, stamps)  # another request may have read them meanwhile
+            known = kept(hall.catalogue.roots, key, x, {row.folder: stamps[row.folder] for row in new})
+            for folder, of_run in known.items():
+                now[folder] = RowsOfRun(*of_run)
+                _remember(hall, folder, key, x, stamps[folder], now[folder])
+            new = [row for row in new if row.folder not in known]
+            now |= _read_together(hall, new, together, x, stamps)
     for row in rows:
-        rows_of_run = _rows_of(hall, row, together, x, stamps[row.folder])
+        rows_of_run = now.get(row.folder) or _rows_of(hall, row, together, x, stamps[row.folder])
         if len(rows_of_run.x) and axis is None:
             axis = rows_of_run.axis
         if len(rows_of_run.x) and x is None and rows_of_run.axis != axis:  # its own axis is another one
@@ -81,17 +93,22 @@ def rows_of_runs(
 
 def _read_together(
     hall: Hall, new: Sequence[RunRow], keys: Sequence[str], x: str | None, stamps: Mapping[str, object]
-) -> None:
-    """Read and remember the rows of many runs; for very many runs, in several processes."""
+) -> dict[str, RowsOfRun]:
+    """folder -> the rows of the first key, of many runs. Those of the other keys are remembered, too. Very many runs
+    are read in several processes."""
     of_folder = {row.folder: row for row in new}
+    read: dict[str, RowsOfRun] = {}
     helpers = RowHelpers(list(of_folder), keys, "time" if x == "relative" else x, hall.limits.helpers)
     try:
         for folder in helpers.mine:
-            _rows_of(hall, of_folder[folder], keys, x, stamps[folder])
+            read[folder] = _rows_of(hall, of_folder[folder], keys, x, stamps[folder])
         for (folder, key), rows in helpers.answers().items():
-            _take(hall, of_folder[folder], key, x, stamps[folder], rows)
+            taken = _take(hall, of_folder[folder], key, x, stamps[folder], rows)
+            if key == keys[0]:
+                read[folder] = taken
     finally:
         helpers.close()
+    return read
 
 
 def _take(hall: Hall, row: RunRow, key: str, x: str | None, stamp: object, rows: Rows) -> RowsOfRun:

@@ -31,8 +31,10 @@ class Limits:
       draft_points: of all runs of a group; below this, full bands are ready as soon as preliminary ones.
       zipped_curves, zipped_points: from this many on (short arrays with large headers; a third of a megabyte), series
         are compressed. The first charts are not: compression would delay them.
-      first_keys: of more runs, the keys are a separate request, so that the table does not wait for all of them.
+      first_keys: of more runs, the keys of about so many come with the table, which does not wait for all of them.
       whole_rows: larger tables are queried, not kept: each row may be a long text.
+      many_runs: of more unread runs, the first curve is made of about `first_runs`, spread over the groups: reading
+        those takes a fifth of a second, reading a thousand takes seconds.
     """
 
     body_bytes: int = 256 * 1024
@@ -64,6 +66,8 @@ class Limits:
     zipped_points: int = 25_000
     first_keys: int = 64
     whole_rows: int = 2_000
+    many_runs: int = 400
+    first_runs: int = 96
 
 
 LIMITS = Limits()

@@ -76,6 +76,7 @@ class Hall:
       asked_at: when the last request came (monotonic seconds).
       catalogue, readers, facts, shelf: the runs, the books, their newest values, the finished answers.
       group_rows: the rows behind curves and comparisons of groups (`group_rows.py`).
+      reading_many: held while the rows of many runs are read, so that two requests do not read the same runs.
       listeners: called, in any thread, when requested numbers of the table have been read.
     """
 
@@ -86,6 +87,7 @@ class Hall:
         self.catalogue = Catalogue(settings.roots)
         self.readers = Readers(self.limits.open_books)
         self.shelf, self.group_rows = Shelf(self.limits.cache_bytes), Shelf(self.limits.group_bytes)
+        self.reading_many = threading.Lock()
         self.listeners: list[Callable[[], None]] = []
         self.facts = FactsShelf(self.readers, self._facts_came)
 

@@ -111,9 +111,10 @@ def _drawn(hall: Hall, shot: Snapshot, flattened: _Flat, ask: RunsAsk) -> Drawn 
         if head is None:  # the page looks for it elsewhere
             return None
         runs += [row.key for row in head.members] if isinstance(head, RunGroup) else [head.key]
-    if not 0 < len(runs) <= hall.limits.first_keys:
+    if not runs:
         return None
-    return Drawn(runs=runs, keys=keys(hall, KeysAsk(runs=runs)))
+    step = -(-len(runs) // hall.limits.first_keys)
+    return Drawn(runs=runs, keys=keys(hall, KeysAsk(runs=runs[::step])), is_part=step > 1)
 
 
 def _first_of(flattened: _Flat, many: int) -> list[RunGroup | RunRow]:
@@ -225,8 +226,9 @@ def _read_ahead(hall: Hall, window: Sequence[_Entry], columns: Sequence[str]) ->
             shown.append(entry.row)
     began = time.perf_counter()
     late = []
+    longest = _PATIENCE_FOR_NEWER if hall.facts.is_reading else _PATIENCE  # the background reads them already
     for row in shown:
-        patience = _PATIENCE_FOR_NEWER if row.is_live and hall.facts.known(row) is not None else _PATIENCE
+        patience = _PATIENCE_FOR_NEWER if row.is_live and hall.facts.known(row) is not None else longest
         if time.perf_counter() - began > patience:
             late.append(row)
             continue

@@ -162,7 +162,7 @@ def _plan(group: compare.Group) -> PlanRow:
 def _parted(hall: Hall, groups: dict[str, list[RunRow]], ask: CompareAsk, axis: str) -> list[PartedPair]:
     """Along the curves that the page draws of these groups; bands play no part in it, so few draws are enough."""
     along = CurvesAsk(groups=[], keys=[], x=axis or None, statistic=ask.statistic, refine=True)
-    curves = next(refined(hall, groups, ask.key, along)).curves
+    curves = next(drawn for drawn in refined(hall, groups, ask.key, along) if not drawn.is_part).curves
     return [
         PartedPair(
             a=plain(pair.a),

@@ -143,6 +143,9 @@ function firstSeen(): string[] {
 
 const FEW = 8;
 
+/** Runs of which some told their keys with the table: all of them are asked behind the first curves. */
+const owed = signal<string[] | null>(null);
+
 /** Keeps the charts true as long as the page is shown; returns what stops it. */
 export function startCharts(): () => void {
   let known = "";
@@ -156,11 +159,18 @@ export function startCharts(): () => void {
       known = now;
       const given = table.answer.peek()?.drawn;
       if (runs.length === 0) keys.value = keys.peek() ?? null;
-      else if (keys.peek() === null && given?.runs.join(" ") === runs.join(" "))
+      else if (keys.peek() === null && given?.runs.join(" ") === runs.join(" ")) {
         keys.value = given.keys; // they came with the table
-      else void askKeys(runs);
+        owed.value = given.is_part === true ? runs : null;
+      } else void askKeys(runs);
       for (const stop of watched) stop();
       watched = runs.map((run) => watch(`run:${run}`));
+    }),
+    effect(() => {
+      const runs = owed.value;
+      if (runs === null || feed.took.value.charts === 0) return;
+      owed.value = null;
+      void askKeys(runs);
     }),
     effect(() => {
       if (keys.value === null && entities.value.length > 0) return;

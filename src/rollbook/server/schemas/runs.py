@@ -377,7 +377,8 @@ class KeysAnswer(Answer, kw_only=True):
 
 
 class Drawn(msgspec.Struct, kw_only=True):
-    """The runs that are drawn, in the order of the table, and what they hold."""
+    """The runs that are drawn, in the order of the table, and what they hold; of very many runs, what some hold."""
 
     runs: list[str]
     keys: KeysAnswer
+    is_part: bool = False
