@@ -18,17 +18,20 @@ import pytest
 from rollbook.book.book import Book
 from rollbook.storage.sealing import helpers
 from rollbook.storage.sealing.folder import seal
+from rollbook.storage.sealing.merge import SIZES, Sizes
 from waiting import PATIENCE, pause, until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are found and killed by the Linux rules")
 
 LEADER = """
 import sys
-from rollbook.storage.sealing import helpers
 from rollbook.storage.sealing.folder import seal
-helpers._BYTES_EACH = 1
-print(seal(sys.argv[1], processes=3), flush=True)
+from rollbook.storage.sealing.merge import Sizes
+print(seal(sys.argv[1], processes=3, sizes=Sizes(helper_bytes=1)), flush=True)
 """
+
+FEW = Sizes(helper_bytes=1)
+"""Several processes seal however little has been left."""
 
 
 def log_of(run: Any, writer: Any) -> Any:
@@ -36,7 +39,7 @@ def log_of(run: Any, writer: Any) -> Any:
     return run.log(writer)
 
 
-def test_several_processes_seal_what_one_would(make_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_processes_seal_what_one_would(make_run: Any, tmp_path: Path) -> None:
     run = make_run()
     for number, writer in enumerate([run.writer, *(run.add_writer() for _ in range(4))]):
         log = log_of(run, writer)
@@ -46,8 +49,7 @@ def test_several_processes_seal_what_one_would(make_run: Any, tmp_path: Path, mo
                 log({f"rare{i}": float(i)}, env_step=i)
     alone = shutil.copytree(run.folder, tmp_path / "alone")
     by_one = seal(alone)
-    monkeypatch.setattr(helpers, "_BYTES_EACH", 1)
-    by_several = seal(run.folder, processes=3)
+    by_several = seal(run.folder, processes=3, sizes=FEW)
     assert by_several.segments == by_one.segments > 20
     assert (by_several.rows, by_several.problems) == (by_one.rows, [])
 
@@ -61,7 +63,7 @@ def test_several_processes_seal_what_one_would(make_run: Any, tmp_path: Path, mo
     assert remembered(run.folder) == remembered(alone)
     for writer in run.writers:
         writer.close()
-    seal(run.folder, final=True, processes=3)
+    seal(run.folder, final=True, processes=3, sizes=FEW)
     book = Book(run.folder)
     rows = Counter(zip(*(book.metrics(["who", "i"])[name].to_pylist() for name in ("who", "i")), strict=True))
     assert rows == Counter((who, float(i)) for who in range(5) for i in range(900))
@@ -69,12 +71,12 @@ def test_several_processes_seal_what_one_would(make_run: Any, tmp_path: Path, mo
 
 
 def test_helpers_come_only_where_much_waits_and_take_half_of_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    much = helpers._BYTES_EACH
-    assert helpers._shares({"a": much, "b": much // 2}, 8) == [["a", "b"]]  # not worth a second process
-    assert helpers._shares({}, 8) == []
+    much = SIZES.helper_bytes
+    assert helpers._shares({"a": much, "b": much // 2}, 8, much) == [["a", "b"]]  # not worth a second process
+    assert helpers._shares({}, 8, much) == []
     sixteen = {f"w{number}": much for number in range(16)}
-    assert [len(share) for share in helpers._shares(sixteen, 4)] == [4, 4, 4, 4]
-    assert sorted(id for share in helpers._shares(sixteen, 5) for id in share) == sorted(sixteen)
+    assert [len(share) for share in helpers._shares(sixteen, 4, much)] == [4, 4, 4, 4]
+    assert sorted(id for share in helpers._shares(sixteen, 5, much) for id in share) == sorted(sixteen)
     for cores, most in ((1, 1), (2, 1), (4, 2), (64, 32)):
         monkeypatch.setattr(os, "sched_getaffinity", lambda _pid, n=cores: range(n))
         assert helpers.most_processes() == most
@@ -86,9 +88,8 @@ def test_one_writer_is_sealed_without_help(make_run: Any, monkeypatch: pytest.Mo
     log = log_of(run, run.writer)
     for i in range(900):
         log({"i": float(i)}, env_step=i)
-    monkeypatch.setattr(helpers, "_BYTES_EACH", 1)
     monkeypatch.setattr(helpers.subprocess, "Popen", None)
-    assert seal(run.folder, processes=8).rows > 800
+    assert seal(run.folder, processes=8, sizes=FEW).rows > 800
 
 
 def test_where_no_process_can_be_started_one_seals_alone(make_run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,13 +98,12 @@ def test_where_no_process_can_be_started_one_seals_alone(make_run: Any, monkeypa
         log = log_of(run, writer)
         for i in range(900):
             log({"i": float(i)}, env_step=i)
-    monkeypatch.setattr(helpers, "_BYTES_EACH", 1)
 
     def refuse(*_args: object, **_options: object) -> None:
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr(helpers.subprocess, "Popen", refuse)
-    assert seal(run.folder, processes=8).rows > 1600
+    assert seal(run.folder, processes=8, sizes=FEW).rows > 1600
 
 
 def children_of(pid: int) -> list[int]:

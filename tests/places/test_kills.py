@@ -25,6 +25,7 @@ from rollbook.remote import open_place, views
 from rollbook.remote.pull import pull
 from rollbook.remote.push import push
 from rollbook.storage.sealing.folder import seal
+from rollbook.storage.sealing.merge import Sizes
 from stores import Faults, Proxy
 from waiting import PATIENCE
 
@@ -164,10 +165,9 @@ def test_a_push_to_an_object_store_that_is_killed_at_any_request_goes_on(
 
 
 def test_merging_of_short_writers_that_is_killed_loses_and_doubles_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr("rollbook.storage.sealing.merge._MANY_SMALL", 4)
-    monkeypatch.setattr("rollbook.storage.sealing.folder._MANY_WRITERS", 4)
+    soon = Sizes(many_small=4, many_writers=4)
     run = rollbook.init("cartpole", "ppo", dir=tmp_path / "runs", sinks=[], keeper="inline")
     for number in range(6):
         writer = Writer(str(run.folder), main=False)
@@ -177,7 +177,7 @@ def test_merging_of_short_writers_that_is_killed_loses_and_doubles_nothing(
             log({"train/return": step * 0.5}, env_step=step)
         writer.close()
     kills = 0
-    while killed_at(kills % 40, lambda: seal(str(run.folder))) and kills < 80:
+    while killed_at(kills % 40, lambda: seal(str(run.folder), sizes=soon)) and kills < 80:
         kills += 1
         assert steps_of(run.folder) == list(range(120))
     assert 5 < kills < 80

@@ -190,10 +190,10 @@ def test_small_pieces_are_merged_and_what_nothing_names_is_deleted(tmp_path, sto
     assert steps_of(rollbook.open(store).one()) == list(range(30_000))
 
 
-def test_the_pieces_of_many_short_writers_become_few_while_the_run_goes_on(tmp_path, store, monkeypatch):
-    monkeypatch.setattr("rollbook.storage.sealing.merge._MANY_SMALL", 10**9)  # sealing leaves them to shipping
+def test_the_pieces_of_many_short_writers_become_few_while_the_run_goes_on(tmp_path, store):
     from rollbook.journal.writer import Writer
     from rollbook.storage.sealing.folder import seal
+    from rollbook.storage.sealing.merge import Sizes
 
     run = rollbook.init("cartpole", "ppo", dir=tmp_path / "runs", sinks=[], keeper="inline")
     for first in range(0, 80 * 150, 150):  # as actors that come and go
@@ -204,7 +204,7 @@ def test_the_pieces_of_many_short_writers_become_few_while_the_run_goes_on(tmp_p
             log({"train/return": step * 0.5}, env_step=step)
         writer.close()
     run.log({"train/return": 0.0}, env_step=-1)
-    seal(str(run.folder))
+    seal(str(run.folder), sizes=Sizes(many_small=10**9))  # sealing leaves them to shipping
     named = []
     for _ in range(3):
         push(run.folder, store, final=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +21,21 @@ from rollbook.journal import format as layout
 from rollbook.journal.reader import JournalReader
 from rollbook.journal.writer import Writer
 from rollbook.storage.sealed_rows import SealedRows
-from rollbook.storage.sealing import merge as merging
-from rollbook.storage.sealing.folder import seal
+from rollbook.storage.sealing import folder as sealing
+from rollbook.storage.sealing.folder import SealReport
+from rollbook.storage.sealing.merge import Sizes
 from waiting import pause
 
+SOON = Sizes(at_once=3, first_tier=10)
+"""Merge three parts instead of eight, and call ten rows large."""
 
-@pytest.fixture(autouse=True)
-def merge_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Merge three parts instead of eight, and call ten rows large."""
-    monkeypatch.setattr(merging, "_AT_ONCE", 3)
-    monkeypatch.setattr(merging, "_FIRST_TIER", 10)
+LATE = SOON._replace(at_once=100)
+"""Merge nothing before the end."""
+
+
+def seal(run: str | Path, *, sizes: Sizes = SOON, **how: Any) -> SealReport:
+    """As the keeper seals, but with parts that are merged soon."""
+    return sealing.seal(run, sizes=sizes, **how)
 
 
 OPERATIONS = st.lists(
@@ -195,18 +201,16 @@ def test_files_that_cannot_be_read_for_a_while_have_lost_nothing_when_they_can(
 @pytest.mark.parametrize("final", [False, True])
 @pytest.mark.parametrize("rows", [2, 400])
 def test_parts_that_come_one_by_one_as_another_host_joins_are_whole_however_they_are_merged_meanwhile(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int, final: bool
+    tmp_path: Path, rows: int, final: bool
 ) -> None:
     run = make_run(tmp_path)
     writer = FakeWriter(run, **identity())
     stream = writer.lane().stream("v", "a", size=32768)
-    with monkeypatch.context() as patch:
-        patch.setattr(merging, "_AT_ONCE", 100)
-        for first in range(0, 9 * rows, rows):
-            for n in range(first, first + rows):
-                stream.log(float(n), 0.0, env_step=n)
-            stream.leave()
-            seal(run)
+    for first in range(0, 9 * rows, rows):
+        for n in range(first, first + rows):
+            stream.log(float(n), 0.0, env_step=n)
+        stream.leave()
+        seal(run, sizes=LATE)
     parts = {part: part.read_bytes() for part in (run / "data").glob("metrics/wide/w1*")}
     assert len(parts) == 9
     for part in parts:
@@ -303,8 +307,8 @@ def test_the_last_rows_of_a_finished_run_are_told_if_their_file_is_moved_away(tm
 def test_a_part_that_is_away_is_told_also_when_another_one_was_damaged_and_set_aside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: int, gone: int, damaged: str
 ) -> None:
-    monkeypatch.setattr(merging, "_AT_ONCE", 100)
-    monkeypatch.setattr(merging, "_LARGEST", 1)  # the end merges nothing
+    unmerged = partial(seal, sizes=LATE._replace(largest=1))  # the end merges nothing
+    monkeypatch.setattr("rollbook.storage.seal", unmerged)
     run = make_run(tmp_path)
     writer = FakeWriter(run, **identity())
     stream = writer.lane().stream("v", "a", size=32768)
@@ -312,7 +316,7 @@ def test_a_part_that_is_away_is_told_also_when_another_one_was_damaged_and_set_a
         for i in range(5):
             stream.log(float(5 * n + i), 0.0, env_step=5 * n + i)
         stream.leave()
-        seal(run)
+        unmerged(run)
     writer.close()
     parts = sorted((run / "data").glob("metrics/wide/w1*"), key=lambda part: int(part.stem.rpartition(".")[2]))
     content = bytearray(parts[broken].read_bytes())
@@ -332,10 +336,9 @@ def test_a_part_that_is_away_is_told_also_when_another_one_was_damaged_and_set_a
 
 
 def test_the_end_of_a_run_leaves_large_parts_as_they_are_and_makes_one_of_the_small_ones_between(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(merging, "_AT_ONCE", 100)
-    monkeypatch.setattr(merging, "_LARGEST", 300)
+    large_soon = LATE._replace(largest=300)
     run = make_run(tmp_path)
     stream = FakeWriter(run, **identity()).lane().stream("v", "a", size=32768)
     sizes, row = [400, 100, 100, 300, 50, 1200, 1200, 60, 60], 0
@@ -344,10 +347,10 @@ def test_the_end_of_a_run_leaves_large_parts_as_they_are_and_makes_one_of_the_sm
             stream.log(float(row), 0.0, env_step=row)
             row += 1
         stream.leave()
-        seal(run)
+        seal(run, sizes=large_soon)
     large = {path: path.stat().st_ino for path in (run / "data").glob("metrics/wide/w1*")}
     assert len(large) == len(sizes)
-    seal(run, final=True)
+    seal(run, final=True, sizes=large_soon)
     parts = {path: path.stat().st_ino for path in (run / "data").glob("metrics/wide/w1*")}
     assert len(parts) == 7
     assert len(set(parts.items()) & set(large.items())) == 5  # and the fifty, which had no small neighbour

@@ -22,18 +22,23 @@ from rollbook.ground.files import names_in, own_files, read_json, write_json
 from rollbook.ground.run_files import data_folder, irregular, part_folders
 from rollbook.journal import list_writers
 from rollbook.storage.sealing.helpers import seal_by_helpers
+from rollbook.storage.sealing.merge import SIZES, Sizes, merge
 from rollbook.storage.sealing.one_pass import SealReport, unlink
 from rollbook.storage.sealing.writers import seal_writers
 
 __all__ = ["SealReport", "seal"]
 
 _LOCK_SECONDS = 60.0
-_MANY_WRITERS = 64
-"""From this number, folders of closed writers become one file while the run continues."""
 
 
 def seal(
-    run: str | os.PathLike[str], *, final: bool = False, take_over: bool = False, processes: int = 1, up_to: str = ""
+    run: str | os.PathLike[str],
+    *,
+    final: bool = False,
+    take_over: bool = False,
+    processes: int = 1,
+    up_to: str = "",
+    sizes: Sizes = SIZES,
 ) -> SealReport:
     """Seal what can be sealed.
 
@@ -43,6 +48,7 @@ def seal(
       take_over: also seal writers whose state is unknown here (another host). Only if they are known to be gone.
       processes: maximum number of sealing processes if many writers have left much; each seals some of the writers.
       up_to: a JSON file whose `cursor` is {writer: {lane: seq}}: later rows stay in the journal; "" for none.
+      sizes: when to merge parts, and when to start other processes.
     Raises:
       OSError: the disk is full, or the folder cannot be written. What was sealed before stays sealed.
     """
@@ -60,23 +66,24 @@ def seal(
             report.problems.append("another process is sealing this run")
             return report
         _sweep(folder)
-        done, reached = seal_by_helpers(folder, lock, processes, report, take_over=take_over, final=final, up_to=up_to)
+        done, reached = seal_by_helpers(
+            folder, lock, processes, report, take_over=take_over, final=final, up_to=up_to, each=sizes.helper_bytes
+        )
         sealed = seal_writers(folder, report, take_over=take_over, but=done, up_to=up_to)
         sealed.remember(reached)
         from rollbook.storage.sealing.abandoned import write_abandoned
         from rollbook.storage.sealing.columns_files import write_columns_files
-        from rollbook.storage.sealing.merge import merge
         from rollbook.storage.sealing.writers_file import write_writers_file
 
         _raise_format(folder)
-        report.merged += merge(folder, final=final, problems=report.problems)
+        report.merged += merge(folder, final=final, problems=report.problems, sizes=sizes)
         try:
             write_abandoned(folder)
             write_columns_files(folder)
             write_writers_file(folder)
         except (Damaged, IsADirectoryError) as err:
             report.problems.append(str(err))
-        _remove_empty_writers(folder, least=1 if final else _MANY_WRITERS)
+        _remove_empty_writers(folder, least=1 if final else sizes.many_writers)
     return report
 
 

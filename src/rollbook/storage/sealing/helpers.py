@@ -20,14 +20,11 @@ from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.run_files import parse_name
 from rollbook.journal import Segment, list_writers
 from rollbook.storage.sealed_so_far import Stream
-from rollbook.storage.sealing.merge import merge
+from rollbook.storage.sealing.merge import SIZES, merge
 from rollbook.storage.sealing.one_pass import SealReport, frame_files_in
 from rollbook.storage.sealing.writers import may_seal, seal_writers
 
 __all__ = ["main", "most_processes", "seal_by_helpers"]
-
-_BYTES_EACH = 128 * 1024 * 1024
-"""Minimum journal bytes per helper: starting one costs as much as sealing 64 MiB."""
 
 _MAIN = "rollbook.storage.sealing.helpers"
 _MOST_SECONDS = 1800.0
@@ -46,7 +43,15 @@ def most_processes(sealings: int = 1) -> int:
 
 
 def seal_by_helpers(
-    run: str, lock: int, processes: int, report: SealReport, *, take_over: bool, final: bool, up_to: str = ""
+    run: str,
+    lock: int,
+    processes: int,
+    report: SealReport,
+    *,
+    take_over: bool,
+    final: bool,
+    up_to: str = "",
+    each: int = SIZES.helper_bytes,
 ) -> tuple[set[str], list[tuple[Stream, int]]]:
     """Seal writers in helpers if it saves time, and merge their parts unless that is done at the end anyway.
 
@@ -55,12 +60,13 @@ def seal_by_helpers(
       processes: maximum number of helpers.
       report: their results are added to it.
       up_to: see `SealPass`.
+      each: minimum journal bytes per helper.
     Returns:
       The finished writers, and how far their streams were sealed.
     """
     if processes < 2 or lock < 0:
         return set(), []
-    shares = _shares(_waiting(run, take_over), processes)
+    shares = _shares(_waiting(run, take_over), processes, each)
     if len(shares) < 2:
         return set(), []
     flags = [*(["--take-over"] if take_over else []), *(["--final"] if final else []), f"--up-to={up_to}"]
@@ -103,9 +109,9 @@ def _kill(helpers: Sequence[subprocess.Popen[bytes]]) -> None:
         helper.kill()
 
 
-def _shares(waiting: dict[str, int], processes: int) -> list[list[str]]:
+def _shares(waiting: dict[str, int], processes: int, each: int) -> list[list[str]]:
     """The writers of each helper, divided evenly."""
-    n = min(processes, len(waiting), sum(waiting.values()) // _BYTES_EACH)
+    n = min(processes, len(waiting), sum(waiting.values()) // each)
     shares: list[tuple[int, int, list[str]]] = [(0, number, []) for number in range(n)]
     if n:
         for id in sorted(waiting, key=lambda id: -waiting[id]):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -41,19 +41,34 @@ from rollbook.storage.fills import Fills
 from rollbook.storage.parts import Part, PartShelf, covers_of
 from rollbook.storage.tabulate import Meta, long_table, stored_name
 
-__all__ = ["SMALL_ROWS", "filled", "merge"]
+__all__ = ["SMALL_ROWS", "Sizes", "filled", "merge"]
 
 SMALL_ROWS = 1000
 """Groups with fewer rows than this share one file when the run is over."""
 
-_MANY_SMALL = 64
-"""From this number, small groups of closed writers share a file while the run continues."""
 
-_AT_ONCE = 8
-_FIRST_TIER = 8192
-_LARGEST = 8 * 1024 * 1024
-"""Parts with this many rows are not merged. So each row is rewritten at most four times, and the end of a long run
-needs neither its size on disk again nor the time to rewrite it."""
+class Sizes(NamedTuple):
+    """From which numbers on sealing merges, tidies up and asks for help.
+
+    Attributes:
+      at_once: this many neighbouring parts of one tier are merged.
+      first_tier: rows of the largest part of the first tier, divided by 8; each tier has eight times as many.
+      largest: parts with this many rows are not merged. So each row is rewritten at most four times, and the end of a
+        long run needs neither its size on disk again nor the time to rewrite it.
+      many_small: this many small groups of closed writers share a file while the run continues.
+      many_writers: this many folders of closed writers become one file while the run continues.
+      helper_bytes: of the journal for each helping process: starting one costs as much as sealing 64 MiB.
+    """
+
+    at_once: int = 8
+    first_tier: int = 8192
+    largest: int = 8 * 1024 * 1024
+    many_small: int = 64
+    many_writers: int = 64
+    helper_bytes: int = 128 * 1024 * 1024
+
+
+SIZES = Sizes()
 
 
 def merge(
@@ -63,6 +78,7 @@ def merge(
     problems: list[str],
     small_rows: int = SMALL_ROWS,
     writers: Collection[str] | None = None,
+    sizes: Sizes = SIZES,
 ) -> int:
     """Merge parts of a run; returns how many became part of another.
 
@@ -71,6 +87,7 @@ def merge(
       problems: receives what could not be read.
       small_rows: groups with fewer rows share a file, if final.
       writers: only their parts, while other processes merge those of other writers; not if final.
+      sizes: when to merge.
     Raises:
       OSError: the disk is full. Nothing is lost.
     """
@@ -92,9 +109,9 @@ def merge(
                 stream.sort(key=lambda part: int(part.meta["first_seq"]))
                 stretches += _neighbours(stream, [name for name in unread if name is not None])
             if not final:
-                merged += sum(_merge_tiers(stretch) for stretch in stretches)
+                merged += sum(_merge_tiers(stretch, sizes) for stretch in stretches)
                 if writers is None:
-                    merged += _merge_of_the_done(run, table, parts, streams, small_rows, problems)
+                    merged += _merge_of_the_done(run, table, parts, streams, small_rows, problems, sizes)
                 continue
             small = [s for s in streams.values() if sum(part.rows for part in s) < small_rows]
             former = [part for part in parts if part.name.kind == "merged"]
@@ -103,7 +120,7 @@ def merge(
                 merged += _merge_small(run, table, together, former, fills)
             else:
                 together = []
-            for neighbours in (piece for stretch in stretches for piece in _without_large(stretch)):
+            for neighbours in (piece for stretch in stretches for piece in _without_large(stretch, sizes.largest)):
                 first = neighbours[0]
                 if first not in together and (len(neighbours) > 1 or _can_fill(first, fills) or _is_old(run, first)):
                     merged += _merge_parts(neighbours, fills)
@@ -180,21 +197,21 @@ def _is_between(name: PartName, before: PartName, after: PartName) -> bool:
     return name.kind == "merged" or (same and before.first < name.first < after.first)
 
 
-def _without_large(stretch: list[Part]) -> Iterator[list[Part]]:
+def _without_large(stretch: list[Part], largest: int) -> Iterator[list[Part]]:
     """The neighbours between large parts, and each large part separately."""
-    for is_large, parts in groupby(stretch, key=lambda part: part.rows >= _LARGEST):
+    for is_large, parts in groupby(stretch, key=lambda part: part.rows >= largest):
         neighbours = list(parts)
         yield from [[part] for part in neighbours] if is_large else [neighbours]
 
 
-def _merge_tiers(stream: list[Part]) -> int:
+def _merge_tiers(stream: list[Part], sizes: Sizes) -> int:
     """Merge eight or more neighbours of one size, the smallest sizes first."""
     done = 0
     again = True
     while again:
         again = False
-        for start, stop in _runs(stream):
-            if stop - start >= _AT_ONCE:
+        for start, stop in _runs(stream, sizes):
+            if stop - start >= sizes.at_once:
                 merged = _merge_parts(stream[start:stop], None)
                 done += merged
                 if merged:
@@ -205,19 +222,19 @@ def _merge_tiers(stream: list[Part]) -> int:
     return done
 
 
-def _runs(stream: list[Part]) -> Iterator[tuple[int, int]]:
+def _runs(stream: list[Part], sizes: Sizes) -> Iterator[tuple[int, int]]:
     """Ranges of neighbours of the same tier."""
     start = 0
     for stop in range(1, len(stream) + 1):
-        if stop == len(stream) or _tier(stream[stop]) != _tier(stream[start]):
-            if stream[start].rows < _LARGEST:
+        if stop == len(stream) or _tier(stream[stop], sizes) != _tier(stream[start], sizes):
+            if stream[start].rows < sizes.largest:
                 yield start, stop
             start = stop
 
 
-def _tier(part: Part) -> int:
+def _tier(part: Part, sizes: Sizes) -> int:
     tier, rows = 0, part.rows
-    while rows >= _FIRST_TIER * 8 ** (tier + 1):
+    while rows >= sizes.first_tier * 8 ** (tier + 1):
         tier += 1
     return tier
 
@@ -386,17 +403,18 @@ def _merge_of_the_done(
     streams: dict[tuple[str, int, str], list[Part]],
     small_rows: int,
     problems: list[str],
+    sizes: Sizes,
 ) -> int:
     """While a run continues: small groups of closed writers share a file, once there are many of them."""
     small = [stream for stream in streams.values() if sum(part.rows for part in stream) < small_rows]
     candidates = {str(stream[0].meta["writer"]) for stream in small}
-    if len(small) < _MANY_SMALL or table in HIDDEN_TABLES:
+    if len(small) < sizes.many_small or table in HIDDEN_TABLES:
         return 0
     done = {writer for writer in candidates if _is_done(run, writer)}
     together = [part for stream in small if stream[0].meta["writer"] in done for part in stream]
-    if len(together) < _MANY_SMALL:
+    if len(together) < sizes.many_small:
         return 0
-    former = [part for part in parts if part.name.kind == "merged" and _tier(part) == 0]
+    former = [part for part in parts if part.name.kind == "merged" and _tier(part, sizes) == 0]
     present = [part for part in together if os.path.exists(part.path)]  # others were just merged with a neighbour
     return _merge_small(run, table, present, former, _all_fills(PartShelf(run), problems))
 
