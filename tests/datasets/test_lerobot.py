@@ -15,7 +15,7 @@ import pytest
 from rollbook.capture.episodes.recorder import EpisodeRecorder
 from rollbook.capture.transitions import TransitionRecorder
 from rollbook.errors import BadInput, Damaged
-from rollbook.formats.datasets import StepSource, _lerobot_v3, from_lerobot, to_lerobot
+from rollbook.formats.datasets import StepSource, from_lerobot, to_lerobot
 from rollbook.formats.datasets._lerobot_columns import Column
 from rollbook.formats.datasets._lerobot_stats import episode_stats, pooled
 
@@ -113,13 +113,10 @@ def test_a_folder_without_next_terminated_says_it_by_done_and_truncated(
 
 
 def test_episodes_lie_in_files_of_bounded_size_and_come_back_from_them(
-    recorded: Any, new_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    recorded: Any, new_run: Any, tmp_path: Path
 ) -> None:
     book, _ = recorded("dict", "vector", episodes=7)
-    monkeypatch.setattr(_lerobot_v3, "GROUP_BYTES", 100)
-    monkeypatch.setattr(_lerobot_v3, "FILE_MB", 0.001)
-    monkeypatch.setattr(_lerobot_v3, "FILES_A_CHUNK", 2)
-    to_lerobot(book, tmp_path / "robot")
+    to_lerobot(book, tmp_path / "robot", data_files_size_in_mb=0.001, chunks_size=2)
     files = sorted((tmp_path / "robot" / "data").rglob("*.parquet"))
     assert len(files) > 2
     assert files[2].relative_to(tmp_path / "robot").as_posix() == "data/chunk-001/file-000.parquet"
@@ -248,10 +245,9 @@ def test_episodes_of_version_3_say_where_they_lie_and_what_is_in_them(recorded: 
     np.testing.assert_allclose(rows[1]["stats/action/mean"], [np.mean(given[1]["action"])])
 
 
-def test_statistics_of_all_frames_are_those_of_all_frames(recorded: Any, tmp_path: Path, monkeypatch: Any) -> None:
+def test_statistics_of_all_frames_are_those_of_all_frames(recorded: Any, tmp_path: Path) -> None:
     book, given = recorded("vector", "discrete", episodes=5)
-    monkeypatch.setattr(_lerobot_v3, "GROUP_BYTES", 200)
-    to_lerobot(book, tmp_path / "robot")
+    to_lerobot(book, tmp_path / "robot", data_files_size_in_mb=0.002)
     stats = json.loads((tmp_path / "robot" / "meta" / "stats.json").read_text())
     truth = np.concatenate([np.stack(one["obs"][:-1]) for one in given]).astype(np.float64)
     told = stats["observation.state"]

@@ -30,9 +30,8 @@ from rollbook.ground.arrow import from_numpy, strings, to_numpy
 __all__ = ["V3Writer", "read_v3"]
 
 VERSION = "v3.0"
-FILES_A_CHUNK = 1000
-FILE_MB = 100
-GROUP_BYTES = 8 * 1024 * 1024
+_GROUP_BYTES = 8 * 1024 * 1024
+"""The largest row group; of small files a tenth."""
 _PATH = "chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
 
 
@@ -43,9 +42,22 @@ class V3Writer:
       root: exists and is empty.
       fps: frames per second.
       task: the task in words.
+      file_mb: a file that would become larger ends, and a new one begins.
+      chunk_files: how many files are in one folder.
     """
 
-    def __init__(self, root: Path, fps: float, task: str, robot_type: str | None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        fps: float,
+        task: str,
+        robot_type: str | None,
+        *,
+        file_mb: float = 100,
+        chunk_files: int = 1000,
+    ) -> None:
+        self._file_mb, self._chunk_files = file_mb, chunk_files
+        self._group_bytes = min(_GROUP_BYTES, int(file_mb * 1024 * 1024 / 10))
         self._root, self._fps, self._task, self._robot_type = root, fps, task, robot_type
         self._episodes = self._frames = 0
         self._waiting: list[tuple[str, int, list[Column]]] = []
@@ -53,8 +65,8 @@ class V3Writer:
         self._totals: dict[str, Stats] = {}
         self._features: dict[str, object] = {}
         self._open = ExitStack()
-        self._data = self._open.enter_context(_Files(root / "data"))
-        self._listed = self._open.enter_context(_Files(root / "meta" / "episodes"))
+        self._data = self._open.enter_context(_Files(root / "data", file_mb, chunk_files))
+        self._listed = self._open.enter_context(_Files(root / "meta" / "episodes", file_mb, chunk_files))
 
     def __enter__(self) -> V3Writer:
         return self
@@ -66,7 +78,7 @@ class V3Writer:
         """Add the next episode; it has the same columns as the others."""
         self._waiting.append((trajectory.episode_id, len(trajectory), columns))
         self._waiting_bytes += sum([column.cells.nbytes for column in columns])
-        if self._waiting_bytes >= GROUP_BYTES:
+        if self._waiting_bytes >= self._group_bytes:
             self._flush()
 
     def finish(self) -> None:
@@ -85,8 +97,8 @@ class V3Writer:
             "total_episodes": self._episodes,
             "total_frames": self._frames,
             "total_tasks": 1,
-            "chunks_size": FILES_A_CHUNK,
-            "data_files_size_in_mb": FILE_MB,
+            "chunks_size": self._chunk_files,
+            "data_files_size_in_mb": self._file_mb,
             "video_files_size_in_mb": 200,
             "fps": int(self._fps) if float(self._fps).is_integer() else self._fps,
             "splits": {"train": f"0:{self._episodes}"},
@@ -166,8 +178,9 @@ def _write_tasks(path: Path, tasks: list[str]) -> None:
 class _Files:
     """Parquet files from chunk-000/file-000.parquet on. A new one begins where a table would make one too large."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, file_mb: float, chunk_files: int) -> None:
         self._root, self._number = root, 0
+        self._file_bytes, self._chunk_files = file_mb * 1024 * 1024, chunk_files
         self._file: BinaryIO | None = None
         self._writer: pq.ParquetWriter | None = None
 
@@ -181,15 +194,15 @@ class _Files:
 
     def place(self, nbytes: int) -> tuple[int, int]:
         """The number of the chunk, and of the file in it, for the next table, which has `nbytes` bytes."""
-        if self._file is not None and self._file.tell() + nbytes > FILE_MB * 1024 * 1024:
+        if self._file is not None and self._file.tell() + nbytes > self._file_bytes:
             self._close()
             self._number += 1
-        return divmod(self._number, FILES_A_CHUNK)
+        return divmod(self._number, self._chunk_files)
 
     def write(self, table: pa.Table) -> None:
         """Write a row group to the location from `place`."""
         if self._writer is None:
-            chunk, file = divmod(self._number, FILES_A_CHUNK)
+            chunk, file = divmod(self._number, self._chunk_files)
             path = self._root / _PATH.format(chunk_index=chunk, file_index=file)
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = open(path, "wb")  # noqa: SIM115 (closed in _close)

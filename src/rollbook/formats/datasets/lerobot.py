@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["from_lerobot", "to_lerobot"]
 
-_WRITERS: dict[str, type[V3Writer] | type[V21Writer]] = {"v3.0": V3Writer, "v2.1": V21Writer}
+_VERSIONS = ("v3.0", "v2.1")
 
 
 def to_lerobot(
@@ -44,6 +44,8 @@ def to_lerobot(
     episodes: Sequence[str] | Callable[[dict[str, Any]], bool] | None = None,
     agent: str | None = None,
     version: Literal["v3.0", "v2.1"] = "v3.0",
+    data_files_size_in_mb: float = 100,
+    chunks_size: int = 1000,
 ) -> Exported:
     """Write the trajectories of a run as a folder in LeRobot's layout.
 
@@ -54,15 +56,19 @@ def to_lerobot(
       episodes: ids, or a function of an episode's row; None: all that have trajectories.
       agent: only this one; required if there are several.
       version: of the layout. LeRobot reads only v3.0 from 0.4 on, and only v2.1 before.
+      data_files_size_in_mb, chunks_size: of v3.0, as LeRobot calls them: the size of a file from which a new one
+        begins, and the number of files in a folder.
     Raises:
       BadInput: nothing to write, several agents, a folder that is not empty, episodes with different columns, values
-        that are not numbers of one shape, or another version.
+        that are not numbers of one shape, another version, or sizes that are not above 0.
     """
     root = Path(folder)
     if fps <= 0:
         raise BadInput(f"to_lerobot(fps={fps}): give frames per second, more than 0.")
-    if version not in _WRITERS:
-        raise BadInput(f"to_lerobot(version={version!r}): give one of {', '.join(_WRITERS)}.")
+    if version not in _VERSIONS:
+        raise BadInput(f"to_lerobot(version={version!r}): give one of {', '.join(_VERSIONS)}.")
+    if not data_files_size_in_mb > 0 or chunks_size < 1:
+        raise BadInput(f"to_lerobot({data_files_size_in_mb=}, {chunks_size=}): give numbers above 0.")
     if root.exists() and any(root.iterdir()):
         raise BadInput(f"to_lerobot(…, {os.fspath(folder)!r}): the folder is not empty. Choose another one.")
     source = StepSource(book, episodes=episodes, agents=None if agent is None else [agent])
@@ -78,7 +84,13 @@ def to_lerobot(
     made = root.exists()
     try:
         root.mkdir(parents=True, exist_ok=True)
-        with _WRITERS[version](root, fps, task or source.env_id() or "", robot_type) as writer:
+        words = task or source.env_id() or ""
+        writer: V3Writer | V21Writer
+        if version == "v3.0":
+            writer = V3Writer(root, fps, words, robot_type, file_mb=data_files_size_in_mb, chunk_files=chunks_size)
+        else:
+            writer = V21Writer(root, fps, words, robot_type)
+        with writer:
             return _write(root, source, writer)
     except BaseException:
         shutil.rmtree(root, ignore_errors=True)
