@@ -15,9 +15,11 @@ import pytest
 from click.testing import CliRunner
 
 import rollbook
+from json_shapes import misfits
 from rollbook.book.book import Book
 from rollbook.book.repair.joining import join
 from rollbook.cli.app import app
+from rollbook.cli.shapes import SHAPES
 from rollbook.errors import BadInput, NotARun, RunIsLive
 from rollbook.keeper.ending import tell_of_the_dead
 from rollbook.run.ray import Address, address
@@ -155,9 +157,9 @@ def test_only_a_part_of_the_run_is_joined_and_only_when_nobody_writes_it(
     part = on_host("node-1", LOGS, hidden(run), 3, "dies", ROLLBOOK_DIR=root).stdout.strip()
     with pytest.raises(RunIsLive, match="still writes it"):
         join(part, run.folder)  # it died a moment ago, and that cannot be judged from here
-    told = CliRunner().invoke(app, ["join", part, str(run.folder), "--force"])
+    told = CliRunner().invoke(app, ["join", part, str(run.folder), "--force", "--json"])
     assert told.exit_code == 0, told.output
-    assert "files" in told.output
+    assert misfits(json.loads(told.stdout), SHAPES["join"]) == []
 
 
 def test_side_writers_that_died_are_told_of_by_ls_and_show(start: Start) -> None:

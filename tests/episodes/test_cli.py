@@ -14,8 +14,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 import rollbook
+from json_shapes import misfits
 from rollbook.capture.gym import RecordEpisodes
 from rollbook.cli.app import app
+from rollbook.cli.shapes import SHAPES
 
 
 class Filmed(gymnasium.Env[Any, Any]):
@@ -153,3 +155,5 @@ def test_play_says_what_is_in_the_film_and_where_it_is(root: Path, tmp_path: Pat
     assert other.stdout.strip() == str(tmp_path / f"best{film.suffix}")
     assert f"the film is a {film.suffix[1:].upper()}" in other.stderr
     assert "filmed: " in call(root, "play", "--episode", "x").stderr
+    answer = json.loads(call(root, "play", "--episode", "best", "--json").stdout)
+    assert misfits(answer, SHAPES["play"]) == []

@@ -103,7 +103,7 @@ SEVERAL: dict[str, list[str]] = {
     "report": ["-o", "report.html"],
     "ui": [],
 }
-NONE = {"mcp", "demo", "import", "pull", "catalogue", "views", "run", "scores"}
+NONE = {"mcp", "demo", "import", "pull", "catalogue", "views", "run", "scores", "shapes"}
 """They take no run: a place, a file, a program, or nothing."""
 
 

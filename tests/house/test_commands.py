@@ -174,7 +174,7 @@ def test_what_is_no_command_is_an_error_that_lists_them(rb: Any) -> None:
 
 
 def test_every_command_is_told_by_dir_where_runs_lie(rb: Any, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in set(app.list_commands(Context(app))) - {"catalogue"}:  # which is about a place and no folder
+    for name in set(app.list_commands(Context(app))) - {"catalogue", "shapes"}:  # about a remote; about no runs
         assert "--dir" in rb(name, "--help").stdout, name
     monkeypatch.delenv("ROLLBOOK_DIR")
     listed = [json.loads(rb("ls", *where, "--json").stdout) for where in (("--dir", str(runs)), (str(runs),))]

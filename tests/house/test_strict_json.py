@@ -14,7 +14,9 @@ from click import Context
 from click.testing import CliRunner
 
 import rollbook
+from json_shapes import misfits
 from rollbook.cli.app import app
+from rollbook.cli.shapes import SHAPES
 from rollbook.ground.texts import json_text
 
 BIG = 2**63
@@ -75,13 +77,29 @@ COMMANDS = [
     ["samples", "last"], ["samples", "last", "--unique"], ["checkpoints", "last", "--all"], ["timings", "last"],
     ["sql", "last", QUERY], ["verify", "last"], ["repair", "last"],
     ["wait", "last", "--until", 'last("a") > 0 or max("b") > 1'], ["alerts", "p"], ["check", "p", "--fail-on", "never"],
-    ["scores"],
+    ["scores"], ["plot", "p", "--key", "b"], ["plot", "last", "--key", "b", "-o", "b.svg"], ["shapes"],
+    ["report", "last", "-o", "r.html"], ["export", "last", "-o", "m.csv"], ["views"], ["seal", "last"],
+    ["export", "p", "--to", "rliable", "-o", "s.json", "-O", "metric=b", "-O", "by=config.n"],
+    ["import", "old.csv", "--project", "old"], ["forward", "last", "--to", "csv"], ["push", "last", "remote"],
+    ["sync", "last", "remote", "--merge"], ["catalogue", "remote"], ["pull", "remote"],
 ]  # fmt: skip
+ELSEWHERE = {"play": "tests/episodes/test_cli.py", "join": "tests/cluster/test_parts.py"}
+"""Commands whose answers need a film or a part of a run: other tests hold them to their shapes."""
+PROGRAMS = {"demo", "run", "ui", "watch", "mcp"}
+"""Commands that run until somebody ends them, and have no answer."""
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_every_answer_is_strict_json(words: list[str], runs: Path) -> None:
-    place = ["--dir", str(runs)]
+def test_every_answer_is_strict_json_of_its_shape(
+    words: list[str], runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(runs.parent)
+    (runs.parent / "old.csv").write_text("step,loss\n1,0.5\n")
+    place = [] if words[0] in ("catalogue", "shapes") else ["--dir", str(runs)]
+    if words[0] in ("catalogue", "pull") and not (runs.parent / "remote").exists():
+        assert CliRunner().invoke(app, ["push", "last", "remote", "--dir", str(runs)]).exit_code == 0
+    if words[0] in ("import", "pull"):
+        place = ["--dir", str(runs.parent / words[0])]
     if words[0] == "scores":  # of papers: files of numbers, and no runs
         place = [str(runs / "A.json"), str(runs / "B.json")]
         for name in place:
@@ -93,7 +111,9 @@ def test_every_answer_is_strict_json(words: list[str], runs: Path) -> None:
         return  # nothing can be said of scores that are no numbers
     assert done.exit_code == 0, done.output
     for text in done.stdout.splitlines() if words[0] == "tail" else [done.stdout]:
-        strict(text)
+        answer = strict(text)
+        shape = SHAPES[words[0]]
+        assert misfits(answer, shape[0] if words == EPISODE and isinstance(shape, list) else shape) == []
 
 
 def test_every_command_that_prints_json_is_asked() -> None:
@@ -102,7 +122,16 @@ def test_every_command_that_prints_json_is_asked() -> None:
         command = app.get_command(Context(app), name)
         assert command is not None
         takes |= {name for parameter in command.params if "--json" in parameter.opts}
-    assert takes == {words[0] for words in COMMANDS}
+    assert takes == {words[0] for words in COMMANDS} | {*ELSEWHERE} == {*SHAPES}
+    assert {*app.list_commands(Context(app))} - takes == PROGRAMS
+
+
+@pytest.mark.parametrize(
+    ("answer", "shape"),
+    [({"a": 1}, {}), ({}, {"a": "any"}), ({"a": None}, {"a": "text"}), ([1, "x"], ["integer"]), (True, "integer")],
+)
+def test_an_answer_of_another_shape_is_found(answer: Any, shape: Any) -> None:
+    assert misfits(answer, shape)
 
 
 def test_what_is_no_number_is_said_in_one_way_everywhere(runs: Path) -> None:

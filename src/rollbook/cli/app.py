@@ -35,6 +35,7 @@ _COMMANDS = {
     "export": ("rollbook.cli.export", "Write a table of a run to a file."),
     "sql": ("rollbook.cli.sql", "Ask a run a question in SQL."),
     "views": ("rollbook.cli.views", "Print views for DuckDB: every table of many runs, with the run in each row."),
+    "shapes": ("rollbook.cli.shapes", "Print what commands answer with --json."),
     "import": ("rollbook.cli.import_", "Bring runs that another tool wrote into a folder of runs."),
     "forward": ("rollbook.cli.forward", "Replay a run into any sink."),
     "verify": ("rollbook.cli.doctor", "Say what is wrong with a run, if anything."),

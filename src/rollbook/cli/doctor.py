@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from rollbook.cli.find import dir_option, find_folder
-from rollbook.cli.output import clean, print_json, remark
+from rollbook.cli.output import clean, json_option, print_json, remark
 
 
 @click.command()
@@ -71,7 +71,8 @@ def repair(runs: tuple[str, ...], root: str, force: bool, as_json: bool) -> None
 @click.command()
 @click.argument("run")
 @dir_option
-def seal(run: str, root: str) -> None:
+@json_option
+def seal(run: str, root: str, as_json: bool) -> None:
     """Turn the journal of a run into Parquet now: what its writers have finished.
 
     \b
@@ -82,3 +83,5 @@ def seal(run: str, root: str) -> None:
 
     report = seal_run(find_folder(run, root))
     remark(clean(report))
+    if as_json:
+        print_json(vars(report))

@@ -8,7 +8,7 @@ import click
 
 from rollbook.cli.find import dir_option, find_book, find_runs, run_argument_or_last
 from rollbook.cli.forward import option_of
-from rollbook.cli.output import clean, remark
+from rollbook.cli.output import clean, json_option, print_json, remark
 
 
 @click.command()
@@ -23,6 +23,7 @@ from rollbook.cli.output import clean, remark
 @click.option("--where", default=None, help="Of several runs, only those that fit; for formats that take several.")
 @click.option("-O", "--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of a tool's format.")
 @click.option("--formats", is_flag=True, help="List the tools instead.")
+@json_option
 def export(
     run: str,
     root: str,
@@ -35,6 +36,7 @@ def export(
     where: str | None,
     options: tuple[str, ...],
     formats: bool,
+    as_json: bool,
 ) -> None:
     """Write a table of a run to a file, or runs as a file of another tool.
 
@@ -53,14 +55,24 @@ def export(
             click.echo(f"{known:<10}  {exporters.summary(known)}")
         return
     if kind in exporters.names():
-        _to_a_tool(run, root, str(kind), out, where, dict(option_of(text) for text in options))
+        counts = _to_a_tool(run, root, str(kind), out, where, dict(option_of(text) for text in options))
+        if as_json:
+            print_json({"wrote": out, "counts": counts})
         return
     if options or where:
         raise click.UsageError(f"-O and --where are for formats of other tools (--to {', '.join(exporters.names())})")
-    _table(run, root, table, keys, x, kind, out, attempts)
+    if as_json and out == "-":
+        raise click.UsageError(
+            "--json is about a written file: say which with -o FILE (--to jsonl prints rows as JSON)"
+        )
+    rows = _table(run, root, table, keys, x, kind, out, attempts)
+    if as_json:
+        print_json({"wrote": out, "counts": {"rows": rows}})
 
 
-def _to_a_tool(run: str, root: str, kind: str, out: str, where: str | None, options: dict[str, object]) -> None:
+def _to_a_tool(
+    run: str, root: str, kind: str, out: str, where: str | None, options: dict[str, object]
+) -> dict[str, int]:
     from rollbook.formats import exporters
 
     if out == "-":
@@ -72,11 +84,12 @@ def _to_a_tool(run: str, root: str, kind: str, out: str, where: str | None, opti
     else:
         counts = exporters.export(find_runs(run, root, where), kind, out, **options)
     remark(f"{', '.join(f'{n:,} {clean(what)}' for what, n in counts.items())} in {clean(out)}")
+    return dict(counts)
 
 
 def _table(
     run: str, root: str, table: str, keys: str | None, x: str | None, kind: str | None, out: str, attempts: str
-) -> None:
+) -> int:
     from rollbook.book import export_table
 
     chosen = kind or (out.rpartition(".")[2] if out != "-" else "csv")
@@ -89,3 +102,4 @@ def _table(
     for problem in book.files.damage.values():
         remark(f"left out: {problem}")
     remark(f"{data.num_rows:,} rows of {table} as {chosen}" + ("" if out == "-" else f" in {out}"))
+    return int(data.num_rows)

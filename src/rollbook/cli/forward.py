@@ -7,7 +7,7 @@ import json
 import click
 
 from rollbook.cli.find import dir_option, find_folder, run_argument
-from rollbook.cli.output import remark
+from rollbook.cli.output import json_option, print_json, remark
 
 
 @click.command()
@@ -17,7 +17,8 @@ from rollbook.cli.output import remark
 @click.option(
     "-O", "--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the sink (JSON or text)."
 )
-def forward(run: str, root: str, sink: str, options: tuple[str, ...]) -> None:
+@json_option
+def forward(run: str, root: str, sink: str, options: tuple[str, ...], as_json: bool) -> None:
     """Replay a run into any sink, from its first row.
 
     \b
@@ -29,6 +30,8 @@ def forward(run: str, root: str, sink: str, options: tuple[str, ...]) -> None:
 
     rows = replay(find_folder(run, root), sink, dict(option_of(text) for text in options))
     remark(f"{rows:,} rows to {sink}")
+    if as_json:
+        print_json({"sink": sink, "rows": rows})
 
 
 def option_of(text: str) -> tuple[str, object]:

@@ -6,7 +6,7 @@ import click
 
 from rollbook.cli.find import dir_option
 from rollbook.cli.forward import option_of
-from rollbook.cli.output import clean, remark
+from rollbook.cli.output import clean, json_option, print_json, remark
 
 __all__ = ["import_"]
 
@@ -21,6 +21,7 @@ __all__ = ["import_"]
     "-O", "--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the importer (JSON or text)."
 )
 @click.option("--formats", is_flag=True, help="List the importers instead.")
+@json_option
 def import_(
     source: str | None,
     root: str,
@@ -29,6 +30,7 @@ def import_(
     name: str | None,
     options: tuple[str, ...],
     formats: bool,
+    as_json: bool,
 ) -> None:
     """Bring runs that another tool wrote into a folder of runs.
 
@@ -50,7 +52,11 @@ def import_(
     if source is None:
         raise click.UsageError("say what to bring in: a file or a folder. rollbook import --formats lists what is read")
     given = dict(option_of(text) for text in options)
-    for run in importers.import_runs(source, format_, dir=root, project=project, name=name, **given):
+    runs = importers.import_runs(source, format_, dir=root, project=project, name=name, **given)
+    if as_json:
+        print_json([{"folder": str(run.folder), "rows": run.rows, "left_out": run.left_out} for run in runs])
+        return
+    for run in runs:
         click.echo(clean(run.folder))
         remark(f"{run.rows:,} rows" if run.rows else "nothing new")
         for what, n in run.left_out.items():

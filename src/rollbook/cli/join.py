@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from rollbook.cli.find import dir_option, find_folder
-from rollbook.cli.output import clean, remark
+from rollbook.cli.output import clean, json_option, print_json, remark
 
 
 @click.command()
@@ -13,7 +13,8 @@ from rollbook.cli.output import clean, remark
 @click.argument("run")
 @dir_option
 @click.option("--force", is_flag=True, help="Also where a writer of the part cannot be judged dead or alive.")
-def join(part: str, run: str, root: str, force: bool) -> None:
+@json_option
+def join(part: str, run: str, root: str, force: bool, as_json: bool) -> None:
     """Bring a part of a run, kept by a host that does not see the run's folder, into that folder.
 
     The part is not changed. What was joined before is passed over.
@@ -25,6 +26,9 @@ def join(part: str, run: str, root: str, force: bool) -> None:
     from rollbook.book.repair import join as join_part
 
     done = join_part(part, find_folder(run, root), force=force)
-    click.echo(f"{done.files} files ({done.bytes:,} bytes) joined, {done.known} were there")
+    if as_json:
+        print_json(vars(done))
+    else:
+        click.echo(f"{done.files} files ({done.bytes:,} bytes) joined, {done.known} were there")
     for name in done.clashes:
         remark(f"left in the part, for the run has another file of that name: {clean(name)}")

@@ -8,7 +8,7 @@ import shutil
 import sys
 import textwrap
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import click
 
@@ -17,9 +17,22 @@ from rollbook.ground.texts import printable as clean
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     import pyarrow
 
-__all__ = ["ago", "clean", "number", "print_arrow", "print_finding", "print_json", "print_rows", "remark", "seconds"]
+__all__ = [
+    "ago",
+    "clean",
+    "json_option",
+    "number",
+    "print_arrow",
+    "print_finding",
+    "print_json",
+    "print_rows",
+    "remark",
+    "seconds",
+]
 
 
 def number(value: object) -> str:
@@ -73,6 +86,11 @@ def print_finding(row: Mapping[str, object], when: str = "") -> None:
     click.echo(clean("  ".join(filter(None, (f"{row['level']:<4}", str(row["run"]), run, str(row["rule"]), when)))))
     width = shutil.get_terminal_size((120, 24)).columns
     click.echo(textwrap.fill(clean(row["message"]), width, initial_indent="    ", subsequent_indent="    "))
+
+
+def json_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The option of a command whose answer `rollbook shapes` describes."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
 
 
 def print_json(value: object) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from rollbook.cli.find import dir_option, find_folder
-from rollbook.cli.output import clean, remark
+from rollbook.cli.output import clean, json_option, print_json, remark
 
 
 @click.command()
@@ -13,7 +13,8 @@ from rollbook.cli.output import clean, remark
 @click.argument("url", required=False)
 @dir_option
 @click.option("--anew", is_flag=True, help="Upload again even if the run was deleted there.")
-def push(run: str, url: str | None, root: str, anew: bool) -> None:
+@json_option
+def push(run: str, url: str | None, root: str, anew: bool, as_json: bool) -> None:
     """Upload a run to a remote, such as s3://bucket/prefix; what is there already is skipped.
 
     Interrupt and repeat it as you like. URL is needed once; a run that was started with remote= knows it.
@@ -28,12 +29,15 @@ def push(run: str, url: str | None, root: str, anew: bool) -> None:
     folder = find_folder(run, root)
     report = push_folder(folder, url, anew=anew)
     remark(f"{clean(folder)}: {report}")
+    if as_json:
+        print_json({"run": folder, **vars(report)})
 
 
 @click.command()
 @click.argument("url")
 @dir_option
-def pull(url: str, root: str) -> None:
+@json_option
+def pull(url: str, root: str, as_json: bool) -> None:
     """Download runs from a remote: all of it, a project, or one run.
 
     Files are checked by their checksums; those that match are skipped.
@@ -49,11 +53,16 @@ def pull(url: str, root: str) -> None:
 
     runs = open_address(url)
     place, _ = root_of(url)
+    pulled = []
     for row in runs.rows():
         _, run = address_of(str(row["path"]))
-        remark(f"{clean(run)}: {pull_run(place, run, root)}")
+        report = pull_run(place, run, root)
+        pulled.append({"run": run, **vars(report)})
+        remark(f"{clean(run)}: {report}")
     for problem in runs.problems:
         remark(clean(problem))
+    if as_json:
+        print_json({"runs": pulled, "problems": [str(problem) for problem in runs.problems]})
     raise SystemExit(1 if runs.problems else 0)
 
 
@@ -62,9 +71,10 @@ def pull(url: str, root: str) -> None:
 @click.argument("url", required=False)
 @dir_option
 @click.option(
-    "--merge", is_flag=True, help="Also put small pieces together in the place, and delete what nothing names."
+    "--merge", is_flag=True, help="Also merge small pieces in the remote, and delete those that no manifest names."
 )
-def sync(run: str, url: str | None, root: str, merge: bool) -> None:
+@json_option
+def sync(run: str, url: str | None, root: str, merge: bool, as_json: bool) -> None:
     """Synchronise a run with its remote: upload what is missing there, download what is missing here.
 
     Nothing is deleted here. --merge also merges small pieces there and deletes those that no manifest names.
@@ -81,21 +91,28 @@ def sync(run: str, url: str | None, root: str, merge: bool) -> None:
     from rollbook.remote.push import push as push_folder
 
     folder = find_folder(run, root)
-    remark(f"{clean(folder)}: {push_folder(folder, url)}")
+    up = push_folder(folder, url)
+    remark(f"{clean(folder)}: {up}")
     origin = origin_of(folder)
     assert origin is not None
     place, name = open_place(origin.url), run_and_place(folder)
     import os
 
-    remark(f"{clean(name)}: {pull_run(place, name, os.path.dirname(os.path.dirname(folder)))}")
-    if merge:
-        remark(f"{clean(name)}: {tidy(place, name)}")
+    down = pull_run(place, name, os.path.dirname(os.path.dirname(folder)))
+    remark(f"{clean(name)}: {down}")
+    tidied = tidy(place, name) if merge else None
+    if tidied is not None:
+        remark(f"{clean(name)}: {tidied}")
+    if as_json:
+        more = {} if tidied is None else vars(tidied)
+        print_json({"up": {"run": folder, **vars(up)}, "down": {"run": name, **vars(down)}, "tidied": more})
 
 
 @click.command()
 @click.argument("url")
 @click.option("--rebuild", is_flag=True, help="Make it again from the runs themselves.")
-def catalogue(url: str, rebuild: bool) -> None:
+@json_option
+def catalogue(url: str, rebuild: bool, as_json: bool) -> None:
     """Say how many runs the catalogue of a remote knows and how old it is, or rebuild it from the runs.
 
     \b
@@ -116,6 +133,11 @@ def catalogue(url: str, rebuild: bool) -> None:
         known = make_again(place) if rebuild else read_catalogue(place)
     except (Away, Unknown) as err:
         raise PlaceAway(said_of(err, place.url)) from None
-    click.echo(f"{len(known.runs):,} runs, as of {max(0.0, time.time() - known.written):.0f} s ago")
+    age = max(0.0, time.time() - known.written)
+    if as_json:
+        problems = [str(problem) for problem in known.problems]
+        print_json({"runs": len(known.runs), "seconds_old": age, "problems": problems})
+    else:
+        click.echo(f"{len(known.runs):,} runs, as of {age:.0f} s ago")
     for problem in known.problems:
         remark(clean(problem))

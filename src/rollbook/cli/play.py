@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from rollbook.cli.find import dir_option, find_book, run_argument_or_last
-from rollbook.cli.output import remark
+from rollbook.cli.output import json_option, print_json, remark
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 @click.option("--episode", default="best", show_default=True, help='"best", "worst", "last", or the id of an episode.')
 @click.option("-o", "--out", default=None, help="Copy the video to this file.")
 @click.option("--open/--no-open", "show", default=True, help="Open it with the system's player.")
-def play(run: str, root: str, episode: str, out: str | None, show: bool) -> None:
+@json_option
+def play(run: str, root: str, episode: str, out: str | None, show: bool, as_json: bool) -> None:
     """Show or write the video of an episode.
 
     \b
@@ -40,8 +41,11 @@ def play(run: str, root: str, episode: str, out: str | None, show: bool) -> None
             out = str(Path(out).with_suffix(path.suffix))
         shutil.copyfile(path, out)
         remark(f"wrote {out}")
-    click.echo(out or str(path))
-    if not show or out:
+    if as_json:
+        print_json({"film": out or str(path), "episode": episode})
+    else:
+        click.echo(out or str(path))
+    if not show or out or as_json:
         return
     if _has_display():
         click.launch(str(path))

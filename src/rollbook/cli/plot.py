@@ -8,7 +8,7 @@ import click
 
 from rollbook.cli.find import dir_option, find_runs
 from rollbook.cli.fitted_table import has_colours, terminal_width
-from rollbook.cli.output import clean, remark
+from rollbook.cli.output import clean, json_option, print_json, remark
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ _LINES_OF_TEXT = 22
 @click.option("--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True)
 @click.option("--output", "-o", "output", default=None, help="The file: .png, .svg or .pdf.")
 @click.option("--text", is_flag=True, help="Draw in characters, as without -o.")
+@json_option
 def plot(
     runs: str,
     root: str,
@@ -63,6 +64,7 @@ def plot(
     theme: str,
     output: str | None,
     text: bool,
+    as_json: bool,
 ) -> None:
     """Draw runs: curves with bands, intervals, stages and more.
 
@@ -89,10 +91,16 @@ def plot(
     }  # fmt: skip
     options = {name: value for name, value in options.items() if value is not None}
     picture = _picture(runs, root, where, list(keys), by, axis, chart, theme, options)
+    drawn = None
     if text or output is None:
-        click.echo(picture.text(min(terminal_width() or 80, 160), _LINES_OF_TEXT, colour=has_colours()))
-    if output is not None:
-        remark(f"wrote {clean(picture.save(output))}")
+        drawn = picture.text(min(terminal_width() or 80, 160), _LINES_OF_TEXT, colour=has_colours() and not as_json)
+    wrote = None if output is None else picture.save(output)
+    if as_json:
+        print_json({"text": drawn, "wrote": None if wrote is None else str(wrote)})
+    elif drawn is not None:
+        click.echo(drawn)
+    if wrote is not None:
+        remark(f"wrote {clean(wrote)}")
 
 
 def _has(book: Book, keys: list[str]) -> bool:

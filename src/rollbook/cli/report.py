@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from rollbook.cli.find import dir_option, find_runs
-from rollbook.cli.output import clean, remark
+from rollbook.cli.output import clean, json_option, print_json, remark
 
 
 @click.command()
@@ -18,6 +18,7 @@ from rollbook.cli.output import clean, remark
 @click.option("--plan", default=None, help="Name of a plan of looks, see `rollbook compare`.")
 @click.option("--floor", type=float, default=None, help="What a crashed run is worth.")
 @click.option("--output", "-o", "output", default="report.html", show_default=True, help="The page.")
+@json_option
 def report(
     runs: str,
     root: str,
@@ -28,6 +29,7 @@ def report(
     plan: str | None,
     floor: float | None,
     output: str,
+    as_json: bool,
 ) -> None:
     """Write one page about a run or a group of runs: pictures and style inside, no scripts; it can be mailed.
 
@@ -41,4 +43,7 @@ def report(
     chosen = find_runs(runs, root, where)
     more: dict[str, object] = {name: value for name, value in (("plan", plan), ("floor", floor)) if value is not None}
     what = chosen.last() if len(chosen) == 1 and by is None else chosen
-    remark(f"wrote {clean(write(what, output, metric=metrics, by=by, x=axis, **more))}")
+    wrote = write(what, output, metric=metrics, by=by, x=axis, **more)
+    remark(f"wrote {clean(wrote)}")
+    if as_json:
+        print_json({"wrote": str(wrote)})

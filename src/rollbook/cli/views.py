@@ -5,11 +5,13 @@ from __future__ import annotations
 import click
 
 from rollbook.cli.find import dir_option
+from rollbook.cli.output import json_option, print_json
 
 
 @click.command()
 @dir_option
-def views(root: str) -> None:
+@json_option
+def views(root: str, as_json: bool) -> None:
     """Print SQL that gives DuckDB a view of each table of all runs of a folder or remote.
 
     Each view has every row that counts, once, with its project and run. Metrics have one line per value. No rollbook
@@ -22,4 +24,7 @@ def views(root: str) -> None:
     """
     from rollbook.runs.engine_views import view_sql
 
-    click.echo(view_sql(root), nl=False)
+    if as_json:
+        print_json({"sql": view_sql(root)})
+    else:
+        click.echo(view_sql(root), nl=False)

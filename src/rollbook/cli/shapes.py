@@ -1,0 +1,122 @@
+"""`rollbook shapes`: what each command prints with `--json`. Tests hold real answers to it."""
+
+from __future__ import annotations
+
+import click
+
+from rollbook.cli.output import print_json
+
+__all__ = ["SHAPES", "VERSION"]
+
+VERSION = 1
+"""Rises when a field goes or changes its meaning; fields that are added do not change it."""
+
+_ROW = {
+    "time": "text", "scope": "text", "at": "text", "attempt": "integer", "writer": "text", "lane": "integer",
+    "seq": "integer", "index": "integer", "*": "any",
+}  # fmt: skip
+_FINDING = {
+    "run": "text", "project": "text", "name": "text", "level": "text", "rule": "text", "key": "text",
+    "message": "text", "clocks": {"*": "integer"},
+}  # fmt: skip
+_CHECKPOINT = {"id": "text", "path": "text", "score": "number?", "*": "any"}
+_UPLOAD = {
+    "run": "text", "pieces": "integer", "bytes": "integer", "files": "integer", "stored": "integer", "swept": "integer",
+    "done": "boolean", "remark": "text",
+}  # fmt: skip
+_DOWNLOAD = {"run": "text", "files": "integer", "bytes": "integer", "there": "integer"}
+
+SHAPES: dict[str, object] = {
+    "ls": [{"id": "text", "*": "any"}],
+    "show": {
+        "path": "text", "project": "text", "name": "text", "id": "text", "status": "text", "failure": "any",
+        "seed": "integer?", "attempts": "integer", "created": "number?", "ended": "number?", "config": {"*": "any"},
+        "summary": {"*": "any"}, "writers": {"*": "integer"}, "seconds": {"*": "number"},
+        "checkpoints": {"kept": "integer", "*": _CHECKPOINT}, "tables": {"*": "integer"},
+        "keys": {"*": {"value": "any", "*": "integer"}},
+        "alerts": [{"rule": "text", "level": "text", "message": "text", "*": "any"}],
+        "drops": {"*": "integer"}, "remarks": {"*": "integer"}, "silent_sinks": {"*": "any"}, "remote": {"*": "any"},
+        "problems": ["text"],
+    },
+    "plot": {"text": "text?", "wrote": "text?"},
+    "compare": {
+        "sentences": ["text"],
+        "groups": [{
+            "group": "text", "n": "integer", "low": "number?", "high": "number?", "method": "text", "claim": "number?",
+            "crashed": "integer", "running": "integer", "*": "any",
+        }],
+        "*": "any",
+    },
+    "diff": [{
+        "kind": "text", "name": "text", "value": "text", "runs": "text", "n": "integer", "mean": "number?",
+        "explained": "number?",
+    }],
+    "scores": [{
+        "algorithm": "text", "runs": "integer", "statistic": "text", "estimate": "number", "low": "number?",
+        "high": "number?", "*": "any",
+    }],
+    "seeds": {
+        "std": "number", "power": "number", "difference": "number?", "seeds_needed": "integer?",
+        "detectable": [{"seeds": "integer", "difference": "number"}], "pairs": [{"*": "any"}],
+    },
+    "report": {"wrote": "text"},
+    "tail": {"time": "number", "clocks": {"*": "integer"}, "values": {"*": "any"}},
+    "wait": {
+        "outcome": "text", "run": "text", "path": "text", "status": "text", "values": {"*": "any"},
+        "seconds": "number", "hint?": "text",
+    },
+    "alerts": [{**_FINDING, "time": "text", "seconds": "number"}],
+    "check": [_FINDING],
+    "episodes": [{**_ROW, "episode_id": "text", "return": "number?", "length": "number?"}],
+    "samples": [{**_ROW, "sample_id": "text", "item": "text"}],
+    "checkpoints": [{
+        "id": "text", "best": "text", "score": "number?", "attempt": "integer", "path": "text", "*": "any",
+    }],
+    "play": {"film": "text", "episode": "text"},
+    "timings": [{
+        "name": "text", "n": "integer", "seconds": "number", "median": "number", "longest": "number",
+        "share": "number?",
+    }],
+    "export": {"wrote": "text", "counts": {"*": "integer"}},
+    "sql": [{"*": "any"}],
+    "views": {"sql": "text"},
+    "import": [{"folder": "text", "rows": "integer", "left_out": {"*": "integer"}}],
+    "forward": {"sink": "text", "rows": "integer"},
+    "verify": {"*": ["text"]},
+    "repair": {"*": ["text"]},
+    "join": {"files": "integer", "bytes": "integer", "known": "integer", "clashes": ["text"]},
+    "seal": {
+        "segments": "integer", "frame_files": "integer", "rows": "integer", "aside": "integer", "merged": "integer",
+        "problems": ["text"],
+    },
+    "push": _UPLOAD,
+    "pull": {"runs": [_DOWNLOAD], "problems": ["text"]},
+    "sync": {"up": _UPLOAD, "down": _DOWNLOAD, "tidied": {"*": "integer"}},
+    "catalogue": {"runs": "integer", "seconds_old": "number", "problems": ["text"]},
+    "shapes": {"version": "integer", "shapes": {"*": "any"}},
+}  # fmt: skip
+"""Command -> what it prints. `tail` prints one such object a line; `episodes --episode` one row with what was kept.
+
+"text", "integer", "number", "boolean" and "any" name values; a `?` behind one means that it may be null, a `?` behind
+a field that it may be missing, and the field `*` stands for further ones. A number that JSON does not have is a text.
+"""
+
+
+@click.command()
+@click.argument("command", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON (the only form).")
+def shapes(command: str | None, as_json: bool) -> None:
+    """Print what a command, or every command, answers with --json.
+
+    The version rises when a field goes or changes its meaning; more fields may come in any release.
+
+    \b
+    Examples:
+      rollbook shapes
+      rollbook shapes compare
+    """
+    from rollbook.errors import did_you_mean
+
+    if command is not None and command not in SHAPES:
+        raise click.UsageError(f"{command!r} has no answer in JSON.{did_you_mean(command, list(SHAPES))}")
+    print_json({"version": VERSION, "shapes": SHAPES if command is None else {command: SHAPES[command]}})
