@@ -33,7 +33,7 @@ WIDEST = {
     "protocols": 15,
     "remote": 19,
     "run": 17,
-    "runs": 20,
+    "runs": 21,
     "server": 7,
     "sinks": 15,
     "stats": 30,

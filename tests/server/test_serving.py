@@ -185,12 +185,12 @@ def test_the_runs_of_a_store_are_shown_and_cannot_be_edited(tmp_path: Path, monk
         hello = client.get("/api/hello").json()
         assert (hello["title"], hello["runs"], hello["writable"]) == (store, 2, False)
         assert len(client.post("/api/runs", json={}).json()["rows"]) == 2
-    monkeypatch.setattr(sys.modules["rollbook.cli.ui"], "_MOST_OF_A_STORE", 1)
-    assert "the newest 1 of 2 runs" in CliRunner().invoke(app, ["ui", store, "--no-browser"]).output
-    with client_of(*shown[1].roots, title=shown[1].title, left_out=shown[1].left_out) as client:
-        hello, table = client.get("/api/hello").json(), client.post("/api/runs", json={}).json()
-        assert (hello["title"], hello["runs"]) == (f"{store}: the newest 1 of 2 runs", 2)
-        assert (table["total"], len(table["rows"])) == (2, 1)
+        (row, _) = client.post("/api/runs", json={"columns": ["last:train/return"]}).json()["rows"]
+        assert client.get(f"/api/runs/{row['run']}").json()["name"] == "ppo"
+    (one,) = rollbook.open(store).where("seed = 1")
+    assert CliRunner().invoke(app, ["ui", f"{store}/cartpole/{one.path.name}", "--no-browser"]).exit_code == 0
+    with client_of(*shown[1].roots) as client:
+        assert client.get("/api/hello").json()["only"] == one.id
 
 
 class Shown:

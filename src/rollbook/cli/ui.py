@@ -79,11 +79,7 @@ def ui(
     """
     stores = [asked for asked in roots if is_address(asked)]
     found = [_folders(asked, root) for asked in roots or (root,)]
-    places = tuple(place for folders, _ in found for place in folders)
-    titles = [
-        asked + (f": the newest {len(folders):,} of {len(folders) + left_out:,} runs" if left_out else "")
-        for asked, (folders, left_out) in zip(roots, found, strict=False)
-    ]
+    places = tuple(place for folders in found for place in folders)
     is_ready = page_is_ready()
     if folder is not None:
         _export(places, folder)
@@ -101,8 +97,7 @@ def ui(
             port=_USUAL_PORT if port is None else port,
             hosts=frozenset(hosts),
             writable=not read_only and not stores,
-            title=", ".join(titles) if stores or any(map(is_laid_out, places)) else "",
-            left_out=sum(left_out for _, left_out in found),
+            title=", ".join(roots) if stores or any(map(is_laid_out, places)) else "",
         )
     )
     server = _server(settings, anew=port is None)
@@ -172,12 +167,8 @@ def _server(settings: Settings, anew: bool) -> Listening:
         return Listening(replace(settings, port=0))
 
 
-_MOST_OF_A_STORE = 200
-
-
-def _folders(asked: str, root: str) -> tuple[list[str], int]:
-    """A folder of runs, the named run, or the newest runs of a store as views in the cache; and how many runs of the
-    store are left out."""
+def _folders(asked: str, root: str) -> list[str]:
+    """A folder of runs, the named run, or a store; of one run of a store its view in the cache."""
     from rollbook.formats.foreign import follow
     from rollbook.ground.manifest import holds_a_run
     from rollbook.runs.catalog import open as open_own
@@ -187,13 +178,11 @@ def _folders(asked: str, root: str) -> tuple[list[str], int]:
         foreign = [
             follow(place) for place in own if os.path.isdir(place) and not holds_a_run(place) and not open_own(place)
         ]
-        return [*own, *(place for place in foreign if place is not None)], 0
+        return [*own, *(place for place in foreign if place is not None)]
     from rollbook.runs.catalog import open as open_runs
 
     runs = open_runs(asked)
-    newest = sorted(runs.rows(), key=lambda row: row["created"] or 0.0, reverse=True)
-    shown = [str(runs.one(str(row["id"])).path) for row in newest[:_MOST_OF_A_STORE]]
-    return shown, len(newest) - len(shown)
+    return [asked] if runs.as_of is not None else [str(runs[0].path)]
 
 
 def _places_of(asked: str, root: str) -> list[str]:

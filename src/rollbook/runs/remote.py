@@ -38,9 +38,11 @@ def _without_collections() -> Iterator[None]:
 
 
 @_without_collections()
-def open_address(url: str) -> RunSet:
+def open_address(url: str, seconds: float = 60.0) -> RunSet:
     """All runs below an address: of a remote, of a project in it, or one run.
 
+    Args:
+      seconds: a catalogue of this age is new enough.
     Raises:
       RunNotFound: there is no such project or run.
       NotARunPlace: there is no rollbook data.
@@ -55,7 +57,7 @@ def open_address(url: str) -> RunSet:
             run = "/".join(names[:2])
             fields_of = {run: _fields(place, run)}
         else:
-            catalogue = read_catalogue(place)
+            catalogue = read_catalogue(place, seconds=seconds)
             as_of, problems = catalogue.written, [*catalogue.problems]
             fields_of = {
                 run: fields

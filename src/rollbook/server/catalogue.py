@@ -14,9 +14,11 @@ from typing import Any
 
 from rollbook.errors import ForeignManifest, RollbookError
 from rollbook.ground import manifest
+from rollbook.ground.addresses import is_address
 from rollbook.ground.status import derived
 from rollbook.runs.catalog import open as open_runs
 from rollbook.runs.catalog import stamped
+from rollbook.runs.remote import open_address
 from rollbook.server.refusals import Refused
 
 TYPE_CHECKING = False
@@ -29,6 +31,9 @@ _PLAIN = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _DEEPEST = 3
 _FULL_SECONDS = 5.0
 """How often every run.json is checked; new folders and live runs are checked each time."""
+
+_LIST_SECONDS = 10.0
+"""How old the list of a store's runs may be while somebody looks."""
 
 _SETTLED_NS = 2_000_000_000
 """A folder that changed more recently than this may change again within the same tick of the clock."""
@@ -102,7 +107,8 @@ class Catalogue:
     """
 
     def __init__(self, roots: Iterable[str]) -> None:
-        self.roots = tuple(os.path.realpath(root) for root in roots)
+        self.roots = tuple(root if is_address(root) else os.path.realpath(root) for root in roots)
+        self._stores = [_Store(root) for root in self.roots if is_address(root)]
         self._lock = threading.Lock()
         self._folders: dict[str, _Folder] = {}
         self._rows: dict[str, RunRow] = {}  # by folder
@@ -140,9 +146,10 @@ class Catalogue:
         """Check for changes. Returns the rows that are new, changed or (with status "gone") removed."""
         with self._lock:
             full = full or time.monotonic() - self._full_at > _FULL_SECONDS
-            folders = [folder for root in self.roots for folder in self._find(root, 0)]
+            local = [root for root in self.roots if not is_address(root)]
+            folders = [folder for root in local for folder in self._find(root, 0)]
             if not self._looked_at:  # first time: thousands of runs are mostly unchanged since the last server
-                self._early = {folder: known for root in self.roots for folder, known in stamped(root).items()}
+                self._early = {folder: known for root in local for folder, known in stamped(root).items()}
             changed: list[RunRow] = []
             rows: dict[str, RunRow] = {}
             unreadable = dict(self._unreadable)
@@ -153,12 +160,24 @@ class Catalogue:
                     rows[folder] = row
                     if row is not known:
                         changed.append(row)
+            for store in self._stores:
+                for about in store.rows():
+                    row = self._stored(about)
+                    rows[row.folder] = row
+                    was = self._rows.get(row.folder)
+                    if row is not was and (was is None or row.about != was.about):
+                        changed.append(row)
+                if store.why:
+                    self._unreadable[store.url] = store.why
+                else:
+                    self._unreadable.pop(store.url, None)
             for folder, known in self._rows.items():
                 if folder not in rows:
                     self._pages.pop(folder, None)
                     changed.append(RunRow(known.key, folder, {**known.about, "status": "gone"}, ()))
             self._rows = rows
-            for gone in self._unreadable.keys() - set(folders) - self._neighbours.keys():
+            stores = {store.url for store in self._stores}
+            for gone in self._unreadable.keys() - set(folders) - stores - self._neighbours.keys():
                 del self._unreadable[gone]
             if full:
                 self._full_at = time.monotonic()
@@ -170,6 +189,14 @@ class Catalogue:
                     by_key, self._snapshot.version + 1, unreadable=tuple(self._unreadable.values())
                 )
             return changed
+
+    def _stored(self, about: dict[str, Any]) -> RunRow:
+        """The row of a run of a store: the same one as long as nothing of it changed."""
+        folder = str(about["path"])
+        known = self._rows.get(folder)
+        if known is not None and known.about is about:
+            return known
+        return RunRow(known.key if known is not None else self._key(folder, str(about.get("id"))), folder, about, ())
 
     def _find(self, folder: str, depth: int) -> list[str]:
         """The run folders at or below a folder; a folder is listed again only when its time has changed."""
@@ -249,6 +276,39 @@ class Catalogue:
             key = f"{identity}~{number}"
         self._keys[key] = folder
         return key
+
+
+class _Store:
+    """The runs of a store as its catalogue lists them. Listing takes a second or more: after the first time a thread
+    does it, and no request waits.
+
+    Args:
+      url: its address, or that of a project in it.
+    Attributes:
+      why: why it could not be listed the last time; "" if it could. What was listed before stays.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url, self.why = url, ""
+        self._rows: list[dict[str, Any]] = []
+        self._listed_at: float | None = None
+        self._thread: threading.Thread | None = None
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The runs as they were listed last."""
+        if self._listed_at is None:
+            self._list()
+        elif time.monotonic() - self._listed_at > _LIST_SECONDS and self._thread is None:
+            self._thread = threading.Thread(target=self._list, name="rollbook-store", daemon=True)
+            self._thread.start()
+        return self._rows
+
+    def _list(self) -> None:
+        try:
+            self._rows, self.why = open_address(self.url, seconds=_LIST_SECONDS).rows(), ""
+        except (RollbookError, OSError) as err:
+            self.why = str(err)
+        self._listed_at, self._thread = time.monotonic(), None
 
 
 def _may_change(row: RunRow) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from rollbook.book import Book
 from rollbook.errors import RollbookError
 from rollbook.server.catalogue import RunRow
-from rollbook.server.readers import Readers, stamp_of
+from rollbook.server.readers import Readers, look_again, stamp_of
 
 __all__ = ["Facts", "FactsShelf"]
 
@@ -85,6 +85,7 @@ class FactsShelf:
         """The facts of a run, read in this thread if they are not known."""
         facts = self._facts.get(row.folder)
         if facts is None or time.monotonic() - facts.looked_at > _LASTING_SECONDS:
+            look_again(row.folder, is_live=row.is_live)
             stamp = stamp_of(row.folder)
             if facts is None or facts.stamp != stamp:
                 facts = self._read(row, stamp)

@@ -21,7 +21,7 @@ def hello(hall: Hall, _: HelloAsk) -> Hello:
         server=hall.identity,
         title=hall.title,
         roots=[plain(root) for root in hall.catalogue.roots],
-        runs=len(shot.rows) + hall.settings.left_out,
+        runs=len(shot.rows),
         live=shot.live,
         writable=hall.settings.writable,
         edit_token=hall.settings.edit_token if hall.settings.writable else "",

@@ -21,7 +21,7 @@ from rollbook.server.boards import boards_stamp
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import plain
 from rollbook.server.logs import log_path, new_lines
-from rollbook.server.readers import stamp_of
+from rollbook.server.readers import look_again, stamp_of
 from rollbook.server.refusals import Refused, words_of
 from rollbook.server.shared_state import Hall
 
@@ -259,6 +259,8 @@ class Live:
 
 
 def _stamps_of(rows: list[RunRow]) -> list[tuple[RunRow, object]]:
+    for row in rows:
+        look_again(row.folder, is_live=row.is_live)
     return [(row, stamp_of(row.folder)) for row in rows]
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from rollbook.ground.aliases import canonical
+from rollbook.ground.source import is_view
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import finite, plain
 from rollbook.server.columns import config_paths
@@ -18,6 +19,8 @@ __all__ = ["ENDPOINTS", "columns"]
 
 _PATIENCE = 0.15
 """Seconds that the answer waits for runs whose keys were not read yet."""
+_MOST_OF_A_STORE = 200
+"""The newest runs of a store whose keys are read in advance: each one costs requests."""
 
 
 def columns(hall: Hall, ask: ColumnsAsk) -> ColumnsAnswer:
@@ -45,6 +48,7 @@ def columns(hall: Hall, ask: ColumnsAsk) -> ColumnsAnswer:
             have[name] += n
     unknown = [row for row in rows if hall.facts.known(row) is None]
     unknown.sort(key=lambda row: finite(row.about.get("created")) or 0.0, reverse=True)
+    unknown = [row for n, row in enumerate(unknown) if n < _MOST_OF_A_STORE or not is_view(row.folder)]
     return ColumnsAnswer(
         pending=hall.facts.fetch(unknown, hurry=False) if unknown else 0,
         config=_config_columns_of(hall, rows, "config", None if ask.runs else shot.version),

@@ -8,14 +8,15 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from rollbook.book import Book
-from rollbook.ground import files
+from rollbook.errors import RollbookError
+from rollbook.ground import files, source
 from rollbook.ground.liveness import is_alive
 from rollbook.server.refusals import Refused
 
-__all__ = ["Readers", "stamp_of"]
+__all__ = ["Readers", "look_again", "stamp_of"]
 
 _SEAT_SECONDS = 60.0
 """How long a request waits for others about the same run; answers also have deadlines."""
@@ -93,6 +94,22 @@ class Readers:
             if idle is None:
                 return
             del self._seats[idle]
+
+
+_LOOK_SECONDS, _LOOK_SELDOM_SECONDS = 10.0, 60.0
+"""How old the copy of a run of a store may be while somebody looks at it: a live one, and one that has ended."""
+_looked: dict[str, float] = {}
+
+
+def look_again(folder: str, *, is_live: bool) -> None:
+    """Bring a run of a store up to date, some seconds after the last time; costs nothing for other folders."""
+    if not source.is_view(folder):
+        return
+    wait = _LOOK_SECONDS if is_live else _LOOK_SELDOM_SECONDS
+    if time.monotonic() - _looked.get(folder, -wait) >= wait:
+        _looked[folder] = time.monotonic()
+        with suppress(RollbookError):  # what is in the cache is shown; the list of runs says that the store is away
+            source.freshen(folder)
 
 
 def stamp_of(folder: str) -> Stamp:

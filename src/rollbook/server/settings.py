@@ -78,7 +78,7 @@ class Settings:
     """How a server was started.
 
     Attributes:
-      roots: folders of runs, or single runs.
+      roots: folders of runs, single runs, or addresses of stores.
       host, port: where it listens; port 0 takes a free one.
       token: what a browser must send; None: nothing, which is only right on loopback.
       edit_token: what a change must send; the page gets it from the server, other sites cannot.
@@ -87,7 +87,6 @@ class Settings:
       hosts: further accepted names of the server, such as that of a proxy.
       page: the folder of the built page; None: the one inside the package.
       title: the displayed location of the runs; "": their roots.
-      left_out: runs that are not shown because there are too many.
       limits: see `Limits`.
     """
 
@@ -101,7 +100,6 @@ class Settings:
     hosts: frozenset[str] = frozenset()
     page: Path | None = None
     title: str = ""
-    left_out: int = 0
     limits: Limits = LIMITS
 
 

@@ -82,7 +82,7 @@ def table_of_runs(hall: Hall, ask: RunsAsk) -> RunsAnswer:
     pending += _read_ahead(hall, window, ask.columns)
     rows = [_row(entry, ask, hall.facts.known) for entry in window]
     return RunsAnswer(
-        total=len(shot.rows) + hall.settings.left_out,
+        total=len(shot.rows),
         matched=flattened.matched,
         archived=flattened.archived,
         live=shot.live,
