@@ -25,7 +25,7 @@ import numpy as np
 import rollbook
 
 GROUP, TURNS, SAMPLED = 16, 16, 2_000
-_WORDS, _CHARACTERS = 8_000_000, 560
+_WORDS, _CHARACTERS, _TASKS = 8_000_000, 560, 2_000
 QUESTIONS: dict[str, Any] = {
     "one rollout with its turns": lambda book, name: book.rollout(name).turns(),
     "its group": lambda book, name: book.rollout(name).group(),
@@ -60,7 +60,8 @@ def write(run: Any, rollouts: int, all_tokens: bool = False) -> float:
     text = " ".join(words[place] for place in np.minimum(rng.zipf(1.3, _WORDS), 3_999).tolist())
     cost = 0.0
     for number in range(rollouts // GROUP):
-        talks = [_talk(rng, text, keep=all_tokens or number % GROUP == 0) for _ in range(GROUP)]
+        task = f"task {int(rng.integers(0, _TASKS))}"
+        talks = [_talk(rng, text, task, keep=all_tokens or number % GROUP == 0) for _ in range(GROUP)]
         rewards = (rng.random(GROUP) < 0.5).astype(float)
         gaps = rng.gamma(2, 0.05, GROUP)
         before = time.process_time()
@@ -75,8 +76,8 @@ def write(run: Any, rollouts: int, all_tokens: bool = False) -> float:
     return cost
 
 
-def _talk(rng: np.random.Generator, text: str, keep: bool) -> list[dict[str, Any]]:
-    talk: list[dict[str, Any]] = [{"role": "user", "content": f"task {int(rng.integers(0, 2_000))}"}]
+def _talk(rng: np.random.Generator, text: str, task: str, keep: bool) -> list[dict[str, Any]]:
+    talk: list[dict[str, Any]] = [{"role": "user", "content": task}]
     each = SAMPLED // (TURNS // 2)
     for start in rng.integers(0, len(text) - 2 * _CHARACTERS, TURNS // 2).tolist():
         middle = start + _CHARACTERS

@@ -43,6 +43,7 @@ def test_summaries_of_tinker_are_rollouts_with_versions_and_a_turn_a_step(tmp_pa
     (turn,) = one.turns().to_pylist()
     assert (turn["role"], turn["tokens"], turn["logs/answer"]) == ("assistant", 4, "4")
     assert one.group().num_rows == 2
+    assert list(done.left_out.values()) == [1]  # the transcripts
 
 
 def test_batches_of_nemo_rl_are_rollouts_with_the_numbers_of_each_token(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ def tinker_summaries(folder: Path) -> Path:
         for n in range(8)
     ]  # fmt: skip
     (made / "train_rollout_summaries.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (made / "train_logtree.json").write_text(json.dumps({"title": "RL", "root": {"tag": "body", "children": []}}))
     return made.parent
 
 

@@ -48,6 +48,9 @@ class Tinker:
 
     def _rows(self, files: list[Path], run: ForeignRun) -> Iterator[Row]:
         run.left_out.clear()
+        for folder in dict.fromkeys(file.parent for file in files):
+            if any(folder.glob("*_logtree.json")):
+                run.leave_out("transcripts (_logtree.json): they do not name the trajectory of a message")
         return rows_of(one for file in files for one in _rollouts(file, run))
 
 
