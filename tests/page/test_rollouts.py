@@ -33,3 +33,18 @@ def test_rollouts_are_read_by_keys_and_hostile_texts_stay_texts(
     tab.wait_for_selector("canvas")
     assert "of 24 rollouts taught something" in tab.inner_text("#main")
     assert page.errors == []
+
+
+def test_two_runs_are_compared_on_the_prompts_that_both_have(
+    page: Any, serve: Callable[[Path], str], tmp_path: Path
+) -> None:
+    first, second = (record_agents(tmp_path / "runs", updates) for updates in (3, 5))
+    tab = page.open(serve(tmp_path / "runs"), f"#/rollouts?run={first}&tab=prompts").tab
+    tab.select_option('[aria-label="Two runs on the same prompts"] select', second)
+    tab.wait_for_selector('[aria-label="Prompts of both runs"] td')
+    assert "of 4 prompts" in tab.inner_text("#main")
+    assert tab.locator("#main script, #main img").count() == 0
+    tab.locator('[aria-label="Prompts of both runs"] a').nth(1).focus()
+    tab.keyboard.press("Enter")
+    tab.wait_for_selector(".turn")
+    assert page.errors == []

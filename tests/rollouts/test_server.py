@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+import rollbook
 from agent_rollouts import HOSTILE, SIZE, record_agents
 from page_server import client_of
 
@@ -97,3 +98,24 @@ def test_late_numbers_of_the_trainer_stand_beside_the_turns_that_they_are_about(
         (row,) = client.post("/api/runs", json={"sections": False}).json()["rows"]
         turns = client.get(f"/api/runs/{row['run']}/rollouts/{ids[0]}").json()["turns"]
     assert [turn["tokens"] and turn["tokens"]["columns"]["gap"] for turn in turns] == [[-0.5, 0.0], None, [2.0]]
+
+
+def test_two_runs_are_compared_on_the_prompts_that_both_have(tmp_path: Path) -> None:
+    ids = []
+    for rewards in ([0.0, 1.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0]):
+        with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline", rules=()) as run:
+            more = ["alone"] if not ids else []
+            prompts = [HOSTILE, HOSTILE, "same", "same", *more]
+            run.rollouts.log_many(
+                prompts=prompts, completions=["a"] * len(prompts), reward=[*rewards, 0.0][: len(prompts)]
+            )
+            run.rollouts.log_many(prompts=["same"], completions=["a"], reward=[9.0], mode="eval")
+        ids.append(run.id)
+    with client_of(tmp_path) as client:
+        found = client.get(f"/api/runs/{ids[0]}/prompts?other={ids[1]}").json()
+        assert client.get(f"/api/runs/{ids[0]}/prompts?other=nobody").status_code == 404
+        few = client.get(f"/api/runs/{ids[0]}/prompts?other={ids[1]}&limit=1").json()
+    assert (found["shared"], found["only"], found["better"], found["worse"]) == (2, [1, 0], 1, 0)
+    assert found["mean"] == [0.25, 0.5]
+    assert [(row["n"], row["mean"]) for row in found["rows"]] == [([2, 2], [0.0, 0.0]), ([2, 2], [0.5, 1.0])]
+    assert len(few["rows"]) == 1

@@ -34,6 +34,8 @@ export type {
   ErrorWords as ErrorBody,
   MediaAnswer,
   FatesAnswer as Fates,
+  SharedPromptsAnswer as SharedPrompts,
+  SharedPromptsRow,
   FilesAnswer,
   GroupAnswer as SampleGroup,
   HealthAnswer as Health,

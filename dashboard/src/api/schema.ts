@@ -1039,6 +1039,26 @@ export interface SeriesEntry {
   version?: string;
 }
 
+/** Prompts in both runs, from the largest loss of the other run to its largest gain. */
+export interface SharedPromptsAnswer {
+  took_ms: number;
+  shared: number;
+  only: number[];
+  mean: (number | "-Infinity" | "Infinity" | "NaN" | null)[];
+  better: number;
+  worse: number;
+  rows: SharedPromptsRow[];
+}
+
+/** One prompt in both runs; the second number of each pair is the other run's. */
+export interface SharedPromptsRow {
+  prompt: Cell;
+  n: number[];
+  mean: (number | "-Infinity" | "Infinity" | "NaN" | null)[];
+  solved: number[];
+  example: string[];
+}
+
 /** One column to sort by. */
 export interface Sort {
   column: string;

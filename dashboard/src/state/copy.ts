@@ -128,6 +128,7 @@ export class Copy implements Source {
   rollout: Source["rollout"] = (run, id) =>
     this.json(`runs/${part(run)}/rollouts/${part(id)}.json`, "A rollout that is not among the newest");
   fates: Source["fates"] = (run) => this.of(run, "fates");
+  sharedPrompts = () => notHere("Two runs on the same prompts");
   novelty = () => notHere("Novelty");
   unused = () => notHere("What was not trained on");
   timings: Source["timings"] = (run) => this.of(run, "timings");

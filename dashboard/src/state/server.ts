@@ -115,6 +115,8 @@ export class Server implements Source {
   rollouts: Source["rollouts"] = (run, query, signal) => send("POST", `runs/${part(run)}/rollouts`, query, { signal });
   rollout = (run: string, id: string) => get<api.OneRollout>(`runs/${part(run)}/rollouts/${part(id)}`);
   fates = (run: string) => get<api.Fates>(`runs/${part(run)}/fates`);
+  sharedPrompts = (run: string, other: string) =>
+    get<api.SharedPrompts>(`runs/${part(run)}/prompts?other=${encodeURIComponent(other)}`);
   samples: Source["samples"] = (run, query, signal) => send("POST", `runs/${part(run)}/samples`, query, { signal });
   sample: Source["sample"] = (run, id) => get(`runs/${part(run)}/sample`, { id });
   sampleGroup: Source["sampleGroup"] = (run, id) => get(`runs/${part(run)}/sample/group`, { id });

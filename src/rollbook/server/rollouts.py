@@ -29,6 +29,9 @@ from rollbook.server.schemas.rollouts import (
     RolloutTokens,
     RolloutTurn,
     RolloutVersion,
+    SharedPromptsAnswer,
+    SharedPromptsAsk,
+    SharedPromptsRow,
 )
 from rollbook.server.shared_state import Hall
 
@@ -327,6 +330,55 @@ def _binned(curves: pa.Table, x: str, places: Sequence[float]) -> dict[str, list
     return found
 
 
+_MOST_SHARED = 1_000
+_OF_PROMPTS = """select task_id, count(*) as n, avg(reward) as mean, count(*) filter (reward > ?) as solved,
+    max_by(rollout_id, time) as example
+  from rollouts where task_id is not null and reward is not null and mode is distinct from 'eval' group by 1"""
+
+
+def shared_prompts(hall: Hall, ask: SharedPromptsAsk) -> SharedPromptsAnswer:
+    """Two runs on the prompts that both have."""
+    if not 1 <= ask.limit <= _MOST_SHARED:
+        raise Refused("too_large", f"limit={ask.limit}: 1 to {_MOST_SHARED:,}")
+    both = [hall.row(ask.run), hall.row(ask.other)]
+    ends = "select min(reward) as low, max(reward) as high from rollouts"
+    bounds = [cells for row in both for cells in cells_of(asked(hall, row, [], lambda db: db.table(ends)))]
+    known = [cells[name] for cells in bounds for name in ("low", "high") if cells.get(name) is not None]
+    middle = (min(known) + max(known)) / 2 if known else 0.0
+    a, b = (
+        {str(cells["task_id"]): cells for cells in cells_of(asked(hall, row, [], _prompts_of(middle)))} for row in both
+    )
+    tasks = sorted(a.keys() & b.keys(), key=lambda task: (b[task]["mean"] - a[task]["mean"], task))
+    half = ask.limit // 2
+    chosen = tasks if len(tasks) <= ask.limit else [*tasks[: ask.limit - half], *tasks[len(tasks) - half :]]
+    listed = ", ".join(literal(task) for task in chosen) or "''"
+    named = f"select task_id, any_value(prompt) as prompt from tasks where task_id in ({listed}) group by 1"
+    told = cells_of(asked(hall, both[0], ["tasks"], lambda db: db.table(named)))
+    prompts = {str(cells["task_id"]): cells["prompt"] for cells in told}
+    gains = [b[task]["mean"] - a[task]["mean"] for task in tasks]
+    return SharedPromptsAnswer(
+        shared=len(tasks),
+        only=[len(a) - len(tasks), len(b) - len(tasks)],
+        mean=[num(sum(own[task]["mean"] for task in tasks) / len(tasks)) if tasks else None for own in (a, b)],
+        better=sum(gain > 0 for gain in gains),
+        worse=sum(gain < 0 for gain in gains),
+        rows=[
+            SharedPromptsRow(
+                prompt=plain(prompts.get(task), _CUT),
+                n=[own[task]["n"] for own in (a, b)],
+                mean=[num(own[task]["mean"]) for own in (a, b)],
+                solved=[own[task]["solved"] for own in (a, b)],
+                example=[str(own[task]["example"]) for own in (a, b)],
+            )
+            for task in chosen
+        ],
+    )
+
+
+def _prompts_of(middle: float) -> Callable[[Locked], pa.Table]:
+    return lambda db: db.table(_OF_PROMPTS, [middle])
+
+
 ENDPOINTS = [
     Endpoint(
         "POST", "/api/runs/{run}/rollouts", RolloutsAsk, RolloutsAnswer, rollouts,
@@ -338,5 +390,9 @@ ENDPOINTS = [
     ),
     Endpoint(
         "GET", "/api/runs/{run}/fates", FatesAsk, FatesAnswer, fates, "What became of all rollouts, and why"
+    ),
+    Endpoint(
+        "GET", "/api/runs/{run}/prompts", SharedPromptsAsk, SharedPromptsAnswer, shared_prompts,
+        "Two runs on the prompts that both have",
     ),
 ]  # fmt: skip

@@ -10,6 +10,7 @@ import { useRun } from "../../state/run.ts";
 import { Fates } from "./Fates.tsx";
 import { List } from "./List.tsx";
 import { OneRollout } from "./OneRollout.tsx";
+import { SharedPrompts } from "./SharedPrompts.tsx";
 import "./rollouts.css";
 
 const row = word("row");
@@ -30,6 +31,7 @@ export function Rollouts() {
             {[
               ["", "Rollouts"],
               ["fates", "Fates"],
+              ["prompts", "Two runs"],
             ].map(([id = "", name]) => (
               <button key={id} type="button" aria-pressed={tab.value === id} onClick={() => say({ tab: id })}>
                 {name}
@@ -57,6 +59,8 @@ export function Rollouts() {
             </Empty>
           ) : tab.value === "fates" ? (
             <Fates run={run} />
+          ) : tab.value === "prompts" ? (
+            <SharedPrompts run={run} />
           ) : (
             <>
               <List key={run} run={run} row={row.value} first={first} />

@@ -18,6 +18,9 @@ __all__ = [
     "RolloutVersion",
     "RolloutsAnswer",
     "RolloutsAsk",
+    "SharedPromptsAnswer",
+    "SharedPromptsAsk",
+    "SharedPromptsRow",
 ]
 
 
@@ -161,3 +164,47 @@ class FatesAnswer(Answer, kw_only=True):
     stale: list[Row]
     tools: list[Row]
     words: list[Row]
+
+
+class SharedPromptsAsk(OfRun, kw_only=True):
+    """The prompts that a run has in common with another one.
+
+    Attributes:
+      other: the other run.
+      limit: so many rows: half of them where the other run gains most, half where it loses most.
+    """
+
+    other: str
+    limit: int = 200
+
+
+class SharedPromptsRow(msgspec.Struct, kw_only=True):
+    """One prompt in both runs; the second number of each pair is the other run's.
+
+    Attributes:
+      solved: rollouts with a reward above the middle of the lowest and highest of both runs.
+      example: a rollout of each.
+    """
+
+    prompt: Cell
+    n: list[int]
+    mean: list[Num]
+    solved: list[int]
+    example: list[str]
+
+
+class SharedPromptsAnswer(Answer, kw_only=True):
+    """Prompts in both runs, from the largest loss of the other run to its largest gain.
+
+    Attributes:
+      shared: how many prompts both have; only: how many each has alone.
+      mean: the mean over the shared prompts of their mean rewards, a number for each run.
+      better, worse: on how many prompts the other run's mean reward is higher, or lower.
+    """
+
+    shared: int
+    only: list[int]
+    mean: list[Num]
+    better: int
+    worse: int
+    rows: list[SharedPromptsRow]

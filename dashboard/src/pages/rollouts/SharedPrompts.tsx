@@ -1,0 +1,121 @@
+/** Two runs on the prompts that both have: where the other one gains, and where it loses. */
+
+import type { SharedPrompts as Found, Num, SharedPromptsRow } from "../../api/names.ts";
+import { shown } from "../../data/diff.ts";
+import { count, percent, value } from "../../data/numbers.ts";
+import { MiniTable } from "../../parts/MiniTable.tsx";
+import { fullName } from "../../parts/RunPicker.tsx";
+import { Answered, Empty } from "../../parts/Say.tsx";
+import { addressOf, say, word } from "../../state/address.ts";
+import { useAnswer } from "../../state/answer.ts";
+import { source } from "../../state/here.ts";
+import { useNews } from "../../state/run.ts";
+
+const other = word("other");
+const number = (cell: Num): string => (typeof cell === "number" ? value(cell) : "–");
+
+export function SharedPrompts({ run }: { run: string }) {
+  const runs = useAnswer("runs for prompts", (signal) =>
+    source.runs({ limit: 200, columns: [], sections: false }, signal),
+  );
+  return (
+    <div class="scroll" tabIndex={0} role="region" aria-label="Two runs on the same prompts">
+      <Answered of={runs} what="the runs">
+        {({ rows }) => (
+          <label class="other-run">
+            <span class="soft">compared with</span>
+            <select value={other.value} onChange={(event) => say({ other: event.currentTarget.value })}>
+              <option value="">choose a run</option>
+              {rows.map(
+                (row) =>
+                  row.kind === "run" &&
+                  row.run !== run && (
+                    <option key={row.run} value={row.run}>
+                      {row.project} / {fullName(row)} · {row.status}
+                    </option>
+                  ),
+              )}
+            </select>
+          </label>
+        )}
+      </Answered>
+      {other.value === "" || other.value === run ? (
+        <Empty title="Choose the other run">
+          <p>Prompts that both runs have are compared by the mean reward of their rollouts.</p>
+        </Empty>
+      ) : (
+        <Both key={`${run} ${other.value}`} run={run} with={other.value} />
+      )}
+    </div>
+  );
+}
+
+function Both({ run, with: against }: { run: string; with: string }) {
+  const news = useNews(run, ["rollouts"], 10_000);
+  const answer = useAnswer(`${run} ${against} prompts ${news}`, () => source.sharedPrompts(run, against));
+  return (
+    <Answered of={answer} what="the prompts of both runs">
+      {(found) => <Table runs={[run, against]} found={found} />}
+    </Answered>
+  );
+}
+
+function Table({ runs, found }: { runs: readonly [string, string]; found: Found }) {
+  if (found.shared === 0) return <Empty title="These runs have no prompt in common" />;
+  const solved = (row: SharedPromptsRow, i: number): string => percent((row.solved[i] ?? 0) / (row.n[i] || 1));
+  const [mean, after] = [found.mean[0] ?? null, found.mean[1] ?? null];
+  return (
+    <div class="cols">
+      <section class="card" style={{ gridColumn: "1 / -1" }}>
+        <header>
+          <h2>
+            Better on {count(found.better)}, worse on {count(found.worse)} of {count(found.shared)} prompts
+          </h2>
+          <span class="soft">
+            mean reward {number(mean)} → {number(after)}; alone: {count(found.only[0] ?? 0)} and{" "}
+            {count(found.only[1] ?? 0)} prompts
+            {found.rows.length < found.shared && `; the ${count(found.rows.length)} with the largest differences`}
+          </span>
+        </header>
+        <MiniTable
+          label="Prompts of both runs"
+          columns={[
+            { id: "prompt", head: "prompt" },
+            { id: "change", head: "change", number: true },
+            { id: "mean", head: "mean reward", number: true },
+            { id: "solved", head: "solved", number: true },
+            { id: "n", head: "rollouts", number: true },
+          ]}
+          rows={found.rows}
+          cell={(row, column) => {
+            if (column === "prompt") return <Prompt text={String(row.prompt ?? "–")} />;
+            if (column === "change") {
+              const change = Number(row.mean[1]) - Number(row.mean[0]);
+              return <b class={change < 0 ? "bad" : "good"}>{`${change > 0 ? "+" : ""}${value(change)}`}</b>;
+            }
+            if (column === "mean" || column === "solved") {
+              const text = (i: number): string => (column === "mean" ? number(row.mean[i] ?? null) : solved(row, i));
+              return (
+                <>
+                  <a href={addressOf("rollouts", { run: runs[0], row: row.example[0] ?? "" })}>{text(0)}</a> →{" "}
+                  <a href={addressOf("rollouts", { run: runs[1], row: row.example[1] ?? "" })}>{text(1)}</a>
+                </>
+              );
+            }
+            return `${count(row.n[0] ?? 0)} → ${count(row.n[1] ?? 0)}`;
+          }}
+        />
+      </section>
+    </div>
+  );
+}
+
+/** The question of a conversation: prompts often begin with the same instructions. */
+function Prompt({ text }: { text: string }) {
+  const question = text.split(/(?:^|\n)user: /).pop() ?? text;
+  return (
+    <span class="prompt-cell" title={shown(text)}>
+      {shown(question)}
+    </span>
+  );
+}
