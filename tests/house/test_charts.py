@@ -219,4 +219,4 @@ def test_wrong_names_are_errors_with_a_suggestion(tmp_path: Any) -> None:
     with pytest.raises(UnknownOption, match="format"):
         draw("curves", _panel("one seed")).save(tmp_path / "x.bmp")
     with pytest.raises(BadInput, match="cannot be drawn in characters"):
-        draw("intervals", _bars("one seed")).text()
+        draw("stages", _bars("one seed")).text()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from rollbook.cli.find import format_options
-from rollbook.cli.fitted_table import print_fitted, terminal_width
+from rollbook.cli.fitted_table import has_colours, print_fitted, terminal_width
 from rollbook.cli.output import clean, print_rows, remark
 
 _CHARTS = ("aggregates", "profiles", "improvement", "intervals")
@@ -20,11 +20,12 @@ _CHARTS = ("aggregates", "profiles", "improvement", "intervals")
 @click.option(
     "--resample", type=click.Choice(["runs", "seeds"]), default="runs", show_default=True, help="What is drawn."
 )
-@click.option("--chart", type=click.Choice(_CHARTS), default="aggregates", show_default=True, help="For -o.")
+@click.option("--chart", type=click.Choice(_CHARTS), default="aggregates", show_default=True, help="For -o and --text.")
 @click.option("--against", default=None, help="Of improvement: pairs with this algorithm alone.")
 @click.option("--size", type=click.Choice(["column", "page", "slide"]), default="page", show_default=True)
 @click.option("--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True)
 @click.option("--output", "-o", "output", default=None, help="The file: .png, .svg or .pdf.")
+@click.option("--text", is_flag=True, help="Draw the chart in characters, too.")
 @click.option("--latex", is_flag=True, help="Print a LaTeX table (booktabs).")
 @format_options
 def scores(
@@ -37,6 +38,7 @@ def scores(
     size: str,
     theme: str,
     output: str | None,
+    text: bool,
     latex: bool,
     as_json: bool,
     as_csv: bool,
@@ -50,6 +52,7 @@ def scores(
     Examples:
       rollbook scores SPR.json IRIS.json --normalise atari -o aggregates.pdf
       rollbook scores SPR.json IRIS.json --normalise atari --chart improvement --against IRIS -o improvement.svg
+      rollbook scores *.json --text
       rollbook scores *.json --latex
     """
     from rollbook.compare import published
@@ -76,7 +79,11 @@ def scores(
         print_fitted(shown, names, width=terminal_width() or 80)
         for note in answer.notes:
             remark(clean(note))
-    if output is not None:
+    if output is not None or text:
         options = {"resample": resample} if chart == "aggregates" else {}
         options |= {"against": against} if chart == "improvement" and against is not None else {}
-        remark(f"wrote {clean(answer.plot(chart, theme=theme, size=size, **options).save(output))}")
+        picture = answer.plot(chart, theme=theme, size=size, **options)
+        if text:
+            click.echo("\n" + picture.text(min(terminal_width() or 80, 160), 20, colour=has_colours()))
+        if output is not None:
+            remark(f"wrote {clean(picture.save(output))}")

@@ -12,7 +12,7 @@ from rollbook.ground.array_types import Floats
 from rollbook.plots._paint import measure
 from rollbook.plots._shapes import Line, Panel, short
 
-__all__ = ["GLYPHS", "panel_in_characters", "panels_in_characters"]
+__all__ = ["GLYPHS", "lines_of", "panel_in_characters", "panels_in_characters"]
 
 GLYPHS = "*o+x#@%&=~abcdefghijklmnopqrstuvwyz"
 _BAND, _EXTREMES, _BAD = 0, 1, 2
@@ -67,9 +67,9 @@ def panel_in_characters(panel: Panel, width: int, height: int, colour: bool = Fa
     wrapped = [
         part if n else f"{sign}{part[1:]}"
         for sign, text in words
-        for n, part in enumerate(_wrapped(f"?  {text}", width))
+        for n, part in enumerate(lines_of(f"?  {text}", width))
     ]
-    wrapped += [part for text in panel.remarks for part in _wrapped(text, width)]
+    wrapped += [part for text in panel.remarks for part in lines_of(text, width)]
     return "\n".join([*head, *body, ruler[:width], short(below, width), *wrapped])
 
 
@@ -215,7 +215,8 @@ def _ticks(height: int) -> list[int]:
     return sorted({round(place * (height - 1) / (n - 1)) for place in range(n)})
 
 
-def _wrapped(text: str, width: int) -> list[str]:
+def lines_of(text: str, width: int) -> list[str]:
+    """Lines of at most `width` characters, all but the first indented."""
     import textwrap
 
     return textwrap.wrap(short(text, 1000), width, subsequent_indent="   ") or [""]

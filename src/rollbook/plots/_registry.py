@@ -37,19 +37,24 @@ SIZES = {"column": (3.4, 2.6), "page": (7.0, 4.0), "slide": (10.0, 5.6)}
 
 _TEXT = "rollbook.plots._characters:panel_in_characters"
 _TEXTS = "rollbook.plots._characters:panels_in_characters"
+_BARS = "rollbook.plots._bars_in_characters:bars_in_characters"
+_PANELS_OF_BARS = "rollbook.plots._bars_in_characters:panels_of_bars_in_characters"
 
 CHARTS: dict[str, Chart] = {
     "curves": Chart("rollbook.plots.curves", "both", "a metric along training, its band, the runs behind it",
                     in_characters=_TEXT),
     "small_multiples": Chart("rollbook.plots.small_multiples", "both", "a panel a key, a group or a task", (7.2, 4.0),
                              in_characters=_TEXTS),
-    "intervals": Chart("rollbook.plots.intervals", "runs", "scores of groups with their intervals"),
-    "aggregates": Chart("rollbook.plots.aggregates", "runs", "median, IQM, mean and optimality gap, with intervals"),
+    "intervals": Chart("rollbook.plots.intervals", "runs", "scores of groups with their intervals",
+                       in_characters=_BARS),
+    "aggregates": Chart("rollbook.plots.aggregates", "runs", "median, IQM, mean and optimality gap, with intervals",
+                        in_characters=_PANELS_OF_BARS),
     "profiles": Chart("rollbook.plots.profiles", "runs", "the share of scores above each threshold",
                       in_characters=_TEXT),
     "efficiency": Chart("rollbook.plots.efficiency", "runs", "the share of seeds that reached a score, over training",
                         in_characters=_TEXT),
-    "improvement": Chart("rollbook.plots.improvement", "runs", "how often a seed of one group beats one of another"),
+    "improvement": Chart("rollbook.plots.improvement", "runs", "how often a seed of one group beats one of another",
+                         in_characters=_BARS),
     "parallel": Chart("rollbook.plots.parallel", "runs", "settings of a sweep, coloured by the result"),
     "stages": Chart("rollbook.plots.stages", "run", "time per stage, stacked along training"),
     "timeline": Chart("rollbook.plots.timeline", "run", "stages as they followed each other"),
