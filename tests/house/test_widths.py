@@ -7,12 +7,14 @@ used. Imports for the type checker alone are counted apart, and count, too.
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 SRC = Path(__file__).parents[2] / "src" / "rollbook"
+DOCS = Path(__file__).parents[2] / "docs"
 
 WIDEST = {
     "": 2,
@@ -28,7 +30,7 @@ WIDEST = {
     "ground.values": 20,
     "health": 6,
     "journal": 15,
-    "keeper": 16,
+    "keeper": 17,
     "plots": 20,
     "protocols": 15,
     "remote": 19,
@@ -197,6 +199,16 @@ def test_no_room_comes_to_know_one_more() -> None:
 def test_a_small_file_that_one_other_imports_is_part_of_that_one() -> None:
     small = counted().small_files()
     assert len(small) <= MOST_SMALL, small
+
+
+def test_the_docs_name_the_rooms_that_each_room_knows() -> None:
+    rows = re.findall(r"^\| `(\w+)` \|.*\| ([^|]*) \|$", (DOCS / "internals.md").read_text(encoding="utf-8"), re.M)
+    arrows = {arrow for arrow in counted().arrows if arrow[1] not in TO_THE_GROUND}
+    rooms = {room for room in WIDEST if room} - {"errors", "protocols", "ground.values"}
+    told = {
+        room: set(re.findall(r"\w+", re.sub(r"`[^`]*`", "", knows))) & rooms for room, knows in rows if room in rooms
+    }
+    assert told == {room: {to for of, to in arrows if of == room} for room in rooms}
 
 
 if __name__ == "__main__":
