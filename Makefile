@@ -20,6 +20,8 @@ ifneq ($(UV),)
 else
   install = $(1)/bin/python -m pip install -q --disable-pip-version-check
 endif
+# In an environment made before there was rollbook-core, the distribution `rollbook` owns the files.
+remove_former = $(if $(UV),$(UV) pip uninstall -q --python $(1)/bin/python,$(1)/bin/python -m pip uninstall -qy) rollbook 2>/dev/null || true
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 26
@@ -69,7 +71,7 @@ test-lowest: .venvs/lowest/.has-lowest  ## the tests of what is stored, read and
 .venvs/lowest/.has-lowest: pyproject.toml | $(BIN)/python
 	@$(if $(UV),,$(BIN)/python -m pip install -q uv)
 	@U=$$(command -v uv || echo $(BIN)/uv); $$U venv -q --clear --python $(BIN)/python .venvs/lowest && \
-		$$U pip install -q --python .venvs/lowest/bin/python --resolution lowest-direct -e . && \
+		$$U pip install -q --python .venvs/lowest/bin/python --resolution lowest-direct -e '.[full]' && \
 		$$U pip freeze -q --python .venvs/lowest/bin/python --exclude-editable > .venvs/lowest/core.txt && \
 		$$U pip install -q --python .venvs/lowest/bin/python -c .venvs/lowest/core.txt gymnasium tensorboard matplotlib \
 			pandas polars hypothesis psutil pytest pytest-timeout pytest-xdist
@@ -117,23 +119,25 @@ $(BIN)/python:
 
 $(VENV)/.has-demo: pyproject.toml | $(BIN)/python
 	@echo "Installing rollbook and gymnasium into $(VENV) (once) …"
-	@$(call install,$(VENV)) -e '.[gym]'
+	@$(call remove_former,$(VENV))
+	@$(call install,$(VENV)) -e '.[full,gym]'
 	@touch $@
 
 $(VENV)/.has-dev: pyproject.toml | $(BIN)/python
 	@echo "Installing rollbook and its tools into $(VENV) (once) …"
+	@$(call remove_former,$(VENV))
 	@$(call install,$(VENV)) -e '.[dev]'
 	@$(BIN)/python -m pytest -n 0 --collect-only -qqq >/dev/null || true  # compiles the tests: else each worker does
 	@touch $@ $(VENV)/.has-demo
 
 $(VENV)/.has-page: pyproject.toml | $(VENV)/.has-dev
 	@echo "Installing what drives the browser into $(VENV) (once) …"
-	@$(call install,$(VENV)) -e '.[page]'
+	@$(call install,$(VENV)) -e '.[full,page]'
 	@touch $@
 
 .venvs/docs/.has-docs: pyproject.toml | $(BIN)/python
 	@test -x .venvs/docs/bin/python || $(BIN)/python -m venv .venvs/docs
-	@$(call install,.venvs/docs) -e '.[docs]'
+	@$(call install,.venvs/docs) -e '.[full,docs]'
 	@touch $@
 
 # torch first and by plain pip: on Linux PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu saves gigabytes of CUDA.
@@ -142,7 +146,7 @@ $(VENV)/.has-page: pyproject.toml | $(VENV)/.has-dev
 	@echo "Installing the peers into .venvs/bench (once; some minutes) …"
 	@test -x .venvs/bench/bin/python || $(PYTHON) -m venv .venvs/bench
 	@.venvs/bench/bin/python -m pip install -q --disable-pip-version-check torch
-	@$(call install,.venvs/bench) -e . -r $<
+	@$(call install,.venvs/bench) -e '.[full]' -r $<
 	@touch $@
 
 clean:  ## remove environments and caches; runs stay

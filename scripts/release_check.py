@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Builds the package and tries it as a stranger would: what `make release-check` runs before a release.
+"""Builds both distributions and tries them as a stranger would: what `make release-check` runs before a release.
 
-    python scripts/release_check.py OUT        OUT: an empty folder for the built files and an environment
+    python scripts/release_check.py OUT        OUT: an empty folder for the built files and the environments
 
-Builds sdist and wheel, checks their metadata, that the wheel holds the page, the type marker and the skill and nothing
-that belongs to tests, and that both bear one version; installs the wheel alone into a new environment, records and
-reads a run there, trains the demo, and asks the page for its first answer. Exit status 0 if all of it works.
+Builds sdist and wheel of rollbook-core, and of rollbook, which has no code (scripts/metapackage.py). Checks their
+metadata, that the wheel holds the page, the type marker and the skill and nothing that belongs to tests, and that all
+bear one version. Then, in new environments: rollbook-core alone records a run; `pip install rollbook` beside it reads
+that run, records and reads one more, trains the demo and shows the page; without rollbook everything still works, as
+all files are rollbook-core's. Prints the sizes. Exit status 0 if all of it works.
 """
 
 from __future__ import annotations
@@ -21,15 +23,33 @@ import venv
 import zipfile
 from pathlib import Path
 
+from metapackage import write
+
 ROOT = Path(__file__).resolve().parents[1]
-FIRST_LINES = """
-import rollbook
-with rollbook.init("check", "wheel", sinks=[]) as run:
+RECORD = """
+import sys, rollbook
+with rollbook.init("check", sys.argv[1], sinks=["jsonl"]) as run:
     for step in range(100):
         run.log({"train/return": float(step)}, env_step=step)
-book = rollbook.open("runs").one("check/wheel")
+    run.save_checkpoint({"step": 100}, env_step=99)
+beyond = {name.partition(".")[0] for name in sys.modules} & {"numpy", "pyarrow", "click", "duckdb", "scipy"}
+assert not beyond, beyond
+print("recorded:", rollbook.__version__, run.bill()["keeper"]["troubles"])
+"""
+REFUSED = """
+import rollbook
+try:
+    rollbook.open("runs")
+except rollbook.errors.MissingExtra as err:
+    print("refused:", err)
+else:
+    raise SystemExit("rollbook.open works with rollbook-core alone")
+"""
+READ = """
+import sys, rollbook
+book = rollbook.open("runs").one("check/" + sys.argv[1])
 assert book.status == "finished" and book.metrics(["train/return"]).num_rows == 100
-print("recorded and read:", rollbook.__version__)
+print("read:", book.name, book.problems())
 """
 PAGE = """
 import json, re, subprocess, sys, urllib.request
@@ -46,37 +66,96 @@ try:
 finally:
     page.kill()
 """
+IMPORT = "import time; t = time.process_time(); import rollbook; rollbook.init; print(time.process_time() - t)"
 
 
 def main(out: Path) -> int:
     """Build and try; the exit status."""
-    run(sys.executable, "-m", "build", "--outdir", str(out), str(ROOT))
+    core, sdist = build(ROOT, out / "core")
+    write(core, out / "sources")
+    full, full_sdist = build(out / "sources", out / "full")
+    run(sys.executable, "-m", "twine", "check", "--strict", core, sdist, full, full_sdist)
+    names = check_files(core, sdist, full)
+
+    with tempfile.TemporaryDirectory() as folder:
+        python = environment(out / "alone", core)
+        run(python, "-c", RECORD, "alone", cwd=folder)
+        run(python, "-c", REFUSED, cwd=folder)
+        said = subprocess.run([out / "alone/bin/rollbook", "ls"], capture_output=True, text=True, cwd=folder)
+        assert said.returncode == 1, said
+        assert "pip install rollbook" in said.stderr, said
+        seconds = min(float(subprocess.check_output([python, "-c", IMPORT], cwd=folder)) for _ in range(5))
+        alone = mebibytes(out / "alone")
+
+        run(python, "-m", "pip", *QUIETLY, "--find-links", core.parent, full)
+        for name in ("alone", "full"):
+            if name == "full":
+                run(python, "-c", RECORD, name, cwd=folder)
+            run(python, "-c", READ, name, cwd=folder)
+        run(python, "-m", "rollbook", "repair", "check/alone", cwd=folder)
+        run(python, "-c", READ, "alone", cwd=folder)
+        run(python, "-m", "rollbook", "ls", cwd=folder)
+        run(python, "-c", PAGE, cwd=folder)
+        whole = mebibytes(out / "alone")
+        run(python, "-m", "pip", *QUIETLY, "--find-links", core.parent, f"{full}[gym]")
+        run(python, "-m", "rollbook", "demo", cwd=folder)
+        run(python, "-m", "pip", "uninstall", "-qy", "rollbook")
+        run(python, "-c", READ, "full", cwd=folder)  # its files are rollbook-core's
+    size, whole_size = (file.stat().st_size // 1000 for file in (core, full))
+    print(
+        f"rollbook-core: {size:,} kB, {len(names)} files, {alone:.1f} MiB with msgspec, imported in "
+        f"{seconds * 1000:.0f} ms of processor time; rollbook: {whole_size:,} kB, {whole:.0f} MiB with all packages.\n"
+        f"{core.name}, {full.name} and their sdists can be released; for recipe/recipe.yaml: sha256 {sha256(sdist)}"
+    )
+    return 0
+
+
+QUIETLY = ("install", "-q", "--disable-pip-version-check")
+
+
+def build(sources: Path, out: Path) -> tuple[Path, Path]:
+    """The wheel and the sdist of a project."""
+    run(sys.executable, "-m", "build", "--outdir", out, sources)
     (wheel,), (sdist,) = out.glob("*.whl"), out.glob("*.tar.gz")
-    run(sys.executable, "-m", "twine", "check", "--strict", str(wheel), str(sdist))
-    with zipfile.ZipFile(wheel) as packed:
+    return wheel, sdist
+
+
+def check_files(core: Path, sdist: Path, full: Path) -> list[str]:
+    """The names in the wheel of rollbook-core."""
+    with zipfile.ZipFile(core) as packed:
         names = packed.namelist()
     for wanted in ("rollbook/py.typed", "rollbook/server/page/index.html", "rollbook/cli/skill/SKILL.md"):
         assert wanted in names, f"the wheel lacks {wanted}"
     strange = [name for name in names if re.match(r"(tests|benchmarks|dashboard)/", name) or name.endswith(".tmp")]
     assert not strange, f"the wheel holds {strange[:5]}"
-    version = wheel.name.split("-")[1]
-    assert sdist.name == f"rollbook-{version}.tar.gz", (sdist.name, wheel.name)
+    version = core.name.split("-")[1]
+    assert sdist.name == f"rollbook_core-{version}.tar.gz", (sdist.name, core.name)
+    assert full.name == f"rollbook-{version}-py3-none-any.whl", full.name
+    with zipfile.ZipFile(full) as packed:
+        own = [name for name in packed.namelist() if ".dist-info/" not in name]
+    assert not own, f"rollbook has files of its own, which another version may not have: {own[:5]}"
     with tarfile.open(sdist) as packed_sources:
         inside = {name.partition("/")[2] for name in packed_sources.getnames()}
     assert {"README.md", "CHANGELOG.md", "LICENSE", "Makefile", "pyproject.toml"} <= inside
     assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), f"CHANGELOG.md has no {version}"
+    return names
 
-    python = out / "env" / "bin" / "python"
-    venv.create(out / "env", with_pip=True)
-    run(python, "-m", "pip", "install", "-q", "--disable-pip-version-check", str(wheel))
-    with tempfile.TemporaryDirectory() as folder:
-        run(python, "-c", FIRST_LINES, cwd=folder)
-        run(python, "-m", "rollbook", "ls", cwd=folder)
-        run(python, "-c", PAGE, cwd=folder)
-        run(python, "-m", "pip", "install", "-q", "--disable-pip-version-check", f"{wheel}[gym]")
-        run(python, "-m", "rollbook", "demo", cwd=folder)
-    print(f"{wheel.name} and {sdist.name} can be released; for recipe/recipe.yaml: sha256 {sha256(sdist)}")
-    return 0
+
+def environment(folder: Path, *packages: str | Path) -> Path:
+    """The Python of a new environment with these packages."""
+    venv.create(folder, with_pip=True)
+    run(folder / "bin" / "python", "-m", "pip", *QUIETLY, *packages)
+    return folder / "bin" / "python"
+
+
+def mebibytes(folder: Path) -> float:
+    """The size of what is installed in an environment, without pip and setuptools, which come with it."""
+    (place,) = folder.glob("lib/python*/site-packages")
+    files = (path for path in place.rglob("*") if path.is_file() and path.relative_to(place).parts[0][:3] not in OF_PIP)
+    return sum(path.stat().st_size for path in files) / 2**20
+
+
+OF_PIP = ("pip", "set", "pkg", "_di")
 
 
 def sha256(file: Path) -> str:

@@ -355,6 +355,9 @@ class RunInternals(Protocol):
     def episodes_before(self) -> tuple[int, int]:
         """(episodes begun, environment steps counted) in this scope, in the effective history."""
 
+    def latest(self) -> dict[str, tuple[Any, dict[str, int], float]]:
+        """{key: (value, clocks, unix seconds)} of the last value of each key, before a resume too; needs no book."""
+
     def continue_clocks(self, *names: str) -> dict[str, int]:
         """Store the current readings of the named clocks as `offsets`, and return the offsets."""
 

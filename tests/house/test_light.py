@@ -86,4 +86,4 @@ def test_every_name_in_all_can_be_had() -> None:
 def test_the_version_is_said_once() -> None:
     from importlib.metadata import version
 
-    assert rollbook.__version__ == version("rollbook")
+    assert rollbook.__version__ == version("rollbook-core")

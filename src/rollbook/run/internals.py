@@ -76,6 +76,10 @@ class Internals:
         """(episodes begun, environment steps counted) in this scope, in the effective history."""
         return self._run._episodes_of(self.scope)
 
+    def latest(self) -> dict[str, tuple[Any, dict[str, int], float]]:
+        """The last value of each key in the effective history, with clocks and time; also with rollbook-core alone."""
+        return self._run._past.latest()
+
     @property
     def offsets(self) -> dict[str, int]:
         """What to add to the counters of a framework that restart at 0 after a resume."""

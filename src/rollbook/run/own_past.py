@@ -148,6 +148,16 @@ class OwnPast:
                 manifest.follow_summary(summary, mark["payload"])
         return summary
 
+    def latest(self) -> dict[str, tuple[Any, dict[str, int], float]]:
+        """See `Book.latest`."""
+        newest: dict[str, tuple[tuple[int, int], Any, dict[str, int], float]] = {}
+        for row in self._rows("metrics"):
+            age = (row.attempt, _ns(row))
+            for key, value in row.values.items():
+                if key not in newest or newest[key][0] <= age:
+                    newest[key] = (age, value, dict(row.clocks), row.time)
+        return {key: newest[key][1:] for key in sorted(newest)}
+
     def episode_counts(self) -> list[tuple[str, object, object]]:
         """(scope, number, environment steps counted) of each episode."""
         rows = self._rows("episodes")

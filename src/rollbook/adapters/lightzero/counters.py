@@ -10,7 +10,8 @@ from rollbook.ground.bill import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.book import Book
+    from collections.abc import Mapping
+
     from rollbook.run.run import Run
 
 __all__ = ["Counters", "as_given"]
@@ -40,7 +41,7 @@ class Counters:
         self._last = dict.fromkeys(_CLOCKS, 0)
         if run.resumed:
             with counted(run.count, "lightzero_resume", "the clocks of the earlier life could not be read"):
-                self._last = _last_readings(run.book)
+                self._last = _last_readings(run.internals.latest())
 
     def __call__(self, clock: str, reading: int) -> int:
         """The value of the run's clock."""
@@ -57,10 +58,10 @@ class Counters:
             self._run.internals.continue_clocks(clock)
 
 
-def _last_readings(book: Book) -> dict[str, int]:
+def _last_readings(latest: Mapping[str, tuple[object, dict[str, int], float]]) -> dict[str, int]:
     """The final clocks of the effective history: the iteration after the last, and the last environment step."""
     last = dict.fromkeys(_CLOCKS, 0)
-    for key, (_value, clocks, _time) in book.latest().items():
+    for key, (_value, clocks, _time) in latest.items():
         for clock in _CLOCKS:
             reading = clocks.get(clock)
             if reading is not None:

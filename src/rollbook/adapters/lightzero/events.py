@@ -112,7 +112,7 @@ class EventWriter:
         """
         reached = [
             at.get(name)
-            for _value, at, _time in self._run.book.latest().values()
+            for _value, at, _time in self._run.internals.latest().values()
             for name in ("env_step", "gradient_step")
         ]
         last = max((step for step in reached if step is not None), default=-1)

@@ -136,7 +136,7 @@ class Experiment:
         if not self.run.resumed:
             return None
         with counted(self.run.count, "lightzero_resume", "the totals of the earlier life could not be read"):
-            newest = self.run.book.latest().get(key)
+            newest = self.run.internals.latest().get(key)
             return newest[0] if newest is not None else None
         return None
 

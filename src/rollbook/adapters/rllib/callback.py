@@ -190,7 +190,7 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
 
         def rewind() -> None:
             iteration = int(algorithm.iteration)
-            if iteration < max((c.get("epoch", 0) for _, c, _ in self.run.book.latest().values()), default=0):
+            if iteration < max((c.get("epoch", 0) for _, c, _ in self.run.internals.latest().values()), default=0):
                 self.run.rewind(epoch=iteration)
                 self._hand_to_all(algorithm)
 

@@ -382,9 +382,9 @@ class RollbookCallback(_Base):
 
 
 def _last_clocks(run: Any) -> dict[str, int]:
-    """The last clocks of a resumed run, from its book."""
+    """The last clocks of a resumed run."""
     newest: dict[str, int] = {}
-    for _value, clocks, _time in run.book.latest().values():
+    for _value, clocks, _time in run.internals.latest().values():
         for name, reading in clocks.items():
             if reading is not None:
                 newest[name] = max(newest.get(name, 0), reading)

@@ -248,5 +248,5 @@ class RollbookCallback(_Base):
 
 def _furthest(run: Run) -> int:
     """The last gradient step of a resumed run."""
-    steps = [clocks.get("gradient_step") for _value, clocks, _time in run.book.latest().values()]
+    steps = [clocks.get("gradient_step") for _value, clocks, _time in run.internals.latest().values()]
     return max((reading for reading in steps if reading is not None), default=0)

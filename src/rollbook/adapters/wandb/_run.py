@@ -613,7 +613,7 @@ def _next_step(recorder: Recorder | None) -> int:
     with tolerating(Exception):
         last = recorder.clocks_now().get("step")
         if last is None:
-            readings = [clocks.get("step") for _value, clocks, _time in recorder.book.latest().values()]
+            readings = [clocks.get("step") for _value, clocks, _time in recorder.internals.latest().values()]
             last = max((int(step) for step in readings if step is not None), default=-1)
         return int(last) + 1
     return 0
