@@ -56,6 +56,7 @@ class Group:
       bare: requirements installed afterwards without their dependencies.
       torch: whether torch is needed.
       modules: what must import for the environment to count as made.
+      checkout: a folder of $ROLLBOOK_UPSTREAM that its tests need; without it the group is named as not tested.
       python: the interpreter's minor version the group's wheels exist for, None for the one that runs this file.
     """
 
@@ -64,6 +65,7 @@ class Group:
     bare: tuple[str, ...] = ()
     torch: bool = True
     modules: tuple[str, ...] = ()
+    checkout: str = ""
     python: str | None = None
 
 
@@ -185,6 +187,36 @@ GROUPS: dict[str, Group] = {
         overrides=("gymnasium>=1.2,<1.3",),
         modules=("skrl", "rl_games.torch_runner", "d3rlpy", "torchrl", "elements", "gymnasium"),
     ),
+    # The part of PufferLib that is on the registry as a wheel; its advantage kernel needs CUDA, its loop does not.
+    "puffer": Group(
+        packages=("pufferlib-core==3.0.23", "gymnasium[classic-control]>=1.2,<1.3"),
+        modules=("pufferlib.pufferl", "gymnasium"),
+    ),
+    # Stoix is on no registry. Its own list names six repositories; these are the packages that its DQN needs.
+    "stoix": Group(
+        packages=(
+            "jax[cpu]>=0.6",
+            "gymnax<0.1",
+            "stoa-env>=0.1,<0.2",
+            "flashbax",
+            "distrax",
+            "rlax",
+            "jumanji",
+            "orbax-checkpoint",
+            "tfp-nightly",
+            "hydra-core>=1.3,<1.4",
+            "colorama",
+            "rich",
+            "pandas",
+            "neptune<2",
+            "wandb",
+            "tensorboard_logger",
+            "setuptools<81",
+        ),
+        torch=False,
+        modules=("jax", "stoa", "flashbax", "gymnax"),
+        checkout="Stoix",
+    ),
     # Numbers only: what rollbook.stats is compared with. Its own pins are older than what it needs.
     "rliable": Group(
         packages=("rliable>=1.2,<1.3", "pandas<3", "arch<8", "scipy", "colorama"),
@@ -282,6 +314,8 @@ def version_of(python: Path, package: str) -> str:
 def build(name: str) -> Path:
     """Make the environment unless it is there; return its interpreter."""
     group, python = GROUPS[name], interpreter(name)
+    if group.checkout and not (Path(os.environ.get("ROLLBOOK_UPSTREAM", "")) / group.checkout).is_dir():
+        raise Failed(f"{group.checkout} is on no registry: put a checkout into $ROLLBOOK_UPSTREAM/{group.checkout}")
     with alone(name):
         if is_ready(name):
             return python
@@ -367,6 +401,8 @@ def run_tests(
     say("\n== frameworks\n" + "\n".join(told))
     for name, reason in missing.items():
         say(f"\n{name:<10} NOT TESTED. {reason}")
+    left = f": {', '.join(missing)}" if missing else ""
+    say(f"\nframeworks: {len(told)} of {len(files)} groups tested, {len(missing)} not{left}")
     return worst
 
 

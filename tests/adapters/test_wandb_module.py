@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import types
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -243,6 +244,55 @@ def test_the_exit_code_of_finish_is_how_the_run_ended(code: int | None, status: 
     wandb.init(project="ends")
     wandb.finish(exit_code=code)
     assert [book.status for book in rollbook.open(root)] == [status]
+
+
+class Film:
+    def __init__(self, path: Path) -> None:
+        self.path = str(path)
+
+
+def recorders(folder: Path) -> dict[str, type]:
+    """RecordVideo as in each generation of gymnasium, as far as the end of a film goes."""
+
+    class Since10:
+        video_folder, _video_name = str(folder), "film"
+
+        def stop_recording(self) -> None:
+            (folder / "film.mp4").write_bytes(b"film")
+            self._video_name = ""
+
+    class Before10:
+        video_folder = str(folder)
+
+        def __init__(self) -> None:
+            self.video_recorder: Film | None = Film(folder / "film.mp4")
+
+        def close_video_recorder(self) -> None:
+            (folder / "film.mp4").write_bytes(b"film")
+            self.video_recorder = None
+
+    class Unknown:
+        pass
+
+    return {"since 1.0": Since10, "before 1.0": Before10, "unknown": Unknown}
+
+
+@pytest.mark.parametrize("generation", ["since 1.0", "before 1.0", "unknown"])
+def test_films_of_each_gymnasium_are_kept_and_an_unknown_one_stops_no_training(
+    generation: str, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With gymnasium 0.29 `monitor_gym=True` raised AttributeError: every program of CleanRL passes it."""
+    kind = recorders(tmp_path)[generation]
+    for name in ("gymnasium", "gymnasium.wrappers"):
+        monkeypatch.setitem(sys.modules, name, types.SimpleNamespace(RecordVideo=kind))
+    with wandb.init(project="films", monitor_gym=True) as run:
+        for end in ("stop_recording", "close_video_recorder"):
+            if hasattr(kind, end):
+                getattr(kind(), end)()
+        kept = dict(run.rollbook.bill()["drops"])
+    (book,) = rollbook.open(root)
+    films = [path.read_bytes() for path in book.path.rglob("*.mp4")]
+    assert (films, "wandb_not_kept" in kept) == (([], True) if generation == "unknown" else ([b"film"], False))
 
 
 PAGE = Path(__file__).with_name("wandb_names.md")

@@ -232,24 +232,41 @@ def _monitor_gym(run: Run) -> None:
         from gymnasium.wrappers import RecordVideo
     except ImportError:  # there is nothing to watch
         return
-    stop = RecordVideo.stop_recording
+    kind: Any = RecordVideo
+    name = next((name for name in _ENDS_OF_FILMS if hasattr(kind, name)), "")
+    if not name:
+        if run.rollbook is not None:
+            run.rollbook.count("wandb_not_kept", 1, "wandb.init(monitor_gym=True): this gymnasium is not known")
+        return
+    stop = getattr(kind, name)
     if getattr(stop, "of_rollbook", False):
         return
 
     def stop_recording(self: Any) -> Any:
-        name = getattr(self, "_video_name", None)
-        result: object = stop(self)  # type: ignore[no-untyped-call]
+        path = _film_of(self)
+        result: object = stop(self)
         active = current()
-        if name and active is not None and active.rollbook is not None:
+        if path and active is not None and active.rollbook is not None and os.path.isfile(path):
             from rollbook.adapters.wandb._data import keep_file
 
-            path = os.path.join(str(self.video_folder), f"{name}.mp4")
-            if os.path.isfile(path):
-                keep_file(active.rollbook, "videos", path, active.step)
+            keep_file(active.rollbook, "videos", path, active.step)
         return result
 
     stop_recording.of_rollbook = True  # type: ignore[attr-defined]
-    setattr(RecordVideo, stop.__name__, stop_recording)
+    setattr(kind, name, stop_recording)
+
+
+_ENDS_OF_FILMS = ("stop_recording", "close_video_recorder")
+"""The method of RecordVideo that ends a film, since gymnasium 1.0 and before."""
+
+
+def _film_of(recorder: Any) -> str:
+    """The file of the film that a RecordVideo is writing; "" for none."""
+    older = getattr(recorder, "video_recorder", None)
+    if older is not None:
+        return str(getattr(older, "path", None) or "")
+    name = getattr(recorder, "_video_name", None)
+    return os.path.join(str(recorder.video_folder), f"{name}.mp4") if name else ""
 
 
 # -- on the current run
