@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import rollbook
-from rollbook.ground import liveness
+from other_machine import BOOT_ID, MACHINE_ID, system_file
 from rollbook.ground.liveness import HOST_VARIABLE, identity, is_alive, same_place
 from rollbook.journal.writers import list_writers
 from rollbook.keeper.own_files import place_name
@@ -41,10 +41,9 @@ def test_a_host_that_is_declared_is_a_host_of_its_own(monkeypatch: pytest.Monkey
 
 def test_two_hosts_of_one_name_never_call_each_others_writers_dead(monkeypatch: pytest.MonkeyPatch) -> None:
     theirs, place = identity(), place_name()
-    monkeypatch.setattr(liveness, "boot_id", lambda: "the boot of a second host")
+    system_file(monkeypatch, BOOT_ID, "the boot of a second host")
     assert is_alive(theirs) is False  # one machine that was booted anew
-    monkeypatch.setattr(liveness, "machine", lambda: "another")
-    monkeypatch.setattr("rollbook.keeper.own_files.machine", lambda: "another")
+    system_file(monkeypatch, MACHINE_ID, "another")
     assert is_alive(theirs) is None
     assert place_name() != place  # and their keepers do not share a lock
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from other_machine import BOOT_ID, system_file
 from rollbook.ground import liveness
 from rollbook.ground.liveness import Watch, identity, is_alive, start_time
 from waiting import PATIENCE
@@ -74,7 +75,7 @@ def test_another_boot_of_the_same_host_means_dead_and_another_host_cannot_be_jud
 
 
 def test_two_machines_called_localhost_are_not_taken_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(liveness, "host_name", lambda: "localhost")
+    monkeypatch.setenv(liveness.HOST_VARIABLE, "localhost")
     assert is_alive({**identity(), "boot_id": "another"}) is None
 
 
@@ -103,10 +104,9 @@ def test_running_out_of_descriptors_does_not_make_the_living_dead(monkeypatch: p
     assert is_alive(who) is not False
 
 
-def test_a_watch_hears_of_the_end_at_once(sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
-    if hasattr(os, "pidfd_open"):  # the end itself wakes it: it looks at no intervals
-        monkeypatch.setattr(liveness, "_POLL_SECONDS", 1e9)
-    with Watch(identity_of(sleeper)) as watch:
+def test_a_watch_hears_of_the_end_at_once(sleeper: subprocess.Popen[bytes]) -> None:
+    # With pidfd the end itself wakes it: it looks at no intervals.
+    with Watch(identity_of(sleeper), poll_seconds=1e9 if hasattr(os, "pidfd_open") else 0.25) as watch:
         assert watch.dead() is False
         assert watch.wait(0.01) is False
         threading.Timer(0.05, sleeper.kill).start()
@@ -131,8 +131,7 @@ def test_without_pidfd_a_watch_looks_again_and_again(
     sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(os, "pidfd_open", raising=False)
-    monkeypatch.setattr(liveness, "_POLL_SECONDS", 0.01)
-    with Watch(identity_of(sleeper)) as watch:
+    with Watch(identity_of(sleeper), poll_seconds=0.01) as watch:
         assert (watch.how, watch.fileno()) == ("poll", -1)
         assert watch.wait(0.02) is False
         threading.Timer(0.03, sleeper.kill).start()
@@ -201,9 +200,10 @@ def test_a_process_elsewhere_is_never_called_dead() -> None:
 
 
 def test_a_system_without_boot_ids_goes_by_host_and_start_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(liveness, "boot_id", lambda: "")
-    monkeypatch.setattr(liveness, "host_name", lambda: "node-1")
+    system_file(monkeypatch, BOOT_ID, None)
+    monkeypatch.setattr(os, "uname", lambda: SimpleNamespace(nodename="node-1"))
     me = identity()
+    assert (me["boot_id"], me["host"]) == ("", "node-1")
     assert is_alive(me) is True
     assert is_alive({**me, "start_time": "1"}) is False
     assert is_alive({**me, "host": "node-2"}) is None

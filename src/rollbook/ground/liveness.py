@@ -43,9 +43,6 @@ __all__ = [
 HOST_VARIABLE = "ROLLBOOK_HOST"
 """Names the host to which a process belongs; unset or empty: the host on which it runs."""
 
-_POLL_SECONDS = 0.25
-"""Polling interval of `Watch.wait` on systems without notification."""
-
 _NO_NAMES = frozenset({"", "localhost", "localhost.localdomain", "(none)"})
 """Host names that many machines share: equal names prove nothing."""
 
@@ -98,15 +95,18 @@ def same_place(identity: Mapping[str, object]) -> bool:
 class Watch:
     """Notices the end of one process: by pidfd, kqueue or process handle, else by polling (pid, start time).
 
+    Args:
+      identity: of the process.
+      poll_seconds: how often `wait` looks on systems without notification.
     Attributes:
       how: "pidfd", "kqueue", "handle", "poll", "dead" (it had already ended) or "unknown" (cannot be judged from here;
         `dead` then stays False).
     """
 
-    __slots__ = ("_dead", "_fd", "_handle", "_identity", "_kqueue", "_windows", "how")
+    __slots__ = ("_dead", "_fd", "_handle", "_identity", "_kqueue", "_poll_seconds", "_windows", "how")
 
-    def __init__(self, identity: Mapping[str, object]) -> None:
-        self._identity = dict(identity)
+    def __init__(self, identity: Mapping[str, object], *, poll_seconds: float = 0.25) -> None:
+        self._identity, self._poll_seconds = dict(identity), poll_seconds
         self._dead = False
         self._fd = -1
         self._kqueue: Any = None
@@ -187,7 +187,7 @@ class Watch:
         if self.how == "poll" and is_alive(self._identity) is False:
             return True
         if left is None or left > 0.0:
-            time.sleep(_POLL_SECONDS if left is None else min(left, _POLL_SECONDS))
+            time.sleep(self._poll_seconds if left is None else min(left, self._poll_seconds))
             return self.how == "poll" and is_alive(self._identity) is False
         return False
 

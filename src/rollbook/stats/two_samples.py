@@ -155,11 +155,13 @@ def permutation(
     rng: np.random.Generator,
     draws: int = 9_999,
     centre: str = "mean",
+    most_splits: int = EXACT_SPLITS,
 ) -> TwoSampleTest:
     """Permutation test of the studentised difference: exact for arms with equal distribution, robust to unequal
     spreads.
 
-    All splits into two arms are tried if there are at most 20,000, else `draws` random ones and the observed one. A
+    All splits into two arms are tried if there are at most `most_splits`, else `draws` random ones and the observed
+    one. A
     split as extreme as the observed one counts against a winner.
 
     Args:
@@ -168,6 +170,7 @@ def permutation(
       rng: used only if not all splits are tried.
       draws: random splits.
       centre: "mean" (Welch's ratio) or "iqm" (Yuen's: trimmed means over winsorised errors).
+      most_splits: of more, only `draws` random ones are tried.
 
     Returns:
       A `TwoSampleTest`.
@@ -187,7 +190,7 @@ def permutation(
     unit = (ordered - ordered.mean()) / span
     seen_S, seen_gap, seen_error = _studentised(unit, (order < len(a))[None, :], centre)
     every = math.comb(len(pooled), len(a))
-    exact = every <= EXACT_SPLITS
+    exact = every <= most_splits
     members = _all_splits(len(pooled), len(a)) if exact else _some_splits(len(pooled), len(a), draws, rng)
     drawn = _studentised(unit, members, centre)[0]
     as_extreme = int((drawn >= seen_S[0] * (1 - 1e-9)).sum())
