@@ -156,17 +156,20 @@ def test_an_agent_asks_over_the_standard_streams(root: Path) -> None:
     mcp = pytest.importorskip("mcp", reason="the extra rollbook[mcp]")
     import asyncio
 
-    async def asked() -> tuple[list[str], Any, Any]:
+    async def asked() -> tuple[list[str], Any, Any, Any]:
         command = mcp.StdioServerParameters(command=sys.executable, args=["-m", "rollbook", "mcp", "--dir", str(root)])
         async with mcp.stdio_client(command) as (read, write), mcp.ClientSession(read, write) as session:
             await session.initialize()
             names = [tool.name for tool in (await session.list_tools()).tools]
             good = await session.call_tool("runs", {"where": "config.algo = 'ppo'"})
             bad = await session.call_tool("probe", {"of": "cartpol"})
-            return names, good, bad
+            misspelt = await session.call_tool("runs", {"condition": "config.algo = 'ppo'"})
+            return names, good, bad, misspelt
 
-    names, good, bad = asyncio.run(asked())
+    names, good, bad, misspelt = asyncio.run(asked())
     assert sorted(names) == sorted(CALLS)
     assert strict(good.content[0].text)["of"] == 3
     assert bad.is_error
     assert "cartpole/ppo-1" in bad.content[0].text, "it names what there is"
+    assert misspelt.is_error, "an argument that there is not is no answer about all runs"
+    assert "condition" in misspelt.content[0].text

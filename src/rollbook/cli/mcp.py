@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import click
 
@@ -38,6 +39,7 @@ def mcp(root: str, budget: int) -> None:
 
     server_room = need("mcp.server", extra="mcp", why="rollbook mcp")
     errors = need("mcp.server.mcpserver.exceptions", extra="mcp", why="rollbook mcp")
+    tool_room = need("mcp.server.mcpserver.tools", extra="mcp", why="rollbook mcp")
     tools = AgentTools(root, budget)
 
     def in_words(tool: Callable[..., str]) -> Callable[..., str]:
@@ -52,7 +54,15 @@ def mcp(root: str, budget: int) -> None:
 
         return call
 
-    server = server_room.MCPServer("rollbook", instructions=_INSTRUCTIONS, version=__version__)
-    for tool in tools.tools():
-        server.add_tool(in_words(tool), structured_output=False)
-    server.run("stdio")
+    offered = [tool_room.Tool.from_function(in_words(tool), structured_output=False) for tool in tools.tools()]
+    for tool in offered:
+        _refuse_unknown_arguments(tool)
+    server_room.MCPServer("rollbook", instructions=_INSTRUCTIONS, version=__version__, tools=offered).run("stdio")
+
+
+def _refuse_unknown_arguments(tool: Any) -> None:
+    """An argument of another name is an error that the agent sees; the package's default is to pass over it."""
+    arguments = tool.fn_metadata.arg_model
+    arguments.model_config["extra"] = "forbid"
+    arguments.model_rebuild(force=True)
+    tool.parameters["additionalProperties"] = False
