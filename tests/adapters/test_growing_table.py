@@ -69,13 +69,16 @@ def test_a_text_with_newlines_survives_a_new_column(tmp_path: Path) -> None:
     assert rows[1] == {"note": "", "x": "", "y": "2"}
 
 
-def test_a_large_file_is_not_rewritten_for_every_new_column(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_table, "SMALL", 1000)
+def test_a_large_file_is_not_rewritten_for_every_new_column(tmp_path: Path) -> None:
     rewrites = []
-    original = GrowingTable._rewrite
-    monkeypatch.setattr(GrowingTable, "_rewrite", lambda self: (rewrites.append(1), original(self))[1])
+
+    class Counted(GrowingTable):
+        def _rewrite(self) -> None:
+            rewrites.append(1)
+            super()._rewrite()
+
     path = tmp_path / "a.csv"
-    table = GrowingTable(path, clock=lambda: 0.0)
+    table = Counted(path, clock=lambda: 0.0, small=1000)
     for i in range(400):
         table.write({f"k{i}": i})
     table.close()
@@ -85,13 +88,10 @@ def test_a_large_file_is_not_rewritten_for_every_new_column(tmp_path: Path, monk
     assert len(rewrites) < 80
 
 
-def test_rows_that_wait_for_a_rewrite_wait_a_few_seconds_at_most(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(_table, "SMALL", 0)
+def test_rows_that_wait_for_a_rewrite_wait_a_few_seconds_at_most(tmp_path: Path) -> None:
     now = [0.0]
     path = tmp_path / "a.csv"
-    table = GrowingTable(path, clock=lambda: now[0])
+    table = GrowingTable(path, clock=lambda: now[0], small=0)
     table.write({"a": "x" * 1000})
     table.write({"b": 1})
     assert len(read(path)) == 1

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from rollbook.keeper.host import probes
 from rollbook.keeper.host.gpu import AmdGpus, NvidiaGpus, NvidiaSmi, gpu_probe, parse_smi
 from rollbook.keeper.host.probes import Cpu, Disk, Host, Load, Memory, ProcessTree
 from waiting import PATIENCE
@@ -93,17 +92,16 @@ def test_where_the_kernel_lists_no_children_their_parents_tell(monkeypatch: pyte
         parent.communicate()
 
 
-def test_a_busy_core_is_a_hundred_percent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_busy_core_is_a_hundred_percent(tmp_path: Path) -> None:
     (tmp_path / "self").mkdir()
     (tmp_path / "7").mkdir()
     now = [100.0]
-    monkeypatch.setattr(probes, "time", SimpleNamespace(monotonic=lambda: now[0]))
 
     def has_used(seconds: float) -> None:
         ticks = int(seconds * os.sysconf("SC_CLK_TCK"))
         (tmp_path / "7" / "stat").write_text(f"7 (train) R {' 0' * 10} {ticks} 0 {'0 ' * 6} 55 0 1000 0")
 
-    probe = ProcessTree(lambda: [7], str(tmp_path))
+    probe = ProcessTree(lambda: [7], str(tmp_path), clock=lambda: now[0])
     has_used(3.0)
     assert "host/process/cpu_percent" not in probe()
     now[0] += 2.0

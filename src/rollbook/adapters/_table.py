@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["GrowingTable"]
 
-SMALL = 32 * 1024
-"""Files up to this many bytes are rewritten at once, which takes a fraction of a millisecond."""
-
 WAIT_SECONDS = 5.0
 
 
@@ -36,6 +33,7 @@ class GrowingTable:
       append: keep the rows and columns of an existing file; otherwise it is emptied.
       quote_text: quote every text cell, not only those that need it.
       clock: monotonic seconds.
+      small: files up to this many bytes are rewritten at once, which takes a fraction of a millisecond.
     Raises (every method): OSError, with the file as it was before the call.
     """
 
@@ -47,12 +45,13 @@ class GrowingTable:
         append: bool = True,
         quote_text: bool = False,
         clock: Callable[[], float] = time.monotonic,
+        small: int = 32 * 1024,
     ) -> None:
         self.path = os.path.abspath(os.fspath(path))
         self.delimiter = delimiter
         self.columns: list[str] = []
         self._known: set[str] = set()
-        self._quote_text, self._clock = quote_text, clock
+        self._quote_text, self._clock, self._small = quote_text, clock, small
         self._written = 0  # how many of the columns the header on disk has
         self._pending: list[str] = []
         self._pending_bytes = 0
@@ -91,7 +90,7 @@ class GrowingTable:
         self._pending_bytes += len(line)
         size = self._size
         long_enough = self._clock() - self._waiting_since >= WAIT_SECONDS
-        if size <= SMALL or 4 * self._pending_bytes >= size or long_enough:
+        if size <= self._small or 4 * self._pending_bytes >= size or long_enough:
             self.flush()
 
     @property

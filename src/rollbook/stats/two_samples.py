@@ -161,8 +161,7 @@ def permutation(
     spreads.
 
     All splits into two arms are tried if there are at most `most_splits`, else `draws` random ones and the observed
-    one. A
-    split as extreme as the observed one counts against a winner.
+    one. A split as extreme as the observed one counts against a winner.
 
     Args:
       a_N: [seeds of A], at least 2.

@@ -190,17 +190,27 @@ class ProcessTree:
     """Memory and processor time of some processes and all their descendants, added up.
 
     Resident memory counts pages that two of them share twice, as `top` does.
+
+    Args:
+      pids: the processes.
+      proc: where the system tells about processes.
+      clock: seconds, monotonic.
     """
 
-    def __init__(self, pids: Callable[[], Iterable[int]], proc: str = "/proc") -> None:
-        self._pids, self._proc = pids, proc
+    def __init__(
+        self,
+        pids: Callable[[], Iterable[int]],
+        proc: str = "/proc",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._pids, self._proc, self._clock = pids, proc, clock
         self._seconds: dict[tuple[int, str], float] = {}
         self._looked = 0.0
 
     def __call__(self) -> Mapping[str, float]:
         """Resident bytes, percent of one core since the last call, number of processes; empty if all have gone."""
         roots = list(self._pids())
-        now, usage = time.monotonic(), self._read(roots)
+        now, usage = self._clock(), self._read(roots)
         if not usage:
             self._seconds = {}
             return {}
