@@ -7,14 +7,18 @@ import { Context } from "../../parts/Context.tsx";
 import { CopyLink } from "../../parts/CopyLink.tsx";
 import { Icon } from "../../parts/Icon.tsx";
 import { fullName } from "../../parts/RunPicker.tsx";
+import { Choice, Menu } from "../../parts/Menu.tsx";
 import { Answered, Empty } from "../../parts/Say.tsx";
+import { say, word } from "../../state/address.ts";
 import { useAnswer } from "../../state/answer.ts";
 import { colorOfRun } from "../../state/colors.ts";
 import { source } from "../../state/here.ts";
 import { hear } from "../../state/live.ts";
 import { causeOf } from "./causeOf.ts";
+import { Moment } from "./Moment.tsx";
 
 const TONES: Record<string, string> = { crashed: "bad", fail: "bad", warn: "warn" };
+const project = word("project");
 const FEW = 3;
 const EVERY = 5_000;
 
@@ -49,7 +53,14 @@ export function AllRuns() {
 }
 
 function List({ found }: { found: AlertsAnswer }) {
-  const findings = found.findings ?? [];
+  const every = found.findings ?? [];
+  const projects = [...new Set(every.flatMap(({ runs }) => runs.map((at) => at.project)))].sort();
+  const only = projects.includes(project.value) ? project.value : "";
+  const findings = every.flatMap((one) => {
+    if (only === "") return [one];
+    const runs = one.runs.filter((at) => at.project === only);
+    return runs.length === 0 ? [] : [{ ...one, runs, many: runs.length === one.runs.length ? one.many : runs.length }];
+  });
   const [quiet, all] = [found.quiet ?? 0, found.looked_at ?? 0];
   if (all === 0) return <Empty title="No runs yet" code="rollbook demo" />;
   return (
@@ -61,6 +72,20 @@ function List({ found }: { found: AlertsAnswer }) {
               {count(findings.length)} {findings.length === 1 ? "finding" : "findings"}, the worst first
             </h2>
             <span class="soft">each once, however many runs have it</span>
+            <span class="grow" />
+            {projects.length > 1 && (
+              <Menu what="Project" label={<b class="clip">{only === "" ? "all" : only}</b>} id="project">
+                {(close) => (
+                  <div class="picker">
+                    {["", ...projects].map((name) => (
+                      <Choice key={name} chosen={name === only} onChoose={() => (say({ project: name }), close())}>
+                        {name === "" ? "all projects" : name}
+                      </Choice>
+                    ))}
+                  </div>
+                )}
+              </Menu>
+            )}
           </header>
           {findings.map((one) => (
             <One key={`${one.level} ${one.rule} ${one.message}`} finding={one} />
@@ -115,6 +140,7 @@ function One({ finding }: { finding: Finding }) {
           </details>
         )}
       </div>
+      {finding.runs[0] && <Moment at={finding.runs[0]} />}
     </div>
   );
 }

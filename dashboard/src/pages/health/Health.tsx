@@ -2,7 +2,8 @@
 
 import { useMemo } from "preact/hooks";
 import type { Alert, Cell, Health as Told, RunDetail } from "../../api/names.ts";
-import { clock, count, plain, value, sentence } from "../../data/numbers.ts";
+import { evidence } from "../../data/evidence.ts";
+import { clock, count, plain, sentence } from "../../data/numbers.ts";
 import { Context } from "../../parts/Context.tsx";
 import { CopyLink } from "../../parts/CopyLink.tsx";
 import { Icon } from "../../parts/Icon.tsx";
@@ -120,11 +121,11 @@ function Evidence({ of }: { of: Cell }) {
   if (of === null || typeof of !== "object" || Array.isArray(of)) return of === null ? null : <p>{plain(of)}</p>;
   return (
     <p>
-      {Object.entries(of)
-        .slice(0, 8)
-        .map(([name, v]) => (
+      {evidence(of)
+        .slice(0, 12)
+        .map(([name, text]) => (
           <span key={name} class="tag">
-            {name} {typeof v === "number" ? value(v) : plain(v)}
+            {name} <b>{text}</b>
           </span>
         ))}
     </p>

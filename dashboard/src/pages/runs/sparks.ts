@@ -3,6 +3,7 @@
 import { signal, type Signal } from "@preact/signals";
 import type { Row } from "../../api/names.ts";
 import { doubles, floats, type ArrayPlace } from "../../data/frames.ts";
+import { sparkPath } from "../../data/spark.ts";
 import { source } from "../../state/here.ts";
 import { rowId } from "./table.ts";
 
@@ -84,24 +85,5 @@ async function ask(): Promise<void> {
   ]).catch(() => undefined); // a table without small curves is still a table; the charts say what is wrong
 }
 
-function draw(x: Float64Array, y: Float32Array): string {
-  const every = Math.max(1, Math.floor(x.length / (POINTS * 2)));
-  let [low, high] = [Infinity, -Infinity];
-  for (const v of y) if (Number.isFinite(v)) [low, high] = [Math.min(low, v), Math.max(high, v)];
-  if (low > high) return "";
-  const [x0, x1] = [x[0] as number, x[x.length - 1] as number];
-  let path = "";
-  let down = false;
-  for (let i = 0; i < x.length; i += every) {
-    const v = y[i] as number;
-    if (!Number.isFinite(v)) {
-      down = false;
-      continue;
-    }
-    const px = x1 > x0 ? (((x[i] as number) - x0) / (x1 - x0)) * WIDTH : WIDTH / 2;
-    const py = high > low ? HEIGHT - 2 - ((v - low) / (high - low)) * (HEIGHT - 4) : HEIGHT / 2;
-    path += `${down ? "L" : "M"}${px.toFixed(1)} ${py.toFixed(1)}`;
-    down = true;
-  }
-  return path;
-}
+const draw = (x: Float64Array, y: Float32Array): string =>
+  sparkPath(x, y, WIDTH, HEIGHT, Math.max(1, Math.floor(x.length / (POINTS * 2))));
