@@ -11,6 +11,7 @@ test("evidence is said as values with units, its parts each for itself, and neve
       rows_seen: 12000,
       silent_seconds: 273,
       row: { writer: "a", n: 3 },
+      clocks: { env_step: 4096 },
     }),
   ).toEqual([
     ["key", "update/kl"],
@@ -18,8 +19,7 @@ test("evidence is said as values with units, its parts each for itself, and neve
     ["usual", "0.0100 nats"],
     ["rows seen", "12\u2009000"],
     ["silent", "4 m 33 s"],
-    ["row writer", "a"],
-    ["row n", "3"],
+    ["clocks env step", "4\u2009096"],
   ]);
   expect(["update/approx_kl", "train/entropy_loss", "test/return"].map(unitOf)).toEqual(["nats", "nats", ""]);
 });

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from typing import Any
 from urllib.parse import quote
 
@@ -12,10 +13,12 @@ import pyarrow as pa
 
 from rollbook.errors import RollbookError
 from rollbook.ground import manifest
+from rollbook.ground.aliases import SCORES
 from rollbook.ground.run_files import journal_folder, part_folders
 from rollbook.server.catalogue import RunRow
 from rollbook.server.cells import cells_of, num, plain
 from rollbook.server.endpoint import Endpoint
+from rollbook.server.facts import Facts
 from rollbook.server.rows import axis_values, clocks_of, default_axis, row_id, seconds_column, table_of
 from rollbook.server.schemas.common import Alert, Media, Num
 from rollbook.server.schemas.curves import Mark, MarksAnswer, MarksAsk
@@ -250,8 +253,7 @@ def all_alerts(hall: Hall, ask: AlertsAsk) -> AlertsAnswer:
             levels = by_run.setdefault(row.key, {})
             for alert in alerts:
                 levels[alert.level] = levels.get(alert.level, 0) + 1
-                key = alert.evidence.get("key") if isinstance(alert.evidence, dict) else None
-                place = _found_in(row, axis, alert.time, alert.x, key if isinstance(key, str) else "")
+                place = _found_in(row, axis, alert.time, alert.x, _key_of(alert, hall.facts.known(row)))
                 found.setdefault((alert.level, alert.rule), {})[row.key] = place, alert.message
             newest += alerts[-_MOST_ALERTS:]
     newest.sort(key=lambda alert: alert.time or 0.0, reverse=True)
@@ -302,6 +304,17 @@ def _worst_first(found: dict[tuple[str, str], dict[str, tuple[FindingRun, str]]]
     findings.sort(key=lambda one: one.runs[0].time or 0.0, reverse=True)
     findings.sort(key=lambda one: _WORST.index(one.level) if one.level in _WORST else len(_WORST))
     return findings[:_MOST_ALERTS]
+
+
+def _key_of(alert: Alert, facts: Facts | None) -> str:
+    """The key that an alert is about: of its evidence, or the first that its message names; of returns theirs."""
+    key = alert.evidence.get("key") if isinstance(alert.evidence, dict) else None
+    words = [key] if isinstance(key, str) else re.findall(r"[^\s,:;()]+", alert.message)
+    known = facts.latest if facts is not None else {}
+    for word in words:
+        if word in known or word == key:
+            return word
+    return next((name for name in ("train/return", *SCORES) if name in known), "") if "return" in alert.message else ""
 
 
 def _found_in(row: RunRow, axis: str, moment: float | None, x: Num, key: str) -> FindingRun:

@@ -176,7 +176,7 @@ export function Profile({ found }: { found: CompareAnswer }) {
   );
   if (!profile || profile.tau.length === 0) return null;
   return (
-    <section class="card c6">
+    <section class="card c12">
       <header>
         <h2>Performance profile</h2>
         <span class="soft">share of seeds above a value</span>

@@ -95,7 +95,7 @@ function Alerts({ found, run, detail }: { found: Told; run: string; detail: RunD
             <p>
               <span class={`tag ${LEVELS[alert.level] ?? ""}`}>{alert.level}</span> <b>{sentence(alert.message)}</b>
             </p>
-            <Evidence of={alert.evidence} />
+            <Evidence of={alert.evidence} about={/^\S+\/\S+/.exec(alert.message)?.[0] ?? ""} />
             <p class="soft">
               {alert.rule}, {clock(alert.time)}, attempt {alert.attempt}{" "}
               {typeof alert.x === "number" && detail && (
@@ -117,11 +117,11 @@ const keyOf = (alert: Alert): string =>
     ? alert.evidence["key"]
     : "";
 
-function Evidence({ of }: { of: Cell }) {
+function Evidence({ of, about }: { of: Cell; about: string }) {
   if (of === null || typeof of !== "object" || Array.isArray(of)) return of === null ? null : <p>{plain(of)}</p>;
   return (
     <p>
-      {evidence(of)
+      {evidence(of, about)
         .slice(0, 12)
         .map(([name, text]) => (
           <span key={name} class="tag">

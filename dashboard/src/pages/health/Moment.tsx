@@ -28,6 +28,7 @@ export function Moment({ at }: { at: Finding["runs"][number] }) {
         const y = entry?.arrays.y ?? entry?.arrays.mean;
         if (found !== null || !entry?.arrays.x || !y) return;
         const x = doubles(payload, entry.arrays.x);
+        if (x.length < 2) return; // a point says nothing about a course
         const [x0, x1] = [x[0] ?? 0, x[x.length - 1] ?? 0];
         const inside = typeof at.x === "number" && x1 > x0 && at.x >= x0 && at.x <= x1;
         found = {
