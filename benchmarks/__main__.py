@@ -20,7 +20,7 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
-from benchmarks import datasets, episodes, harness, long_series, page, reading, samples, scale, sealing
+from benchmarks import datasets, episodes, harness, importing, long_series, page, reading, samples, scale, sealing
 from benchmarks.loggers import MODULES
 from benchmarks.results import RESULTS, ROOMS, measured_at
 from benchmarks.results import page as page_of_results
@@ -30,14 +30,14 @@ TABLE = {str(number): row for number, row in ROWS.items()}
 TABLE |= {"15": reading.row_15, "16": reading.row_16, "17": reading.row_17, "18": reading.row_18}
 TABLE |= {"19": reading.row_19, "20": reading.row_20}
 TABLE |= {"D": datasets.rows, "E": episodes.rows, "F": scale.rows, "K": sealing.rows, "L": long_series.rows}
-TABLE |= {"P": page.rows, "S": samples.rows}
+TABLE |= {"I": importing.rows, "P": page.rows, "S": samples.rows}
 """Rows of the table by name: the recorder's by number, exports, episodes, many writers on failing hosts, sealing, a
-long series, the page in a browser, samples."""
+long series, event files, the page in a browser, samples."""
 
 
 PROGRAMS = (
     "scale", "actor_log", "sealing", "long_series", "places", "many_runs", "keepers", "page", "live_page",
-    "adapters_loggers", "adapters_sb3",
+    "adapters_loggers", "adapters_sb3", "importing",
     "statistics.coverage", "statistics.curves", "statistics.grid", "statistics.speed",
 )  # fmt: skip
 """Measurements of their own, each a module of this package with options of its own."""

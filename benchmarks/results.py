@@ -31,6 +31,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "D": ("formats", *_READING),
     "E": ("capture", "journal"),
     "F": ("ground", "journal", "run", "keeper", "storage", "remote"),
+    "I": ("ground", "formats", "journal", "run", "runs", "storage"),
     "P": ("ground", "storage", "book", "runs", "server", "dashboard"),
     "S": ("capture", "journal"),
 }

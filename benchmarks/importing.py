@@ -1,0 +1,113 @@
+"""What do event files cost beside TensorBoard's own reader? Processor time, and seconds to the first curves.
+
+python -m benchmarks.importing            100,000 scalars in one file, and in 100 files
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks import harness
+
+POINTS, KEYS, FILES = 100_000, 10, 100
+
+_OURS = """
+import os, resource, sys, time
+def used():
+    told = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in told)
+import rollbook
+from rollbook.formats import importers
+source, home, how = sys.argv[1:]
+os.environ["XDG_CACHE_HOME"] = home
+began, start = used(), time.perf_counter()
+if how == "import":
+    for done in importers.import_runs(source, dir=home):
+        assert done.rows
+else:
+    for book in rollbook.open(source):
+        if how == "curves":
+            assert len(book.series("key/0", x="step"))
+print([used() - began, time.perf_counter() - start])
+"""
+_THEIRS = """
+import sys, time
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from pathlib import Path
+began, start = time.process_time(), time.perf_counter()
+for folder in sorted({file.parent for file in Path(sys.argv[1]).rglob("*tfevents*")}):
+    told = EventAccumulator(str(folder), size_guidance={"scalars": 0}).Reload()
+    assert all(told.Scalars(tag) for tag in told.Tags()["scalars"])
+print([time.process_time() - began, time.perf_counter() - start])
+"""
+
+
+def written(root: Path, files: int) -> Path:
+    """A folder of event files with `POINTS` scalars together."""
+    from rollbook.sinks.event_files import Messages
+
+    messages = Messages("the benchmark")
+    for n in range(files):
+        folder = root / f"run_{n}"
+        folder.mkdir(parents=True)
+        with open(folder / "events.out.tfevents.1.host", "wb") as file:
+            file.write(messages.framed(messages.version(1.7e9)))
+            for step in range(POINTS // files // KEYS):
+                for key in range(KEYS):
+                    value = messages.scalar(f"key/{key}", step * 0.3 + key)
+                    file.write(messages.framed(messages.event(1.7e9 + step, step, [value])))
+    return root
+
+
+def measure(root: str, repeat: int) -> dict[str, tuple[float, float]]:
+    """What was done -> (seconds of processor time, seconds), the lowest of the repetitions, which take turns."""
+    best: dict[str, tuple[float, float]] = {}
+    with tempfile.TemporaryDirectory(dir=root) as place:
+        one, many = written(Path(place, "one"), 1), written(Path(place, "many"), FILES)
+        turns = {
+            "rows written": (_OURS, one, "open"), "imported": (_OURS, one, "import"), "reader": (_THEIRS, one, ""),
+            "curves": (_OURS, many, "curves"), "reader of many": (_THEIRS, many, ""),
+        }  # fmt: skip
+        for _turn in range(repeat):
+            for name, (program, source, how) in turns.items():
+                with tempfile.TemporaryDirectory(dir=place) as home:
+                    words = [sys.executable, "-c", program, str(source), home, how]
+                    done = subprocess.run(words, check=True, capture_output=True, text=True, env=dict(os.environ))
+                    cpu, wall = json.loads(done.stdout.splitlines()[-1])
+                known = best.get(name, (cpu, wall))
+                best[name] = min(cpu, known[0]), min(wall, known[1])
+    return best
+
+
+def rows(context: Any) -> Iterator[Any]:
+    """The lines of the table; none without tensorboard."""
+    from benchmarks.rows import Line
+
+    if not context.has("tensorboard"):
+        return
+    told = measure(context.root, min(3, context.repeat))
+    reader = told["reader"][0]
+    peer, note = "EventAccumulator", "lowest of the repetitions"
+    yield Line("I", "100,000 scalars of event files opened, CPU", told["rows written"][0], "s", peer, reader, 1 / 4)
+    yield Line("I", "the same imported and sealed, CPU", told["imported"][0], "s", peer, reader, note=note)
+    cpu, many = told["curves"][0], told["reader of many"][0]
+    yield Line("I", "100 event files to first curves, CPU", cpu, "s", peer, many, note=note)
+    yield Line("I", "100 event files to first curves", told["curves"][1], "s", goal=2.0, note=note)
+
+
+def main() -> None:
+    """Measure and print."""
+    harness.become_subreaper()
+    for name, (cpu, wall) in measure(tempfile.gettempdir(), 2).items():
+        print(f"{name:16} {cpu:6.2f} s of processor time, {wall:6.2f} s")
+
+
+if __name__ == "__main__":
+    main()
