@@ -97,7 +97,7 @@ def test_a_slow_function_holds_up_neither_the_loop_nor_the_end(tmp_path: Path, m
 def test_a_command_gets_no_more_than_so_many_alerts_an_hour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[dict[str, Any]] = []
     counted: list[str] = []
-    monkeypatch.setattr(alert_calls, "_run", lambda words, alert: sent.append(alert))
+    monkeypatch.setattr("subprocess.run", lambda words, *, input, **_: sent.append(json.loads(input)))
     path = Path(alert_calls.alerts_path(str(tmp_path)))
     path.parent.mkdir(parents=True)
     path.write_text("")

@@ -86,8 +86,8 @@ def spec(made: type) -> dict[str, str]:
     return {"name": f"{__name__}:{made.__name__}"}
 
 
-def look_at_all(run: Any, *asked: type, say: Any = lambda cause, words: None) -> Rules:
-    rules = Rules(str(run.folder), [spec(made) for made in asked], say=say)
+def look_at_all(run: Any, *asked: type, say: Any = lambda cause, words: None, **limits: Any) -> Rules:
+    rules = Rules(str(run.folder), [spec(made) for made in asked], say=say, **limits)
     until(rules.finish)
     return rules
 
@@ -236,11 +236,12 @@ def test_rows_are_sealed_after_the_rules_have_looked_at_them(
     monkeypatch.setattr("rollbook.keeper.sealing._MOST_DELAY_SECONDS", PATIENCE)
     monkeypatch.setattr("rollbook.keeper.one_run._RULES_SECONDS", PATIENCE)
     monkeypatch.setattr(step, "_REST", 0)
-    for limit in ("_LOOK_SECONDS", "_LAST_LOOK_SECONDS"):
-        monkeypatch.setattr(step, limit, PATIENCE)  # a busy machine makes it pass over nothing
     run = make_run(rules=[spec(Watches)])
     run.writer.largest_segment_bytes = run.writer.first_segment_bytes = 4096
     keeper = make_keeper(run, seal_command=None)
+    keeper.step()  # which makes the rules of the plan
+    # A busy machine makes them pass over nothing.
+    keeper._rules.look_seconds = keeper._rules.last_look_seconds = PATIENCE
     log = run.log()
     logged: list[float] = []
     start_child = child.start_child
@@ -308,14 +309,12 @@ def test_nothing_is_read_while_nothing_is_logged(make_run: Any, clock: Any) -> N
     rules.close()
 
 
-def test_a_torrent_is_looked_at_in_samples_and_what_was_left_out_is_counted(make_run: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(step, "_LAST_LOOK_SECONDS", 0.0)
-    monkeypatch.setattr(step, "_STRETCH_BYTES", 16 * 1024)
+def test_a_torrent_is_looked_at_in_samples_and_what_was_left_out_is_counted(make_run: Any) -> None:
     run = make_run()
     log = run.log()
     for n in range(5000):
         log({"loss": float(n)}, env_step=n)
-    rules = look_at_all(run, Watches)
+    rules = look_at_all(run, Watches, last_look_seconds=0.0, stretch_bytes=16 * 1024)
     assert rules.rows + rules.skipped == 5000
     assert rules.skipped > 2000
     assert SEEN[-1] == ("metrics", "loss", 4999.0)

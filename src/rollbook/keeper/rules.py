@@ -34,13 +34,6 @@ DEADLINE_SECONDS = 10.0
 _PAUSE_SECONDS = 5.0
 """How often rules are asked when no row has come."""
 
-_LOOK_SECONDS, _LAST_LOOK_SECONDS = 0.25, 3.0
-"""How long one look works on a backlog before it skips to the newest rows; the second value is for the last look, when
-the run is over."""
-
-_STRETCH_BYTES = 1024 * 1024
-"""How many bytes of a lane's rows are read together."""
-
 _MOST_OF_FRAME = 1024
 """Of a larger chunk (`log_many`), this many rows are read, evenly spaced."""
 
@@ -70,6 +63,9 @@ class Rules:
       disregard: called with the id of the writer that writes the alerts.
       clock: seconds, monotonic.
       say: takes (cause, words) for the log.
+      look_seconds: how long one look works on a backlog before it skips to the newest rows.
+      last_look_seconds: the same for the last look, when the run is over.
+      stretch_bytes: how many bytes of a lane's rows are read together.
     Attributes:
       rows, skipped: rows read, and rows skipped because there were too many.
       failures: looks at which a rule raised, and rules that took too long.
@@ -85,7 +81,12 @@ class Rules:
         disregard: Callable[[str], object] = lambda writer: None,
         clock: Callable[[], float] = time.monotonic,
         say: Callable[[str, str], None] = lambda cause, words: None,
+        look_seconds: float = 0.25,
+        last_look_seconds: float = 3.0,
+        stretch_bytes: int = 1024 * 1024,
     ) -> None:
+        self.look_seconds, self.last_look_seconds = look_seconds, last_look_seconds
+        self.stretch_bytes = stretch_bytes
         self._folder, self._specs, self._disregard, self._clock, self._say = run_folder, specs, disregard, clock, say
         self.rows = self.skipped = self.failures = self.alerts = 0
         self.seconds = 0.0
@@ -339,13 +340,14 @@ class _RuleBook:
 
     def look(self, last: bool, save: bool = False) -> None:
         """Show new rows to the rules; they are also called when there are none."""
-        until = time.thread_time() + (_LAST_LOOK_SECONDS if last else _LOOK_SECONDS)
+        owner = self._owner
+        until = time.thread_time() + (owner.last_look_seconds if last else owner.look_seconds)
         from rollbook.ground.columns import Columns
 
         heard = False
         for read in self._reader.columns(
             self._cursor,
-            most_bytes=_STRETCH_BYTES,
+            most_bytes=owner.stretch_bytes,
             is_late=lambda: time.thread_time() > until,
             leave_out=self._is_keepers,
         ):
