@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { axisOf, fits, quarter, readRanges, shortSetting, thread, writeRanges } from "./sweep.ts";
+import { axisOf, fits, quarter, readRanges, shortSetting, thread, writeRanges, keyedRange } from "./sweep.ts";
 
 describe("an axis of a setting", () => {
   test("numbers stand by their size", () => {
@@ -97,4 +97,19 @@ test("a thread is broken where a value is missing", () => {
 test("a setting is called by its path in the configuration", () => {
   expect(shortSetting("config.optim.lr")).toBe("optim.lr");
   expect(shortSetting("name")).toBe("name");
+});
+
+test("the range of an axis is set, moved, widened and taken away by keys", () => {
+  const after = (keys: string[], words = 0): unknown =>
+    keys.reduce<readonly [number, number] | undefined>(
+      (range, key) => keyedRange(range, key.replace("shift ", ""), key.startsWith("shift"), words) ?? undefined,
+      undefined,
+    );
+  expect(after(["ArrowUp"])).toEqual([0.75, 1]);
+  expect(after(["ArrowUp", "ArrowUp"])).toEqual([0.75, 1]);
+  expect(after(["ArrowUp", "ArrowDown", "shift ArrowUp"])).toEqual([0.7, 1]);
+  expect(after(["ArrowDown", "shift ArrowDown"])).toEqual([0, 0.2]);
+  expect(after(["ArrowUp", "ArrowUp"], 3)).toEqual([0.5, 0.5]);
+  expect(after(["ArrowDown", "Delete"])).toBeUndefined();
+  expect(keyedRange([0, 1], "x", false, 0)).toBeUndefined();
 });

@@ -108,3 +108,33 @@ export function thread(points: readonly (readonly [number, number] | null)[]): s
   });
   return path;
 }
+
+/** A part of an axis, from 0 (bottom) to 1. */
+export type Range = readonly [number, number];
+
+/**
+ * The range of an axis after a key: arrows move it, with shift its upper end, and begin with the lowest or highest
+ * quarter; of words one at a time. null: the whole axis; undefined: the key means nothing here.
+ */
+export function keyedRange(
+  range: Range | undefined,
+  key: string,
+  shift: boolean,
+  words: number,
+): Range | null | undefined {
+  if (key === "Delete" || key === "Backspace") return null;
+  if (key !== "ArrowUp" && key !== "ArrowDown") return undefined;
+  const up = key === "ArrowUp";
+  const tidy = (v: number): number => Math.round(Math.max(0, Math.min(1, v)) * 1e6) / 1e6;
+  if (words > 1) {
+    const place = range ? tidy(range[0] + (up ? 1 : -1) / (words - 1)) : up ? 0 : 1;
+    return [place, place];
+  }
+  if (range === undefined) return up ? [0.75, 1] : [0, 0.25];
+  const [low, high] = range;
+  if (shift) return [low, tidy(Math.max(low + STEP, high + (up ? STEP : -STEP)))];
+  const by = up ? Math.min(STEP, 1 - high) : -Math.min(STEP, low);
+  return [tidy(low + by), tidy(high + by)];
+}
+
+const STEP = 0.05;

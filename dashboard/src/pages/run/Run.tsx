@@ -73,7 +73,7 @@ function About({ detail, answer }: { detail: RunDetail; answer: Answer<RunDetail
     [
       "to go",
       Object.entries(detail.total ?? {})
-        .map(([name, n]) => `${plain(n)} ${name}`)
+        .map(([name, n]) => `${typeof n === "number" ? count(n) : plain(n)} ${name}`)
         .join(", ") || "–",
     ],
     ["command", detail.command.join(" ")],

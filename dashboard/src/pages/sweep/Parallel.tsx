@@ -2,7 +2,15 @@
 
 import { useRef } from "preact/hooks";
 import type { SweepAnswer } from "../../api/names.ts";
-import { quarter, shortSetting, thread, type Ranges, type SettingAxis } from "../../data/sweep.ts";
+import {
+  keyedRange,
+  quarter,
+  shortSetting,
+  thread,
+  type Range,
+  type Ranges,
+  type SettingAxis,
+} from "../../data/sweep.ts";
 import { count, value } from "../../data/numbers.ts";
 import { useWidth } from "../../parts/useWidth.ts";
 import { hot } from "./hot.ts";
@@ -39,6 +47,12 @@ export function Parallel({
   const many = found.configurations.filter((one) => one.seeds.length > 0).length;
   const shown = kept.filter(Boolean).length;
   const order = found.configurations.map((_, i) => found.configurations.length - 1 - i); // the best lies on top
+  const setRange = (column: string, range: Range | null): void => {
+    const next = new Map(ranges);
+    if (range) next.set(column, range);
+    else next.delete(column);
+    onRanges(next);
+  };
   return (
     <section class="card c8 parallel">
       <header>
@@ -46,7 +60,7 @@ export function Parallel({
         <span class="soft">
           {ranges.size > 0
             ? `${count(shown)} of ${count(kept.length)} configurations lie in the ranges`
-            : "a line a configuration; drag along an axis to keep a range"}
+            : "a line a configuration; drag along an axis, or ↑ ↓ on its name, to keep a range"}
         </span>
         <span class="grow" />
         {ranges.size > 0 && (
@@ -61,11 +75,18 @@ export function Parallel({
             <button
               key={column}
               type="button"
-              disabled={i === columns.length - 1}
+              aria-disabled={i === columns.length - 1}
               aria-pressed={i === chosen}
-              title={column}
+              aria-description={ranges.has(column) ? "a range of it is kept; Delete keeps all" : "arrows keep a range"}
+              title={`${column}: ↑ ↓ keep and move a range, with shift its end; Delete keeps all`}
+              onKeyDown={(event) => {
+                const next = keyedRange(ranges.get(column), event.key, event.shiftKey, axes[i]?.words.length ?? 0);
+                if (next === undefined) return;
+                event.preventDefault();
+                setRange(column, next);
+              }}
               style={{ left: `${x(i)}px`, ...(i === 0 ? { transform: `translateX(-${LEFT - 4}px)` } : {}) }}
-              onClick={() => onAxis(column)}
+              onClick={() => i < columns.length - 1 && onAxis(column)}
             >
               {shortSetting(column)}
               {axes[i]?.log && <span class="soft"> log</span>}
@@ -113,12 +134,7 @@ export function Parallel({
                 y={y}
                 range={ranges.get(column)}
                 words={axes[i]?.words.length ?? 0}
-                onRange={(range) => {
-                  const next = new Map(ranges);
-                  if (range) next.set(column, range);
-                  else next.delete(column);
-                  onRanges(next);
-                }}
+                onRange={(range) => setRange(column, range)}
               />
             </g>
           ))}
