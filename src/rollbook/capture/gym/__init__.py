@@ -8,7 +8,12 @@ infos of sub-environments into arrays and loses data (2.5 becomes 2 if the first
 different shapes raise). So a vector is recorded inside each sub-environment if possible.
 """
 
-import gymnasium
+try:
+    import gymnasium
+except ModuleNotFoundError:
+    from rollbook.ground.optional import need
+
+    need("gymnasium", extra="gym", why="recording an environment")
 
 from rollbook.capture.gym.envs import record_envs
 from rollbook.capture.gym.single import RecordEpisodes
