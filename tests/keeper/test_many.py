@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
+from other_machine import CGROUP, STATUS, system_file
 from rollbook.ground.addresses import begin
 from rollbook.ground.liveness import is_alive
 from rollbook.keeper import child as child_module
 from rollbook.keeper import many_runs
-from rollbook.keeper import shared_keeper_files as household_module
 from rollbook.keeper.child import command_of
 from rollbook.keeper.launch import is_kept, launch, wait_done
 from rollbook.keeper.many_runs import ManyRuns
@@ -306,11 +306,11 @@ def test_trainers_that_differ_in_what_a_keeper_needs_of_them_have_different_ones
     for change in (
         lambda m: m.setenv("AWS_PROFILE", "another"),
         lambda m: m.setattr("sys.executable", "/another/python"),
-        lambda m: m.setattr(household_module, "_umask", lambda: "0077"),
+        lambda m: system_file(m, STATUS, "Umask:\t0077\n"),
         lambda m: m.setenv("ROLLBOOK_HOST", "node-1"),
         lambda m: m.setenv("CUDA_VISIBLE_DEVICES", "3"),
-        lambda m: m.setattr(household_module, "_groups_of_processes", lambda: "0::/another-job\n"),
-        lambda m: m.setattr(household_module, "_processors", lambda: [7]),
+        lambda m: system_file(m, CGROUP, "0::/another-job\n"),
+        lambda m: m.setattr(os, "sched_getaffinity", lambda _pid: {7}, raising=False),
         lambda m: m.setattr(os, "geteuid", lambda: 12345, raising=False),
     ):
         with monkeypatch.context() as m:

@@ -100,8 +100,7 @@ def test_frames_and_torn_tails_are_told_apart(make_run: Any) -> None:
 def test_what_was_logged_is_synced_before_it_is_called_durable(make_run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     run = make_run()
     events: list[str] = []
-    real_sync, real_write = durable_room._sync_file, durable_room.write_json
-    monkeypatch.setattr(durable_room, "_sync_file", lambda path: (events.append("sync"), real_sync(path))[1])
+    real_write = durable_room.write_json
 
     def write(path: str, data: Any, **options: Any) -> None:
         events.append(os.path.basename(path))
@@ -111,7 +110,7 @@ def test_what_was_logged_is_synced_before_it_is_called_durable(make_run: Any, mo
     log = run.log()
     for i in range(20):
         log({"i": float(i)})
-    durable = Durable(str(run.folder), lambda: 0.0)
+    durable = Durable(str(run.folder), lambda: 0.0, sync_file=lambda path: events.append("sync"))
     writer = known(run)
     assert durable.step([writer], alive=True, alone=True) == [run.writer.id]
     assert events == ["sync", "sync", "durable.json", "heartbeat"]  # the frame file of the first rows, and the segment
@@ -147,18 +146,19 @@ def test_each_look_that_finds_rows_touches_the_heartbeat_and_other_places_find_i
     assert run.keeper_file("heartbeat") == {run.writer.id: {"0": 7}}
 
 
-def test_a_disk_that_cannot_sync_makes_nothing_durable(make_run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_cannot_sync_makes_nothing_durable(make_run: Any) -> None:
     run = make_run()
     run.log()({"i": 1.0})
-    durable, writer = Durable(str(run.folder), lambda: 0.0), known(run)
+    fails = [True]
 
-    def fail(path: str) -> None:
-        raise OSError(5, "Input/output error")
+    def sync(path: str) -> None:
+        if fails:
+            raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(durable_room, "_sync_file", fail)
+    durable, writer = Durable(str(run.folder), lambda: 0.0, sync_file=sync), known(run)
     durable.step([writer], alive=True, alone=True)
     assert durable.marks == {}
-    monkeypatch.undo()
+    fails.clear()
     run.log()({"i": 2.0})
     durable.step([writer], alive=True, alone=True)
     assert durable.marks == {run.writer.id: {"0": 2}}

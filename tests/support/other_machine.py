@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 BOOT_ID, MACHINE_ID = "/proc/sys/kernel/random/boot_id", "/etc/machine-id"
+STATUS, CGROUP = "/proc/self/status", "/proc/self/cgroup"
 
 
 def system_file(monkeypatch: pytest.MonkeyPatch, path: str, content: str | None) -> None:
@@ -19,6 +20,7 @@ def system_file(monkeypatch: pytest.MonkeyPatch, path: str, content: str | None)
             return before(asked, *how, **options)
         if content is None:
             raise FileNotFoundError(2, "No such file or directory", path)
-        return io.BytesIO(content.encode())
+        mode = how[0] if how else options.get("mode", "r")
+        return io.BytesIO(content.encode()) if "b" in mode else io.StringIO(content)
 
     monkeypatch.setattr("builtins.open", opened)

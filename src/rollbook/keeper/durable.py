@@ -39,6 +39,7 @@ class Durable:
     Args:
       run_folder: the run's folder.
       clock: seconds, monotonic.
+      sync_file: writes the data of a file to the disk.
     Attributes:
       lanes: {writer: {lane: last sequence number}} at the last step, of this host's writers.
       marks: the same, of what is safe on the disk.
@@ -46,7 +47,10 @@ class Durable:
         by them. It must not be replaced before those rows are sealed.
     """
 
-    def __init__(self, run_folder: str, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, run_folder: str, clock: Callable[[], float], *, sync_file: Callable[[str], None] | None = None
+    ) -> None:
+        self._sync_file = sync_file or _sync_file
         folder = keeper_folder(run_folder)
         self._journal = os.path.join(run_folder, "data", "journal")
         self._heartbeat_path = os.path.join(folder, "heartbeat")
@@ -155,7 +159,7 @@ class Durable:
                 continue
             file.changed = False
             try:
-                _sync_file(file.path)
+                self._sync_file(file.path)
             except ours(FileNotFoundError):  # sealed in between, which is even safer
                 continue
             except ours(OSError):
