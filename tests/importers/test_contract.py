@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import rollbook
 from rollbook import testing
 from rollbook.formats import importers
 from rollbook.formats.importers import _registry as importers_registry
@@ -120,6 +121,24 @@ def test_an_importer_keeps_the_contract(name: str, check: Any, tmp_path: Path) -
     (tmp_path / "sample").mkdir()
     (tmp_path / "work").mkdir()
     check(lambda: importers.make(name), SAMPLES[name](tmp_path / "sample"), tmp_path / "work")
+
+
+@pytest.mark.parametrize("name", importers.names())
+def test_hydras_configuration_next_to_the_files_is_the_runs_where_the_tool_has_no_other(
+    name: str, tmp_path: Path
+) -> None:
+    sample = SAMPLES[name](tmp_path)
+    runs = list(importers.make(name).runs(sample))
+    for run in runs:
+        hydra = run.files[0].parent / ".hydra"
+        hydra.mkdir(exist_ok=True)
+        (hydra / "config.yaml").write_text("robot: {name: ant, mass: 0.5}\nseed: 11\n")
+    done = importers.import_runs(sample, format=name, dir=tmp_path / "imported")
+    for run, imported in zip(runs, done, strict=True):
+        (book,) = rollbook.open(imported.folder)
+        assert book.config["robot"] == {"name": "ant", "mass": 0.5}
+        assert {name: book.config[name] for name in run.config} == run.config
+        assert book.seed == (11 if run.seed is None else run.seed)
 
 
 @pytest.mark.parametrize("name", importers.names())

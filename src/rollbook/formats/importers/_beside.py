@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import ForeignRun
 
-__all__ = ["CONFIG_NAMES", "config_beside", "describe", "of_table", "plain", "seed_of"]
+__all__ = ["CONFIG_NAMES", "config_beside", "describe", "hydra_of", "of_table", "plain", "seed_of"]
 
 CONFIG_NAMES = ("params.json", "config.json", "hparams.json", "args.json", "hparams.yaml", "config.yaml", "config.yml")
 """A file with one of these names next to the rows is the configuration; the first readable one is used."""
@@ -84,6 +84,16 @@ def config_beside(folder: Path) -> dict[str, Any]:
             return config
         for name in _LIGHTZERO:
             if config := _assigned(above / name):
+                return config
+    return {}
+
+
+def hydra_of(folder: Path) -> dict[str, Any]:
+    """The configuration of the Hydra job whose folder this is, or a little below; empty without one."""
+    place = Path(os.path.abspath(folder))
+    for above in [place, *place.parents[: _HIGHEST - 1]]:
+        for parts in _ABOVE:
+            if config := _mapping(above.joinpath(*parts)):
                 return config
     return {}
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rollbook.formats.importers._beside import hydra_of, seed_of
 from rollbook.formats.importers._media import filed
 from rollbook.formats.importers._registry import choose, make, what
 from rollbook.ground import manifest
@@ -98,6 +99,10 @@ def import_one(
         before = manifest.look(there).get("imported")
         if isinstance(before, dict) and before.get("files") == stamp:
             return Imported(Path(there), 0, {str(what): int(n) for what, n in before.get("left_out", {}).items()})
+    if foreign.files:
+        foreign.config = {**hydra_of(foreign.files[0].parent), **foreign.config}
+    if foreign.seed is None:
+        foreign.seed = seed_of(foreign.config)
     run = init(
         project,
         name,
