@@ -4,7 +4,7 @@ python -m benchmarks.health --make FOLDER              the part on which rules a
 python -m benchmarks.health --make FOLDER --hold-out   the part for the end, of other seeds
 python -m benchmarks.health --score FOLDER             the matrix rule x fault with counts and 95 % intervals
 python -m benchmarks.health --score FOLDER --hold-out  of the part that is held out
-python -m benchmarks.health --score FOLDER --write docs/health.md  both, between the marks of that page
+python -m benchmarks.health --score FOLDER --write docs  both, in health-matrix.md and between the marks of health.md
 python -m benchmarks.health --make FOLDER --sb3        healthy trainings of Stable-Baselines3 (needs it, and torch)
 
 The trainings are PPO, A2C, DQN and SAC in the shape of CleanRL's single files and GRPO on a language model of a few
@@ -22,6 +22,8 @@ from pathlib import Path
 from benchmarks.health.scoring import RARE, matrix, report, score
 from benchmarks.health.training import make
 
+_BEGIN = "<!-- made by python -m benchmarks.health -->\n"
+
 
 def main() -> None:
     """Make or score."""
@@ -36,7 +38,7 @@ def main() -> None:
     parser.add_argument("--hold-out", action="store_true", help="make or score what is held out; else the rest")
     parser.add_argument("--all", action="store_true", help="score all trainings")
     parser.add_argument("--without-rare", action="store_true", help=f"as if nobody had logged {', '.join(RARE)}")
-    parser.add_argument("--write", type=Path, metavar="PAGE", help="write the scores of both parts between its marks")
+    parser.add_argument("--write", type=Path, metavar="DOCS", help="write the scores of both parts into its pages")
     parser.add_argument("--verbose", action="store_true", help="print each false page and each fault that was missed")
     given = parser.parse_args()
     if given.make and given.sb3:
@@ -46,9 +48,11 @@ def main() -> None:
     elif given.make:
         make(given.make, given.hold_out, given.cut, [word for word in given.only.split(",") if word])
     if given.score and given.write:
-        before, begin, rest = given.write.read_text().partition("<!-- made by python -m benchmarks.health -->\n")
+        counts, page = report(given.score)
+        (given.write / "health-matrix.md").write_text(page)
+        before, begin, rest = (given.write / "health.md").read_text().partition(_BEGIN)
         _old, end, after = rest.partition("<!-- end -->\n")
-        given.write.write_text(f"{before}{begin}{report(given.score)}\n{end}{after}")
+        (given.write / "health.md").write_text(f"{before}{begin}{counts}\n{end}{after}")
     elif given.score:
         scored = score(given.score, None if given.all else given.hold_out, RARE if given.without_rare else ())
         print(matrix(scored))

@@ -118,16 +118,29 @@ def score(folder: Path, hold_out: bool | None = None, without: Sequence[str] = (
     return scored
 
 
-def report(folder: Path) -> str:
-    """The matrix of the part on which rules are made, and what came of the one that is held out, in Markdown."""
-    parts = [matrix(score(folder, hold_out=False))]
-    for words, without in (
-        ("The held-out part:", ()),
-        ("The same as if nobody had logged the norm of steps and the first ratio, which few programs do yet:", RARE),
-    ):
-        lines = matrix(score(folder, hold_out=True, without=without)).splitlines()
-        parts.append("\n".join([words, "", *(f"- {line}" for line in lines if line and not line.startswith("|"))]))
-    return "\n\n".join(parts)
+def report(folder: Path) -> tuple[str, str]:
+    """What came of both parts in Markdown: the counts, and the page of their matrices."""
+    counts, pages = [], []
+    for words, hold_out, without in (
+        ("The held-out part", True, ()),
+        ("The held-out part as if nobody had logged the norm of steps and the first ratio, which few programs do yet",
+         True, RARE),
+        ("The part on which rules were made", False, ()),
+    ):  # fmt: skip
+        table = matrix(score(folder, hold_out=hold_out, without=without))
+        lines = [f"- {line}" for line in table.splitlines() if line and not line.startswith("|")]
+        counts.append("\n".join([f"{words}:", "", *lines]))
+        if not without:
+            pages.append(f"## {words}\n\n{table}\n")
+    return "\n\n".join(counts), _PAGE + "\n".join(pages)
+
+
+_PAGE = """# Which health rule names which fault
+
+Made by `python -m benchmarks.health --score FOLDER --write docs`. [Health rules](health.md) says what the trainings are and
+what the columns mean. A rule's column counts the runs in which it reported anything but a note; bold: it is about this cause.
+
+"""
 
 
 def wilson(hits: int, n: int) -> tuple[float, float]:
