@@ -5,11 +5,13 @@ python -m benchmarks.health --make FOLDER --hold-out   the part for the end, of 
 python -m benchmarks.health --score FOLDER             the matrix rule x fault with counts and 95 % intervals
 python -m benchmarks.health --score FOLDER --hold-out  of the part that is held out
 python -m benchmarks.health --score FOLDER --write docs  both, in health-matrix.md and between the marks of health.md
+python -m benchmarks.health --runs FOLDER --to RUNS    run folders of the trainings in FOLDER, of project "health"
+python -m benchmarks.health --peers FOLDER             other monitors on the held-out part (needs ray and SB3)
 python -m benchmarks.health --make FOLDER --sb3        healthy trainings of Stable-Baselines3 (needs it, and torch)
 
 The trainings are PPO, A2C, DQN and SAC in the shape of CleanRL's single files and GRPO on a language model of a few
 tokens, all in numpy: seconds of one core each, some seeds side by side. Each becomes a file of JSON Lines: what was
-trained, then its rows; `rollbook import FOLDER/*.jsonl` makes runs of them, so that other tools can be scored, too. A
+trained, then its rows, so that other tools can be scored, too. A
 training is healthy or harmed by the return it reached, not by what was done to it. `silent` is about the machine and
 is not scored.
 """
@@ -32,6 +34,9 @@ def main() -> None:
     )
     parser.add_argument("--make", type=Path, metavar="FOLDER")
     parser.add_argument("--score", type=Path, metavar="FOLDER")
+    parser.add_argument("--runs", type=Path, metavar="FOLDER", help="make run folders of its trainings")
+    parser.add_argument("--to", type=Path, metavar="RUNS", default=Path("runs"), help="where --runs makes them")
+    parser.add_argument("--peers", type=Path, metavar="FOLDER", help="what other monitors say of the held-out part")
     parser.add_argument("--cut", action="store_true", help="one seed of each fault, two healthy ones of each task")
     parser.add_argument("--sb3", action="store_true", help="healthy trainings of Stable-Baselines3")
     parser.add_argument("--only", default="", help="algorithms, tasks and faults, comma-separated")
@@ -47,6 +52,14 @@ def main() -> None:
         make_healthy(given.make)
     elif given.make:
         make(given.make, given.hold_out, given.cut, [word for word in given.only.split(",") if word])
+    if given.runs:
+        from benchmarks.health.runs import make_runs
+
+        print(f"{make_runs(given.runs, given.to)} runs in {given.to}")
+    if given.peers:
+        from benchmarks.health.peers import table
+
+        print(table(given.peers))
     if given.score and given.write:
         counts, page = report(given.score)
         (given.write / "health-matrix.md").write_text(page)
@@ -59,8 +72,8 @@ def main() -> None:
         for run in scored if given.verbose else ():
             if run.said if run.fault == "healthy" else run.is_harmful and not run.named():
                 print(f"{run.name} ({run.config['outcome']}): {'; '.join(run.messages) or 'nothing said'}")
-    if not given.make and not given.score:
-        parser.error("--make FOLDER, --score FOLDER, or both")
+    if not (given.make or given.score or given.runs or given.peers):
+        parser.error("--make FOLDER, --score FOLDER, --runs FOLDER or --peers FOLDER")
 
 
 if __name__ == "__main__":

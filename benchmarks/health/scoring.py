@@ -137,8 +137,9 @@ def report(folder: Path) -> tuple[str, str]:
 
 _PAGE = """# Which health rule names which fault
 
-Made by `python -m benchmarks.health --score FOLDER --write docs`. [Health rules](health.md) says what the trainings are and
-what the columns mean. A rule's column counts the runs in which it reported anything but a note; bold: it is about this cause.
+Made by `python -m benchmarks.health --score FOLDER --write docs`. [Health rules](health.md) says what the trainings are
+and what the columns mean. A rule's column counts the runs in which it reported anything but a note; bold: it is about
+this cause.
 
 """
 

@@ -21,7 +21,8 @@ _README = """# Trainings with known faults
 Made by `python -m benchmarks.health --make FOLDER` of rollbook, under rollbook's licence (MIT). One training a file, as
 JSON Lines: first what was trained (`config`: algorithm, task, fault, strength, `injected`, the step at which the
 fault was put in, `outcome`, "learned", "harmed" or "learned nothing", by the return of the last fifth, and `hold_out`,
-whether it belongs to the part for the end), then its rows. `rollbook import FOLDER/*.jsonl` makes runs of them.
+whether it belongs to the part for the end), then its rows. `python -m benchmarks.health --runs FOLDER --to RUNS` makes
+run folders of them.
 """
 
 _HELD_OUT_HEALTHY, _HELD_OUT_FAULTY = 99, 3

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from benchmarks.health.faults import FAULTS, TRAININGS
+from benchmarks.health.runs import make_runs
 from benchmarks.health.scoring import Scored, matrix, poisson, score, wilson
 from benchmarks.health.showing import Healthy
 from benchmarks.health.training import make, outcome, plan
@@ -41,7 +42,9 @@ def test_a_part_of_the_set_is_made_and_scored(tmp_path: Path) -> None:
     runs = score(tmp_path)
     assert {run.fault for run in runs} == {"healthy", *(name for name, it in FAULTS.items() if "grpo" in it.algorithms)}
     assert not any(run.said for run in runs if run.fault == "healthy")
-    assert all(run.named() for run in runs if run.fault == "sampler_mismatch")
+    faulty = [run for run in runs if run.fault != "healthy"]
+    assert (len(faulty), [run.name for run in faulty if not run.named()]) == (10, [])
+    assert make_runs(tmp_path, tmp_path / "runs") == len(runs)
     assert (len(score(tmp_path, hold_out=True)), len(score(tmp_path, hold_out=False))) == (0, len(runs))
 
 

@@ -124,10 +124,12 @@ class ReturnFall(ReturnRule):
 
     def _alert(self, mean: float, rows: int, column: Column, i: int) -> tuple[float, Alert]:
         memory = self.memory
+        has_gained = memory["best"] - memory["start"] > memory["gain"]
+        words = "the policy has lost what it knew" if has_gained else "the policy does worse than when it knew nothing"
         memory.update(fallen=True, at=mean, sum=0.0, since=0, total=0.0)
         return self.alert(
             f"the last {rows} returns are {mean:.4g} on average, after {memory['best']:.4g} at best and "
-            f"{memory['start']:.4g} at the start: the policy has lost what it knew; usually steps are too large, or "
+            f"{memory['start']:.4g} at the start: {words}; usually steps are too large, a loss has the wrong sign, or "
             "what it is trained on has changed",
             column.where(i),
             spread_at_start=memory["spread"],
