@@ -13,7 +13,42 @@
     data/aside/…                                           doubtful rows after a power loss, and data saved by repair
     data/writers.json                                      writers whose journal folder was removed when all was sealed
 
-Every part describes its content in its Parquet metadata, under "rollbook" (see `store.parts`).
+Every part describes its content in its Parquet metadata, under "rollbook" (see `storage.parts`).
+
+Only rollbook reads these:
+
+    total_config.attempt_<n>.py     the configuration of attempt n, if a later one differs
+    data/page.lock                  held for milliseconds while run.json changes (`manifest.ManifestLock`)
+    data/seen/<attempt>-<random>.bin    content hashes of one process's samples, by batch (capture/samples/seen_file.py)
+    data/items/*                    sample items too long for the table
+    data/keeper/plan.json           the keeper's task for this run (sinks, host metrics); written by init
+    data/keeper/lock-<host>.<pid ns>.<machine>  held (flock) by that keeper; two containers on a host have one each
+    data/keeper/state-<host>.<pid ns>.<machine>.json   identity of that keeper, its phase, writers whose rows are all
+        sealed
+    data/keeper/heartbeat           touched each second while rows arrive (each 15 s while a writer lives and is
+        silent);
+        holds {writer: {lane: seq}} as JSON: current where keepers elsewhere read it, else
+        up to a minute old
+    data/keeper/durable.json        {"boot_id":…, "marks": {writer: {lane: seq}}} after each fdatasync
+    data/keeper/cursors/<sink>.json cursor, position and state of one sink (atomic replace)
+    data/keeper/troubles.json       {sink: {"words": why, "failures": tries in a row}}: sinks that get nothing; a
+        thread of
+        the run reads it into the bill
+    data/keeper/alerts.jsonl        alerts of the health rules, for the training process (`run.on_alert`)
+    data/keeper/rules.json          how far the health rules have read, their alerts and their memory; while the run
+        goes on, later rows are not sealed (`--up-to`)
+    data/keeper/log                 the keeper's stderr
+    data/keeper/ship.json           {"origin", "url", "home"}: this folder is shipped; written by init (`remote`)
+    data/keeper/shipped.json        progress of shipping: what waits, since when, why; its memory is in shipped-
+        names.json,
+        checksums.json and pulled.json (`copy` there: the run's home is elsewhere); the child
+        that ships holds ship.lock
+    data/keeper/summary/<writer>.json    summary values set by other writers: {key: [unix ns, value]}, [unix ns] for a
+        key
+        that was removed; the main writer merges them into run.json, the newer value wins
+    data/keeper/sealed.json         {writer: {table/lane/group: last seq that was sealed}}: `verify` finds what was
+        moved away
+    data/keeper/ballast             4 MiB, given up when the disk is full
 """
 
 from __future__ import annotations
