@@ -57,7 +57,9 @@ def main() -> None:
         try:
             _wait_for(Path(root) / "live", given.runs)
             with our_server(Path(root)) as (address, pid), tab_of() as tab:
-                ids = sorted(path.name.rpartition("-")[2] for path in (Path(root) / "live").iterdir())[: given.drawn]
+                ids = sorted(path.parent.name.rpartition("-")[2] for path in (Path(root) / "live").glob("*/run.json"))[
+                    : given.drawn
+                ]
                 tab.page.goto(address + EACH + "~".join(f"{one}.{place + 1}" for place, one in enumerate(ids)))
                 until(tab, DRAWN, 3, 60)
                 tab.stop_counting()

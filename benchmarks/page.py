@@ -319,7 +319,7 @@ EACH = "#/runs?g=none&marks=0&show="
 
 def drawn_runs(folder: Path, many: int = 10) -> str:
     """The address of a view with so many runs drawn one by one, as both pages show them."""
-    ids = sorted(path.name.rpartition("-")[2] for path in folder.glob("*/*"))
+    ids = sorted(path.parent.name.rpartition("-")[2] for path in folder.glob("*/*/run.json"))
     return EACH + "~".join(f"{one}.{place % 10 + 1}" for place, one in enumerate(ids[:many]))
 
 
@@ -329,7 +329,7 @@ def first_view(root: Path, note: str) -> Iterator[Line]:
     again: list[dict[str, float]] = []
     theirs: list[dict[str, float]] = []
     starts = []
-    view = drawn_runs(root / "runs", len(list((root / "runs" / "bench").iterdir())))
+    view = drawn_runs(root / "runs", len(list((root / "runs" / "bench").glob("*/run.json"))))
     with their_server(root / "events") as (their_address, their_pid, loaded):
         for _ in range(TURNS):
             theirs.append(opened(their_address, their_pid, CARDS))
@@ -504,7 +504,7 @@ def table(root: Path, note: str) -> Iterator[Line]:
     """10,000 runs in the table, scrolled a page a frame."""
     many = root / "many"
     if not many.exists():
-        sources = sorted((root / "runs" / "bench").iterdir())[:2]
+        sources = sorted(path.parent for path in (root / "runs" / "bench").glob("*/run.json"))[:2]
         copies(many, sources, 10_000, data=False)
     with our_server(many) as (address, _), tab_of() as tab:
         begun = time.perf_counter()
