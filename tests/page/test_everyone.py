@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ PLACES = [
     "sql?run={run}",
 ]
 PLACES += ["runs?show={run}.1&cause={run},env_step,20,train/return"]
+PLACES += ["run/{crashed}", "rollouts?run={run}", "compare?q=nobody", "sweep?q=nobody", "runs?q=nobody"]
 SCREENS = {"light": ("light", 1440, 900), "dark": ("dark", 1440, 900), "phone": ("light", 390, 844)}
 
 ASK_AXE = """async () => {
@@ -35,9 +37,15 @@ ASK_AXE = """async () => {
 
 
 @pytest.fixture(scope="module")
-def looked_at(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """Runs with something on every page, and the id of one of them."""
+def looked_at(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
+    """Runs with something on every page, the id of one of them, and that of one that crashed."""
     folder = tmp_path_factory.mktemp("everyone") / "runs"
+    with (
+        contextlib.suppress(ZeroDivisionError),
+        rollbook.init("cartpole", "dqn", seed=1, dir=folder, sinks=[], keeper="inline") as crashed,
+    ):
+        crashed.log({"train/return": 1.0}, env_step=1)
+        raise ZeroDivisionError("no steps")
     for seed in range(3):
         with rollbook.init(
             "cartpole",
@@ -61,21 +69,21 @@ def looked_at(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
             with run.timer("collect"):
                 pass
             run.note("looked at it")
-    return folder, run.id
+    return folder, run.id, crashed.id
 
 
 @pytest.mark.parametrize("screen", SCREENS)
 def test_axe_finds_nothing_moderate_or_worse_by_any_of_its_rules(
-    tab_of: Any, serve: Any, looked_at: tuple[Path, str], screen: str
+    tab_of: Any, serve: Any, looked_at: tuple[Path, str, str], screen: str
 ) -> None:
-    folder, run = looked_at
+    folder, run, crashed = looked_at
     theme, width, height = SCREENS[screen]
     page = tab_of(width, height)
     address = serve(folder)
     told: dict[str, list[tuple[str, str, str]]] = {}
     for place in PLACES:
         page.tab.goto("about:blank")  # the next place is loaded anew, not only its hash
-        page.open(f"{address}?theme={theme}", f"#/{place.format(run=run)}").settled()
+        page.open(f"{address}?theme={theme}", f"#/{place.format(run=run, crashed=crashed)}").settled()
         page.tab.evaluate(AXE.read_text())
         found = page.tab.evaluate(ASK_AXE)
         told[place] = [

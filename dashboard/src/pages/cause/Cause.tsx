@@ -30,7 +30,10 @@ const window = signal<number | null>(null);
 
 /** Goes along the rows of the key that was clicked. */
 async function step(point: Point, by: 1 | -1): Promise<void> {
-  const { at } = await source.step(point.run, point.x, point.at, point.key, by);
+  if (point.key === "") return; // a moment without a curve has no rows to step over
+  const next = await source.step(point.run, point.x, point.at, point.key, by).catch(() => null);
+  if (next === null) return; // the server is away, which the banner says, or the run no longer has the key
+  const { at } = next;
   if (typeof at === "number") sayCause({ ...point, at });
 }
 

@@ -89,8 +89,9 @@ function Seeds({ of }: { of: Tried }) {
 
 function Strip({ of, at, tone }: { of: Tried; at: (v: Cell) => number | null; tone: number }) {
   const places = of.seeds.flatMap((seed) => at(seed.value) ?? []);
+  const told = of.seeds.map((s) => value(Number(s.value))).join(", ");
   return (
-    <span class={`strip q${tone}`} role="img" aria-label={of.seeds.map((s) => value(Number(s.value))).join(", ")}>
+    <span class={`strip q${tone}`} role="img" aria-label={told === "" ? "no seed has a score" : told}>
       {places.map((place, i) => (
         <i key={i} style={{ left: `${100 * place}%` }} />
       ))}

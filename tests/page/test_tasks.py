@@ -1,0 +1,163 @@
+"""What somebody new wants to know, found without a manual: by what stands on the page and few clicks (counted).
+
+The ways of the hands through lists and sweeps are here too, seen by the address they lead to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rollbook
+
+HASH = "() => location.hash"
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two learning rates with five seeds, of which one crashed, and a run that is trained on three prompts."""
+    folder = tmp_path_factory.mktemp("study") / "runs"
+    more: dict[str, Any] = {"dir": folder, "sinks": [], "keeper": "inline", "rules": ()}
+    with rollbook.init("sums", "grpo", seed=1, clocks=["train_iter"], **more) as run:
+        for step in range(12):
+            for prompt, solved in (("2 + 3", 3), ("17 * 23", step // 4), ("the 40th prime", 0)):
+                reward = [float(n < solved) for n in range(4)]
+                texts = [f"It is {n}" for n in range(4)]
+                run.log_samples(texts, group=f"{step} {prompt}", prompt=[f"What is {prompt}?"] * 4, completion=texts,
+                                reward=reward, train_iter=step)  # fmt: skip
+            for scope in ("train", "test"):
+                run.scope(scope).log_episode(return_=float(step), length=2, terminated=step % 2 == 0,
+                                truncated=step % 2 == 1, train_iter=step)  # fmt: skip
+    for lr, slope in ((3e-4, 0.2), (1e-3, 0.6)):
+        for seed in range(5):
+            noise = random.Random(seed)
+            with (
+                contextlib.suppress(ZeroDivisionError),
+                rollbook.init("cartpole", "ppo", seed=seed, config={"lr": lr}, total={"env_step": 300}, **more) as run,
+            ):
+                for step in range(0, 300, 3):
+                    run.log({"train/return": step * slope + noise.gauss(0, 5)}, env_step=step)
+                    if (lr, seed, step) == (1e-3, 3, 150):
+                        raise ZeroDivisionError("no episode ended in this batch")
+    return folder
+
+
+class Newcomer:
+    """Clicks on what can be read, and counts."""
+
+    def __init__(self, page: Any) -> None:
+        self.page, self.clicks = page, 0
+
+    def click(self, name: str, role: str = "link") -> None:
+        self.page.tab.get_by_role(role, name=name, exact=True).first.click()
+        self.clicks += 1
+
+    def reads(self, *words: str) -> None:
+        """Waits until these words stand on the page, within what can be seen without scrolling."""
+        self.page.tab.wait_for_function(
+            """words => {
+                const seen = [...document.querySelectorAll('main *')].filter(one => {
+                    const box = one.getBoundingClientRect();
+                    return one.checkVisibility() && box.height > 0 && box.top < innerHeight && box.bottom > 0;
+                });
+                return words.every(word => seen.some(one => one.textContent.includes(word)));
+            }""",
+            arg=list(words),
+        )
+
+
+def test_which_seed_failed_and_why_is_one_click_away(page: Any, serve: Any, study: Path) -> None:
+    newcomer = Newcomer(page.open(serve(study)))
+    newcomer.reads("1 crashed")
+    page.tab.locator("nav a", has_text="Health").click()
+    newcomer.clicks += 1
+    newcomer.reads("ZeroDivisionError: no episode ended in this batch", "ppo, seed 3")
+    assert newcomer.clicks == 1
+    assert page.errors == []
+
+
+def test_which_learning_rate_is_best_is_two_clicks_away(page: Any, serve: Any, study: Path) -> None:
+    newcomer = Newcomer(page.open(serve(study)))
+    newcomer.reads("ppo lr")
+    newcomer.click("Compare")
+    newcomer.click("Sweep")
+    newcomer.reads("lr matters most", "The best so far is lr 0.001", "It is ahead of all others.")
+    assert newcomer.clicks == 2
+    assert page.errors == []
+
+
+def pressed(name: str, word: str) -> Any:
+    """A button of a row of buttons, and the word that it puts into the address."""
+
+    def act(page: Any) -> None:
+        page.tab.get_by_role("button", name=name, exact=True).first.click()
+
+    return act, f"location.hash.includes('{word}')"
+
+
+def key(name: str, word: str) -> Any:
+    """A key, and the word that the row it moves to puts into the address."""
+    return lambda page: page.tab.keyboard.press(name), f"location.hash.includes('{word}=')"
+
+
+LISTS = {
+    "episodes of a scope": ("episodes", *pressed("test", "scope=test")),
+    "episodes by their end": ("episodes", *pressed("truncated", "only=truncated")),
+    "episodes with a film": ("episodes", *pressed("film", "only=film")),
+    "the worst samples": ("samples", *pressed("worst", "sort=reward")),
+    "the next sample": ("samples", *key("j", "row")),
+    "the next episode": ("episodes", *key("j", "episode")),
+}
+
+
+def test_what_is_chosen_in_a_list_stands_in_the_address_and_a_reload_restores_it(
+    page: Any, serve: Any, study: Path
+) -> None:
+    address = serve(study)
+    run = next(path.name.rpartition("-")[2] for path in (study / "sums").iterdir())
+    for name, (place, act, there) in LISTS.items():
+        page.tab.goto("about:blank")
+        page.open(address, f"#/{place}?run={run}").settled()
+        page.tab.locator(".grid-row").first.wait_for()
+        act(page)
+        page.tab.wait_for_function(f"() => {there}")
+        page.settled()
+        shown = page.tab.locator(".pane .grid-body").first.inner_text()
+        hash = page.tab.evaluate(HASH)
+        page.tab.reload()
+        page.settled()
+        assert page.tab.evaluate(HASH) == hash, name
+        assert page.tab.locator(".pane .grid-body").first.inner_text() == shown, name
+    assert page.errors == []
+
+
+def test_letters_in_a_field_are_text_and_nothing_else(page: Any, serve: Any, study: Path) -> None:
+    address = serve(study)
+    run = next(path.name.rpartition("-")[2] for path in (study / "sums").iterdir())
+    for place, field in (
+        ("#/runs", "#find-key"),
+        ("#/samples", "input[aria-label='Condition']"),
+        ("#/samples", "input[aria-label='Search in texts']"),
+    ):
+        page.tab.goto("about:blank")
+        page.open(address, f"{place}?run={run}").settled()
+        page.tab.locator(field).focus()
+        page.tab.keyboard.type("gcfjbT?0")
+        assert page.tab.locator(field).input_value() == "gcfjbT?0"
+        assert page.tab.locator("dialog[open], :popover-open").count() == 0
+        assert page.tab.evaluate(HASH).startswith(place)
+        assert page.tab.evaluate("document.documentElement.dataset.theme ?? ''") in ("", "light")
+
+
+def test_the_setting_of_a_sweep_is_chosen_with_the_keyboard_alone(page: Any, serve: Any, study: Path) -> None:
+    page.open(serve(study), "#/sweep")
+    name = page.tab.locator(".axisnames button").first
+    name.focus()
+    page.tab.keyboard.press("Enter")
+    page.tab.wait_for_function("() => location.hash.includes('of=')")
+    assert name.evaluate("one => one === document.activeElement"), "the focus stays where the hand is"
+    assert page.errors == []
