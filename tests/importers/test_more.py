@@ -197,6 +197,21 @@ def test_a_database_is_not_changed_by_reading_it_and_gets_no_files_beside_it(nam
     assert file.read_bytes() == before
 
 
+@pytest.mark.parametrize("name", ["trackio", "goodseed"])
+@pytest.mark.parametrize("mode", ["delete", "wal"])
+def test_a_database_that_its_tool_holds_locked_is_read_all_the_same(name: str, mode: str, tmp_path: Path) -> None:
+    file = database(name, tmp_path / "runs" / ("x.db" if name == "trackio" else "x.sqlite"))
+    whole = {run: len(rows) for run, (_run, rows) in runs_of(name, file).items()}
+    tool = sqlite3.connect(file, isolation_level=None)
+    tool.execute(f"pragma journal_mode={mode}")
+    tool.execute("begin exclusive")
+    before = file.read_bytes()
+    assert {run: len(rows) for run, (_run, rows) in runs_of(name, file).items()} == whole
+    assert file.read_bytes() == before
+    tool.execute("rollback")
+    tool.close()
+
+
 def test_acmes_labels_are_what_the_keys_of_one_run_begin_with() -> None:
     ((run, rows),) = runs_of("acme", SAMPLES / "acme").values()
     assert [value for _step, value in series(rows, "learner/loss", "step")] == [n / 2 for n in range(12)]
