@@ -80,7 +80,9 @@ function All({ run, found }: { run: string; found: Found }) {
               return (
                 <span>
                   <i class={`dot s${COLORS[found.layers.indexOf(layer) % COLORS.length]}`} />{" "}
-                  <a href={addressOf("rollouts", { run, where: where(layer.reason) })}>{shown(layer.reason)}</a>
+                  <a href={addressOf("rollouts", { run, tab: "", where: where(layer.reason) })}>
+                    {shown(layer.reason)}
+                  </a>
                 </span>
               );
             if (column === "n") return count(layer.total);

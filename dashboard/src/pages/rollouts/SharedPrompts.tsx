@@ -95,10 +95,12 @@ function Table({ runs, found }: { runs: readonly [string, string]; found: Found 
             }
             if (column === "mean" || column === "solved") {
               const text = (i: number): string => (column === "mean" ? number(row.mean[i] ?? null) : solved(row, i));
+              const link = (i: 0 | 1) => (
+                <a href={addressOf("rollouts", { run: runs[i], tab: "", row: row.example[i] ?? "" })}>{text(i)}</a>
+              );
               return (
                 <>
-                  <a href={addressOf("rollouts", { run: runs[0], row: row.example[0] ?? "" })}>{text(0)}</a> →{" "}
-                  <a href={addressOf("rollouts", { run: runs[1], row: row.example[1] ?? "" })}>{text(1)}</a>
+                  {link(0)} → {link(1)}
                 </>
               );
             }
