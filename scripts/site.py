@@ -62,7 +62,15 @@ OUTSIDE = {
 COPIES = ROOT / "build" / "gallery"
 """What `make gallery` made; without it the page of the gallery names the scripts alone."""
 
-LEFT_OUT = {"simulations.md", "figures.md", "internals.md", "testing.md", "contributing.md", "benchmarks.md"}
+LEFT_OUT = {
+    "simulations.md",
+    "health-matrix.md",
+    "figures.md",
+    "internals.md",
+    "testing.md",
+    "contributing.md",
+    "benchmarks.md",
+}
 """Pages that llms.txt lists and llms-full.txt leaves out: measurements, and what people read who change rollbook."""
 
 LINK = re.compile(r"(!?\[[^\]]*\]\()([^)#\s]+)(#[^)\s]*)?\)")
