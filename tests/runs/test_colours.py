@@ -52,6 +52,17 @@ def test_a_group_has_one_colour_in_every_chart_however_many_others_are_drawn(rec
     assert curves(runs, "dark") == every
 
 
+def test_numbers_keep_no_colours_and_have_those_that_a_picture_would_keep(recorded: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "runs"
+    shutil.copytree(recorded, folder, ignore=shutil.ignore_patterns(".rollbook"))
+    runs = rollbook.open(folder)
+    numbers = runs.curves("train/return", by="config.algo").looks
+    assert runs.compare("train/return", by="config.algo").looks == numbers
+    assert not list(folder.rglob("colours.json"))
+    assert curves(runs) == {name: look + 1 for name, look in numbers.items()}
+    assert list(folder.rglob("colours.json"))
+
+
 def test_colours_are_kept_beside_the_runs_and_move_with_them(recorded: Path, tmp_path: Path) -> None:
     every = curves(rollbook.open(recorded))
     shutil.copytree(recorded, tmp_path / "elsewhere")
@@ -78,7 +89,7 @@ def test_where_nothing_can_be_written_colours_follow_from_the_ids(tmp_path: Path
     names = ["a1", "b7", "3f2a91"]
     gone = rows_of(tmp_path / "no folder", names)
     assert colours_of_groups(gone) == colours_of_groups(gone[::-1])[::-1] == [8, 3, 12]
-    assert colours_of_groups(rows_of(tmp_path, names), writable=False) == [8, 3, 12]
+    assert colours_of_groups(rows_of(tmp_path, names), local=False) == [8, 3, 12]
     assert not (tmp_path / ".rollbook").exists()
 
 

@@ -80,9 +80,18 @@ def need(module: str, *, extra: str, why: str, also: str = "") -> ModuleType:
         raise _missing(module, extra, why, also) from None
 
 
+_core_alone: bool | None = None
+
+
 def is_core_alone() -> bool:
-    """Whether this installation cannot seal or read runs: numpy or pyarrow is not installed. Loads neither."""
-    return not (_is_there("numpy") and _is_there("pyarrow"))
+    """Whether this installation cannot seal or read runs: numpy or pyarrow is not installed. Loads neither.
+
+    The first call searches for them, as an import would; `init` makes it, before a thread of rollbook runs.
+    """
+    global _core_alone
+    if _core_alone is None:
+        _core_alone = not (_is_there("numpy") and _is_there("pyarrow"))
+    return _core_alone
 
 
 def need_all(asked: str, packages: Iterable[str]) -> None:

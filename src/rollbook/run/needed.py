@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from rollbook.ground.optional import is_core_alone
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.keeper.orders import Orders
@@ -41,6 +43,7 @@ def import_needed(orders: Orders | None, keeper: str) -> None:
       orders: its sinks and rules; None for a process that only attaches.
       keeper: as `init` takes it.
     """
+    is_core_alone()  # it searches once
     is_here = orders is not None and keeper != "process"
     feeds = orders is not None and bool(orders.fed_here(keeper))
     for name in (*_BY_ALL, *(_BY_SINKS if feeds or is_here else ()), *(_BY_KEEPERS if is_here else ())):

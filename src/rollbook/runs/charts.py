@@ -96,7 +96,7 @@ def _panels_by(asked: _Asked, field: str, shown: Mapping[str, Any]) -> list[Pane
     check_field(field, asked.rows, f"plot(panels={field!r})")
     rows = begun_first(asked.rows)
     labels = list(dict.fromkeys(label_of(row, asked.by) for row in rows))
-    looks = looks_of(rows, asked.root, asked.by)  # of all panels together, so that no two groups get the same colour
+    looks = looks_of(rows, asked.root, asked.by, drawn=True)  # of all panels: no two groups get the same colour
     made: list[Panel] = []
     whose: list[str] = []
     for value in sorted({str(value_at(row, field)) for row in rows}):
@@ -168,6 +168,7 @@ def _cell(value: object) -> object:
 
 def _numbers(asked: _Asked) -> Curves:
     usual: dict[str, object] = {"statistic": "iqm", "points": 200, "seed": 0}
+    looks_of(asked.rows, asked.root, asked.by, drawn=True)
     return curves_of(asked.rows, asked.root, asked.keys[0], x=asked.x, by=asked.by, **{**usual, **asked.options})
 
 
@@ -178,6 +179,7 @@ def _comparison(asked: _Asked, chart: str) -> Comparison:
         "score": "mean of the last 10%", "task": None, "normalise": None, "statistic": None, "plan": None,
         "delta": None, "floor": None, "direction": None, "seed": 0,
     }  # fmt: skip
+    looks_of(asked.rows, asked.root, asked.by, drawn=True)
     return comparison_of(asked.rows, asked.root, asked.keys[0], asked.by, x=asked.x, **{**usual, **asked.options})
 
 

@@ -78,21 +78,24 @@ def keep(
     return kept(rows)
 
 
-def colours_of_groups(groups: Sequence[Sequence[Row]], writable: bool = True) -> list[int]:
-    """The colour of each group of runs. Those without one get one unlike those of the others, which is then kept.
+def colours_of_groups(groups: Sequence[Sequence[Row]], local: bool = True, drawn: bool = True) -> list[int]:
+    """The colour of each group of runs. Those without one get one unlike those of the others.
 
     Args:
-      writable: whether new colours may be kept beside the runs; else they follow from the ids.
+      local: whether colours may be kept beside the runs; else they follow from the ids.
+      drawn: whether they are drawn now, so that new colours are kept. Else nothing is written.
     """
     rows = [row for group in groups for row in group]
-    known = kept(rows) if writable else {}
+    known = kept(rows) if local else {}
     ids = [[str(row["id"]) for row in group] for group in groups]
     colours = [_of_group(names, known) for names in ids]
-    if writable and 0 in colours:
+    if local and 0 in colours:
         for place, colour in enumerate(colours):
             colours[place] = colour or _unlike(
                 [other for other in colours if other], [each for _, each in known.values()]
             )
+        if not drawn:
+            return colours
         new = {name: colour for names, colour in zip(ids, colours, strict=True) for name in names}
         with suppress(OSError):
             known = keep(rows, {}, new)

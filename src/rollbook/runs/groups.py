@@ -279,13 +279,18 @@ def begun_first(rows: Sequence[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: row["created"] if isinstance(row.get("created"), (int, float)) else 0.0)
 
 
-def looks_of(rows: Sequence[Row], root: str, by: str | None) -> dict[str, int]:
-    """Label -> which colour and dashes of the style. Of groups with the same colour the later ones get other dashes."""
+def looks_of(rows: Sequence[Row], root: str, by: str | None, *, drawn: bool = False) -> dict[str, int]:
+    """Label -> which colour and dashes of the style. Of groups with the same colour the later ones get other dashes.
+
+    Args:
+      drawn: whether they are drawn now, so that new colours are kept beside the runs.
+    """
     groups: dict[str, list[Row]] = {}
     for row in begun_first(rows):
         groups.setdefault(label_of(row, by), []).append(row)
     looks: dict[str, int] = {}
-    for label, colour in zip(groups, colours_of_groups(list(groups.values()), not is_address(root)), strict=True):
+    colours = colours_of_groups(list(groups.values()), not is_address(root), drawn)
+    for label, colour in zip(groups, colours, strict=True):
         same = sum(look % COLOURS == colour - 1 for look in looks.values())
         looks[label] = colour - 1 + COLOURS * same
     return looks
