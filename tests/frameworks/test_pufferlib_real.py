@@ -84,7 +84,7 @@ def test_every_row_that_pufferlib_logs_is_in_the_book(own_place: Path, monkeypat
         series = book.series(key, x="env_step")
         assert list(zip(series.x.tolist(), series.mean.tolist(), strict=True)) == wanted, key
         compared += len(wanted)
-    assert compared > 50
+    assert compared > 10  # it logs by the clock: a fast machine has fewer rows
     assert book.series("losses/policy_loss", x="epoch").x.tolist()[-1] == given[-1][0]["epoch"]
     assert [Path(row["path"]).suffix for row in book.checkpoints().to_pylist()] == [".pt"]
     assert book.problems() == []
