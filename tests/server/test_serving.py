@@ -131,7 +131,7 @@ def test_a_copy_overwrites_nothing_of_others(tmp_path: Path, page: Path, recorde
     (tmp_path / "mine" / "thesis.tex").write_text("important")
     with pytest.raises(BadInput, match="something else"):
         export([str(recorded)], tmp_path / "mine", page=page)
-    (run,) = list((recorded / "cartpole").iterdir())[:1]
+    run = next((recorded / "cartpole").glob("*/run.json")).parent
     with pytest.raises(BadInput, match="is a run"):
         export([str(recorded)], run / "copy", page=page)
     with pytest.raises(RollbookError, match="not built"):
@@ -172,7 +172,7 @@ def test_the_runs_of_a_store_are_shown_and_cannot_be_edited(tmp_path: Path, monk
     for seed in range(2):
         record(tmp_path / "runs", "ppo", seed, 1e-3, rows=5)
     store = f"file://{tmp_path / 'store'}"
-    for run in sorted((tmp_path / "runs" / "cartpole").iterdir()):
+    for run in sorted(path.parent for path in (tmp_path / "runs" / "cartpole").glob("*/run.json")):
         assert CliRunner().invoke(app, ["push", str(run), store]).exit_code == 0
     shown: list[Settings] = []
     monkeypatch.setattr(

@@ -145,7 +145,7 @@ def test_a_new_run_is_in_the_table_without_a_restart(tmp_path: Path) -> None:
 def test_runs_with_one_id_have_names_of_their_own(tmp_path: Path, recorded: Path) -> None:
     import shutil
 
-    (source,) = list((recorded / "cartpole").iterdir())[:1]
+    source = next((recorded / "cartpole").glob("*/run.json")).parent
     shutil.copytree(source, tmp_path / "a" / source.name)
     shutil.copytree(source, tmp_path / "b" / source.name)
     with client_of(tmp_path) as client:
