@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import json
+import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ from rollbook.cli.app import app
 from rollbook.cli.ui import ui
 from rollbook.errors import BadInput, RollbookError
 from rollbook.server.frames import unpack
-from rollbook.server.serving import Listening, address_of, listen, prepared
+from rollbook.server.serving import Listening, address_of, bound, listen, prepared
 from rollbook.server.settings import Settings, is_loopback
 from rollbook.server.static_copy import export
 from waiting import PATIENCE
@@ -58,6 +60,24 @@ def test_a_real_server_answers_on_a_free_port_and_ends(recorded: Path) -> None:
 def test_a_port_that_is_taken_is_said(recorded: Path) -> None:
     with listen(Settings((str(recorded),))) as server, pytest.raises(RollbookError, match="--port"):
         Listening(Settings((str(recorded),), port=server.settings.port))
+
+
+def test_no_part_of_an_answer_waits_until_the_browser_acknowledges_the_part_before() -> None:
+    async def has_no_delay() -> int:
+        asked: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+        def began(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            connection = writer.get_extra_info("socket")
+            asked.set_result(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+            writer.close()
+
+        listening = bound("127.0.0.1", 0)
+        async with await asyncio.start_server(began, sock=listening):
+            _, client = await asyncio.open_connection(*listening.getsockname())
+            client.close()
+            return await asked
+
+    assert asyncio.run(has_no_delay())
 
 
 def test_only_loopback_goes_without_a_token() -> None:
