@@ -124,6 +124,8 @@ def test_a_comparison_has_the_pair_its_verdict_and_the_seeds_that_it_takes(root:
         ("runs", {"where": "(select 1) = 1"}), ("runs", {"cursor": "-1"}), ("runs", {"cursor": "²"}),
         ("series", {"run": "ppo-1", "key": "nothing"}), ("series", {"run": "ppo-1", "key": "test/return", "points": 0}),
         ("around", {"run": "ppo-1", "clock": "rows", "at": 1}), ("samples", {"run": "odd", "limit": 10**9}),
+        ("samples", {"run": "odd", "where": "reward < (select count(*) from range(10000000000000))"}),
+        ("samples", {"run": "odd", "order_by": "(select 1 from read_text('/etc/hostname'))"}),
         ("sql", {"run": "ppo-1", "query": "select * from read_text('/etc/hostname')"}),
         ("sql", {"run": "ppo-1", "query": "drop table metrics"}),
         ("wait", {"run": "ppo-1", "until": "statsu = 1"}),

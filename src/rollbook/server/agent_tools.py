@@ -11,9 +11,11 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from rollbook.book import Book
+import pyarrow as pa
+
+from rollbook.book import Book, unique_samples
 from rollbook.errors import BadInput, UnknownKey, did_you_mean
-from rollbook.ground.expressions import named_tables
+from rollbook.ground.expressions import condition, named_tables
 from rollbook.ground.tables import TABLES
 from rollbook.ground.texts import json_text
 from rollbook.runs.alerts import alerts_of
@@ -22,7 +24,7 @@ from rollbook.runs.conditions import holds
 from rollbook.runs.run_set import RunSet
 from rollbook.runs.waiting import wait
 from rollbook.server.cells import in_seconds
-from rollbook.server.locked_sql import judge, with_book
+from rollbook.server.locked_sql import Locked, judge, with_book
 from rollbook.server.settings import LIMITS
 
 __all__ = ["BUDGET", "AgentTools"]
@@ -175,7 +177,19 @@ class AgentTools:
         if not 1 <= limit <= LIMITS.rows:
             raise BadInput(f"limit={limit}: from 1 to {LIMITS.rows:,}")
         book = self._book(run)
-        table = book.samples(where or None, order_by or None, limit, unique=unique)
+        chosen = f" where {condition(where).text}" if where else ""
+
+        def work(db: Locked) -> tuple[pa.Table, bool]:
+            columns = db.columns["samples"]
+            source = unique_samples(columns) if unique else "samples"
+            order = ", ".join(
+                [order_by or '"time"', *(f'"{name}"' for name in _PLACE if name in columns and not unique)]
+            )
+            return db.first(
+                f"select * from {source}{chosen} order by {order} limit {limit}", limit, LIMITS.sql_answer_bytes
+            )
+
+        table, _ = with_book(book, ["samples"], work)
         rows = [{name: value for name, value in row.items() if name not in _IDENTITY} for row in _rows_of(table)]
         return self._answer(_who(book), rows, cursor)
 
@@ -247,6 +261,8 @@ class AgentTools:
 
 _OWN = ("host/", "rollbook/")
 _IDENTITY = frozenset(("writer", "lane", "seq", "attempt", "index"))
+_PLACE = ("writer", "lane", "seq", "index")
+"""What keeps samples of one time in one order."""
 
 
 def _who(book: Book) -> dict[str, Any]:
