@@ -13,6 +13,8 @@ import pytest
 import rollbook
 from rollbook.errors import RollbookError
 from rollbook.server.agent_tools import AgentTools
+from rollbook.server.serving import listen
+from rollbook.server.settings import Settings
 
 HOSTILE = "x" * 50_000 + "\x1b[2J\ud800"
 
@@ -138,6 +140,12 @@ def test_what_cannot_be_answered_is_an_error_in_words(name: str, arguments: dict
         getattr(AgentTools(root), name)(**arguments)
 
 
+def test_a_wait_ends_with_the_time_that_a_server_gives_it(tmp_path: Path) -> None:
+    with rollbook.init("p", "live", dir=tmp_path, sinks=[], keeper="inline"):
+        waited = strict(AgentTools(tmp_path, longest_wait=0.0).wait("live", "seed = 9", timeout=300.0))
+    assert (waited["outcome"], waited["status"]) == ("timeout", "running")
+
+
 def test_a_run_outside_the_folder_is_not_seen(root: Path) -> None:
     for run in (str(root / "odd"), "ppo-1", "cartpole/ppo-1"):
         with pytest.raises(RollbookError):
@@ -154,24 +162,33 @@ def test_asking_changes_no_file(root: Path) -> None:
     assert files() == before
 
 
-def test_an_agent_asks_over_the_standard_streams(root: Path) -> None:
+def test_an_agent_gets_the_same_over_the_standard_streams_and_from_the_server_of_the_page(root: Path) -> None:
     mcp = pytest.importorskip("mcp", reason="the extra rollbook[mcp]")
-    import asyncio
+    import anyio
+    from mcp.client.streamable_http import streamable_http_client
 
-    async def asked() -> tuple[list[str], Any, Any, Any]:
-        command = mcp.StdioServerParameters(command=sys.executable, args=["-m", "rollbook", "mcp", "--dir", str(root)])
-        async with mcp.stdio_client(command) as (read, write), mcp.ClientSession(read, write) as session:
+    async def asked(streams: Any) -> tuple[list[dict[str, Any]], list[Any]]:
+        calls = [
+            ("runs", {"where": "config.algo = 'ppo'"}),
+            ("samples", {"run": "odd", "where": "reward > 1", "limit": 2}),
+            ("probe", {"of": "cartpol"}),
+            ("runs", {"condition": "config.algo = 'ppo'"}),
+            ("train", {}),
+        ]
+        async with streams as (read, write, *_), mcp.ClientSession(read, write) as session:
             await session.initialize()
-            names = [tool.name for tool in (await session.list_tools()).tools]
-            good = await session.call_tool("runs", {"where": "config.algo = 'ppo'"})
-            bad = await session.call_tool("probe", {"of": "cartpol"})
-            misspelt = await session.call_tool("runs", {"condition": "config.algo = 'ppo'"})
-            return names, good, bad, misspelt
+            tools = [tool.model_dump() for tool in (await session.list_tools()).tools]
+            return tools, [await session.call_tool(*call) for call in calls]
 
-    names, good, bad, misspelt = asyncio.run(asked())
-    assert sorted(names) == sorted(CALLS)
-    assert strict(good.content[0].text)["of"] == 3
-    assert bad.is_error
-    assert "cartpole/ppo-1" in bad.content[0].text, "it names what there is"
-    assert misspelt.is_error, "an argument that there is not is no answer about all runs"
-    assert "condition" in misspelt.content[0].text
+    command = mcp.StdioServerParameters(command=sys.executable, args=["-m", "rollbook", "mcp", "--dir", str(root)])
+    tools, answers = anyio.run(asked, mcp.stdio_client(command))
+    with listen(Settings((str(root),), title=str(root))) as server:
+        assert anyio.run(asked, streamable_http_client(server.address + "mcp")) == (tools, answers)
+    assert sorted(tool["name"] for tool in tools) == sorted(CALLS)
+    assert all(tool["annotations"]["read_only_hint"] for tool in tools)
+    texts = [answer.content[0].text for answer in answers]
+    assert [answer.is_error for answer in answers] == [False, False, True, True, True]
+    assert [strict(text)["of"] for text in texts[:2]] == [3, 2]
+    assert "cartpole/ppo-1" in texts[2], "it names what there is"
+    assert "condition" in texts[3], "an argument that there is not is no answer about all runs"
+    assert "probe" in texts[4]

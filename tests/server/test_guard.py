@@ -74,7 +74,7 @@ def test_with_a_token_nothing_is_told_without_it(recorded: Path) -> None:
 
 
 def test_every_answer_forbids_a_browser_what_the_page_does_not_need(client: TestClient) -> None:
-    for path in ("/", "/api/hello", "/api/none", "/assets/none.js"):
+    for path in ("/", "/api/hello", "/api/none", "/assets/none.js", "/mcp"):
         headers = client.get(path).headers
         policy = headers["content-security-policy"]
         assert "default-src 'none'" in policy
@@ -83,7 +83,8 @@ def test_every_answer_forbids_a_browser_what_the_page_does_not_need(client: Test
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["referrer-policy"] == "no-referrer"
         assert headers["x-frame-options"] == "DENY"
-    assert client.get("/api/hello").headers["cache-control"] == "no-store"
+    for path in ("/api/hello", "/mcp"):
+        assert client.get(path).headers["cache-control"] == "no-store"
 
 
 @pytest.mark.parametrize(

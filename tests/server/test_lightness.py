@@ -32,13 +32,13 @@ loads = []
 for method, path, *body in asked:
     answer = client.request(method, f"/api/{path}", json=body[0] if body else None)
     assert answer.status_code == 200, (path, answer.text)
-    if "pandas" in sys.modules and not loads:
-        loads.append(path)
+    if not loads and (early := {"pandas", "mcp"} & sys.modules.keys()):
+        loads += [path, *early]
 print(json.dumps(loads))
 """
 
 
-def test_no_answer_about_a_run_loads_pandas(tmp_path: Path) -> None:
+def test_no_answer_about_a_run_loads_pandas_or_what_agents_need(tmp_path: Path) -> None:
     run = record_rich(tmp_path / "runs")
     support = str(Path(__file__).parents[1] / "support")
     words = [sys.executable, "-c", _ASKS_ALL, str(tmp_path / "runs"), run]

@@ -23,7 +23,7 @@ from rollbook.server.refusals import STATUS, Refused, body_of, words_of
 from rollbook.server.schemas.common import Answer
 from rollbook.server.shared_state import Hall
 
-__all__ = ["EDIT_HEADER", "Workers", "answer_with", "plain_json", "refusal"]
+__all__ = ["EDIT_HEADER", "Workers", "answer_with", "plain_json", "read_body", "refusal"]
 
 log = logging.getLogger("rollbook.server")
 
@@ -119,7 +119,7 @@ async def _asked(endpoint: Endpoint, request: Request, hall: Hall) -> object:
                 raise Refused("bad_input", f"{name!r:.60} stands {len(values)} times in the address; once is enough")
             said[str(name)] = values if name in lists else values[0]
     else:
-        body = await _body(request, hall.limits.board_bytes if endpoint.large else hall.limits.body_bytes)
+        body = await read_body(request, hall.limits.board_bytes if endpoint.large else hall.limits.body_bytes)
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
             raise Refused(
@@ -163,7 +163,12 @@ def _list_fields(kind: type[msgspec.Struct]) -> set[str]:
     return names
 
 
-async def _body(request: Request, most: int) -> bytes:
+async def read_body(request: Request, most: int) -> bytes:
+    """The body of a request.
+
+    Raises:
+      Refused: it has more than `most` bytes; the rest is not read.
+    """
     said = request.headers.get("content-length", "")
     if said.isdigit() and int(said) > most:
         raise Refused("too_large", f"the body has {int(said):,} bytes; at most {most:,}")

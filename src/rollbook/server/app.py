@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
+from rollbook.server.agent_endpoint import AgentEndpoint
 from rollbook.server.answering import Workers, answer_with, refusal
 from rollbook.server.built_page import BuiltPage
 from rollbook.server.guard import Guard
@@ -17,7 +18,7 @@ from rollbook.server.live import Live
 from rollbook.server.openapi import document
 from rollbook.server.refusals import Refused
 from rollbook.server.routes import ENDPOINTS
-from rollbook.server.settings import Settings
+from rollbook.server.settings import AGENTS, Settings
 from rollbook.server.shared_state import Hall
 
 __all__ = ["make_app"]
@@ -28,6 +29,7 @@ def make_app(settings: Settings) -> Guard:
     hall = Hall(settings)
     limits = settings.limits
     at_work = {"light": 2, "work": limits.at_work, "question": limits.questions}
+    at_work |= {"agent": limits.questions, "wait": limits.at_work}  # agents: what they ask delays no page
     workers = {lane: Workers(many, limits.waiting, limits.seconds) for lane, many in at_work.items()}
     page = BuiltPage(settings.page)
 
@@ -48,6 +50,7 @@ def make_app(settings: Settings) -> Guard:
     routes: list[BaseRoute] = [
         Route("/api/openapi.json", described, methods=["GET"]),
         WebSocketRoute("/api/live", live.serve),
+        Route(AGENTS, AgentEndpoint(hall, workers)),
     ]
     for endpoint in ENDPOINTS:
         routes.append(

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rollbook.server.answering import refusal
 from rollbook.server.refusals import Refused
-from rollbook.server.settings import Settings
+from rollbook.server.settings import AGENTS, Settings
 
 __all__ = ["Guard", "content_policy"]
 
@@ -140,7 +140,7 @@ class Guard:
         await refusal(err)(scope, receive, self._dressed(scope, send))
 
     def _dressed(self, scope: Scope, send: Send) -> Send:
-        is_api = scope["path"].startswith("/api/")
+        is_api = scope["path"].startswith(("/api/", AGENTS))
         policy = content_policy(self._settings.notebook, scope["path"])
 
         async def dressed(message: Message) -> None:
@@ -162,7 +162,7 @@ class Guard:
 
 def content_policy(notebook: bool, path: str = "/") -> str:
     """What a browser may load and run: only our own files. Nothing that is in a run is executed."""
-    if path.startswith(("/media/", "/files/", "/api/")):
+    if path.startswith(("/media/", "/files/", "/api/", AGENTS)):
         return "default-src 'none'; sandbox; frame-ancestors 'none'"
     around = "'self' http://localhost:* http://127.0.0.1:*" if notebook else "'none'"
     return (

@@ -7,7 +7,10 @@ import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["LIMITS", "Limits", "Settings", "is_loopback"]
+__all__ = ["AGENTS", "LIMITS", "Limits", "Settings", "is_loopback"]
+
+AGENTS = "/mcp"
+"""The path of the tools for agents."""
 
 
 @dataclass(frozen=True, slots=True)
