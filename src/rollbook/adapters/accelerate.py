@@ -75,7 +75,11 @@ class RollbookTracker(_Base):
 
     @_on_main_process
     def store_init_configuration(self, values: Mapping[str, object]) -> None:
-        """Add the configuration to the run's config. Existing entries stay."""
+        """Add the configuration to the run's config. Existing entries stay.
+
+        Args:
+          values: setting -> value, nested as it is in the program.
+        """
         self._open().settings(values)
 
     @_on_main_process
@@ -83,13 +87,21 @@ class RollbookTracker(_Base):
         """Log one row under the native keys, with Accelerate's step as the clock `step`.
 
         Args:
+          values: native key -> number, text or array.
+          step: Accelerate's step. None: the run's clock `step` keeps its reading.
           clocks: values of further clocks: `accelerator.log(…, log_kwargs={"rollbook": {"env_step": 2048}})`.
         """
         self._open().log(values, step=step, **clocks)
 
     @_on_main_process
     def log_images(self, values: Mapping[str, Any], step: int | None = None, **clocks: Any) -> None:
-        """Log images: key -> an array [number, height, width, channels], or a list of images."""
+        """Log images under their native keys.
+
+        Args:
+          values: key -> an array [number, height, width, channels], or a list of images.
+          step: Accelerate's step. None: the run's clock `step` keeps its reading.
+          clocks: values of further clocks, as in `log`.
+        """
         at = {**({} if step is None else {"step": step}), **clocks}
         self._open().keep("images", "keeping pictures", self._log_images, values, at)
 

@@ -32,13 +32,27 @@ class RollbookAdapterFactory:
         self._given, self._models, self._gradients, self._options = run, models, gradients, run_options
 
     def create(self, algo: Any, experiment_name: str, n_steps_per_epoch: int) -> RollbookAdapter:
-        """Make the adapter of one training; d3rlpy calls this."""
+        """Make the adapter of one training; d3rlpy calls this.
+
+        Args:
+          algo: the algorithm, for its gradients.
+          experiment_name: d3rlpy's name of the training; the default name of the run.
+          n_steps_per_epoch: not used; d3rlpy passes it to every factory.
+        """
         door = Door("RollbookAdapterFactory", self._given, "d3rlpy", experiment_name, self._options)
         return RollbookAdapter(door, algo, models=self._models, gradients=self._gradients)
 
 
 class RollbookAdapter:
-    """Writes one training to a run. Made by the factory."""
+    """Writes one training to a run. Made by the factory; d3rlpy calls its methods.
+
+    Arguments as in `d3rlpy.logging.LoggerAdapter`.
+
+    Args:
+      door: the run to write to.
+      algo: the algorithm, for its gradients.
+      models, gradients: see `RollbookAdapterFactory`.
+    """
 
     def __init__(self, door: Door, algo: Any, *, models: bool, gradients: bool) -> None:
         self.run = door.run

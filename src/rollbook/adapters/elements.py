@@ -37,6 +37,9 @@ class RollbookOutput:
 
         The number of dimensions decides: none is a number, one a histogram, two or three an image, four a video. Texts
         are logged as text. The step is the clock `env_step`.
+
+        Args:
+          summaries: (step, name, value) for each value, in any order of steps.
         """
         rows: dict[int, dict[str, object]] = {}
         for step, name, value in summaries:

@@ -25,6 +25,8 @@ __all__ = ["RollbookCallback"]
 class RollbookCallback(_Base):
     """A callback of Keras 3 that writes to a run: a row per epoch and, with `every`, a row each `every` batches.
 
+    Its hooks are called by Keras. Arguments as in `keras.callbacks.Callback`.
+
     Args:
       run: a run or a scope of a run. None uses the current run, or opens one when `fit` begins.
       every: also log the metrics of each n-th batch, as `batch/<name>`.

@@ -113,7 +113,12 @@ class RollbookLogger(_Base):
 
     @_rank_zero
     def log_metrics(self, metrics: Mapping[str, object], step: int | None = None) -> None:
-        """Log one row under the native keys, with the clock `step`, and `epoch` if Lightning passes one."""
+        """Log one row under the native keys, with the clock `step`, and `epoch` if Lightning passes one.
+
+        Args:
+          metrics: native key -> number. A whole `epoch` becomes the clock of that name.
+          step: Lightning's global step. None: the run's clock `step` keeps its reading.
+        """
         values, epoch = dict(metrics), metrics.get("epoch")
         if isinstance(epoch, (int, float)) and epoch == int(epoch):
             epoch = int(values.pop("epoch"))  # type: ignore[call-overload]
@@ -123,14 +128,24 @@ class RollbookLogger(_Base):
 
     @_rank_zero
     def log_hyperparams(self, params: Mapping[str, object] | Namespace | None, *args: Any, **kwargs: Any) -> None:
-        """Add the parameters to the run's config. Existing entries stay."""
+        """Add the parameters to the run's config. Existing entries stay.
+
+        Args:
+          params: a dict or a Namespace; None adds nothing.
+          args: not used.
+          kwargs: further settings; without `params` they are not used.
+        """
         if params is not None:
             settings = dict(params) if hasattr(params, "keys") else vars(params)
             self._open().settings({**settings, **kwargs})
 
     @_rank_zero
     def after_save_checkpoint(self, checkpoint_callback: object) -> None:
-        """Register the files that a ModelCheckpoint saved since the last call, without moving them."""
+        """Register the files that a ModelCheckpoint saved since the last call, without moving them.
+
+        Args:
+          checkpoint_callback: the ModelCheckpoint whose list of files is read.
+        """
         door = self._open()
         door.keep("checkpoint", "registering a checkpoint", self._register, door.run, checkpoint_callback)
 
@@ -153,6 +168,9 @@ class RollbookLogger(_Base):
     def finalize(self, status: str) -> None:
         """Does not finish the run: Lightning calls this after each `fit`, `validate` and `test`, and there may be
         several.
+
+        Args:
+          status: Lightning's word for how it ended; not used.
         """
 
     @_rank_zero

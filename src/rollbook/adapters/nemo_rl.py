@@ -52,7 +52,15 @@ class RollbookLogger:
         step_metric: str | None = None,
         step_finished: bool = False,
     ) -> None:
-        """Log one row under `<prefix>/<key>`. With `step_metric`, that number counts instead of the step."""
+        """Log one row under `<prefix>/<key>`. With `step_metric`, that number counts instead of the step.
+
+        Args:
+          metrics: native key -> number; nested dicts are joined with "/".
+          step: NeMo-RL's step; the clocks `step` and `gradient_step`.
+          prefix: put before each key except `step_metric`. "" or None: the keys as they are.
+          step_metric: key in `metrics` of the number that counts. None: `step` counts.
+          step_finished: not used; every row is safe at once.
+        """
         row = {f"{prefix}/{name}" if prefix and name != step_metric else name: cell for name, cell in flatten(metrics)}
         if step_metric is not None and step_metric in metrics:
             self._door.log(row)
@@ -60,18 +68,34 @@ class RollbookLogger:
             self._door.log(row, step=int(step), gradient_step=int(step))
 
     def log_hyperparams(self, params: Mapping[str, Any]) -> None:
-        """Add to the configuration of the run."""
+        """Add to the configuration of the run.
+
+        Args:
+          params: setting -> value. Existing entries stay.
+        """
         self._door.settings(dict(params))
 
     def log_histogram(self, histogram: list[Any], step: int, name: str) -> None:
-        """Log the values, raw."""
+        """Log the values, raw.
+
+        Args:
+          histogram: the raw values.
+          step: NeMo-RL's step; the clocks `step` and `gradient_step`.
+          name: the key.
+        """
         self._door.keep("nemo_histogram", "keeping a histogram", self._histogram, histogram, step, name)
 
     def _histogram(self, histogram: list[Any], step: int, name: str) -> None:
         self._door.run.log_histogram(name, histogram, step=int(step), gradient_step=int(step))
 
     def log_plot(self, figure: Any, step: int, name: str) -> None:
-        """Keep a figure of matplotlib as an image."""
+        """Keep a figure of matplotlib as an image.
+
+        Args:
+          figure: a matplotlib figure. It stays open.
+          step: NeMo-RL's step; the clocks `step` and `gradient_step`.
+          name: the key.
+        """
         self._door.keep("nemo_plot", "keeping a plot", self._plot, figure, step, name)
 
     def _plot(self, figure: Any, step: int, name: str) -> None:
@@ -82,7 +106,12 @@ class RollbookLogger:
         self._door.run.log_image(name, pixels, step=int(step), gradient_step=int(step))
 
     def log_batch(self, batch: Mapping[str, Any], filename: str) -> None:
-        """Log a training or validation batch, whose step and kind the name of its file has, as rollouts."""
+        """Log a training or validation batch, whose step and kind the name of its file has, as rollouts.
+
+        Args:
+          batch: column -> a list, an array or a tensor, one cell per sample; texts in `content`.
+          filename: `train_data_step<N>.jsonl` or `val_data_step<N>.jsonl`, in any folder. Other names are ignored.
+        """
         match = _FILE.fullmatch(filename)
         if match is not None:
             mode = "train" if match[1] == "train" else "eval"

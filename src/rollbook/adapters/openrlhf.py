@@ -44,7 +44,12 @@ class RollbookLogger:
         self._door.settings(_plain(args), getattr(args, "seed", None))
 
     def log_train(self, global_step: int, logs_dict: Mapping[str, Any]) -> None:
-        """One row under `train/<key>`; `generated_samples` (text, reward) is a rollout."""
+        """One row under `train/<key>`; `generated_samples` (text, reward) is a rollout.
+
+        Args:
+          global_step: OpenRLHF's step; the clocks `step` and `gradient_step`.
+          logs_dict: native key -> number. None is left out.
+        """
         if self._also is not None:
             self._also.log_train(global_step, logs_dict)
         numbers = dict(logs_dict)
@@ -54,7 +59,12 @@ class RollbookLogger:
         self._log("train", global_step, numbers)
 
     def log_eval(self, global_step: int, logs_dict: Mapping[str, Any]) -> None:
-        """One row under `eval/<key>`."""
+        """One row under `eval/<key>`.
+
+        Args:
+          global_step: OpenRLHF's step; the clocks `step` and `gradient_step`.
+          logs_dict: native key -> number. None is left out.
+        """
         if self._also is not None:
             self._also.log_eval(global_step, logs_dict)
         self._log("eval", global_step, logs_dict)

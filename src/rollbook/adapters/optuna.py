@@ -39,7 +39,12 @@ class RollbookCallback:
         self._lock, self._has_settings = threading.Lock(), False
 
     def __call__(self, study: Any, trial: Any) -> None:
-        """Log one row for a trial that ended, with the trial's number as the clock `step`."""
+        """Log one row for a trial that ended, with the trial's number as the clock `step`.
+
+        Args:
+          study: the study; its settings become the run's config at the first call.
+          trial: the trial that ended (`FrozenTrial`).
+        """
         if self.run is None:
             return
         with self._lock:

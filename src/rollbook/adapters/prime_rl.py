@@ -27,6 +27,9 @@ _MOST_TRACES = 200_000
 class RollbookMonitor:
     """The methods of prime-rl's `Monitor`; writes to a run.
 
+    prime-rl calls its methods. Arguments as in `prime_rl.monitors.base.Monitor`: `step` is the trainer's step, the
+    clock `gradient_step`.
+
     Every episode is a rollout for each of its traces, or a failed one if it has none. Episodes that come again as
     shipped (`subset="effective"`) are not logged twice. What is learned later (`log_annotations`) is the fate of a
     trace: its advantage, and the step that trained on it.

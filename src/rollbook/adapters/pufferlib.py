@@ -36,12 +36,21 @@ class RollbookLogger:
             self._door.settings(about, train.get("seed") if hasattr(train, "get") else about.get("seed"))
 
     def log(self, logs: Mapping[str, object], step: int) -> None:
-        """Log one row under the native keys. `step` counts the steps of all agents and is kept as `env_step`."""
+        """Log one row under the native keys. `step` counts the steps of all agents and is kept as `env_step`.
+
+        Args:
+          logs: native key -> number. A whole `epoch` becomes the clock of that name, too.
+          step: steps of all agents so far.
+        """
         epoch = logs.get("epoch")
         self._door.log(dict(logs), env_step=int(step), epoch=epoch if isinstance(epoch, int) else None)
 
     def close(self, model_path: str | None = None) -> None:
-        """Register the model, and finish the run if it was opened here."""
+        """Register the model, and finish the run if it was opened here.
+
+        Args:
+          model_path: the model's file, which stays where it is. None: no model.
+        """
         if model_path:
             self._last = str(model_path)
             self._door.checkpoint(self._last, through="env_step")

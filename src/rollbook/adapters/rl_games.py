@@ -36,6 +36,8 @@ _COPIES = ("/iter", "/time")
 class RollbookObserver(_Base):
     """An observer of rl_games that records what the algorithm writes and forwards every call to another observer.
 
+    Its hooks are called by rl_games. Arguments as in `rl_games.common.algo_observer.AlgoObserver`.
+
     Args:
       observer: the program's own observer. None: rl_games' default.
       run: a run or a scope of a run. None uses the current run, or opens one.

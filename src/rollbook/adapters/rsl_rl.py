@@ -56,19 +56,35 @@ class RollbookWriter(_Base):
 
         A tag that ends with "/time" is rsl_rl's second copy of a number, at seconds instead of the iteration. Every row
         already has its time, so the copy is left out.
+
+        Args:
+          tag: the native key.
+          scalar_value: a number or a tensor of one element.
+          global_step: rsl_rl's iteration; seconds for tags that end with "/time".
         """
         if not tag.endswith(_SECONDS):
             self._door.log({tag: scalar_value}, step=global_step)
 
     def store_config(self, env_cfg: Any, train_cfg: Mapping[str, object]) -> None:
-        """Store both configurations in the run's config, as `env` and `train`."""
+        """Store both configurations in the run's config, as `env` and `train`.
+
+        Args:
+          env_cfg: the environment's configuration: a dict, or an object with `to_dict`. None is left out.
+          train_cfg: the training's configuration; its `seed` becomes the seed of a run that was opened here without
+            one.
+        """
         env = env_cfg.to_dict() if callable(getattr(env_cfg, "to_dict", None)) else env_cfg
         settings = {"env": env, "train": train_cfg}
         seed = train_cfg.get("seed") if isinstance(train_cfg, dict) else None
         self._door.settings({name: value for name, value in settings.items() if value is not None}, seed)
 
     def save_model(self, model_path: str, it: int) -> None:
-        """Register the checkpoint without moving it."""
+        """Register the checkpoint without moving it.
+
+        Args:
+          model_path: the file that rsl_rl saved. A missing file is ignored.
+          it: rsl_rl's iteration; the clock `step`.
+        """
         self._door.checkpoint(model_path, step=it)
 
     def stop(self) -> None:

@@ -45,7 +45,16 @@ def log_rollout_data(
 
 
 def log_eval_rollout_data(rollout_id: int, args: Any, data: Any, extra_metrics: Any) -> bool:
-    """Log the samples of an evaluation: {data set: {"samples": […], …}}. Returns False, as `log_rollout_data` does."""
+    """Log the samples of an evaluation, as rollouts of mode "eval".
+
+    Args:
+      rollout_id: slime's step; the clock `gradient_step`.
+      args: slime's arguments; the configuration of the run.
+      data: data set -> a dict whose `samples` are `Sample` objects, or lists of them.
+      extra_metrics: numbers, or None.
+    Returns:
+      False: slime's own logging continues.
+    """
     door = _door_for(args)
     for name, held in dict(data).items():
         samples = list(_flat(held.get("samples") or ()))

@@ -50,7 +50,11 @@ class RollbookLogger:
             self.log_config(base_exp_path)
 
     def log_config(self, config: Any) -> None:
-        """Add the configuration to the run's. The seed in its `arch` (or at its top level) becomes the run's seed."""
+        """Add the configuration to the run's. The seed in its `arch` (or at its top level) becomes the run's seed.
+
+        Args:
+          config: Stoix's or Mava's configuration: a dict, or an OmegaConf mapping.
+        """
         self._door.keep("config", "keeping the configuration", self._config, config)
 
     def _config(self, config: Any) -> None:
@@ -60,13 +64,25 @@ class RollbookLogger:
         self._door.settings(settings, seed)
 
     def log_stat(self, key: str, value: float, step: int, eval_step: int, event: Any) -> None:
-        """Log one number."""
+        """Log one number.
+
+        Args:
+          key: the native key.
+          value: the number.
+          step: environment steps so far; the clock `env_step`.
+          eval_step: evaluations so far; the clock `epoch`.
+          event: the `LogEvent`, or its word, which precedes the key.
+        """
         self.log_dict({key: value}, step, eval_step, event)
 
     def log_dict(self, data: Mapping[str, object], step: int, eval_step: int, event: Any) -> None:
-        """Log one row as `<event>/<key>` (actor, trainer, evaluator, absolute, misc). Its clocks are `env_step` and
-        `epoch`, the
-        number of evaluations so far.
+        """Log one row as `<event>/<key>`.
+
+        Args:
+          data: native key -> number; nested dicts are joined with "/".
+          step: environment steps so far; the clock `env_step`.
+          eval_step: evaluations so far; the clock `epoch`.
+          event: the `LogEvent`, or its word: actor, trainer, evaluator, absolute, misc.
         """
         scope = getattr(event, "value", event)
         row = {f"{scope}/{key}": value for key, value in flatten(data)}

@@ -39,12 +39,21 @@ class RollbookLogger:
         self.run = self._door.run
 
     def log_hparams(self, config: Any) -> None:
-        """Add to the configuration of the run; a dict, or an object with plain attributes."""
+        """Add to the configuration of the run.
+
+        Args:
+          config: a dict, or an object with plain attributes.
+        """
         settings = config if hasattr(config, "keys") else _attributes(config)
         self._door.keep("config", "keeping the configuration", self._door.settings, settings)
 
     def log_metrics(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
-        """Log one row under the native keys; `step` is also the clock `gradient_step`."""
+        """Log one row under the native keys; `step` is also the clock `gradient_step`.
+
+        Args:
+          metrics: native key -> number; nested dicts are joined with "/".
+          step: the iteration. None: the clocks keep their readings.
+        """
         self._door.log(dict(flatten(metrics)), step=step, gradient_step=step)
 
     def enable_event_steps(self) -> None:
@@ -53,16 +62,32 @@ class RollbookLogger:
     def log_metrics_event(
         self, metrics: Mapping[str, Any], step: int, step_metric: str, metric_axes: dict[str, str] | None = None
     ) -> None:
-        """Log a row that belongs to an earlier step."""
+        """Log a row that belongs to an earlier step.
+
+        Args:
+          metrics: native key -> number; nested dicts are joined with "/".
+          step: the earlier step; the clock `step`.
+          step_metric: the key under which `step` is kept in the row, too.
+          metric_axes: not used; every key can be drawn over every clock.
+        """
         self._door.log({**dict(flatten(metrics)), step_metric: step}, step=step)
 
     def log_summary(self, metrics: Mapping[str, Any]) -> None:
-        """Replace values of the run's summary."""
+        """Replace values of the run's summary.
+
+        Args:
+          metrics: name -> value.
+        """
         if self.run is not None:
             self._door.keep("summary", "keeping the summary", self.run.run.summary.update, dict(metrics))
 
     def log_long_text(self, key: str, text: str) -> None:
-        """Store a text."""
+        """Store a text.
+
+        Args:
+          key: the key.
+          text: the text, of any length.
+        """
         if self.run is not None:
             self.run.log_text(key, text)
 
@@ -114,6 +139,7 @@ def log_groups(
       iteration: the clock `gradient_step`.
       decode: makes a text of token ids, such as a tokenizer's `decode`; without it, only the tokens are kept.
       policy_version: of the sampling client; default: the iteration.
+      mode: a word for the rollouts' column of that name, such as "train" or "eval".
       run: a run or a scope of a run; None: the current one.
     Returns:
       The ids of the rollouts, a list for each group, for `run.rollouts.trained` and `dropped`.

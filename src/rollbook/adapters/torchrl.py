@@ -49,11 +49,25 @@ class RollbookLogger(_Base):
         return self.run
 
     def log_scalar(self, name: str, value: float, step: int | None = None) -> None:
-        """Log one number, with the clock `step`."""
+        """Log one number, with the clock `step`.
+
+        Args:
+          name: the native key.
+          value: the number.
+          step: TorchRL's step; the clock `step`. None: it keeps its reading.
+        """
         self._door.log({name: value}, step=step)
 
     def log_metrics(self, metrics: Any, step: int | None = None, *, keys_sep: str = "/") -> dict[str, Any]:
-        """Log one row; nested keys of a TensorDict are joined. Returns the numbers, as TorchRL's own loggers do."""
+        """Log one row under the native keys.
+
+        Args:
+          metrics: a dict, or a TensorDict, whose nested keys are joined.
+          step: as in `log_scalar`.
+          keys_sep: between the parts of a nested key.
+        Returns:
+          The numbers, as TorchRL's own loggers do.
+        """
         if hasattr(metrics, "flatten_keys"):
             metrics = metrics.detach().to("cpu").flatten_keys(keys_sep).to_dict()
         row = {str(name): _plain(value) for name, value in metrics.items()}
@@ -61,7 +75,14 @@ class RollbookLogger(_Base):
         return row
 
     def log_video(self, name: str, video: Any, step: int | None = None, **kwargs: Any) -> None:
-        """Log the first video of a batch [batch, frames, channels, height, width]."""
+        """Log the first video of a batch.
+
+        Args:
+          name: the native key.
+          video: a tensor [batch, frames, channels, height, width], or one without the batch.
+          step: as in `log_scalar`.
+          kwargs: `fps`, frames per second, default 6; others are not used.
+        """
         at = {} if step is None else {"step": int(step)}
         self._door.keep("video", "keeping a film", self._video, name, video, float(kwargs.get("fps", 6)), at)
 
@@ -70,7 +91,11 @@ class RollbookLogger(_Base):
         self.run.log_video(name, frames.permute(0, 2, 3, 1).cpu().numpy(), fps=fps, **at)
 
     def log_hparams(self, cfg: Any) -> None:
-        """Add a dict or an OmegaConf configuration to the run's config. Its seed goes to a run that has none."""
+        """Add a dict or an OmegaConf configuration to the run's config. Its seed goes to a run that has none.
+
+        Args:
+          cfg: the configuration; `seed` at its top level is the seed.
+        """
         self._door.keep("config", "keeping hyperparameters", self._hparams, cfg)
 
     def _hparams(self, cfg: Any) -> None:
@@ -82,20 +107,40 @@ class RollbookLogger(_Base):
         self._door.settings(settings, settings.get("seed"))
 
     def log_histogram(self, name: str, data: Sequence[float], **kwargs: Any) -> None:
-        """Log a distribution."""
+        """Log a distribution.
+
+        Args:
+          name: the native key.
+          data: the raw values.
+          kwargs: `step`, as in `log_scalar`; others are not used.
+        """
         at = {"step": int(kwargs["step"])} if kwargs.get("step") is not None else {}
         self._door.keep("histogram", "keeping a histogram", lambda: self.run.log_histogram(name, data, **at))
 
     def log_str(self, name: str, value: str, step: int | None = None) -> None:
-        """Log a text."""
+        """Log a text.
+
+        Args:
+          name: the native key.
+          value: the text.
+          step: as in `log_scalar`.
+        """
         at = {} if step is None else {"step": int(step)}
         self._door.keep("text", "keeping a text", lambda: self.run.log_text(name, str(value), **at))
 
     def flush(self, timeout: float | None = None) -> None:
-        """Does nothing: nothing is buffered here."""
+        """Does nothing: nothing is buffered here.
+
+        Args:
+          timeout: not used.
+        """
 
     def shutdown(self, timeout: float | None = None) -> None:
-        """Finish the run if it was opened here."""
+        """Finish the run if it was opened here.
+
+        Args:
+          timeout: not used.
+        """
         self._door.finish()
 
     close = shutdown

@@ -71,7 +71,12 @@ class Backend:
         ]
 
     def log(self, data: Mapping[str, object], step: int) -> None:
-        """Log one row. Also takes in dumps of earlier steps, which verl writes in its own thread."""
+        """Log one row. Also takes in dumps of earlier steps, which verl writes in its own thread.
+
+        Args:
+          data: native key -> number.
+          step: verl's global step.
+        """
         clocks: dict[str, Any] = {"step": step}
         if "train_iter" in self.run.run.internals.writer.clocks:
             clocks["train_iter"] = step
@@ -83,7 +88,11 @@ class Backend:
             self._count.guard("verl_dumps", "taking in a rollout dump", functools.partial(dumps.take, before=step))
 
     def finish(self, exit_code: int = 0) -> None:
-        """Take in the last dumps. A run that was opened here ends as `finished` or `crashed`."""
+        """Take in the last dumps. A run that was opened here ends as `finished` or `crashed`.
+
+        Args:
+          exit_code: 0: `finished`; another number: `crashed`.
+        """
         for dumps in self._dumps:
             self._count.guard("verl_dumps", "taking in a rollout dump", dumps.take)
         if self._owned:
@@ -132,13 +141,23 @@ class Tracking:
         return self.logger["rollbook"].run
 
     def log(self, data: Mapping[str, object], step: int, backend: Any = None) -> None:
-        """Send the row to every back end, or to those named in `backend`."""
+        """Send the row to every back end, or to those named in `backend`.
+
+        Args:
+          data: native key -> number.
+          step: verl's global step.
+          backend: names of back ends. None: all.
+        """
         for name, tracker in self.logger.items():
             if backend is None or name in backend:
                 tracker.log(data=data, step=step)
 
     def finish(self, exit_code: int = 0) -> None:
-        """End every back end."""
+        """End every back end.
+
+        Args:
+          exit_code: as in `Backend.finish`; passed on to back ends that take one.
+        """
         if self._theirs is not None:
             theirs = self._theirs.finish
             try:
@@ -208,6 +227,8 @@ def import_rollouts(run: object, folder: str | os.PathLike[str], mode: str = "tr
     group.
 
     Args:
+      run: a run or a scope of a run.
+      folder: the folder of the dumps.
       mode: a word for the column of that name.
     Returns:
       The number of responses.

@@ -631,19 +631,31 @@ def _find(native: str) -> tuple[Canonical, Native] | None:
 
 
 def native_names(canonical: str) -> tuple[str, ...]:
-    """The framework names of `canonical`: exact keys, without those that contain a `*`; () for an unknown name."""
+    """The framework names of `canonical`: exact keys, without those that contain a `*`; () for an unknown name.
+
+    Args:
+      canonical: a canonical name, such as "train/return".
+    """
     entry = _BY_NAME.get(canonical)
     return () if entry is None else tuple(n.key for n in entry.natives if "*" not in n.key and n.key != canonical)
 
 
 def canonical(native: str) -> str | None:
-    """The canonical name of a native key, or None if it has none (or is a canonical name itself)."""
+    """The canonical name of a native key, or None if it has none (or is a canonical name itself).
+
+    Args:
+      native: a key as a framework writes it, such as "rollout/ep_rew_mean".
+    """
     pair = _find(native)
     return None if pair is None else pair[0].name
 
 
 def describe(name: str) -> Canonical | None:
-    """The entry of a canonical or native name; None if there is none."""
+    """The entry of a canonical or native name; None if there is none.
+
+    Args:
+      name: a canonical name or a native key.
+    """
     entry = _BY_NAME.get(name)
     if entry is not None:
         return entry
@@ -652,7 +664,11 @@ def describe(name: str) -> Canonical | None:
 
 
 def estimator(native: str) -> str | None:
-    """How a native key is computed from the observations, or None for a key that is not in the table."""
+    """How a native key is computed from the observations, or None for a key that is not in the table.
+
+    Args:
+      native: a key as a framework writes it.
+    """
     pair = _find(native)
     return None if pair is None else pair[1].estimator
 
@@ -661,6 +677,10 @@ def resolve(name: str, available: Iterable[str]) -> list[str]:
     """The keys in `available` that contain `name`, best first: `name` itself, then native names in the table's order.
 
     A name that is neither available nor canonical gives [].
+
+    Args:
+      name: a canonical name or a native key.
+      available: the keys of a run (`book.keys()`).
     """
     keys = list(available)
     if name in keys:
@@ -698,6 +718,10 @@ def candidates(name: str, available: Iterable[str]) -> list[str]:
     A framework that writes a quantity in several spellings (LightZero's collector/, collector_iter/, collector_step/)
     has one candidate, the first in the table's order. The modules of a multi-agent run, two loops, or two frameworks in
     one run are several candidates.
+
+    Args:
+      name: a canonical name or a native key.
+      available: the keys of a run (`book.keys()`).
     """
     keys = resolve(name, available)
     if len(keys) < 2:

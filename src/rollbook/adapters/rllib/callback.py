@@ -90,6 +90,8 @@ def _leave_open(env_runner: object) -> None:
 class RollbookCallback(RLlibCallback):  # type: ignore[misc]
     """Records the episodes of all env runners, and each result, in one run. Made by `callbacks(...)`.
 
+    Its hooks are called by RLlib. Arguments as in `ray.rllib.callbacks.callbacks.RLlibCallback`.
+
     Nothing raises into training, except for arguments that `rollbook.init` rejects when the algorithm is built.
 
     Attributes:

@@ -126,7 +126,11 @@ class RollbookLogger(Logger):
         self._count = Bill(to=self.run)
 
     def on_result(self, result: dict[str, object]) -> None:
-        """Log one result."""
+        """Log one result.
+
+        Args:
+          result: Tune's result of one iteration: nested dicts of numbers.
+        """
         more = walk_paths(result, self._paths) if self._paths is not None else None
         self._count.guard("rllib/result", "recording a result", lambda: self._walker.log(self.run, result, more))
 

@@ -36,6 +36,8 @@ __all__ = ["OldLoggers", "RollbookTune"]
 class RollbookTune(LoggerCallback):  # type: ignore[misc]
     """Logs the results of every trial (all values, or those that pass the filters), its checkpoints and its end.
 
+    Its hooks are called by Tune. Arguments as in `ray.tune.logger.LoggerCallback`.
+
     Together with `callbacks(...)` in the algorithm's configuration, both write one run; `dir` and `project` then come
     from there unless given. No exception leaves this class: Tune would end the experiment.
 

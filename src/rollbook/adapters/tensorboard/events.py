@@ -37,6 +37,7 @@ class FileWriter:
 
     Args:
       log_dir: its folder, created if missing.
+      log_dir, logdir: its folder, created if missing; torch's and tensorboardX's word. Default: the working folder.
       max_queue, flush_secs: how many events may wait in memory, and for how long.
       filename_suffix: appended to the file's name.
     """
@@ -61,18 +62,35 @@ class FileWriter:
         return self._arguments[0]
 
     def add_event(self, event: Event, step: Any = None, walltime: float | None = None) -> None:
-        """Append an event with the current time (or `walltime`) and, if given, a step."""
+        """Append an event with the current time (or `walltime`) and, if given, a step.
+
+        Args:
+          event: a message `tensorboard.compat.proto.event_pb2.Event`; its time and step are set here.
+          step: a whole number. None leaves the event's own.
+          walltime: Unix seconds. None: now.
+        """
         event.wall_time = time.time() if walltime is None else walltime
         if step is not None:
             event.step = int(step)
         self.event_writer.add_event(event)
 
     def add_summary(self, summary: object, global_step: object = None, walltime: float | None = None) -> None:
-        """Append an event with a summary."""
+        """Append an event with a summary.
+
+        Args:
+          summary: a message `Summary`.
+          global_step: a whole number, or None.
+          walltime: Unix seconds. None: now.
+        """
         self.add_event(self._event(summary=summary), global_step, walltime)
 
     def add_graph(self, graph_profile: Any, walltime: float | None = None) -> None:
-        """Append a graph and its statistics, as the pair that torch's `graph()` makes."""
+        """Append a graph and its statistics, as the pair that torch's `graph()` makes.
+
+        Args:
+          graph_profile: (graph, statistics).
+          walltime: Unix seconds. None: now.
+        """
         graph, statistics = graph_profile
         self.add_event(self._event(graph_def=graph.SerializeToString()), None, walltime)
         events = need("tensorboard.compat.proto.event_pb2", extra="tensorboard", why=_WHY)
@@ -80,7 +98,12 @@ class FileWriter:
         self.add_event(self._event(tagged_run_metadata=tagged), None, walltime)
 
     def add_onnx_graph(self, graph: Any, walltime: float | None = None) -> None:
-        """Append a graph without statistics."""
+        """Append a graph without statistics.
+
+        Args:
+          graph: a message `GraphDef`.
+          walltime: Unix seconds. None: now.
+        """
         self.add_event(self._event(graph_def=graph.SerializeToString()), None, walltime)
 
     def flush(self) -> None:

@@ -30,8 +30,9 @@ class SummaryWriter:
     """Has the methods and arguments of both libraries' writers (`log_dir` and `logdir` are the same).
 
     Args:
-      log_dir, comment, purge_step, max_queue, flush_secs, filename_suffix: as in the libraries. With `purge_step`, a
-        resumed run is also rewound to that step, so its curves do not go back and forth.
+      log_dir, logdir, comment, purge_step, max_queue, flush_secs, filename_suffix: as in the libraries. With
+        `purge_step`, a resumed run is also rewound to that step, so its curves do not go back and forth.
+      write_to_disk: False means events=False, as in tensorboardX.
       run: the run. None uses the current one or opens one; False records nothing.
       clock: the clock that `global_step` sets in addition to `step`: "env_step" (what reinforcement-learning scripts
         count), "gradient_step", any declared one, or None for `step` only.
@@ -39,7 +40,7 @@ class SummaryWriter:
         else rollbook), one of "torch", "tensorboardX", "rollbook", or False for no event files.
       scope: prefix of all keys in the book. Default: none; the folder's name for a second writer on the same run.
       project, run_options: of a run that is opened here; arguments of `rollbook.init`.
-      more: further options of tensorboardX; `write_to_disk=False` means events=False.
+      more: further options of tensorboardX.
     One process writes to one run: a writer that finds an open run joins it. A run that a writer opened is finished when
     its last writer is closed.
     Threads: any. Only the constructor raises, unless the run is strict: later failures are counted and reported once
@@ -116,6 +117,10 @@ class SummaryWriter:
         """Log one number (or array or tensor of one element) under `tag`.
 
         Args:
+          tag: the native key.
+          scalar_value: a number, or an array or tensor of one element.
+          global_step: sets `step` and the constructor's `clock`. None: both keep their readings.
+          walltime: Unix seconds. None: now.
           new_style, double_precision: torch's fifth and sixth positional arguments.
           display_name, summary_description: tensorboardX's; texts in the fifth and sixth position are these.
         """
@@ -157,7 +162,13 @@ class SummaryWriter:
         global_step: object = None,
         walltime: float | None = None,
     ) -> None:
-        """Log several numbers, as `<main_tag>/<name>` in the book; event files have a folder for each."""
+        """Log several numbers, as `<main_tag>/<name>` in the book; event files have a folder for each.
+
+        Args:
+          main_tag: what the keys begin with.
+          tag_scalar_dict: name -> number.
+          global_step, walltime: as in `add_scalar`.
+        """
         global_step, walltime = self._place(global_step, walltime)
         values = {f"{main_tag}/{name}": value for name, value in tag_scalar_dict.items()}
         if walltime is None:
@@ -177,6 +188,9 @@ class SummaryWriter:
 
         The file: {"<folder>/<main_tag>/<name>": [[unix seconds, step, value], …]}. Values are read from the book, so
         they take no memory, unlike in tensorboardX. Without a book they are kept in memory.
+
+        Args:
+          path: the file. An existing one is replaced.
         """
         if self._is_tensorboardx():
             self._pass_on("export_scalars_to_json", path)
@@ -192,7 +206,15 @@ class SummaryWriter:
         walltime: float | None = None,
         max_bins: int | None = None,
     ) -> None:
-        """Log the distribution of `values`: up to 4,096 raw values in the book, bins in the event files."""
+        """Log the distribution of `values`: up to 4,096 raw values in the book, bins in the event files.
+
+        Args:
+          tag: the native key.
+          values: numbers, of any shape.
+          global_step: as in `add_scalar`.
+          walltime: Unix seconds, for the event files. The book has the time of the call.
+          bins, max_bins: of the event files only; as in the libraries.
+        """
         global_step, walltime = self._place(global_step, walltime)
         self._keep("add_histogram", lambda book: book.log_histogram(tag, values, **self._at(global_step)))
         more: dict[str, object] = {} if max_bins is None else {"max_bins": max_bins}
@@ -213,7 +235,18 @@ class SummaryWriter:
         global_step: object = None,
         walltime: float | None = None,
     ) -> None:
-        """Log a distribution that is already binned: `bucket_limits` are the upper edges."""
+        """Log a distribution that is already binned.
+
+        Args:
+          tag: the native key.
+          min, max: the smallest and the largest value.
+          num: how many values there are.
+          sum, sum_squares: of the values, and of their squares.
+          bucket_limits: the upper edges of the bins, ascending.
+          bucket_counts: values in each bin, as many as `bucket_limits`.
+          global_step: as in `add_scalar`.
+          walltime: Unix seconds, for the event files. The book has the time of the call.
+        """
         global_step, walltime = self._place(global_step, walltime)
 
         def keep(book: Scope) -> None:
@@ -229,7 +262,14 @@ class SummaryWriter:
     # -- text, images, videos
 
     def add_text(self, tag: str, text_string: str, global_step: object = None, walltime: float | None = None) -> None:
-        """Log a text. A table of hyper-parameters, as CleanRL's programs write it, also goes to the run's config."""
+        """Log a text. A table of hyper-parameters, as CleanRL's programs write it, also goes to the run's config.
+
+        Args:
+          tag: the native key. "hyperparameters" is CleanRL's table.
+          text_string: the text; Markdown for TensorBoard.
+          global_step: as in `add_scalar`.
+          walltime: Unix seconds, for the event files. The book has the time of the call.
+        """
         global_step, walltime = self._place(global_step, walltime)
         self._keep("add_text", lambda book: book.log_text(tag, str(text_string), **self._at(global_step)))
         if tag == "hyperparameters":
@@ -244,7 +284,15 @@ class SummaryWriter:
         walltime: float | None = None,
         dataformats: str = "CHW",
     ) -> None:
-        """Log an image: uint8, or floats in [0, 1]. `dataformats` names its axes (CHW, HWC, HW)."""
+        """Log an image.
+
+        Args:
+          tag: the native key.
+          img_tensor: uint8, or floats in [0, 1].
+          global_step: as in `add_scalar`.
+          walltime: Unix seconds, for the event files. The book has the time of the call.
+          dataformats: the order of its axes: CHW, HWC or HW.
+        """
         self._image("add_image", tag, img_tensor, global_step, walltime, dataformats)
 
     def add_images(
@@ -255,7 +303,15 @@ class SummaryWriter:
         walltime: float | None = None,
         dataformats: str = "NCHW",
     ) -> None:
-        """Log a batch of images as one grid. For a list of images, `dataformats` may lack its N."""
+        """Log a batch of images as one grid.
+
+        Args:
+          tag: the native key.
+          img_tensor: uint8, or floats in [0, 1]; an array, or a list of images.
+          global_step: as in `add_scalar`.
+          walltime: Unix seconds, for the event files. The book has the time of the call.
+          dataformats: the order of the axes. For a list, it may lack its N.
+        """
         if isinstance(img_tensor, (list, tuple)) and "N" not in dataformats.upper():
             dataformats = f"N{dataformats}"
             if self.native is not None and not self._is_tensorboardx():
@@ -275,9 +331,19 @@ class SummaryWriter:
         dataformats: str = "CHW",
         labels: Sequence[str] | str | None = None,
     ) -> None:
-        """Log an image with red boxes, [n, 4]: left, top, right, bottom.
+        """Log an image with red boxes.
 
         tensorboardX has no `rescale` in the sixth position: a text there is the order of axes, and labels come next.
+
+        Args:
+          tag: the native key.
+          img_tensor: uint8, or floats in [0, 1].
+          box_tensor: [n, 4], pixels: left, top, right, bottom.
+          global_step: as in `add_scalar`.
+          walltime: Unix seconds, for the event files. The book has the time of the call.
+          rescale: factor of the picture's size in the event files; the book keeps the image's own size.
+          dataformats: the order of the image's axes: CHW, HWC or HW.
+          labels: a text for each box. None: no texts.
         """
         if isinstance(rescale, str):
             labels = labels if dataformats == "CHW" else dataformats
@@ -307,7 +373,15 @@ class SummaryWriter:
         close: bool = True,
         walltime: float | None = None,
     ) -> None:
-        """Log a matplotlib figure, or a list of them; closed afterwards unless close=False."""
+        """Log a matplotlib figure, or a list of them.
+
+        Args:
+          tag: the native key; of several figures, followed by "/" and a number from 0.
+          figure: the figure or figures.
+          global_step: as in `add_scalar`.
+          walltime: Unix seconds, for the event files. The book has the time of the call.
+          close: close them afterwards.
+        """
         global_step, walltime = self._place(global_step, walltime)
         figures = list(figure) if isinstance(figure, (list, tuple)) else [figure]
         for number, each in enumerate(figures):
@@ -329,7 +403,16 @@ class SummaryWriter:
         walltime: float | None = None,
         dataformats: str = "NTCHW",
     ) -> None:
-        """Log a video [n, time, channels, height, width], uint8 or floats in [0, 1]; several are put side by side."""
+        """Log a video; several are put side by side.
+
+        Args:
+          tag: the native key.
+          vid_tensor: [n, time, channels, height, width]; uint8, or floats in [0, 1].
+          global_step: as in `add_scalar`.
+          walltime: Unix seconds, for the event files. The book has the time of the call.
+          fps: frames per second.
+          dataformats: the order of the axes: the letters of NTCHW.
+        """
         from rollbook.adapters._pixels import as_frames, as_uint8
         from rollbook.ground.values.arrays import host_array
 
@@ -363,9 +446,12 @@ class SummaryWriter:
         """Log hyper-parameters (into the run's config) and results (a row, and the run's summary).
 
         Args:
+          hparam_dict: parameter -> value.
+          metric_dict: key -> number. Empty: no row.
           hparam_domain_discrete: parameter -> all of its values.
           run_name, name: name of the folder on the HPARAMS page, in torch's and tensorboardX's word. A text in the
             third position is also the name, and a number after it the step, as in tensorboardX.
+          global_step: as in `add_scalar`.
         """
         if isinstance(hparam_domain_discrete, str):
             name, hparam_domain_discrete = hparam_domain_discrete, None
@@ -385,16 +471,29 @@ class SummaryWriter:
         self._pass_on("add_hparams", hparam_dict, metric_dict, **given)
 
     def add_onnx_graph(self, prototxt: object = None, *, onnx_model_file: object = None) -> None:
-        """Log the graph of an ONNX file."""
+        """Log the graph of an ONNX file, to the event files only.
+
+        Args:
+          prototxt, onnx_model_file: the file, in torch's and tensorboardX's word.
+        """
         self._only_file("add_onnx_graph", onnx_model_file if prototxt is None else prototxt)
 
     def add_openvino_graph(self, xmlname: object) -> None:
-        """Log the graph of an OpenVINO file."""
+        """Log the graph of an OpenVINO file, to the event files only.
+
+        Args:
+          xmlname: the file.
+        """
         self._only_file("add_openvino_graph", xmlname)
 
     @contextmanager
     def use_metadata(self, *, global_step: object = None, walltime: float | None = None) -> Iterator[Self]:
-        """In `with writer.use_metadata(global_step=10):`, calls without a step or time use these."""
+        """In `with writer.use_metadata(global_step=10):`, calls without a step or time use these.
+
+        Args:
+          global_step: the step of these calls. None: none.
+          walltime: their time, Unix seconds. None: now.
+        """
         before = self._defaults
         self._defaults = (global_step, walltime)
         try:

@@ -49,6 +49,8 @@ def register() -> None:
 class RollbookCallback(_Base):
     """Records a training in a run.
 
+    Its hooks are called by transformers. Arguments as in `transformers.TrainerCallback`.
+
     - Each `on_log` is a row under the native keys, with `gradient_step` and `step` at `state.global_step` (and
       `train_iter`, if the run declares it). `epoch` is a fraction, so it is a value, not a clock.
     - The arguments, the model's configuration and the versions are the run's config.
