@@ -373,7 +373,11 @@ class Book(RunFields):
         return find_episode(self, str(which))
 
     def steps(self, episode_id: str | None = None, attempts: Attempts = "effective") -> pa.Table:
-        """The recorded steps of one episode (`episode_id`), or of all, in order. One episode costs about its size."""
+        """The recorded steps of one episode, or of all, in order. One episode costs about its size.
+
+        Args:
+          episode_id: the id of the episode. None: all episodes.
+        """
         return self.table("steps", attempts, where=None if episode_id is None else ("episode_id", str(episode_id)))
 
     @suggesting
@@ -481,22 +485,34 @@ class Book(RunFields):
         return in_utc(database.arrow(f"select * from {rows}{condition} order by {order}{most}", self._tables()))
 
     def timings(self, name: str | None = None, attempts: Attempts = "effective") -> pa.Table:
-        """Durations of stages: name (a/b if nested) and seconds."""
+        """Durations of stages: name (a/b if nested) and seconds.
+
+        Args:
+          name: only this stage, such as "update" or "update/backward". None: all.
+        """
         table = self.table("timings", attempts)
         return table if name is None else _where(table, "name", name)
 
     def histograms(self, key: str | None = None, bins: int | None = None, attempts: Attempts = "effective") -> pa.Table:
-        """Logged distributions (of one `key`): raw values, or edges and counts; with `bins` all are binned."""
+        """Logged distributions: raw values, or edges and counts.
+
+        Args:
+          key: only this one, in full. None: all.
+          bins: bin raw values into this many equal bins. None: they stay raw.
+        """
         table = self.table("histograms", attempts)
         table = table if key is None else _where(table, "key", key)
         return table if bins is None else binned(table, bins)
 
     def media(self, kind: str | None = None, attempts: Attempts = "effective") -> pa.Table:
-        """Images, videos and figures; `kind` is "image", "video" or "figure", None means all.
+        """Images, videos and figures.
 
         `path` is the final name of the file, `file` the file that exists now, both relative to the run's folder. Raw
         pixels wait in `media/.spool` until a keeper (or `rollbook repair`) encodes them; see `pixels`. `file` is null
         if there is no file, for example after it was evicted.
+
+        Args:
+          kind: "image", "video" or "figure". None: all.
         """
         table = with_files(self.table("media", attempts), self._folder)
         return table if kind is None else _where(table, "kind", kind)
@@ -537,13 +553,19 @@ class Book(RunFields):
         return self.table("alerts", attempts)
 
     def text(self, key: str | None = None, attempts: Attempts = "effective") -> pa.Table:
-        """Logged texts; notes have the key "note"."""
+        """Logged texts; notes have the key "note".
+
+        Args:
+          key: only this one, in full. None: all.
+        """
         table = self.table("text", attempts)
         return table if key is None else _where(table, "key", key)
 
     def at(self, rows: int = 5, **clock: int) -> dict[str, pa.Table]:
         """The state of the run at a point, such as `at(env_step=5000)`.
 
+        Args:
+          rows: how many rows of each other table.
         Returns:
           "metrics": the newest value of each key at or before the point. Every other table that knows the clock: the
           `rows` rows nearest to the point.
@@ -622,7 +644,11 @@ class Book(RunFields):
         return self.scan(table, tries, attempts, streamed=True)
 
     def show(self, height: int = 640) -> Any:
-        """The live page of this run in a notebook cell, `height` pixels high. This process serves it on 127.0.0.1."""
+        """The live page of this run in a notebook cell. This process serves it on 127.0.0.1.
+
+        Args:
+          height: pixels.
+        """
         from rollbook.ground.views import show
 
         return show(self._folder, height)
@@ -759,7 +785,11 @@ class Book(RunFields):
         return f"{self._folder} has no table {name!r}.{did_you_mean(name, self._tables())}"
 
     def row_count(self, table: str, attempts: Attempts = "effective") -> int:
-        """The number of rows of `table(name)`; 0 if there is no such table. Reads at most the identity columns."""
+        """The number of rows of `table(name)`; 0 if there is no such table. Reads at most the identity columns.
+
+        Args:
+          table: its name.
+        """
         return self.files.read([table], lambda tables: count_rows(tables[table], self.context(tables[table], attempts)))
 
     def run_info(self) -> RunInfo:

@@ -66,5 +66,9 @@ class Address:
 
 
 def address(run: Run) -> Address:
-    """The address of a run, for actors and tasks."""
+    """The address of a run, for actors and tasks.
+
+    Args:
+      run: an open run.
+    """
     return Address(*run._address())

@@ -120,7 +120,11 @@ class Run(Scope):
         return OwnPast(self._folder)
 
     def show(self, height: int = 640) -> Any:
-        """The live page of this run for a notebook cell; `height` in pixels. This process serves it on 127.0.0.1."""
+        """The live page of this run for a notebook cell. This process serves it on 127.0.0.1.
+
+        Args:
+          height: pixels.
+        """
         from rollbook.ground.views import show
 
         return show(self._folder, height)
@@ -547,12 +551,16 @@ class Run(Scope):
         return str(self._folder), str(self._about.get("nonce", "")), page_of(self._about, self.attempt)
 
     def on_finish(self, work: Callable[[str], object]) -> Callable[[str], object]:
-        """Call `work(status)` once when the run ends, while it still accepts rows. The last registered function is
-        called first.
+        """Call a function once when the run ends, while it still accepts rows. The last registered function is called
+        first.
 
         This also covers a run that ends without finish(): at the end of a `with` block, at process exit, and at SIGTERM
-        (`status` tells which; time is short then). Forked children do not call it. Exceptions are counted. Returns
-        `work`, so it can be used as a decorator.
+        (the status tells which; time is short then). Forked children do not call it. Exceptions are counted.
+
+        Args:
+          work: a function of the status: "finished", "killed" or "crashed". What it returns is not used.
+        Returns:
+          `work`, so it can be used as a decorator.
         """
         self._last_words.append((os.getpid(), work))
         return work

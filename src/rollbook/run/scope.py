@@ -255,7 +255,11 @@ class Scope:
         self._guard(lambda: self.record("text", {"key": f"{self._channel.prefix}{key}", "text": str(text)}, **clocks))
 
     def note(self, text: str, **clocks: Any) -> None:
-        """Store a note (`text`) by the person who runs the training. Its key is "note"."""
+        """Store a note by the person who runs the training. Its key is "note".
+
+        Args:
+          text: the note. Other objects are converted with `str`.
+        """
         self._guard(lambda: self.record("text", {"key": "note", "text": str(text)}, **clocks))
 
     def log_histogram(self, key: str, values: Any, **clocks: Any) -> None:

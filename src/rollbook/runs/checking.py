@@ -36,6 +36,7 @@ def check(book: Book, rules: Sequence[object] | None = None) -> list[Alert]:
     """Check a recorded run with health rules; the run is not changed.
 
     Args:
+      book: the run.
       rules: as in `init`; None: all of `AFTERWARDS`.
     Returns:
       Each alert once, in the order of the rows.

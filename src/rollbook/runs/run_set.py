@@ -105,12 +105,18 @@ class RunSet(Sequence["Book"]):
         return self._some([row for row, wanted in zip(self._rows, chosen, strict=True) if wanted])
 
     def filter(self, wanted: Callable[[dict[str, Any]], bool]) -> RunSet:
-        """The runs for which `wanted(row)` is true; `row` is a dict as in `rows`."""
+        """The runs that a function chooses.
+
+        Args:
+          wanted: a function of a row, a dict as in `rows`; the runs for which it is true are kept.
+        """
         return self._some([row for row in self._rows if wanted(dict(row))])
 
     def group_by(self, field: str) -> dict[Any, RunSet]:
-        """Run sets by the value of a field such as "config.algo", in order of appearance; None: runs without it.
+        """Run sets by the value of a field, in order of appearance; None: runs without it.
 
+        Args:
+          field: a field of the runs, such as "config.algo".
         Raises:
           BadInput: no run has the field.
         """
@@ -121,7 +127,11 @@ class RunSet(Sequence["Book"]):
         return {value: self._some(rows) for value, rows in groups.items()}
 
     def newest(self, n: int | None = None) -> RunSet:
-        """The runs, newest first; at most `n` if given."""
+        """The runs, newest first.
+
+        Args:
+          n: at most this many. None: all.
+        """
         rows = sorted(self._rows, key=_created, reverse=True)
         return self._some(rows if n is None else rows[:n])
 
@@ -167,8 +177,10 @@ class RunSet(Sequence["Book"]):
         )
 
     def named(self, name: str) -> RunSet:
-        """All runs with this name: an id, a name, project/name, name-id, a project, or "last".
+        """All runs with this name.
 
+        Args:
+          name: an id, a name, project/name, name-id, a project, or "last".
         Raises:
           RunNotFound: no run has this name; suggests similar names.
         """
@@ -269,6 +281,8 @@ class RunSet(Sequence["Book"]):
         and config.<…>. The table `runs` has one row per run. Keys with a slash need quotes: "train/return". Only
         tables and keys that the query names are read.
 
+        Args:
+          query: a read-only statement, as in `Book.sql`.
         Raises:
           BadInput: DuckDB rejects the query; the message has DuckDB's reason.
         """
@@ -315,6 +329,8 @@ class RunSet(Sequence["Book"]):
 
         Adds the columns run (id), project, run_name and run_seed. The nodes need access to the runs' folders.
 
+        Args:
+          table: its name, as in `Book.table`.
         Raises:
           MissingExtra: Ray is not installed.
         """
