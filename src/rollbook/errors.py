@@ -193,7 +193,12 @@ _LONGEST_NAME = 500
 
 
 def did_you_mean(asked: str, choices: list[str]) -> str:
-    """The end of an error message: the closest choice, if any is similar, then all choices, sorted."""
+    """The end of an error message: the closest choice, if any is similar, then all choices, sorted.
+
+    Args:
+      asked: the name that was not found.
+      choices: the names that exist.
+    """
     import difflib
 
     # Comparing very long texts is slow, and no name is that long.
@@ -206,7 +211,11 @@ def did_you_mean(asked: str, choices: list[str]) -> str:
 
 
 def suggesting(function: Callable[P, R]) -> Callable[P, R]:
-    """Wrap `function`: an unknown keyword raises a TypeError that suggests the closest valid keyword."""
+    """Wrap `function`: an unknown keyword raises a TypeError that suggests the closest valid keyword.
+
+    Args:
+      function: any function; its arguments and result stay.
+    """
     code: Any = function.__code__
     takes = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     shown = [name for name in takes if name != "self"]

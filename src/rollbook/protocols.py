@@ -44,9 +44,10 @@ class Row:
       writer, lane, seq: the identity of the row. Together they are unique, also across restarts; `seq` grows within
         (writer, lane). A sink that may receive a row twice uses them as the idempotency key.
       attempt: the attempt that wrote it.
-      mark: "" for a row of values. All other marks have empty `values`: "dump" for a dump mark (`keys` lists what was
-        dumped, empty for all); "rewind" where the run went back to a checkpoint and abandoned earlier rows (run.json
-        has the cut); "final" for the last entry of a finished run.
+      mark: "" for a row of values. All other marks have empty `values`: "dump" for a dump mark; "rewind" where the run
+        went back to a checkpoint and abandoned earlier rows (run.json has the cut); "final" for the last entry of a
+        finished run.
+      keys: of a dump mark, what was dumped, () for all; of a final one, the run's status.
       at: the id of the checkpoint it was logged at, "" for most rows.
       table: the table it belongs to. Sinks get rows of the tables in `tables.FORWARDED`. Readers can ask for rows of
         other tables (episodes, samples, …); those carry their cells by column, without the cells that are None.
@@ -72,7 +73,8 @@ class Scalars:
     `Run.write_rows`.
 
     Attributes:
-      clock: the clock of the readings. keys: the key names that `key_R` indexes.
+      clock: the clock of the readings.
+      keys: the key names that `key_R` indexes.
       key_R, times_R, readings_R, numbers_R: numpy arrays of one length R: index of the key; unix seconds, 1970 to 2191;
         readings from 0 on (int64); the float64 value.
     """
@@ -88,7 +90,11 @@ class Scalars:
         return len(self.key_R)
 
     def part(self, start: int, stop: int) -> Scalars:
-        """The rows from `start` up to `stop`."""
+        """Some of the rows.
+
+        Args:
+          start, stop: numbers of rows, from 0; the row `stop` is not among them.
+        """
         cut = slice(start, stop)
         return Scalars(
             self.clock, self.keys, self.key_R[cut], self.times_R[cut], self.readings_R[cut], self.numbers_R[cut]
@@ -107,7 +113,11 @@ class RunInfo:
 
     Attributes:
       folder: the run's folder.
+      project, name, id, group, tags, notes: as `init` was given them; `id` is unique.
+      attempt: number of the attempt, from 1.
       clocks: all clock names of the run, the standard ones first.
+      config: the configuration when the attempt began.
+      seed: the run's seed; None if it is unknown.
       x: the clock for a sink with one step axis; "" means the first of `clocks` that a row knows.
       resumed: the run was resumed; a file sink appends.
       total: planned length of the run: clock -> reading.
@@ -141,10 +151,18 @@ class Sink(Protocol):
     """The kinds of values it takes, e.g. {float, int, bool}. Others are counted as refused and not sent."""
 
     def open(self, run: RunInfo) -> None:
-        """Get ready. Called once before the first `write`."""
+        """Get ready. Called once before the first `write`.
+
+        Args:
+          run: the run whose rows follow.
+        """
 
     def write(self, rows: Sequence[Row]) -> None:
-        """Take these rows, in order. They count as delivered when this returns. Marks come through here too."""
+        """Take these rows, in order. They count as delivered when this returns. Marks come through here too.
+
+        Args:
+          rows: none, or many.
+        """
 
     def close(self) -> None:
         """Flush and release everything. A second call does nothing. No `write` follows."""
@@ -161,6 +179,9 @@ class Truncatable(Protocol):
         """Cut the output back to `position`. Called after `open` and before the first `write`.
 
         A file that is missing in `position` is emptied.
+
+        Args:
+          position: an earlier result of `position`.
         """
 
 
@@ -172,7 +193,11 @@ class Stateful(Protocol):
         """The whole memory, as plain JSON data."""
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Continue from `state`. Called after `open` and before the first `write`."""
+        """Continue from `state`. Called after `open` and before the first `write`.
+
+        Args:
+          state: an earlier result of `state`, after a conversion to JSON and back.
+        """
 
 
 Probe: TypeAlias = Callable[[], Mapping[str, float]]
@@ -220,7 +245,11 @@ class Rule(Protocol):
     """The tables whose rows it gets."""
 
     def open(self, run: RunInfo) -> None:
-        """Get ready for a run. Called before the first `look`, and again after the run went back to a checkpoint."""
+        """Get ready for a run. Called before the first `look`, and again after the run went back to a checkpoint.
+
+        Args:
+          run: the run whose rows follow.
+        """
 
     def look(self, columns: Columns, now: float) -> Iterable[Alert]:
         """Check the new rows of its tables; return alerts, usually none.
@@ -282,7 +311,12 @@ class ForeignRun:
         self.parts, self.rows = parts, rows
 
     def leave_out(self, what: str, n: int = 1) -> None:
-        """Count something that is not imported; `what` is a plural, such as "pictures"."""
+        """Count something that is not imported.
+
+        Args:
+          what: its name in the plural, such as "pictures".
+          n: how many.
+        """
         self.left_out[what] = self.left_out.get(what, 0) + n
 
 
@@ -299,10 +333,18 @@ class Importer(Protocol):
     name: str
 
     def finds(self, path: Path) -> bool:
-        """Whether `path` looks like something this importer reads. Fast; never raises."""
+        """Whether something looks like what this importer reads. Fast; never raises.
+
+        Args:
+          path: a file or a folder.
+        """
 
     def runs(self, path: Path) -> Iterable[ForeignRun]:
-        """The runs at `path`, in a fixed order. Damage is counted (`ForeignRun.leave_out`), never raised."""
+        """The runs of a file or a folder, in a fixed order. Damage is counted (`ForeignRun.leave_out`), never raised.
+
+        Args:
+          path: a path that `finds` accepts.
+        """
 
 
 @runtime_checkable
@@ -315,10 +357,16 @@ class Exporter(Protocol):
     """The table that a run must have, such as "steps"; the newest run with it is written. "" writes all runs."""
 
     def write(self, runs: Any, out: Path) -> dict[str, int]:
-        """Write a `RunSet` to `out`. The path does not exist yet; the caller moves it into place afterwards.
+        """Write runs to a file.
 
-        Returns what was written and what was left out: description -> count. Raises BadInput if there is nothing to
-        write, and MissingExtra if a package is not installed.
+        Args:
+          runs: a `RunSet`.
+          out: a path that does not exist yet; the caller moves the file into place afterwards.
+        Returns:
+          What was written and what was left out: description -> count.
+        Raises:
+          BadInput: there is nothing to write.
+          MissingExtra: a package is not installed.
         """
 
 
@@ -362,10 +410,19 @@ class RunInternals(Protocol):
         """Store the current readings of the named clocks as `offsets`, and return the offsets."""
 
     def fill_in(self, *, seed: int | None = None, total: Mapping[str, Any] | None = None) -> None:
-        """Set values that became known after `init`. Values that `init` was given stay."""
+        """Set values that became known after `init`. Values that `init` was given stay.
+
+        Args:
+          seed: the run's seed. None: unknown.
+          total: clock -> planned last reading; numbers below 1 are ignored. None: unknown.
+        """
 
     def formatted_config(self, text: str) -> None:
-        """Set the text of `formatted_total_config.py`, in a form from which the framework can start again."""
+        """Set the text of `formatted_total_config.py`, in a form from which the framework can start again.
+
+        Args:
+          text: the file's text.
+        """
 
     def write_about(self) -> None:
         """Write run.json now (the main writer only); failures are counted."""
@@ -379,7 +436,11 @@ class Recorder(Protocol):
         """The run's folder."""
 
     def log(self, values: Mapping[str, object], **clocks: Any) -> None:
-        """Append one row of scalars; keys get the scope's prefix."""
+        """Append one row of scalars; keys get the scope's prefix.
+
+        Args:
+          values: as in `Scope.log`.
+        """
 
     def record(
         self,
@@ -394,13 +455,24 @@ class Recorder(Protocol):
     ) -> int:
         """Append n rows to a table as one frame and return its sequence number (0 if it was refused).
 
-        `columns` maps a name to n values: a list of plain data (None, bool, int, float, str, bytes, lists and dicts of
-        these), or an array whose first axis is n. With n = 1 a plain value needs no list. Rows that an earlier call
-        with the same `receipt` wrote are not written again.
+        Args:
+          table: its name.
+          columns: name -> n values: a list of plain data (None, bool, int, float, str, bytes, lists and dicts of
+            these), or an array whose first axis is n. With n = 1 a plain value needs no list.
+          n: how many rows.
+          clock_columns: clock -> n readings. None: all rows have the readings in `clocks`, or the current ones.
+          time_column: n times in monotonic ns (`rollbook.ground.clocks.now`). None: now.
+          receipt: rows that an earlier call with the same one wrote are not written again. None: write always.
         """
 
     def clocks_now(self) -> dict[str, int]:
         """The clocks that are known now: name -> reading."""
 
     def count(self, cause: str, n: int = 1, message: str = "") -> None:
-        """Add n to the bill under `cause`. The first time, warn with `message`; with strict=True, raise it."""
+        """Add to the bill. The first time, warn with `message`; with strict=True, raise it.
+
+        Args:
+          cause: a short name for what happened.
+          n: how often it happened.
+          message: what happened, and what to do.
+        """
