@@ -16,7 +16,14 @@ MakeFilter: TypeAlias = Callable[[Sink], Sink]
 
 
 def check_filter(make_filter: MakeFilter, tmp_path: Path) -> None:
-    """Run every check of `FILTER_CHECKS`."""
+    """Run every check of `FILTER_CHECKS`.
+
+    Args:
+      make_filter: makes the filter in front of the sink that it is given.
+      tmp_path: an empty folder; each check gets one below it.
+    Raises:
+      AssertionError: a check failed; the message says which rule and with which rows.
+    """
     for name, check in FILTER_CHECKS.items():
         folder = tmp_path / name
         folder.mkdir()

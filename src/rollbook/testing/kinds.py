@@ -12,7 +12,13 @@ __all__ = ["KIND_CHECKS", "check_kind"]
 
 
 def check_kind(value: object) -> None:
-    """Run every check of `KIND_CHECKS` with a value of the kind."""
+    """Run every check of `KIND_CHECKS` with a value of the kind.
+
+    Args:
+      value: a value of the kind.
+    Raises:
+      AssertionError: a check failed; the message says which rule.
+    """
     for check in KIND_CHECKS.values():
         check(value)
 

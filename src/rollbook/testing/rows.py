@@ -71,7 +71,13 @@ EXTREMES: tuple[Value, ...] = (
 
 
 def some_run(folder: Path, *, attempt: int = 1, clocks: Sequence[str] = CLOCKS) -> RunInfo:
-    """A run to open a sink for, with all fields set. `attempt` above 1 means that it was resumed."""
+    """A run to open a sink for, with all fields set.
+
+    Args:
+      folder: the run's folder; not created here.
+      attempt: from 1; above 1 the run was resumed.
+      clocks: names of the run's clocks; the first one is `x`.
+    """
     return RunInfo(
         folder=folder,
         project="cartpole",

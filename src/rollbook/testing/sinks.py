@@ -16,7 +16,14 @@ MakeSink: TypeAlias = Callable[[], Sink]
 
 
 def check_sink(make_sink: MakeSink, tmp_path: Path) -> None:
-    """Run every check of `SINK_CHECKS`, each in a separate folder below `tmp_path`."""
+    """Run every check of `SINK_CHECKS`, each in a separate folder below `tmp_path`.
+
+    Args:
+      make_sink: makes a new sink at each call.
+      tmp_path: an empty folder.
+    Raises:
+      AssertionError: a check failed; the message says which rule and with which rows.
+    """
     for name, check in SINK_CHECKS.items():
         folder = tmp_path / name
         folder.mkdir()
