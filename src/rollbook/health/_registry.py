@@ -62,6 +62,9 @@ def names() -> list[str]:
 def make(name: str, **options: object) -> Rule:
     """The rule of that name, or at "package.module:Class".
 
+    Args:
+      name: one of `names()`, or "package.module:Class".
+      options: those of the rule.
     Raises:
       UnknownOption: no rule has that name, or it has no such option.
       BadInput: an option with a value it cannot use; or the class is not a rule.
@@ -110,12 +113,20 @@ def check(asked: object) -> list[dict[str, object]]:
 
 
 def are_ours(specs: Sequence[object]) -> bool:
-    """Whether these entries of a plan all name rollbook's rules."""
+    """Whether these entries of a plan all name rollbook's rules.
+
+    Args:
+      specs: entries as `check` returns them.
+    """
     return all(isinstance(spec, dict) and spec.get("name") in _RULES for spec in specs)
 
 
 def summary(name: str) -> str:
-    """A rule's description of itself, in one line."""
+    """A rule's description of itself, in one line.
+
+    Args:
+      name: as in `make`.
+    """
     return summary_of(_load(name), name)
 
 

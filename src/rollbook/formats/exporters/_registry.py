@@ -41,6 +41,9 @@ def names() -> list[str]:
 def make(name: str, **options: object) -> Exporter:
     """The exporter of that name.
 
+    Args:
+      name: one of `names()`.
+      options: those of the exporter.
     Raises:
       UnknownOption: no exporter has that name, or it has no such option.
       BadInput: an option has an unusable value.
@@ -50,7 +53,11 @@ def make(name: str, **options: object) -> Exporter:
 
 
 def summary(name: str) -> str:
-    """An exporter's one-line description."""
+    """An exporter's one-line description.
+
+    Args:
+      name: one of `names()`.
+    """
     return summary_of(_REGISTRY.load(name), name)
 
 

@@ -56,6 +56,9 @@ def names() -> list[str]:
 def make(name: str, **options: object) -> Importer:
     """The importer of that name.
 
+    Args:
+      name: one of `names()`.
+      options: those of the importer.
     Raises:
       UnknownOption: no importer has that name, or it has no such option.
       BadInput: an option has an unusable value.
@@ -67,6 +70,8 @@ def make(name: str, **options: object) -> Importer:
 def choose(path: str | os.PathLike[str]) -> str:
     """The name of the importer for the files at `path`.
 
+    Args:
+      path: a file or a folder.
     Raises:
       BadInput: nothing is there; no importer reads it, or several do.
     """
@@ -91,10 +96,18 @@ def patterns() -> dict[str, tuple[str, ...]]:
 
 
 def what(name: str) -> str:
-    """What a run of that format is called in a list: "W&B offline run"."""
+    """What a run of that format is called in a list: "W&B offline run".
+
+    Args:
+      name: one of `names()`.
+    """
     return str(getattr(_REGISTRY.load(name), "what", name))
 
 
 def summary(name: str) -> str:
-    """An importer's one-line description."""
+    """An importer's one-line description.
+
+    Args:
+      name: one of `names()`.
+    """
     return summary_of(_REGISTRY.load(name), name)
