@@ -48,10 +48,15 @@ def compare(
 
     Args:
       entries: the runs, in the order in which they started.
+      metric: the key that was measured, for the words of the result.
+      by, how: the field that forms the groups, and how a run's metric became one number; for the words of the result.
+      normalise, statistic: as in `RunSet.compare`.
       study: a plan and its looks so far; None with `planned` makes a plan now.
+      planned: whether there is a plan: without `study`, make one now.
       delta, floor: of a new plan; `floor` is the score of crashed runs in all places.
       direction: whether "higher" or "lower" is better. None: the name of the metric decides
         (`aliases.lower_is_better`); after `normalise` higher is better.
+      seed: of resampling and splits.
       notes: further remarks for the reader.
     Raises:
       BadInput: no run has a score; groups, floor, delta, statistic or direction differ from the plan's.

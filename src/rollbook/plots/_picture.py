@@ -61,6 +61,8 @@ class Picture:
     def figure(self, theme: str | None = None) -> Figure:
         """A new matplotlib `Figure`, made without pyplot: it need not be closed.
 
+        Args:
+          theme: "light" or "dark". None: the picture's own.
         Raises:
           MissingExtra: matplotlib is not installed.
         """
@@ -68,8 +70,11 @@ class Picture:
             return self._figure(style(theme or self.theme))
 
     def save(self, path: str | os.PathLike[str], *, theme: str | None = None) -> str:
-        """Write it to a file; the file name's suffix selects the format: .png, .svg or .pdf. Returns the path.
+        """Write it to a file, and return the path.
 
+        Args:
+          path: its suffix selects the format: .png, .svg or .pdf. A missing folder is made.
+          theme: "light" or "dark". None: the picture's own.
         Raises:
           UnknownOption: another suffix.
           OSError: the file cannot be written.
@@ -90,7 +95,12 @@ class Picture:
         return name
 
     def bytes(self, format: str = "png", *, theme: str | None = None) -> bytes:
-        """The chart as bytes of this format. The same data give the same SVG, byte for byte."""
+        """The chart as bytes of this format. The same data give the same SVG, byte for byte.
+
+        Args:
+          format: "png", "svg" or "pdf".
+          theme: "light" or "dark". None: the picture's own.
+        """
         chosen = style(theme or self.theme)
         metadata: Mapping[str, object] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(format, {})
         matplotlib = need("matplotlib", extra="plots", why="a picture")
@@ -113,9 +123,11 @@ class Picture:
         return re.sub(r'<svg [^>]*?viewBox="([^"]*)"[^>]*>', r'<svg viewBox="\1" role="img">', text, count=1)
 
     def text(self, width: int = 80, height: int = 20, *, colour: bool = False) -> str:
-        """The chart in characters, at most `width` columns wide.
+        """The chart in characters.
 
         Args:
+          width: at most this many columns, from 30 on.
+          height: lines for the curves, from 5 on; axis and legend come on top. Bars take a line each.
           colour: use a terminal's colours and braille dots, with escape sequences, instead of plain characters.
         Raises:
           BadInput: this chart has no text form, or there is too little room.

@@ -175,7 +175,11 @@ class Interval:
         return asdict(self)
 
     def sentence(self, metric: str = "score") -> str:
-        """One sentence: the number, then how certain it is or why that is unknown."""
+        """One sentence: the number, then how certain it is or why that is unknown.
+
+        Args:
+          metric: what was measured, for the sentence.
+        """
         name = {"iqm": "IQM", "optimality_gap": "Optimality gap", "solved": "Share of seeds that solved the task"}.get(
             self.statistic, self.statistic.replace("_", " ").capitalize()
         )

@@ -116,6 +116,8 @@ class Plan:
     def from_data(cls, data: Mapping[str, Any]) -> Plan:
         """The plan from the output of `as_data`.
 
+        Args:
+          data: an earlier result of `as_data`.
         Raises:
           BadInput: the data is not a plan, or is from a later version.
         """
@@ -361,6 +363,8 @@ class Study:
     def verdict(self, a: str, b: str) -> Verdict:
         """The verdict about two arms, in either order.
 
+        Args:
+          a, b: names of arms.
         Raises:
           BadInput: the plan does not compare them.
         """
@@ -382,6 +386,8 @@ class Study:
     def from_data(cls, data: Mapping[str, Any]) -> Study:
         """The study from the output of `as_data`.
 
+        Args:
+          data: an earlier result of `as_data`.
         Raises:
           BadInput: the data is not a study, or is from a later version.
         """
