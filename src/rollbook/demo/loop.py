@@ -37,8 +37,12 @@ CONFIG: dict[str, Any] = {
 
 
 def train(run: rollbook.Run) -> float:
-    """Learn until `config["env_steps"]`, from the start or from the run's last checkpoint. Returns the last evaluation.
+    """Learn until `config["env_steps"]`, from the start or from the run's last checkpoint.
 
+    Args:
+      run: an open run whose config has the entries of `CONFIG`.
+    Returns:
+      The last evaluation: the mean return of 20 episodes; NaN if there was none.
     Raises:
       MissingExtra: gymnasium is not installed.
     """

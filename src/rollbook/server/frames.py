@@ -90,7 +90,13 @@ class Frame:
 
 
 def unpack(body: bytes) -> list[tuple[dict[str, object], dict[int, dict[str, NDArray]]]]:
-    """Frames as (header, {number of the entry: {name: array}}). For tests and scripts."""
+    """Frames as (header, {number of the entry: {name: array}}). For tests and scripts.
+
+    Args:
+      body: the body of an answer: one frame or several, one after the other.
+    Raises:
+      ValueError: something else than a frame.
+    """
     frames = []
     place = 0
     while place < len(body):

@@ -36,7 +36,11 @@ _WORDS = {
 
 
 def document(endpoints: Iterable[Endpoint]) -> dict[str, object]:
-    """The OpenAPI document of some endpoints."""
+    """The OpenAPI document of some endpoints.
+
+    Args:
+      endpoints: `rollbook.server.endpoint.Endpoint` objects, such as those of `rollbook.server.app`.
+    """
     endpoints = list(endpoints)
     shapes: list[object] = [ErrorBody]
     for endpoint in endpoints:
