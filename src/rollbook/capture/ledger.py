@@ -91,7 +91,12 @@ class RewardLedger:
         self._tallies = {}
 
     def enter(self, stage: str, reward: object) -> None:
-        """`add` for wrappers: values that are not numbers are counted, not raised."""
+        """`add` for wrappers: values that are not numbers are counted, not raised.
+
+        Args:
+          stage: "raw", "shaped", "clipped", "normalised", "final", or a name of your own.
+          reward: as in `add`.
+        """
         try:
             self.add(stage, reward)
         except (TypeError, ValueError) as err:
@@ -104,7 +109,16 @@ class RewardLedger:
                 )
 
     def add(self, stage: str, reward: Any, *, agent: str = "", component: str = TOTAL) -> None:
-        """One step's reward at `stage`: a number, or a mapping of component -> number. Odd values raise TypeError."""
+        """Add one step's reward.
+
+        Args:
+          stage: "raw", "shaped", "clipped", "normalised", "final", or a name of your own.
+          reward: a number, or a mapping of component -> number.
+          agent: its name; "" for the only one.
+          component: of a single number; "" is the whole reward.
+        Raises:
+          TypeError, ValueError: `reward` is something else.
+        """
         if hasattr(reward, "items") and hasattr(reward, "keys"):
             for name, value in reward.items():
                 self.tally(agent, str(name), stage).add(float(value))
@@ -112,7 +126,13 @@ class RewardLedger:
             self.tally(agent, component, stage).add(float(reward))
 
     def catch_up(self, stage: str, total: float, n: int) -> None:
-        """Add the sum of n steps that were not added one by one. Their minimum and maximum are unknown."""
+        """Add the sum of steps that were not added one by one. Their minimum and maximum are unknown.
+
+        Args:
+          stage: as in `add`.
+          total: the sum.
+          n: how many steps.
+        """
         tally = self.tally("", TOTAL, stage)
         tally.total += total
         tally.magnitude += abs(total)
@@ -132,7 +152,11 @@ class RewardLedger:
         return scalars
 
     def tally(self, agent: str, component: str, stage: str) -> Tally:
-        """The sums of one agent, component and stage, created empty if new. Valid until `begin`."""
+        """The sums of one agent, component and stage, created empty if new. Valid until `begin`.
+
+        Args:
+          agent, component, stage: as in `add`.
+        """
         key = (agent, component, stage)
         tally = self._tallies.get(key)
         if tally is None:
@@ -140,7 +164,11 @@ class RewardLedger:
         return tally
 
     def columns(self, episode_id: str) -> tuple[dict[str, Any], int]:
-        """The episode's rows of the `rewards` table, as (columns, n)."""
+        """The episode's rows of the `rewards` table, as (columns, n).
+
+        Args:
+          episode_id: the episode's id, for each row.
+        """
         rows = list(self._tallies.items())
         ranges = [tally.range for _, tally in rows]
         return {
@@ -158,6 +186,8 @@ class RewardLedger:
     def check(self, episode_id: str = "") -> list[dict[str, Any]]:
         """Check that components add up to the total of their agent and stage. Each finding is also an alert.
 
+        Args:
+          episode_id: the episode's id, for the findings.
         Returns:
           One dict per finding: agent, stage, total, components (name -> sum), difference. A stage with only
           components or only a total is not compared.
@@ -203,9 +233,13 @@ class RewardLedger:
         )
 
     def stage(self, env: object, name: str) -> Any:
-        """Wrap `env` so that each of its rewards is added under stage `name`. Its behaviour does not change.
+        """Wrap an environment so that each of its rewards is added under a stage. Its behaviour does not change.
 
         Works with a gymnasium environment, or anything with the same `step`. Put one wrapper where each stage begins.
+
+        Args:
+          env: the environment.
+          name: the stage, as in `add`.
         """
         from rollbook.capture.ledger_stage import LedgerStage
 

@@ -13,6 +13,8 @@ __all__ = ["LedgerStage"]
 class LedgerStage(gymnasium.Wrapper):
     """Adds each reward to a ledger under a stage, and changes nothing. See `RewardLedger.stage`.
 
+    Arguments as in `gymnasium.Wrapper` for `step`.
+
     Args:
       env: the environment.
       enter: called with the stage and the reward of each step.

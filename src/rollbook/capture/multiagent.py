@@ -97,12 +97,16 @@ class RecordParallel(_Recorded):
     """Records an environment in which all agents act at once (PettingZoo's `ParallelEnv`). Its behaviour does not
     change.
 
+    Arguments as in `pettingzoo.ParallelEnv` for `reset` and `step`.
+
     The episode ends when no agent is left. It counts as terminated if any agent terminated, and as truncated if any
     agent was truncated. A trajectory has one row per step and agent, with the agent's name in the column `agent`.
 
     Args:
       env: anything with the reset, step and agents of a `ParallelEnv`.
       settings: see `rollbook.capture.episodes.EpisodeSettings`.
+      recorder: a run, a scope, or `EpisodeSettings` shared with others.
+      env_index: which sub-environment this is.
     Raises:
       BadInput: `env` lacks one of these.
     """
@@ -165,11 +169,15 @@ class RecordParallel(_Recorded):
 class RecordAEC(_Recorded):
     """Records an environment in which agents act in turn (PettingZoo's `AECEnv`). Its behaviour does not change.
 
+    Arguments as in `pettingzoo.AECEnv` for `reset` and `step`.
+
     An agent's reward is the value that `last()` gives at its turn; it belongs to the agent's previous step. The length
     of an episode is the number of steps of living agents. It ends when no agent is left.
 
     Args:
       env: anything with the reset, step, last, agents and agent_selection of an `AECEnv`.
+      recorder: a run, a scope, or `EpisodeSettings` shared with others.
+      env_index: which sub-environment this is.
       settings: see `rollbook.capture.episodes.EpisodeSettings`.
     Raises:
       BadInput: `env` lacks one of these.

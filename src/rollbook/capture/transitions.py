@@ -83,6 +83,11 @@ class TransitionRecorder:
         """Add one transition.
 
         Args:
+          obs, action: the observation, and the action that was chosen on it. Left out: no such column.
+          reward: a number. None, or what is not a number, counts as 0 in the return.
+          next_obs: the observation after the action, if it is stored, too.
+          terminated, truncated: whether the episode ended with this transition.
+          info: the step's info. None: empty.
           agent: which agent, in a multi-agent environment.
           env_index: transitions of one environment and agent, up to an end, form an episode.
           episode_id: an id of your own; by default one is created at the start of each episode.
@@ -129,6 +134,14 @@ class TransitionRecorder:
         those.
 
         Without `episode_ids`, an episode ends at a set `terminated` or `truncated`.
+
+        Args:
+          obs, action, next_obs: T each; None: no such column.
+          reward: T numbers. None: none.
+          terminated, truncated: T booleans. None: all False.
+          episode_ids: T ids of your own.
+          agents: T names. None: one agent.
+          further: more columns.
         """
         try:
             parts = {"obs": obs, "action": action, "next_obs": next_obs, **further}

@@ -17,10 +17,11 @@ __all__ = ["Restored"]
 
 
 class Restored:
-    """The result of `run.restore`.
+    """A checkpoint that was restored. Made by `run.restore`.
 
     Attributes:
-      id: the id of the checkpoint. path: its file or folder.
+      id: the id of the checkpoint.
+      path: its file or folder.
       clocks: the clocks at the time of the save; they are the run's current clocks again.
       score: as given at the save, None without one.
       state: the saved state, loaded at first access. For a file that rollbook did not write (write=, path=) this raises

@@ -234,6 +234,8 @@ class Checkpoints:
         """Delete the files of these checkpoints, except that of the best one. Each gets a row that records the
         deletion.
 
+        Args:
+          identities: their ids.
         Returns:
           The ids of the deleted ones.
         """

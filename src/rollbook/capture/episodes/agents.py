@@ -47,7 +47,12 @@ class AgentsRecorder(EpisodeRecorder):
             self.drive_clock()
 
     def pay(self, agent: str, reward: object) -> float:
-        """An agent's reward."""
+        """Add an agent's reward to the episode. Returns it as a float.
+
+        Args:
+          agent: its name.
+          reward: a number; anything else counts as 0.
+        """
         number = scalar_of(reward)
         paid = 0.0 if number is None else float(number)
         self.total += paid
@@ -55,7 +60,12 @@ class AgentsRecorder(EpisodeRecorder):
         return paid
 
     def tell(self, agent: str, info: Mapping[str, object]) -> None:
-        """An agent's info: running and final data and media under the agent's name, and its reward components."""
+        """Take an agent's info: running and final data and media under the agent's name, and its reward components.
+
+        Args:
+          agent: its name.
+          info: what the environment returned for it.
+        """
         data, media = info.get("data"), info.get("media")
         if data or media:
             of_agent: dict[str, object] = {}
@@ -84,7 +94,17 @@ class AgentsRecorder(EpisodeRecorder):
         truncated: bool,
         info: Mapping[str, object] | None,
     ) -> None:
-        """One step of one agent's trajectory."""
+        """Add one step to an agent's trajectory.
+
+        Args:
+          agent: its name.
+          t: the number of the environment's step, from 0.
+          obs: the observation on which it acted.
+          action: its action; `UNSTORABLE` leaves the cell out.
+          reward: the reward of the step.
+          terminated, truncated: whether the agent ended with this step.
+          info: the step's info, or None.
+        """
         chunks = self._trajectory.of_agent(agent)
         cells: dict[str, object] = {"t": t, "agent": agent}
         chunks.add_flat("obs", obs, cells)
@@ -96,7 +116,13 @@ class AgentsRecorder(EpisodeRecorder):
         chunks.add(cells)
 
     def last_obs(self, agent: str, t: int, obs: object) -> None:
-        """An agent's last observation: a row without an action, in a separate chunk."""
+        """Add an agent's last observation: a row without an action, in a separate chunk.
+
+        Args:
+          agent: its name.
+          t: the number of the step that would follow.
+          obs: the observation.
+        """
         chunks = self._trajectory.of_agent(agent)
         cells: dict[str, object] = {"t": t, "agent": agent}
         chunks.add_flat("obs", obs, cells)
@@ -105,11 +131,20 @@ class AgentsRecorder(EpisodeRecorder):
         chunks.flush()
 
     def ends(self, agent: str, terminated: bool, truncated: bool) -> None:
-        """An agent has ended."""
+        """Note that an agent has ended.
+
+        Args:
+          agent: its name.
+          terminated, truncated: how.
+        """
         self._ends[agent] = (terminated, truncated)
 
     def finish(self, complete: bool) -> str:
-        """End the episode: terminated if any agent did, truncated if any agent was."""
+        """End the episode: terminated if any agent did, truncated if any agent was. Returns its id.
+
+        Args:
+          complete: False for an episode that was cut short by a reset or the end of the run.
+        """
         terminated = any(ended for ended, _ in self._ends.values())
         truncated = any(cut for _, cut in self._ends.values())
         return self._end(terminated, truncated, complete=complete)

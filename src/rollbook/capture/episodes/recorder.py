@@ -131,7 +131,13 @@ class EpisodeRecorder:
         obs: object = UNSTORABLE,
         env_index: int | None = None,
     ) -> None:
-        """Begin an episode. `obs` is the first observation; `seed` and `options` are the arguments of the reset."""
+        """Begin an episode.
+
+        Args:
+          seed, options: the arguments of the environment's reset.
+          obs: the first observation. Without it, trajectories begin with the `obs` of the first step.
+          env_index: which sub-environment this is. None: as before.
+        """
         try:
             self._begin(seed, options, obs, env_index)
         except Exception as err:
@@ -177,7 +183,11 @@ class EpisodeRecorder:
 
         Args:
           reward: a number; or a mapping of agent -> number; or a vector, whose parts become components "0", "1", …
+          terminated, truncated: as the environment returned them; either ends the episode.
+          info: as the environment returned it. None: empty.
           obs: the observation on which the action was chosen; by default the `next_obs` of the previous step.
+          action: the action.
+          next_obs: the observation after the action; also the `obs` of the next step.
           components: reward by component; by default taken from the info.
           extra: further columns of the step's row in the trajectory (log-probability, value estimate, …).
         """
@@ -229,7 +239,11 @@ class EpisodeRecorder:
         return ""
 
     def end(self, terminated: bool = False, truncated: bool = False) -> str:
-        """End the current episode, for frameworks that know its end. Returns its id, "" if there was none."""
+        """End the current episode, for frameworks that know its end. Returns its id, "" if there was none.
+
+        Args:
+          terminated, truncated: how it ended. Both False: it is incomplete.
+        """
         try:
             return self._end(bool(terminated), bool(truncated), complete=bool(terminated or truncated))
         except Exception as err:
@@ -252,6 +266,14 @@ class EpisodeRecorder:
         """Compare the last finished episode with the report of `source`; see `EpisodeAuditor.check`.
 
         Called from `check`, it checks the episode that is ending, and a difference marks that episode.
+
+        Args:
+          reported: (return, length) from `source`; None for a missing value; None as a whole if there is no report.
+          source: who reported, in words for the alert.
+          autoreset: the vector environment's mode, for the evidence.
+          compare_return, compare_length: False if a wrapper in between changes rewards, or the number of steps.
+        Returns:
+          The problem in a word or two, "" if there is none.
         """
         ending = self._ending
         if not ending and self.last is None:
@@ -284,6 +306,8 @@ class EpisodeRecorder:
     def failed(self, err: Exception) -> None:
         """Count an internal failure and report it once. Exceptions from outside pass through.
 
+        Args:
+          err: the failure.
         Raises:
           LoggingFailed: strict=True only: the failure.
         """

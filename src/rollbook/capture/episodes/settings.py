@@ -114,7 +114,11 @@ class EpisodeSettings:
         self.best, self.worst = float("-inf"), float("inf")
 
     def note_finished(self, finished: Finished) -> None:
-        """Add a complete episode to the shared state, once."""
+        """Add a complete episode to the shared state, once.
+
+        Args:
+          finished: the episode.
+        """
         self.best, self.worst = max(self.best, finished.total), min(self.worst, finished.total)
         if finished.noted:
             return
@@ -122,7 +126,13 @@ class EpisodeSettings:
         self.finished, finished.noted = (episodes + 1, steps + finished.length, total + finished.total), True
 
     def chosen(self, schedule: Schedule, finished: Finished, is_marked: bool) -> str:
-        """Why an episode is kept at its end ("alert", "best", "worst"), "" if it is not."""
+        """Why an episode is kept at its end ("alert", "best", "worst"), "" if it is not.
+
+        Args:
+          schedule: which ones are wanted.
+          finished: the episode, not yet added by `note_finished`.
+          is_marked: whether it has an alert.
+        """
         if schedule.on_alert and is_marked:
             return "alert"
         if not finished.complete:

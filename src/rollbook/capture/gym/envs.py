@@ -87,6 +87,7 @@ def record_envs(
     all sub-environments. "best" and "worst" are per sub-environment if it runs in a separate process.
 
     Args:
+      env_fns: functions without arguments that each make an environment.
       recorder: a run or a scope.
       settings: see `rollbook.capture.episodes.EpisodeSettings`.
     Raises:

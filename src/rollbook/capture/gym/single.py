@@ -24,6 +24,8 @@ __all__ = ["RecordEpisodes", "without_recording"]
 class RecordEpisodes(gymnasium.Wrapper):
     """Records the episodes of an environment. The environment behaves as before.
 
+    Arguments as in `gymnasium.Wrapper` for all methods of an environment.
+
     For a `VectorEnv` this creates a `RecordVectorEpisodes`. Costs about 0.25 µs per step without trajectories.
 
     Args:

@@ -35,6 +35,8 @@ __all__ = ["RecordVectorEpisodes"]
 class RecordVectorEpisodes(VectorWrapper):
     """Records the episodes of a vector of environments. The vector behaves as before.
 
+    Arguments as in `gymnasium.vector.VectorWrapper` for all methods of a vector.
+
     Args:
       env: a `VectorEnv` with any autoreset mode.
       recorder: a run or a scope.

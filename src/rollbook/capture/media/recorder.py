@@ -75,6 +75,7 @@ class Media:
         """Store an image as PNG.
 
         Args:
+          recorder: the run or the scope that gets the row.
           key: its full name, scope included.
           image: see `capture.pixels`.
           channels_first: `image` is [channels, height, width].
@@ -104,9 +105,13 @@ class Media:
         """Store a video of one frame or more.
 
         Args:
+          recorder: the run or the scope that gets the row.
+          key: its full name, scope included.
           frames: [time, height, width(, channels)], or an iterable of images, each written as it arrives.
           fps: frames per second.
           format: "mp4", "gif" or "apng"; None takes the first of these that this installation can write.
+          channels_first: the frames are [channels, height, width].
+          episode_id: the episode of the video.
         Returns, others: as `log_image`.
         """
         from rollbook.capture.media.pixels import frames_of
@@ -130,7 +135,14 @@ class Media:
     def log_figure(
         self, recorder: Recorder, key: str, figure: object, *, episode_id: str | None = None, **clocks: object
     ) -> str | None:
-        """Store a matplotlib figure as PNG, drawn now (tens of milliseconds) at its own size. It stays open."""
+        """Store a matplotlib figure as PNG, drawn now (tens of milliseconds) at its own size. It stays open.
+
+        Args:
+          recorder: the run or the scope that gets the row.
+          key: its full name, scope included.
+          figure: the figure.
+          episode_id: the episode of the figure.
+        """
         from rollbook.capture.media.pixels import figure_pixels
 
         def pictures() -> Iterable[NDArray]:
@@ -151,6 +163,10 @@ class Media:
 
         Applies to all processes and attempts of the run, from the next file on. None leaves a limit unchanged. A value
         that is not a whole number from 1 on is counted and ignored.
+
+        Args:
+          files: at most this many.
+          bytes: at most this many, all files together.
         """
         bounds = encode.read_bounds(self._folder)
         for name, value in (("files", files), ("bytes", bytes)):

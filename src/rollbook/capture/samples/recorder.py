@@ -78,6 +78,7 @@ class SampleLog:
       inline_bytes: longer items are stored in separate files under `data/items`, with only their beginning in the
         table.
       apart_bytes: for items longer than this only the beginning is stored (counted).
+      curves: also log `samples/new`, `samples/diversity`, `samples/count` and `samples/unique` with each batch.
     Raises:
       BadInput: an invalid limit.
     """
@@ -117,6 +118,7 @@ class SampleLog:
         """Append one row per item to `samples`, through `recorder` (the run or a scope of it).
 
         Args:
+          recorder: the run or the scope that gets the rows.
           items: a list of texts or of structured data, or an array whose first axis counts items.
           ids: one id per item, for items with an identity (prompt 812). By default each row gets one.
           group: one value per item, or one for all.
@@ -185,7 +187,11 @@ class SampleLog:
     # -- seen before
 
     def is_seen(self, item: object) -> bool:
-        """Whether an item was logged before. Does not add it. Objects without readable content never count as seen."""
+        """Whether an item was logged before. Does not add it. Objects without readable content never count as seen.
+
+        Args:
+          item: a text, structured data or an array.
+        """
         self._follow_attempt()
         key = fingerprint_of(item)
         return key is not None and key in self.seen
