@@ -77,13 +77,21 @@ def needs_no_service() -> list[str]:
 
 
 def are_files(specs: Sequence[Any]) -> bool:
-    """Whether these entries of a plan are all file sinks of rollbook, which any process may write."""
+    """Whether these entries of a plan are all file sinks of rollbook, which any process may write.
+
+    Args:
+      specs: entries of a plan: dicts with `name`.
+    """
     known = [isinstance(spec, dict) and spec.get("name") in _SINKS for spec in specs]
     return all(known) and all(hasattr(_REGISTRY.load(spec["name"]), "position") for spec in specs)
 
 
 def without_live(sinks: Sequence[object] | None) -> list[object]:
-    """The sinks, as `init` takes them, without those that draw; `QUIET` for None."""
+    """The sinks, as `init` takes them, without those that draw; `QUIET` for None.
+
+    Args:
+      sinks: as in `init`. None: the default.
+    """
     asked = QUIET if sinks is None else sinks
     return [sink for sink in asked if (sink.get("name") if isinstance(sink, dict) else sink) not in LIVE]
 
@@ -132,6 +140,9 @@ def check(name: str, options: Mapping[str, object] | None = None) -> None:
 
     Loads the sink's module only if there are options to check.
 
+    Args:
+      name: see `names()`.
+      options: as in `make`. None: none.
     Raises:
       MissingExtra: its package is not installed.
       UnknownOption, BadInput: as `make`. For a sink that needs a service or comes from another package, only the names

@@ -42,5 +42,9 @@ class Memory:
         self.is_open = False
 
     def values(self, key: str) -> list[object]:
-        """All values of one key, in order; rows without it are left out."""
+        """All values of one key, in order; rows without it are left out.
+
+        Args:
+          key: its full name.
+        """
         return [row.values[key] for row in self.rows if key in row.values]

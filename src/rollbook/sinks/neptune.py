@@ -45,7 +45,11 @@ class NeptuneLogger:
         self._index_name = index_name
 
     def write(self, values: Mapping[str, object]) -> None:
-        """Send these values. None is left out; a value that is no number goes as text. `values` is not changed."""
+        """Send these values. None is left out; a value that is no number goes as text.
+
+        Args:
+          values: name -> value. Not changed.
+        """
         index = None if self._index_name is None else values.get(self._index_name)
         number = None if index is None else scalar_of(index)
         for key, value in values.items():

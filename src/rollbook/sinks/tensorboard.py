@@ -56,13 +56,22 @@ class TensorBoard(FileSink):
         self._messages: Any = None
 
     def open_for_steps(self, run: Any) -> None:
-        """Open it for a program that has steps of its own instead of rows, of a `Run`; see `write_steps`."""
+        """Open it for a program that has steps of its own instead of rows, of a `Run`; see `write_steps`.
+
+        Args:
+          run: an open `Run`.
+        """
         self.open(RunInfo(run.folder, run.project, run.name, run.id, clocks=("step",), x="step", resumed=run.resumed))
         self._attempt = run.attempt - 1 if run.resumed else 0
         self._writes = run.attempt
 
     def write_steps(self, events: Iterable[tuple[int, Mapping[str, Any]]], now: float) -> None:
-        """Append (step, {tag: value}) in this order; `now` is in unix seconds."""
+        """Append values at steps.
+
+        Args:
+          events: (step, {tag: value}), written in this order.
+          now: unix seconds, for all of them.
+        """
         self.write([Row(now, {"step": step}, values, attempt=self._writes) for step, values in events])
 
     def state(self) -> dict[str, Any]:

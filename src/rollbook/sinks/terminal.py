@@ -111,7 +111,11 @@ class Terminal:
             self._report()
 
     def end(self, status: str) -> None:
-        """Show from now on how the run ended; of a run that another process writes."""
+        """Show from now on how the run ended; of a run that another process writes.
+
+        Args:
+          status: finished, killed or crashed.
+        """
         self.board.status = status
         self._changed = True
 

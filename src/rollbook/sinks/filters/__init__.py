@@ -73,8 +73,12 @@ def names() -> list[str]:
 
 
 def make(name: str, to: Sink, **options: object) -> Filter:
-    """The filter of that name in front of `to`.
+    """The filter of that name in front of a sink.
 
+    Args:
+      name: one of `names()`.
+      to: the sink behind.
+      options: those of the filter.
     Raises:
       UnknownOption: no filter has that name, or it has no such option.
       BadInput: an option it has, with a value it cannot use.
@@ -88,6 +92,8 @@ def spec_of(asked: object) -> tuple[str, dict[str, object]]:
 
     The class name ("DropNone") is also accepted; a function, or "package.module:function", means `Apply` of it.
 
+    Args:
+      asked: a name, [name, {option: value}], or a function of a row.
     Raises:
       BadInput: it is none of these.
     """
@@ -113,6 +119,8 @@ def spec_of(asked: object) -> tuple[str, dict[str, object]]:
 def plain_specs(asked: object) -> object:
     """The filters of a sink as plain data, so that another process can make them. Plain data stays unchanged.
 
+    Args:
+      asked: the filters, as `spec_of` takes each.
     Raises:
       BadInput: a function that only this process can find.
     """

@@ -31,6 +31,10 @@ class Filter:
 
     Subclasses define `_row` and `_mark`. Those with memory also define `_remember` and `_recall` (undo within one
     `write`), `_save` and `_load` (across restarts, as plain JSON data) and `_rest` (what is held back at the end).
+
+    Args:
+      to: the sink behind.
+      options: those of the filter; None is left out.
     """
 
     name: ClassVar[str]

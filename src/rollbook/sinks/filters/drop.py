@@ -32,7 +32,11 @@ class _Drop(Filter):
 
 
 class DropNone(_Drop):
-    """Drops values that are None. NaN is a value and stays."""
+    """Drops values that are None. NaN is a value and stays.
+
+    Args:
+      to: the sink behind.
+    """
 
     name = "drop_none"
 
@@ -41,7 +45,11 @@ class DropNone(_Drop):
 
 
 class DropNonFinite(_Drop):
-    """Drops NaN and infinities, for sinks that would refuse the whole row."""
+    """Drops NaN and infinities, for sinks that would refuse the whole row.
+
+    Args:
+      to: the sink behind.
+    """
 
     name = "drop_non_finite"
 

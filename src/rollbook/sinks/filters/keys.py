@@ -31,7 +31,15 @@ def pattern(asked: str, who: str) -> re.Pattern[str]:
 
 
 class Select(Filter):
-    """Keeps the keys that match `keys` and do not match `drop`. Rows without any keys left are dropped."""
+    """Keeps some of the keys. Rows without any keys left are dropped.
+
+    Args:
+      to: the sink behind.
+      keys: a regular expression; keys in which it is found stay. None: all.
+      drop: a regular expression; keys in which it is found are dropped. None: none.
+    Raises:
+      BadInput: neither is given, or one is not a regular expression.
+    """
 
     name = "select"
 
@@ -128,7 +136,12 @@ class Rename(_Renaming):
 
 
 class Prefix(_Renaming):
-    """Puts `prefix` before each key, without a separator: Prefix(to, "seed3/")."""
+    """Puts a text before each key: Prefix(to, "seed3/").
+
+    Args:
+      to: the sink behind.
+      prefix: the text; no separator is added.
+    """
 
     name = "prefix"
 
