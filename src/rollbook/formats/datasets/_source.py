@@ -39,7 +39,7 @@ _INDEXED = ["episode_id", "agent", "reward", "action", "time", "seq", *_IDENTITY
 
 
 class Trajectory:
-    """The steps of one agent in one episode.
+    """The steps of one agent in one episode. Made by `StepSource`.
 
     Attributes:
       episode_id, agent: of the trajectory; agent is "" if there is only one.
@@ -91,14 +91,23 @@ class Trajectory:
         )
 
     def column(self, name: str, default: object) -> Any:
-        """n numbers of a column, or `default` n times."""
+        """The numbers of a column, one for each step.
+
+        Args:
+          name: its name.
+          default: what each step gets if there is no such column.
+        """
         cells = self.columns.get(name)
         if cells is None:
             return np.full(len(self), default)
         return cells if isinstance(cells, np.ndarray) else np.asarray(cells)
 
     def observations(self, space: object = None) -> Any:
-        """All n + 1 observations (n if the last is not known), in the structure of the space, else nested by name."""
+        """All n + 1 observations (n if the last is not known), in the structure of the space, else nested by name.
+
+        Args:
+          space: a gymnasium space. None: nested by name.
+        """
         leaves = leaves_of(self.columns, "obs")
         ends = leaves_of(self.last, "obs") or leaves_of({k: v[-1] for k, v in self.columns.items()}, "next_obs")
         if ends:
@@ -106,7 +115,11 @@ class Trajectory:
         return tree_of(leaves) if space is None else as_space(leaves, space, "observations")
 
     def next_observations(self, space: object = None) -> Any:
-        """The n observations after each step: as recorded, else those of the next step (one fewer without a last)."""
+        """The n observations after each step: as recorded, else those of the next step (one fewer without a last).
+
+        Args:
+          space: a gymnasium space. None: nested by name.
+        """
         leaves = leaves_of(self.columns, "next_obs")
         if not leaves:
             ends = leaves_of(self.last, "obs")
@@ -116,7 +129,11 @@ class Trajectory:
         return tree_of(leaves) if space is None else as_space(leaves, space, "next observations")
 
     def actions(self, space: object = None) -> Any:
-        """The n actions, in the structure of the space, else nested by name."""
+        """The n actions, in the structure of the space, else nested by name.
+
+        Args:
+          space: a gymnasium space. None: nested by name.
+        """
         leaves = leaves_of(self.columns, "action")
         return tree_of(leaves) if space is None else as_space(leaves, space, "actions")
 
@@ -203,7 +220,11 @@ class StepSource:
         self._row_groups.damaged.clear()
 
     def row(self, episode_id: str) -> dict[str, Any]:
-        """The episode's row in `episodes`, {} if it has none."""
+        """The episode's row in `episodes`, {} if it has none.
+
+        Args:
+          episode_id: its id.
+        """
         return self._rows.get(episode_id)
 
     @property
@@ -216,6 +237,7 @@ class StepSource:
 
         Args:
           what: "observation" or "action".
+          agent: its name; "" for the only one.
         """
         from rollbook.ground.spaces import space_from
 
@@ -337,7 +359,12 @@ class StepSource:
         return None if places is None else (group, places)
 
     def cut(self, key: Key, group: Group, places: Places) -> Trajectory:
-        """Copy the trajectory at that location."""
+        """Copy the trajectory at that location.
+
+        Args:
+          key: episode and agent.
+          group, places: a row group and the place in it, from `located`.
+        """
         columns: dict[str, Cells] = {}
         last: dict[str, object] = {}
         start, stop, end, in_order = places.start, places.stop, places.end, places.rows is None

@@ -54,6 +54,7 @@ def to_jsonl(
     """Write the trajectories of a run as JSON lines, including unfinished ones.
 
     Args:
+      book: the run.
       path: the file; replaced when all is written, so a partial file is never visible.
       episodes: ids, or a function of an episode's row; None: all that have trajectories.
       agents: only these.
@@ -226,6 +227,9 @@ def _texts(cells: Any) -> list[str | None]:
 def from_jsonl(path: str | os.PathLike[str], recorder: Recorder) -> Exported:
     """Write a file of `to_jsonl` into a run, one episode in memory at a time.
 
+    Args:
+      path: the file; one that ends with ".gz" is decompressed.
+      recorder: the run or the scope that gets the episodes.
     Raises:
       Damaged: an invalid line, or one in the wrong place; earlier lines are already written.
       NewerFormat: a later version.

@@ -50,9 +50,11 @@ def to_lerobot(
     """Write the trajectories of a run as a folder in LeRobot's layout.
 
     Args:
+      book: the run.
       folder: new or empty.
       fps: frames per second: `timestamp` is the frame's number divided by it.
       task: the task in words; None: the id of the environment.
+      robot_type: LeRobot's field of that name. None: not set.
       episodes: ids, or a function of an episode's row; None: all that have trajectories.
       agent: only this one; required if there are several.
       version: of the layout. LeRobot reads only v3.0 from 0.4 on, and only v2.1 before.
@@ -144,6 +146,8 @@ def from_lerobot(
     Memory holds one row group of 3.0, where many episodes share a file, or one episode of 2.x.
 
     Args:
+      folder: the data set's folder.
+      recorder: the run or the scope that gets the episodes.
       episodes: their indices; None: all. Those of 3.0 come in the order of the files.
     Raises:
       BadInput: not such a folder, or an episode does not exist in it.

@@ -49,6 +49,7 @@ def to_minari(
     """Write the trajectories of a run as a Minari data set in the local database.
 
     Args:
+      book: the run.
       dataset_id: "namespace/name-v0". With several agents, each gets its own data set: "namespace/name-<agent>-v0".
       episodes: ids, or a function of an episode's row; None: all that have trajectories.
       agent: only this one.

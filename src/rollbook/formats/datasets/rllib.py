@@ -56,9 +56,11 @@ def to_rllib(
     """Write the trajectories of a run for RLlib's `offline_data(input_=folder)`.
 
     Args:
+      book: the run.
       folder: new or empty; with several agents it gets one folder per agent.
       episodes: ids, or a function of an episode's row; None: all that have trajectories.
       agent: only this one.
+      module_id: RLlib's name of the policy, for its column.
       action_logp: for steps without a recorded log-probability (a column action_logp or logp); None: leave the column
         out if none was recorded.
       flatten: write dict and tuple observations as one vector, in the order of `gymnasium.spaces.flatten`. Without it
@@ -251,6 +253,7 @@ def from_rllib(path: str | os.PathLike[str], recorder: Recorder) -> Exported:
 
     Args:
       path: a file, or a folder of files.
+      recorder: the run or the scope that gets the episodes.
     Raises:
       BadInput: no such rows. Whole episodes and compressed columns (both are RLlib's defaults) are pickled and
         therefore not read: write with output_write_episodes=False and output_compress_columns=[].
