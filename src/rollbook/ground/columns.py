@@ -75,27 +75,51 @@ class Piece(ABC):
 
     @abstractmethod
     def part(self, key: str) -> Part:
-        """The numbers of a key."""
+        """The numbers of a key.
+
+        Args:
+          key: one of `keys`.
+        """
 
     @abstractmethod
     def time(self, row: int) -> int:
-        """When a row was logged, in unix nanoseconds."""
+        """When a row was logged, in unix nanoseconds.
+
+        Args:
+          row: its number, from 0.
+        """
 
     @abstractmethod
     def times(self, step: int = 1) -> list[int]:
-        """The times of all rows, or of every n-th row."""
+        """The times of all rows, or of every n-th row.
+
+        Args:
+          step: every how many rows; 1: all.
+        """
 
     @abstractmethod
     def clocks(self, name: str) -> array[int]:
-        """The reading of a clock in each row, UNKNOWN if it has none."""
+        """The reading of a clock in each row, UNKNOWN if it has none.
+
+        Args:
+          name: the clock's name.
+        """
 
     @abstractmethod
     def where(self, row: int) -> Where:
-        """The identity of a row."""
+        """The identity of a row.
+
+        Args:
+          row: its number, from 0.
+        """
 
     @abstractmethod
     def scope(self, row: int) -> str:
-        """The scope that a row was logged through, "" for the run itself."""
+        """The scope that a row was logged through, "" for the run itself.
+
+        Args:
+          row: its number, from 0.
+        """
 
     def non_finite(self) -> Collection[str]:
         """The keys with a NaN or an infinity among their values."""
@@ -103,7 +127,12 @@ class Piece(ABC):
 
 
 class RowsPiece(Piece):
-    """A piece made from rows of one table."""
+    """A piece made from rows of one table.
+
+    Args:
+      table: their table.
+      rows: in order of time.
+    """
 
     def __init__(self, table: str, rows: Sequence[Row]) -> None:
         self.table, self.n, self._rows = table, len(rows), rows
@@ -135,7 +164,11 @@ class RowsPiece(Piece):
         return array("q", [row.clocks.get(name, UNKNOWN) for row in self._rows])
 
     def values(self, row: int) -> Mapping[str, object]:
-        """Everything that a row has, also texts."""
+        """Everything that a row has, also texts.
+
+        Args:
+          row: its number, from 0.
+        """
         return self._rows[row].values
 
     def where(self, row: int) -> Where:
@@ -150,7 +183,7 @@ class RowsPiece(Piece):
 
 
 class Column:
-    """The new numbers of one key, oldest first, from all its streams and writers.
+    """The new numbers of one key, oldest first, from all its streams and writers. Made by `Columns.column`.
 
     Attributes:
       key: its full name.
@@ -184,7 +217,11 @@ class Column:
         return len(self.values)
 
     def where(self, index: int) -> Where:
-        """The clocks, time (unix seconds) and identity of a value's row, as plain JSON data."""
+        """The clocks, time (unix seconds) and identity of a value's row, as plain JSON data.
+
+        Args:
+          index: place in `values`; negative ones count from the end.
+        """
         piece, row = self._row(index)
         return piece.where(row)
 
@@ -193,7 +230,11 @@ class Column:
         return array("d", [time / 1e9 for time in self._of_rows([piece.times() for piece, _, _ in self._parts])])
 
     def clock(self, name: str) -> array[int]:
-        """The reading of a clock at each value; `clocks.UNKNOWN` if unknown."""
+        """The reading of a clock at each value; `clocks.UNKNOWN` if unknown.
+
+        Args:
+          name: the clock's name.
+        """
         return array("q", self._of_rows([piece.clocks(name) for piece, _, _ in self._parts]))
 
     def _of_rows(self, cells: list[Sequence[int]]) -> list[int]:
@@ -218,6 +259,9 @@ class Columns:
     """The input of a rule: the rows of its tables that are new to it, by key. Its length is the number of rows.
 
     Rows without numbers (texts, images) are counted and have no column.
+
+    Args:
+      pieces: the rows; those without any are left out.
     """
 
     def __init__(self, pieces: Sequence[Piece] = ()) -> None:
@@ -231,13 +275,21 @@ class Columns:
         return self._n
 
     def of(self, tables: Collection[str]) -> Columns:
-        """The columns of some tables."""
+        """The columns of some tables.
+
+        Args:
+          tables: their names.
+        """
         if all(piece.table in tables for piece in self._pieces):
             return self
         return Columns([piece for piece in self._pieces if piece.table in tables])
 
     def keys(self, table: str = "metrics") -> Sequence[str]:
-        """The keys with numbers, each once."""
+        """The keys with numbers, each once.
+
+        Args:
+          table: its name.
+        """
         keys = self._keys.get(table)
         if keys is None:
             own = [piece.keys for piece in self._pieces if piece.table == table]
@@ -247,6 +299,9 @@ class Columns:
     def column(self, key: str, table: str = "metrics") -> Column:
         """The numbers of one key.
 
+        Args:
+          key: its full name.
+          table: its name.
         Raises:
           KeyError: it has no numbers.
         """
@@ -262,6 +317,9 @@ class Columns:
         """The rows of a table one by one, in order of time: (everything they have, also texts; what identifies them).
 
         Costs far more than a column. Rows of `metrics` are not among them.
+
+        Args:
+          table: its name; not "metrics".
         """
         own = [piece for piece in self._pieces if piece.table == table and isinstance(piece, RowsPiece)]
         places = [(piece.time(row), number, row) for number, piece in enumerate(own) for row in range(piece.n)]
@@ -275,6 +333,9 @@ class Columns:
 
         Left out are evaluations (scope "test"), and episodes that the end of the run or a reset cut short: their return
         says how long they were allowed to last.
+
+        Args:
+          key: a column of `episodes`, such as "return".
         """
         parts: list[Part] = []
         for piece in self._pieces:
@@ -295,7 +356,11 @@ class Columns:
         return Column(key, parts) if parts else None
 
     def non_finite(self, table: str = "metrics") -> frozenset[str]:
-        """The keys with a NaN or an infinity among their new values; much cheaper than checking all values."""
+        """The keys with a NaN or an infinity among their new values; much cheaper than checking all values.
+
+        Args:
+          table: its name.
+        """
         odd = self._odd.get(table)
         if odd is None:
             own = [piece.non_finite() for piece in self._pieces if piece.table == table]
@@ -303,10 +368,11 @@ class Columns:
         return odd
 
     def longest_pause(self, since: float | None, over: float) -> float:
-        """The longest time without a row, in seconds; 0.0 if it was not longer than `over`.
+        """The longest time without a row, in seconds; 0.0 if it was not longer than the limit.
 
         Args:
           since: the time of the previous row (unix seconds).
+          over: the limit, in seconds.
         """
         for step in (16, 1):  # rows in between can only make pauses shorter
             times = [] if since is None else [int(since * 1e9)]
@@ -337,7 +403,11 @@ class Columns:
 
 
 def columns_of(rows: Iterable[Row]) -> Columns:
-    """Rows, in order of time, as columns. Marks are left out."""
+    """Rows as columns. Marks are left out.
+
+    Args:
+      rows: of any tables, in order of time.
+    """
     tables: dict[str, list[Row]] = {}
     for row in rows:
         if not row.mark:

@@ -73,7 +73,12 @@ class Histogram(_Slots):
 
 
 class Image(_Slots):
-    """An image stored as a file of the run. `path` is relative to the run folder."""
+    """An image stored as a file of the run.
+
+    Args:
+      path: relative to the run's folder.
+      width, height: pixels.
+    """
 
     __slots__ = ("height", "path", "width")
 
@@ -82,7 +87,14 @@ class Image(_Slots):
 
 
 class Video(_Slots):
-    """A video stored as a file of the run. `path` is relative to the run folder; `fps` is frames per second."""
+    """A video stored as a file of the run.
+
+    Args:
+      path: relative to the run's folder.
+      width, height: pixels.
+      frames: how many.
+      fps: frames per second.
+    """
 
     __slots__ = ("fps", "frames", "height", "path", "width")
 

@@ -17,6 +17,10 @@ def flatten(values: Mapping[Any, object], prefix: str = "") -> Iterator[tuple[st
     """The leaves of nested mappings, their names joined with "/": {"loss": {"pi": 1}} gives ("loss/pi", 1).
 
     A mapping that contains itself ends at its second occurrence (its `repr` becomes the leaf).
+
+    Args:
+      values: name -> value or mapping.
+      prefix: put before each name, without a separator.
     """
     yield from _flatten(values, prefix, ())
 
@@ -49,6 +53,9 @@ def scalar_of(value: Any) -> float | int | bool | None:
 
     Accepts Python numbers, numpy scalars, and anything in host memory with one element and an `item` method (0-d
     arrays, CPU tensors). Does not check devices: call `is_deferred` of the journal first.
+
+    Args:
+      value: anything.
     """
     kind = type(value)
     if kind is float or kind is int or kind is bool:
