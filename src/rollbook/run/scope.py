@@ -33,8 +33,8 @@ _ROWS_PER_FRAME = 65_536
 class Scope:
     """A prefix of a run's keys. `run.scope("update").log({"loss": x})` equals `run.log({"update/loss": x})`.
 
-    Threads: any number of threads may call every method. Failures are counted and reported once (`run.bill()`). Nothing
-    raises into a training loop unless the run is strict.
+    Made by `run.scope`. Threads: any number of threads may call every method. Failures are counted and reported once
+    (`run.bill()`). Nothing raises into a training loop unless the run is strict.
 
     `**clocks` of a method are readings of the run's clocks, such as env_step=2048, as for `log`. A clock that is not
     given keeps its current reading.
