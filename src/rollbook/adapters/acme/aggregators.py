@@ -30,7 +30,11 @@ class Dispatcher(Logger):
         return dict(self._said.counts)
 
     def write(self, values: LoggingData) -> None:
-        """Write `values` to each logger. An exception is counted and reported once."""
+        """Write `values` to each logger. An exception is counted and reported once.
+
+        Args:
+          values: the record.
+        """
         if self._serialize_fn is not None:
             values = self._serialize_fn(values)
         for place, logger in enumerate(self._to):

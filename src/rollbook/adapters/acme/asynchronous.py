@@ -43,7 +43,11 @@ class AsyncLogger(Logger):
         return self._worker.dropped
 
     def write(self, values: LoggingData) -> None:
-        """Queue a copy of `values`."""
+        """Queue a copy of `values`.
+
+        Args:
+          values: the record.
+        """
         self._worker.put(dict(values))
 
     def flush(self) -> None:

@@ -37,7 +37,11 @@ class Logger(abc.ABC):
 
     @abc.abstractmethod
     def write(self, data: LoggingData) -> None:
-        """Take one record: name -> value. The caller's record is not changed."""
+        """Take one record. The caller's record is not changed.
+
+        Args:
+          data: name -> value.
+        """
 
     def close(self) -> None:  # noqa: B027 - a default, so that loggers written before `close` existed still work
         """Write held records and close. Nothing is written afterwards."""
@@ -47,18 +51,30 @@ class NoOpLogger(Logger):
     """Does nothing."""
 
     def write(self, data: LoggingData) -> None:
-        """Do nothing."""
+        """Do nothing.
+
+        Args:
+          data: not used.
+        """
 
 
 def tensor_to_numpy(value: object) -> Any:
-    """A tensor (torch, TensorFlow or JAX; also one that requires grad) as a numpy array; other values unchanged."""
+    """A tensor (torch, TensorFlow or JAX; also one that requires grad) as a numpy array; other values unchanged.
+
+    Args:
+      value: anything.
+    """
     if is_tensor(value) or hasattr(value, "numpy") or type(value).__module__.partition(".")[0] in ("jax", "jaxlib"):
         return host_array(value)
     return value
 
 
 def to_numpy(values: object) -> Any:
-    """The same nested structure with tensors as numpy arrays. Always a new container; key order is kept."""
+    """The same nested structure with tensors as numpy arrays. Always a new container; key order is kept.
+
+    Args:
+      values: dicts, lists and tuples of values, nested; or one value.
+    """
     if isinstance(values, Mapping):
         items = {key: to_numpy(value) for key, value in values.items()}
         if type(values) is dict:

@@ -75,11 +75,20 @@ class RollbookLogger(Logger):
             self._entries = entries_of(label or "", steps_key)
 
     def write(self, data: LoggingData) -> None:
-        """Append `data` as one row; nested names are joined with "/". None is left out."""
+        """Append `data` as one row; nested names are joined with "/". None is left out.
+
+        Args:
+          data: the record.
+        """
         self.write_part(data, data)
 
     def write_part(self, part: LoggingData, record: LoggingData) -> None:
-        """Append `part` as one row with the clocks of `record`."""
+        """Append `part` as one row with the clocks of `record`.
+
+        Args:
+          part: the values to append.
+          record: the record that has the counts.
+        """
         with counted(self._scope.count, "acme_record", "a record could not be read"):
             values = {key: value for key, value in flatten(part) if value is not None}
             self._scope.log(values, **self._readings(record))

@@ -9,14 +9,23 @@ __all__ = ["ConstantLogger"]
 
 
 class ConstantLogger(Logger):
-    """Adds `constant_data` to each record. If both have a key, the record's value is used (reported once)."""
+    """Adds fixed values to each record. If the record has the same key, its own value is used (reported once).
+
+    Args:
+      constant_data: key -> value.
+      to: the wrapped logger.
+    """
 
     def __init__(self, constant_data: LoggingData, to: Logger) -> None:
         self._constant_data, self._to = dict(constant_data), to
         self._said = Bill(who="ConstantLogger")
 
     def write(self, data: LoggingData) -> None:
-        """Pass on the constants and `data`."""
+        """Pass on the constants and `data`.
+
+        Args:
+          data: the record.
+        """
         for key in self._constant_data.keys() & data.keys():
             self._said.say(key, f"the record has a key {key!r} of its own; the constant of that name gives way")
         self._to.write({**self._constant_data, **data})

@@ -120,7 +120,11 @@ class Counter:
             return {"counts": dict(self._local.counts), "cache": dict(self._local.cache)}
 
     def restore(self, state: Mapping[str, Mapping[str, Number]]) -> None:
-        """Continue from the result of `save`; the next read exchanges with the parent."""
+        """Continue from the result of `save`; the next read exchanges with the parent.
+
+        Args:
+          state: an earlier result of `save`.
+        """
         with self._local.lock:
             self._last_sync = None
             self._local.counts, self._local.cache = dict(state["counts"]), dict(state["cache"])

@@ -33,6 +33,7 @@ class CSVLogger(Logger):
       time_delta: minimum seconds between rows; the last record is written at `close` at the latest.
       add_uid: whether the unique id (see `paths.get_unique_id`) is part of the path.
       flush_every: for a file of the caller: the number of rows between flushes.
+      clock: monotonic seconds.
     """
 
     def __init__(
@@ -56,7 +57,11 @@ class CSVLogger(Logger):
         self._throttle = Throttle(self._table.append, time_delta, clock=clock)
 
     def write(self, data: LoggingData) -> None:
-        """Append `data`, if it is due. Missing values and None are empty cells."""
+        """Append `data`, if it is due. Missing values and None are empty cells.
+
+        Args:
+          data: the record.
+        """
         self._throttle.offer(to_numpy(dict(data)))
 
     def flush(self) -> None:

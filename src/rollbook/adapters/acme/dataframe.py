@@ -24,7 +24,11 @@ class InMemoryLogger(Logger):
         self._data: list[LoggingData] = []
 
     def write(self, data: LoggingData) -> None:
-        """Keep a copy of `data`."""
+        """Keep a copy of `data`.
+
+        Args:
+          data: the record.
+        """
         self._data.append(deepcopy(to_numpy(data)))
 
     @property

@@ -41,7 +41,13 @@ class LoggerFactory:
         self._project, self._run_options = project, run_options
 
     def __call__(self, label: str, steps_key: str | None = None, instance: int | None = None) -> Logger:
-        """The logger of `label`."""
+        """The logger of one component.
+
+        Args:
+          label: the component.
+          steps_key: the entry that counts its steps. None: found by the rules of `RollbookLogger`.
+          instance: its number, if several components have the label.
+        """
         book = RollbookLogger(
             self._run,
             label,

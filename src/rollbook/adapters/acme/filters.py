@@ -39,10 +39,18 @@ class _Filter(Logger):
 
 
 class NoneFilter(_Filter):
-    """Drops values that are None. NaN is kept, and nested values are not searched."""
+    """Drops values that are None. NaN is kept, and nested values are not searched.
+
+    Args:
+      to: the wrapped logger.
+    """
 
     def write(self, values: LoggingData) -> None:
-        """Pass on `values` without those that are None."""
+        """Pass on `values` without those that are None.
+
+        Args:
+          values: the record.
+        """
         self._to.write({key: value for key, value in values.items() if value is not None})
 
 
@@ -66,7 +74,11 @@ class TimeFilter(_Filter):
         self._throttle = Throttle(to.write, time_delta, keeps_last=not compat, clock=clock)
 
     def write(self, values: LoggingData) -> None:
-        """Pass `values` on if they are due, else hold them."""
+        """Pass `values` on if they are due, else hold them.
+
+        Args:
+          values: the record.
+        """
         self._throttle.offer(dict(values))
 
     def flush(self) -> None:
@@ -101,7 +113,11 @@ class KeyFilter(_Filter):
         self._drop = {drop} if isinstance(drop, str) else set(drop or ())
 
     def write(self, data: LoggingData) -> None:
-        """Pass on the remaining part of `data`."""
+        """Pass on the remaining part of `data`.
+
+        Args:
+          data: the record.
+        """
         if self._keep:
             data = {key: data[key] for key in self._keep if key in data}
         else:
@@ -110,7 +126,12 @@ class KeyFilter(_Filter):
 
 
 class GatedFilter(_Filter):
-    """Passes the record of call t (from 0, all calls counted) if `gating_fn(t)` is true."""
+    """Passes some records on, by their number.
+
+    Args:
+      to: the wrapped logger.
+      gating_fn: function of the number of the call (from 0, all calls counted); a record passes if it is true.
+    """
 
     def __init__(self, to: Logger, gating_fn: Callable[[int], bool]) -> None:
         super().__init__(to)
@@ -118,14 +139,25 @@ class GatedFilter(_Filter):
         self._calls = 0
 
     def write(self, values: LoggingData) -> None:
-        """Pass `values` on if the gate is open."""
+        """Pass `values` on if the gate is open.
+
+        Args:
+          values: the record.
+        """
         call, self._calls = self._calls, self._calls + 1
         if self._gating_fn(call):
             self._to.write(values)
 
     @classmethod
     def logarithmic(cls, to: Logger, n: int = 10) -> GatedFilter:
-        """Evenly spaced within each power of n: 0, 1 … 9, 10, 20 … 90, 100, 200 … for n = 10."""
+        """Evenly spaced within each power of n: 0, 1 … 9, 10, 20 … 90, 100, 200 … for n = 10.
+
+        Args:
+          to: the wrapped logger.
+          n: the base, at least 2.
+        Raises:
+          BadInput: n is 1 or less.
+        """
         if not n > 1:
             raise BadInput(f"GatedFilter.logarithmic(n={n!r}): powers of n have to grow, so n is at least 2")
 
@@ -139,7 +171,14 @@ class GatedFilter(_Filter):
 
     @classmethod
     def periodic(cls, to: Logger, interval: int = 10) -> GatedFilter:
-        """Calls 0, interval, 2 interval …"""
+        """Calls 0, interval, 2 interval …
+
+        Args:
+          to: the wrapped logger.
+          interval: a number of calls, at least 1.
+        Raises:
+          BadInput: the interval is below 1.
+        """
         if not interval >= 1:
             raise BadInput(f"GatedFilter.periodic(interval={interval!r}): give a number of calls, at least 1")
         return cls(to, lambda call: call % interval == 0)
@@ -165,7 +204,11 @@ class SmoothingFilter(_Filter):
         self._suffix = f"_smoothed_{smoothing_coeff}"
 
     def write(self, values: LoggingData) -> None:
-        """Pass on `values` with the averages of matching keys."""
+        """Pass on `values` with the averages of matching keys.
+
+        Args:
+          values: the record.
+        """
         smoothed = dict(values)
         for key, value in values.items():
             if self._pattern.search(key):
@@ -195,7 +238,11 @@ class AggregateFilter(_Filter):
         self._last: dict[str, object] = {}
 
     def write(self, values: LoggingData) -> None:
-        """Collect `values`; nothing is passed on yet."""
+        """Collect `values`; nothing is passed on yet.
+
+        Args:
+          values: the record.
+        """
         for key, value in values.items():
             if value is None:
                 continue

@@ -25,7 +25,11 @@ class FlattenDictLogger(Logger):
         self._said = Bill(who="FlattenDictLogger")
 
     def write(self, values: LoggingData) -> None:
-        """Pass on `values`, flat. If two values get the same name, the later one is used (reported once)."""
+        """Pass on `values`, flat. If two values get the same name, the later one is used (reported once).
+
+        Args:
+          values: the record.
+        """
         flat = {key: value for key, value in values.items() if key in self._raw_keys}
         nested = {key: value for key, value in values.items() if key not in self._raw_keys}
         for key, value in flatten(nested, prefix=f"{self._label}/"):

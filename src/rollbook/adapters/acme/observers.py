@@ -46,12 +46,22 @@ class EpisodeObserver:
         self._last: Any = None
 
     def observe_first(self, env: object, timestep: object) -> None:
-        """Begin an episode."""
+        """Begin an episode.
+
+        Args:
+          env: not used.
+          timestep: the first one of the episode (`dm_env.TimeStep`).
+        """
         del env
         self._begun, self._length, self._returns, self._last = self._clock(), 0, {}, timestep
 
     def observe(self, env: object, timestep: dm_env.TimeStep, action: object) -> None:
-        """Count one step of the environment."""
+        """Count one step of the environment.
+
+        Args:
+          env, action: not used.
+          timestep: the one after the action; its reward is added up.
+        """
         del env, action
         self._length += 1
         self._last = timestep

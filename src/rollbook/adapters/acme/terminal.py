@@ -54,6 +54,7 @@ class TerminalLogger(Logger):
       serialize_fn: turns a record into text.
       time_delta: minimum seconds between lines. The first record is printed, and the last one when the logger is closed
         or the program ends.
+      clock: monotonic seconds.
     """
 
     def __init__(
@@ -73,7 +74,11 @@ class TerminalLogger(Logger):
         self._throttle = Throttle(show, time_delta, clock=clock)
 
     def write(self, values: LoggingData) -> None:
-        """Print `values`, if they are due."""
+        """Print `values`, if they are due.
+
+        Args:
+          values: the record.
+        """
         self._throttle.offer(values)
 
     def flush(self) -> None:

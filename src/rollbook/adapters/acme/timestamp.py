@@ -12,14 +12,24 @@ __all__ = ["TimestampLogger"]
 
 
 class TimestampLogger(Logger):
-    """Adds the unix time in seconds under `timestamp_key`. It replaces the record's own value there (reported once)."""
+    """Adds the unix time in seconds to each record. It replaces the record's own value of that key (reported once).
+
+    Args:
+      logger: the wrapped logger.
+      timestamp_key: the key of the time.
+      clock: unix seconds.
+    """
 
     def __init__(self, logger: Logger, timestamp_key: str, *, clock: Callable[[], float] = time.time) -> None:
         self._logger, self._key, self._clock = logger, timestamp_key, clock
         self._said = Bill(who="TimestampLogger")
 
     def write(self, data: LoggingData) -> None:
-        """Pass on `data` with the time."""
+        """Pass on `data` with the time.
+
+        Args:
+          data: the record.
+        """
         if self._key in data:
             self._said.say(self._key, f"the record has a value {self._key!r} of its own; the time takes its place")
         self._logger.write({**data, self._key: self._clock()})

@@ -36,15 +36,27 @@ class BufferLog:
         self.totals = {n: int(self.experiment.last(f"{instance_name}/total_{n}") or 0) for n in _FLOWS}
 
     def pushed(self, n: int) -> None:
-        """n transitions were added."""
+        """Count transitions that were added.
+
+        Args:
+          n: how many.
+        """
         self._add("pushed_in", n)
 
     def sampled(self, n: int) -> None:
-        """n transitions were sampled by the learner; they stay in the buffer."""
+        """Count transitions that were sampled by the learner; they stay in the buffer.
+
+        Args:
+          n: how many.
+        """
         self._add("sampled_out", n)
 
     def removed(self, n: int) -> None:
-        """n transitions were removed."""
+        """Count transitions that were removed.
+
+        Args:
+          n: how many.
+        """
         self._add("removed", n)
 
     def _add(self, flow: str, n: int) -> None:
@@ -58,6 +70,8 @@ class BufferLog:
         """Write the fields since the last report, and start again.
 
         Args:
+          train_iter: training iterations so far; the clock `gradient_step`.
+          envstep: environment steps so far; the clock `env_step`. None: it keeps its reading.
           current_have: transitions in the buffer; None takes pushed minus removed.
           more: further fields: numbers.
         """

@@ -131,7 +131,11 @@ class CollectorLog:
         return len(self._episodes)
 
     def is_due(self, train_iter: int) -> bool:
-        """Whether a report is due: `print_freq` iterations after the last, if an episode has ended since."""
+        """Whether a report is due: `print_freq` iterations after the last, if an episode has ended since.
+
+        Args:
+          train_iter: training iterations so far.
+        """
         return bool(self._episodes) and train_iter - self._last_iter >= self.print_freq
 
     def report(

@@ -81,7 +81,11 @@ class EvaluatorLog:
         return float(score) if isinstance(score, (int, float)) else float("-inf")
 
     def should_eval(self, train_iter: int) -> bool:
-        """Whether an evaluation is due: at first, then every `eval_freq` iterations. True starts the next interval."""
+        """Whether an evaluation is due: at first, then every `eval_freq` iterations. True starts the next interval.
+
+        Args:
+          train_iter: training iterations so far.
+        """
         if self._last_iter is not None and train_iter - self._last_iter < self.eval_freq:
             return False
         self._last_iter = train_iter

@@ -52,6 +52,8 @@ def clock_of(tag: str) -> str:
 class EventWriter:
     """Writes TensorBoard events of a run; also has the methods of `SummaryWriter` that frameworks call.
 
+    Arguments as in `torch.utils.tensorboard.SummaryWriter` for the methods that it shares with that class.
+
     Threads: any number. Nothing raises: failures are counted on the run.
 
     Args:
@@ -88,7 +90,11 @@ class EventWriter:
     # -- one or many events
 
     def write(self, events: Iterable[tuple[Mapping[str, Any], int]]) -> None:
-        """Append events to the file: ({tag: value}, step), in order, with one write."""
+        """Append events to the file, in order, with one write.
+
+        Args:
+          events: ({tag: value}, step); values that are None are left out.
+        """
         now = time.time()
         steps: list[tuple[int, Mapping[str, Any]]] = []
         for values, step in events:
@@ -171,7 +177,13 @@ class EventWriter:
         self.histogram(tag, values, **{clock: self._step(global_step, clock)})
 
     def histogram(self, tag: str, values: Any, **clocks: int) -> None:
-        """Log a distribution at values of the run's clocks; the event file uses the first one."""
+        """Log a distribution at values of the run's clocks; the event file uses the first one.
+
+        Args:
+          tag: the tag.
+          values: numbers, of any shape.
+          clocks: clock -> reading, at least one.
+        """
         step = next(iter(clocks.values()))
         with counted(self._run.count, "lightzero_histogram", f"add_histogram({tag!r})"):
             self.write([({tag: _binned(values)}, step)])

@@ -79,7 +79,11 @@ class Experiment:
         return Path(self.run.folder)
 
     def text(self, instance: str) -> TextLogger:
-        """The text logger of a component. Its messages are also in the book, under `<component>/log`."""
+        """The text logger of a component. Its messages are also in the book, under `<component>/log`.
+
+        Args:
+          instance: the component, such as "learner".
+        """
         logger = self._texts.get(instance)
         if logger is None:
             scope = self.scope(instance)
@@ -94,7 +98,11 @@ class Experiment:
         return logger
 
     def scope(self, instance: str) -> Scope:
-        """The scope of a component."""
+        """The scope of a component.
+
+        Args:
+          instance: the component, such as "learner".
+        """
         scope = self._scopes.get(instance)
         if scope is None:
             scope = self._scopes[instance] = self.run.scope(instance)
@@ -113,8 +121,11 @@ class Experiment:
         """Write fields of a component to the book and to the event file.
 
         Args:
+          instance: the component, such as "learner".
           fields: name -> number, text, or list of numbers. The event file gets the numbers, as `<instance>_iter/<name>`
             at `train_iter` and `<instance>_step/<name>` at `envstep`.
+          train_iter: training iterations so far; the clock `gradient_step`.
+          envstep: environment steps so far; the clock `env_step`. None or below 0: unknown.
           skip: names that the event file does not get.
           at: the checkpoint that the fields describe: a run that returns to it keeps them.
         """
@@ -132,7 +143,11 @@ class Experiment:
         self.events.write(events)
 
     def last(self, key: str) -> Any:
-        """The last value of a key in the book, for logs that continue after a resume; None if there is none."""
+        """The last value of a key in the book, for logs that continue after a resume; None if there is none.
+
+        Args:
+          key: its full name.
+        """
         if not self.run.resumed:
             return None
         with counted(self.run.count, "lightzero_resume", "the totals of the earlier life could not be read"):
@@ -141,7 +156,11 @@ class Experiment:
         return None
 
     def episodes_before(self, instance: str) -> tuple[int, int]:
-        """The number of episodes of a component in earlier attempts of the run, and their steps."""
+        """The number of episodes of a component in earlier attempts of the run, and their steps.
+
+        Args:
+          instance: the component, such as "collector".
+        """
         if not self.run.resumed:
             return 0, 0
         with counted(self.run.count, "lightzero_resume", "the episodes of the earlier life could not be read"):
@@ -152,7 +171,11 @@ class Experiment:
         return 0, 0
 
     def checkpoint_exists(self, name: str) -> bool:
-        """Whether `ckpt/<name>` is a file."""
+        """Whether a checkpoint is a file.
+
+        Args:
+          name: of the file, in `ckpt`.
+        """
         return (self.folder / "ckpt" / name).is_file()
 
 

@@ -52,16 +52,28 @@ class LearnerLog:
         return bool(self._sums)
 
     def structure(self, model: object) -> None:
-        """Write the network's structure: the repr of a torch module, or any text."""
+        """Write the network's structure.
+
+        Args:
+          model: a torch module, whose `repr` is written, or a text.
+        """
         self.info(model if isinstance(model, str) else repr(model))
 
     def info(self, message: str) -> None:
-        """Write a message."""
+        """Write a message.
+
+        Args:
+          message: the message.
+        """
         self.experiment.text(self.instance_name).info(f"[RANK{self.rank}]: {message}")
 
     def log(self, values: Mapping[str, object], train_iter: int, envstep: int | None = None) -> dict[str, float]:
-        """Log the values of one training iteration: numbers of any type; also text and arrays.
+        """Log the values of one training iteration.
 
+        Args:
+          values: name -> number of any type; also text and arrays, which the table leaves out.
+          train_iter: training iterations so far; the clock `gradient_step`.
+          envstep: environment steps so far; the clock `env_step`. None or below 0: unknown.
         Returns:
           The averages, if this iteration has a table; else {}.
         """
@@ -78,7 +90,13 @@ class LearnerLog:
         return self.show(train_iter, envstep) if train_iter % self.show_freq == 0 else {}
 
     def show(self, train_iter: int, envstep: int | None = None) -> dict[str, float]:
-        """Write the table of averages since the last one, and start again. Names without a value are left out."""
+        """Write the table of averages since the last one, and start again. Names without a value are left out.
+
+        Args:
+          train_iter, envstep: as in `log`.
+        Returns:
+          The averages: `<name>_avg` -> number.
+        """
         names = self._sums if self.monitor_vars is None else [n for n in self.monitor_vars if n in self._sums]
         averages = {f"{name}_avg": self._sums[name][0] / self._sums[name][1] for name in names}
         self._sums = {}
@@ -107,6 +125,8 @@ class LearnerLog:
 
         Args:
           state: a state dict.
+          train_iter, envstep: as in `log`.
+          score: higher is better. None: no score.
           keep: how many to keep in addition to the best; None keeps all.
         Returns:
           The checkpoint of `run.save_checkpoint`.

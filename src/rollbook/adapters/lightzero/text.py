@@ -52,23 +52,43 @@ class TextLogger:
     get_tabulate_vars_hor = staticmethod(get_tabulate_vars_hor)
 
     def debug(self, message: object, *args: object) -> None:
-        """Write a message of level DEBUG."""
+        """Write a message of level DEBUG.
+
+        Args:
+          message, args: as in Python's logging: `message % args`.
+        """
         self._log(logging.DEBUG, message, args)
 
     def info(self, message: object, *args: object) -> None:
-        """Write a message of level INFO."""
+        """Write a message of level INFO.
+
+        Args:
+          message, args: as in Python's logging: `message % args`.
+        """
         self._log(logging.INFO, message, args)
 
     def warning(self, message: object, *args: object) -> None:
-        """Write a message of level WARNING."""
+        """Write a message of level WARNING.
+
+        Args:
+          message, args: as in Python's logging: `message % args`.
+        """
         self._log(logging.WARNING, message, args)
 
     def error(self, message: object, *args: object) -> None:
-        """Write a message of level ERROR."""
+        """Write a message of level ERROR.
+
+        Args:
+          message, args: as in Python's logging: `message % args`.
+        """
         self._log(logging.ERROR, message, args)
 
     def table(self, text: str) -> None:
-        """Write a table to the file and the terminal; its numbers are recorded elsewhere."""
+        """Write a table to the file and the terminal; its numbers are recorded elsewhere.
+
+        Args:
+          text: the table, with its line ends.
+        """
         self._log(logging.INFO, text, (), is_table=True)
 
     def _log(self, level: int, message: object, args: tuple[object, ...], is_table: bool = False) -> None:
