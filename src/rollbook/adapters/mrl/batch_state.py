@@ -36,7 +36,11 @@ class SettrDict(dict[str, Any]):
         return [*super().__dir__(), *map(str, self)]
 
     def update_from_dict(self, update_dict: Mapping[str, object]) -> None:
-        """Set every item of `update_dict`."""
+        """Set several items.
+
+        Args:
+          update_dict: name -> value.
+        """
         self.update(update_dict)
 
 

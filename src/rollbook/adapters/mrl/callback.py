@@ -61,7 +61,11 @@ class Callback:
         self.event_timelog: dict[str, Recent] = defaultdict(Recent)
 
     def __call__(self, event_name: str) -> object:
-        """Answer an event, and record how long it took."""
+        """Answer an event, and record how long it took.
+
+        Args:
+          event_name: the event; one without a method is only timed.
+        """
         began = time.perf_counter()
         answer = getattr(self, event_name, None)
         output = answer() if answer is not None else None
@@ -88,17 +92,33 @@ class Callback:
         state.latent_data = latents
 
     def plot_dict(self, data_dict: Mapping[str, Sequence[object]], cols: int = 4, smooth: bool = True) -> Figure:
-        """A matplotlib figure with one plot per name."""
+        """A matplotlib figure with one plot per name.
+
+        Args:
+          data_dict: name -> one number per batch.
+          cols: plots in a row.
+          smooth: draw a running average, with the values behind it in grey.
+        """
         return plot_dict(data_dict, cols=cols, smooth=smooth)
 
     def plot_time(self, cols: int = 4, smooth: bool = True) -> Figure:
-        """A matplotlib figure of the seconds of this callback, one plot per event."""
+        """A matplotlib figure of the seconds of this callback, one plot per event.
+
+        Args:
+          cols: plots in a row.
+          smooth: draw a running average, with the values behind it in grey.
+        """
         return plot_dict({name: list(times) for name, times in self.event_timelog.items()}, cols=cols, smooth=smooth)
 
     def save(self, filename: str | os.PathLike[str] | IO[bytes]) -> None:
         """Write this object with `torch.save`: a pickle, for programs that trust it.
 
         The file appears complete or not at all.
+
+        Args:
+          filename: a path, or a file that is open for writing bytes.
+        Raises:
+          MissingExtra: torch is not installed.
         """
         torch = need("torch", extra="mrl", why="Callback.save", also="torch")
         if not isinstance(filename, (str, os.PathLike)):

@@ -123,7 +123,11 @@ class Environment:
         self("setup")
 
     def __call__(self, event: str) -> None:
-        """Let every callback answer `event`."""
+        """Let every callback answer an event.
+
+        Args:
+          event: its name.
+        """
         if self.verbose:
             import sys
 
@@ -134,7 +138,13 @@ class Environment:
     # -- callbacks
 
     def register_cb(self, cb: object) -> Any:
-        """Add a callback (a class is instantiated, None is left out) and return it. Its `setup` is not called."""
+        """Add a callback and return it. Its `setup` is not called.
+
+        Args:
+          cb: the callback. A class is instantiated; None is left out.
+        Raises:
+          BadInput: its name is an attribute or a method of the environment.
+        """
         made: Any = cb() if isinstance(cb, type) else cb
         if made is None:
             return None
@@ -160,13 +170,21 @@ class Environment:
         )
 
     def register_cbs(self, cbs: Sequence[object]) -> list[Any]:
-        """Add callbacks and sort all of them; returns the added ones."""
+        """Add callbacks and sort all of them; returns the added ones.
+
+        Args:
+          cbs: as `register_cb` takes each.
+        """
         added = [made for made in map(self.register_cb, cbs) if made is not None]
         self.sort_cbs()
         return added
 
     def remove_cb(self, cb: Any) -> None:
-        """Remove a callback. An earlier one of the same name becomes the attribute again."""
+        """Remove a callback. An earlier one of the same name becomes the attribute again.
+
+        Args:
+          cb: the callback; an unknown one is ignored.
+        """
         if not any(cb is callback for callback in self.cbs):
             return
         name = cb.name
@@ -299,5 +317,9 @@ class Environment:
             self.verbose = False
 
     def plot_event_times(self, event: str) -> Figure:
-        """A stacked matplotlib figure of the seconds of each callback for `event`."""
+        """A stacked matplotlib figure of the seconds of each callback.
+
+        Args:
+          event: the event's name.
+        """
         return plot_stack({cb.name: list(cb.event_timelog[event]) for cb in self.cbs})

@@ -37,7 +37,11 @@ BUFFER_EVENTS = ("build_buffer", "filter_buffer", "after_build_buffer")
 
 
 class Event:
-    """One event: its name, with its purpose as the docstring."""
+    """One event: its name, with its purpose as the docstring.
+
+    Args:
+      event_name: one of `EVENTS`.
+    """
 
     def __init__(self, event_name: str) -> None:
         self.event_name = event_name
@@ -59,6 +63,10 @@ class Events:
             setattr(self, name, Event(name))
 
     def __call__(self, event_name: str) -> None:
-        """Print the purpose of `event_name` to standard output; nothing for an unknown name."""
+        """Print the purpose of an event to standard output; nothing for an unknown name.
+
+        Args:
+          event_name: its name.
+        """
         if event_name in EVENTS:
             sys.stdout.write(f"{EVENTS[event_name]}\n")

@@ -157,16 +157,29 @@ class Log(Callback):
     # -- called by callbacks
 
     def add_metric(self, name: str) -> None:
-        """Track a metric: one value per batch. Adding it again changes nothing."""
+        """Track a metric: one value per batch. Adding it again changes nothing.
+
+        Args:
+          name: its name.
+        """
         if name not in self.metrics.series:
             self.metrics.series[name] = self._history(self._metric_loader(name), self.iterations)
 
     def add_log(self, name: str) -> None:
-        """Record `batch_state[name]` of every batch: one value per item, or one for all. Twice is fine."""
+        """Record one term of every batch: one value per item, or one for all. Twice is fine.
+
+        Args:
+          name: the entry of `batch_state`.
+        """
         self.batch_log.terms.setdefault(name)
 
     def update_metric(self, name: str, value: object) -> None:
-        """Set the value of a metric in the current batch: a number, a 0-d array or tensor, or a text."""
+        """Set the value of a metric in the current batch.
+
+        Args:
+          name: its name.
+          value: a number, a 0-d array or tensor, or a text.
+        """
         if name not in self.metrics.series:
             message = f"update_metric({name!r}): nobody added this metric; it is tracked from now on"
             self.count("mrl_unknown_metric", message)
@@ -179,11 +192,20 @@ class Log(Callback):
         self.metrics.pending[name] = _plain(value)
 
     def skip_metric(self, name: str) -> None:
-        """Mark a metric as missing in this batch, without a warning."""
+        """Mark a metric as missing in this batch, without a warning.
+
+        Args:
+          name: its name.
+        """
         self._skipped.add(name)
 
     def count(self, cause: str, message: str = "") -> None:
-        """Add to the run's bill, and report the cause once."""
+        """Add to the run's bill, and report the cause once.
+
+        Args:
+          cause: a short name for what happened.
+          message: what happened, and what to do.
+        """
         self.run.count(cause, message=message)
 
     # -- events
@@ -268,7 +290,11 @@ class Log(Callback):
             yield from (columns for _, columns in reading.all_batches(self.run.book, terms))
 
     def add_data(self, new_df: pd.DataFrame) -> None:
-        """Add to `df` the rows of another DataFrame with the same columns whose sample is new."""
+        """Add to `df` the rows of another DataFrame whose sample is new.
+
+        Args:
+          new_df: with the columns of `df`.
+        """
         _ = self.df  # the run's own rows come first
         if self._first_seen is not None:
             self._first_seen.add({str(name): new_df[name].tolist() for name in new_df.columns})
@@ -278,11 +304,19 @@ class Log(Callback):
         return log_to_df(self.batch_log)
 
     def plot_metrics(self, cols: int = 4, smooth: bool = True) -> Figure:
-        """A matplotlib figure of all metrics."""
+        """A matplotlib figure of all metrics.
+
+        Args:
+          cols, smooth: as in `plot_dict`.
+        """
         return plot_dict(self.metrics, cols=cols, smooth=smooth)
 
     def plot_timelog(self, cols: int = 4, smooth: bool = True) -> Figure:
-        """A matplotlib figure of the seconds of all stages."""
+        """A matplotlib figure of the seconds of all stages.
+
+        Args:
+          cols, smooth: as in `plot_dict`.
+        """
         return plot_dict(self.timelog, cols=cols, smooth=smooth)
 
     # -- one batch

@@ -19,10 +19,11 @@ LARGEST_PLOT = 2000
 
 
 def plot_dict(data: Mapping[str, Sequence[object]], cols: int = 4, smooth: bool = True) -> Figure:
-    """A matplotlib figure with one plot per name, in `cols` columns of 4 x 4 inches.
+    """A matplotlib figure with one plot of 4 x 4 inches per name.
 
     Args:
       data: name -> one number per batch; missing ones are gaps. An empty series gives an empty plot.
+      cols: plots in a row.
       smooth: draw a running average, with the values behind it in grey.
     """
     figure_of = need("matplotlib.figure", extra="plots", why="a figure of the log").Figure

@@ -55,7 +55,11 @@ class StatsCallback(Callback):
         return chosen
 
     def compute(self, values: NDArray) -> float:
-        """The statistic of `values`, which are never empty."""
+        """The statistic of the values.
+
+        Args:
+          values: one number per item; at least one.
+        """
         raise TypeError(f"{type(self).__name__} is not a statistic yet: define compute(self, values)")
 
     def setup(self) -> None:
@@ -83,40 +87,71 @@ def _name(batch_attribute: str, grabname: str | None, statistic: str) -> str:
 
 
 class MaxCallback(StatsCallback):
-    """The largest value, as the metric `<attribute>_<source>_max`."""
+    """The largest value, as the metric `<attribute>_<source>_max`.
+
+    Args:
+      batch_attribute, grabname, include_buffer: see `StatsCallback`.
+    """
 
     def __init__(self, batch_attribute: str, grabname: str | None = None, include_buffer: bool = True) -> None:
         super().__init__(batch_attribute, grabname, include_buffer, _name(batch_attribute, grabname, "max"))
 
     def compute(self, values: NDArray) -> float:
-        """The maximum."""
+        """The maximum.
+
+        Args:
+          values: one number per item; at least one.
+        """
         return float(values.max())
 
 
 class MinCallback(StatsCallback):
-    """The smallest value, as the metric `<attribute>_<source>_min`."""
+    """The smallest value, as the metric `<attribute>_<source>_min`.
+
+    Args:
+      batch_attribute, grabname, include_buffer: see `StatsCallback`.
+    """
 
     def __init__(self, batch_attribute: str, grabname: str | None = None, include_buffer: bool = True) -> None:
         super().__init__(batch_attribute, grabname, include_buffer, _name(batch_attribute, grabname, "min"))
 
     def compute(self, values: NDArray) -> float:
-        """The minimum."""
+        """The minimum.
+
+        Args:
+          values: one number per item; at least one.
+        """
         return float(values.min())
 
 
 class MeanCallback(StatsCallback):
-    """The mean value, as the metric `<attribute>_<source>_mean`."""
+    """The mean value, as the metric `<attribute>_<source>_mean`.
+
+    Args:
+      batch_attribute, grabname, include_buffer: see `StatsCallback`.
+    """
 
     def __init__(self, batch_attribute: str, grabname: str | None = None, include_buffer: bool = True) -> None:
         super().__init__(batch_attribute, grabname, include_buffer, _name(batch_attribute, grabname, "mean"))
 
     def compute(self, values: NDArray) -> float:
-        """The mean."""
+        """The mean.
+
+        Args:
+          values: one number per item; at least one.
+        """
         return float(values.mean())
 
 
 class PercentileCallback(StatsCallback):
-    """A percentile (0 to 100, linear between items), as the metric `<attribute>_<source>_p<percentile>`."""
+    """A percentile, as the metric `<attribute>_<source>_p<percentile>`.
+
+    Args:
+      batch_attribute, grabname, include_buffer: see `StatsCallback`.
+      percentile: 0 to 100; linear between items.
+    Raises:
+      BadInput: another percentile.
+    """
 
     def __init__(
         self, batch_attribute: str, grabname: str | None, percentile: float, include_buffer: bool = True
@@ -127,17 +162,27 @@ class PercentileCallback(StatsCallback):
         self.percentile = percentile
 
     def compute(self, values: NDArray) -> float:
-        """The percentile."""
+        """The percentile.
+
+        Args:
+          values: one number per item; at least one.
+        """
         import numpy as np
 
         return float(np.percentile(values, self.percentile))
 
 
 class SaveLogDF(Callback):
-    """Writes `log.df` to `<save_path>/log_df_<n>.csv` when n batches are complete, n being a multiple of `frequency`.
+    """Writes `log.df` as CSV each time some batches are complete.
 
     It runs after the log, so the file of n batches holds all n. The rest is written when training ends. Files appear
     complete or not at all. The folder is created.
+
+    Args:
+      frequency: a number of batches, at least 1. The file of n batches is `log_df_<n>.csv`.
+      save_path: the folder.
+    Raises:
+      BadInput: the frequency is below 1.
     """
 
     def __init__(self, frequency: int, save_path: str | os.PathLike[str]) -> None:

@@ -27,9 +27,13 @@ def torch_or_none() -> Any:
 
 
 def to_device(tensor: object, device: object = None) -> Any:
-    """`tensor` on `device`, and every tensor of a list or tuple of them; None means the GPU if there is one.
+    """A tensor on a device, and every tensor of a list or tuple of them.
 
     Values without a device (a numpy array, a number) are returned unchanged.
+
+    Args:
+      tensor: a tensor, or a list or tuple of tensors.
+      device: as torch takes it. None: the GPU if there is one.
     """
     if isinstance(tensor, (list, tuple)):
         return [to_device(part, device) for part in tensor]
