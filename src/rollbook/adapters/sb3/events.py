@@ -25,6 +25,8 @@ __all__ = ["TensorBoardOutputFormat"]
 class TensorBoardOutputFormat(_Base):
     """A subclass of Stable-Baselines3's `TensorBoardOutputFormat` if that is installed; `writer` is its SummaryWriter.
 
+    Arguments as in `stable_baselines3.common.logger.TensorBoardOutputFormat`.
+
     Args:
       folder: where the event file goes.
       compat: as in Stable-Baselines3: tensors and arrays of any size are distributions, lists are left out.

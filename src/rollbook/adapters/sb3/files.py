@@ -47,10 +47,13 @@ def _kept(
 class CSVOutputFormat(KVWriter):
     """One line per dump; columns in the order in which keys were first recorded.
 
+    Arguments as in `stable_baselines3.common.logger.CSVOutputFormat`.
+
     Appends to an existing file. Text is quoted, and so is anything with a comma or a newline. A dump without a key for
     this format writes no line.
 
     Args:
+      filename: the file.
       compat: raise FormatUnsupportedError for images and the like, as Stable-Baselines3 does, instead of leaving them
         out.
     Attributes:
@@ -88,7 +91,10 @@ class CSVOutputFormat(KVWriter):
 class JSONOutputFormat(KVWriter):
     """One strict JSON object per dump: integers stay integers, NaN and infinities become null, other values their text.
 
+    Arguments as in `stable_baselines3.common.logger.JSONOutputFormat`.
+
     Args:
+      filename: the file, which is appended to.
       compat: raise FormatUnsupportedError for images and the like, instead of leaving them out.
     """
 

@@ -18,6 +18,8 @@ __all__ = ["HumanOutputFormat"]
 class HumanOutputFormat(KVWriter, SeqWriter):
     """Rows as tables of sorted keys, grouped by the part before their first slash; texts as lines.
 
+    Arguments as in `stable_baselines3.common.logger.HumanOutputFormat`.
+
     Args:
       filename_or_file: path of a file to append to, or an object with `write`.
       max_length: longer keys and values are shortened; keys that would become equal stay different.

@@ -13,21 +13,36 @@ __all__ = ["Figure", "FormatUnsupportedError", "HParam", "Image", "KVWriter", "S
 
 
 class Video:
-    """A video: `frames` [n, time, channels, height, width], `fps` frames per second."""
+    """A video.
+
+    Args:
+      frames: [n, time, channels, height, width].
+      fps: frames per second.
+    """
 
     def __init__(self, frames: object, fps: float) -> None:
         self.frames, self.fps = frames, fps
 
 
 class Figure:
-    """A matplotlib figure, to be closed after logging if `close`."""
+    """A matplotlib figure.
+
+    Args:
+      figure: the figure.
+      close: close it after logging.
+    """
 
     def __init__(self, figure: object, close: bool) -> None:
         self.figure, self.close = figure, close
 
 
 class Image:
-    """An image with its axes named by `dataformats`, such as "CHW"."""
+    """An image.
+
+    Args:
+      image: an array or a tensor.
+      dataformats: the order of its axes, such as "CHW".
+    """
 
     def __init__(self, image: object, dataformats: str) -> None:
         self.image, self.dataformats = image, dataformats
@@ -36,6 +51,9 @@ class Image:
 class HParam:
     """Hyper-parameters and the metrics they are judged by.
 
+    Args:
+      hparam_dict: parameter -> value.
+      metric_dict: metric -> number; at least one.
     Raises:
       Exception: `metric_dict` is empty (TensorBoard would not show the parameters).
     """
@@ -47,7 +65,12 @@ class HParam:
 
 
 class FormatUnsupportedError(NotImplementedError):
-    """A format was asked to hold a kind of value that it cannot hold."""
+    """A format was asked to hold a kind of value that it cannot hold.
+
+    Args:
+      unsupported_formats: names of the formats.
+      value_description: the kind of value, in words.
+    """
 
     def __init__(self, unsupported_formats: Sequence[str], value_description: str) -> None:
         names = ", ".join(unsupported_formats)
@@ -58,7 +81,7 @@ class FormatUnsupportedError(NotImplementedError):
 
 
 class KVWriter:
-    """Writes rows."""
+    """Writes rows. Arguments as in `stable_baselines3.common.logger.KVWriter`."""
 
     def write(self, key_values: dict[str, object], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
         """Write one row; `key_excluded` names for each key the formats that do not get it."""
@@ -70,7 +93,7 @@ class KVWriter:
 
 
 class SeqWriter:
-    """Writes texts."""
+    """Writes texts. Arguments as in `stable_baselines3.common.logger.SeqWriter`."""
 
     def write_sequence(self, sequence: list[str]) -> None:
         """Write one line: the parts of `sequence`, a space between them."""

@@ -43,6 +43,8 @@ class _Values(dict):  # type: ignore[type-arg]
 class Logger(_Base):
     """Collects a row of named values and sends it to outputs. Each output gets every row once, even if others fail.
 
+    Arguments as in `stable_baselines3.common.logger.Logger`.
+
     Args:
       folder: where files go, or None.
       output_formats: the outputs: objects with `write` and Stable-Baselines' base class, or with the older `writekvs`.
@@ -180,7 +182,13 @@ class _Counts(dict):  # type: ignore[type-arg]
 def filter_excluded_keys(
     key_values: Mapping[str, object], key_excluded: Mapping[str, object], _format: str
 ) -> dict[str, Any]:
-    """The values that are not excluded from a format."""
+    """The values that are not excluded from a format.
+
+    Args:
+      key_values: the row: key -> value.
+      key_excluded: key -> names of the formats that do not get it.
+      _format: name of the format.
+    """
     return {key: value for key, value in key_values.items() if not excluded_from(key_excluded.get(key), _format)}
 
 

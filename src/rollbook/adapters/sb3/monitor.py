@@ -92,6 +92,8 @@ class ResultsWriter:
     def write_row(self, epinfo: Mapping[str, object]) -> None:
         """Append one episode.
 
+        Args:
+          epinfo: column -> value: r, l, t and the further columns; missing ones are empty cells.
         Raises:
           ValueError: a key is not a column of this file.
         """
@@ -177,7 +179,13 @@ class Monitor(_Base):
         return self.env.reset(**kwargs)
 
     def step(self, action: Any) -> Any:
-        """Take a step; at the end of an episode its record is in `info["episode"]` and in the file."""
+        """Take a step; at the end of an episode its record is in `info["episode"]` and in the file.
+
+        Args:
+          action: passed on.
+        Raises:
+          RuntimeError: the episode is over, and the environment was not reset.
+        """
         if self.needs_reset:
             raise RuntimeError("Tried to step environment that needs reset")
         observation, reward, terminated, truncated, info = self.env.step(action)
@@ -239,6 +247,8 @@ def glob_escaped(path: str) -> str:
 def read_monitor(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     """The episodes of a Monitor file, or of all Monitor files in a folder, in the order in which they ended.
 
+    Args:
+      path: the file or the folder.
     Returns:
       One dict per episode: r, l, t (seconds since the earliest `t_start`), time (unix seconds), file, further columns.
         Numbers are numbers, empty cells None. A last line without a newline counts if it has every column (an editor
@@ -265,6 +275,8 @@ def read_monitor(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
 def load_results(path: str | os.PathLike[str]) -> pd.DataFrame:
     """All Monitor files of a folder as one pandas DataFrame: index, r, l, t and further columns, ordered by t.
 
+    Args:
+      path: the folder.
     Raises:
       LoadMonitorResultsError: there are no Monitor files.
       MissingExtra (an ImportError): pandas is not installed.
@@ -279,6 +291,10 @@ def record_monitor(run: Scope, path: str | os.PathLike[str]) -> int:
     """Write the episodes of Monitor files to a run (table `episodes`, scope "train"). Returns the number of episodes.
 
     Their env_step is the running sum of lengths; their time is the one in the file.
+
+    Args:
+      run: the run.
+      path: a Monitor file, or a folder of them.
     """
     rows = read_monitor(path)
     if not rows:
@@ -306,6 +322,8 @@ def write_monitor(book: Book, folder: str | os.PathLike[str], scope: str = "trai
     """Write Monitor files from a run's episodes, one per environment. Returns their paths.
 
     Args:
+      book: the run.
+      folder: where they go; created if missing.
       scope: the scope of the episodes; "" takes all.
     """
     episodes = [row for row in book.episodes().to_pylist() if not scope or row.get("scope") in (scope, f"{scope}/")]

@@ -31,6 +31,9 @@ class RollbookOutputFormat(KVWriter, SeqWriter):
     """Each dump is a row under its native keys. `step` is the native step; `env_step` is the same, continued over
     resumes.
 
+    Arguments as in `stable_baselines3.common.logger.KVWriter` and `SeqWriter`, and as in the older
+    `stable_baselines.logger`.
+
     Numbers become metrics, texts text, tensors and arrays of more than one element histograms. Figures, images, videos
     and hyper-parameters keep their kind. A key recorded with `exclude="rollbook"` is left out; exclusions of other
     formats have no effect. Values are read inside `write`; no reference to them is kept.

@@ -124,12 +124,24 @@ class Logger:
     # -- called by Spinning Up's programs
 
     def log(self, msg: str, color: str = "green") -> None:
-        """Print a message, in colour if the output is a terminal; rank 0 only."""
+        """Print a message, in colour if the output is a terminal; rank 0 only.
+
+        Args:
+          msg: the message.
+          color: a name that `colorize` knows.
+        """
         if self._leads:
             _say(self._coloured(msg, color))
 
     def log_tabular(self, key: str, val: object) -> None:
-        """Set a value of the current row. If a key is set twice, the later value is used (reported once)."""
+        """Set a value of the current row. If a key is set twice, the later value is used (reported once).
+
+        Args:
+          key: the column.
+          val: a number, or anything whose text is to be shown.
+        Raises:
+          AssertionError: only with compat=True: a new key after the first row, or one that is set twice.
+        """
         if self.compat:
             if not self.first_row and key not in self.log_headers:
                 raise AssertionError(
@@ -147,7 +159,11 @@ class Logger:
         self.log_current_row[key] = val
 
     def save_config(self, config: Mapping[str, object]) -> None:
-        """Store a configuration: print it, and write it to config.json, the run's config and the trackers."""
+        """Store a configuration: print it, and write it to config.json, the run's config and the trackers.
+
+        Args:
+          config: name -> value; `convert_json` says how each is written.
+        """
         plain = convert_json(dict(config))
         if self.exp_name is not None:
             plain["exp_name"] = self.exp_name
@@ -193,7 +209,12 @@ class Logger:
             guard("checkpoint", "noting the checkpoint", save)
 
     def setup_tf_saver(self, sess: object, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> None:
-        """Make `save_state` write tf1_save/. Only needs tensors with a `name`, not TensorFlow."""
+        """Make `save_state` write tf1_save/. Only needs tensors with a `name`, not TensorFlow.
+
+        Args:
+          sess: the session.
+          inputs, outputs: name -> tensor.
+        """
         self.tf_saver_elements = {"session": sess, "inputs": inputs, "outputs": outputs}
         self.tf_saver_info = {
             "inputs": {key: value.name for key, value in inputs.items()},
@@ -201,7 +222,11 @@ class Logger:
         }
 
     def setup_pytorch_saver(self, what_to_save: object) -> None:
-        """Make `save_state` write pyt_save/model.pt: a network, or any object that torch can pickle."""
+        """Make `save_state` write pyt_save/model.pt.
+
+        Args:
+          what_to_save: a network, or any object that torch can pickle.
+        """
         self.pytorch_saver_elements = what_to_save
 
     def dump_tabular(self) -> None:
@@ -305,7 +330,11 @@ class Logger:
 
 
 class EpochLogger(Logger):
-    """A `Logger` that collects values during an epoch and logs their statistics over all ranks."""
+    """A `Logger` that collects values during an epoch and logs their statistics over all ranks.
+
+    Args:
+      raw: also write each stored value to the run at once; with False it only gets the statistics.
+    """
 
     def __init__(self, *args: Any, raw: bool = True, **kwargs: Any) -> None:
         """Same arguments as `Logger`. With raw=False the run only gets the statistics, not each stored value."""
@@ -339,6 +368,7 @@ class EpochLogger(Logger):
 
         Args:
           key: the name; statistics are called Average<key>, Std<key>, Max<key>, Min<key>.
+          val: a value. None: the statistics.
           with_min_and_max: also log the extremes.
           average_only: only log the mean, under the plain key.
 
@@ -358,7 +388,11 @@ class EpochLogger(Logger):
         self.epoch_dict[key] = []
 
     def get_stats(self, key: str) -> tuple[Any, Any]:
-        """(mean, population standard deviation) of the values under `key`, which are kept; NaN if there are none."""
+        """(mean, population standard deviation) of the values under `key`, which are kept; NaN if there are none.
+
+        Args:
+          key: the name.
+        """
         mean, std, _, _ = self._statistics(key)
         return (float("nan"), float("nan")) if mean is None else (mean, std)
 

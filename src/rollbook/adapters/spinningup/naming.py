@@ -23,8 +23,13 @@ color2num = {
 
 
 def colorize(string: str, color: str, bold: bool = False, highlight: bool = False) -> str:
-    """`string` between the terminal codes of a colour.
+    """A text between the terminal codes of a colour.
 
+    Args:
+      string: the text.
+      color: gray, red, green, yellow, blue, magenta, cyan, white or crimson.
+      bold: also bold.
+      highlight: colour the background instead of the letters.
     Raises:
       KeyError: there is no such colour.
     """

@@ -93,9 +93,13 @@ def save_tf_graph(
 
 
 def restore_tf_graph(sess: object, fpath: str) -> dict[str, object]:
-    """Load a graph written by `save_tf_graph` into `sess`. Returns its input and output tensors by name.
+    """Load a graph written by `save_tf_graph` into a session. Returns its input and output tensors by name.
 
     Reads a pickle: only for files you trust.
+
+    Args:
+      sess: the session.
+      fpath: the folder tf1_save<itr>.
     """
     tf = _tensorflow()
     tf.saved_model.loader.load(sess, [tf.saved_model.tag_constants.SERVING], fpath)

@@ -21,7 +21,11 @@ _LARGEST_ARRAY = 256
 
 
 def is_json_serializable(v: object) -> bool:
-    """Whether strict JSON can hold `v` unchanged."""
+    """Whether strict JSON can hold a value unchanged.
+
+    Args:
+      v: the value.
+    """
     try:
         json.dumps(v, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
@@ -37,6 +41,9 @@ def convert_json(obj: object) -> Any:
     - Functions and classes become their name.
     - Other objects become their text without memory addresses, or, if they have attributes, {text: attributes}.
     - An object inside itself becomes "<cycle>".
+
+    Args:
+      obj: any object.
     """
     return _Converted()(obj)
 

@@ -108,6 +108,9 @@ def sample_statistics(stored: object) -> tuple[float, float, float, float] | Non
 
     Collective: every rank calls it for the same keys in the same order, also a rank without values.
     NaN in a sample makes the mean and the standard deviation NaN.
+
+    Args:
+      stored: this rank's values: numbers, arrays and tensors of any shape.
     """
     samples = as_samples(stored)
     n, total = float(samples.size), float(samples.sum())
@@ -123,9 +126,13 @@ def sample_statistics(stored: object) -> tuple[float, float, float, float] | Non
 
 
 def mpi_statistics_scalar(x: Sequence[float], with_min_and_max: bool = False) -> tuple[float, ...]:
-    """(mean, std) or (mean, std, min, max) of the scalars `x` over all ranks; NaN if there are none.
+    """(mean, std) or (mean, std, min, max) of scalars over all ranks; NaN if there are none.
 
     Spinning Up's algorithms import this name (PPO and VPG normalise advantages with it).
+
+    Args:
+      x: this rank's scalars.
+      with_min_and_max: also return the extremes.
     """
     statistics = sample_statistics(x) or (math.nan, math.nan, math.inf, -math.inf)
     return statistics if with_min_and_max else statistics[:2]

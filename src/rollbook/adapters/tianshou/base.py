@@ -40,6 +40,8 @@ def generation() -> int:
 class BaseLogger(ABC):
     """The base class of loggers: thins the data by four intervals and passes the rest to `write`.
 
+    Arguments as in `tianshou.utils.BaseLogger`, by the names of version 1 and of version 2.
+
     A call is due if its step is at least the interval after that of the last due call. The first "last step" is -1:
     with an interval of 1,000 the first due step is 999; with 1 every new step is due once.
 

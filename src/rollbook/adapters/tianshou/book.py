@@ -216,6 +216,9 @@ class RollbookLogger(BaseLogger):
 
         A resumed trainer forgets its best score. It would call `save_best_fn` at once and overwrite the best model.
         Pass `save_best_fn=logger.save_best(fn)`; models are compared by the mean return of the test.
+
+        Args:
+          save_best_fn: the program's function of the algorithm.
         """
 
         def save(algorithm: object) -> None:

@@ -29,6 +29,7 @@ class LoggerFactory:
       save_interval: epochs between checkpoints.
       run_options: further arguments of `rollbook.init`, e.g. {"dir": "runs", "tags": ["sweep"]}; `init` is its older
         name.
+      init: the older name of `run_options`.
       options: further arguments of RollbookLogger: the intervals, exclude_arrays.
     """
 
