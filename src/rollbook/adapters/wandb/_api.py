@@ -15,10 +15,11 @@ __all__ = ["Api", "ApiRun"]
 
 
 class Api:
-    """The runs below $ROLLBOOK_DIR, or "runs"; entities are ignored.
+    """The runs below $ROLLBOOK_DIR, or "runs"; entities are ignored. Arguments as in `wandb.Api`.
 
     Args:
       overrides: {"dir": folder} sets another folder; other entries are accepted and have no effect.
+      timeout, api_key: accepted, without effect.
     """
 
     api_key: str | None = None

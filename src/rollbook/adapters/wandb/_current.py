@@ -79,5 +79,5 @@ def forget(run: Run) -> None:
 
 
 def termlog(string: str = "", newline: bool = True, repeat: bool = True) -> None:
-    """Print to the terminal, as wandb does."""
+    """Print to the terminal, as wandb does. Arguments as in `wandb.termlog`."""
     sys.stderr.write(f"wandb (rollbook): {string}" + ("\n" if newline else ""))

@@ -24,10 +24,19 @@ _LONGEST_TEXT = 1_000_000
 
 
 class Value:
-    """Values that `wandb.log` accepts besides numbers, texts and nested dicts."""
+    """Values that `wandb.log` accepts besides numbers, texts and nested dicts.
+
+    Arguments as in the class of that name in `wandb`.
+    """
 
     def keep(self, run: Run, key: str, step: int) -> None:
-        """Log it under a key at a step."""
+        """Log it under a key at a step.
+
+        Args:
+          run: rollbook's run.
+          key: its full name.
+          step: the clock `step`.
+        """
         raise TypeError(f"{type(self).__name__} does not say how it is kept")
 
 
@@ -277,7 +286,10 @@ class Plotly(Value):
 
 
 class Artifact:
-    """Files that belong to a run. Added files are copied into `<run>/files/artifacts/<name>` when it is logged."""
+    """Files that belong to a run. Added files are copied into `<run>/files/artifacts/<name>` when it is logged.
+
+    Arguments as in `wandb.Artifact`.
+    """
 
     def __init__(
         self, name: str, type: str, description: str | None = None, metadata: Mapping[str, object] | None = None,

@@ -29,6 +29,8 @@ _KILLED = (130, 137, 143, 255)
 class Settings:
     """The settings of `wandb.init(settings=…)`. Any name is accepted; known ones are used.
 
+    Arguments as in `wandb.Settings`.
+
     Known are run_id, run_name, run_group, run_job_type, run_notes, run_tags, project, entity, mode, root_dir and
     resume.
     """
@@ -53,7 +55,11 @@ class Settings:
 
 
 class Config:
-    """`wandb.config`: settings by name, as attributes or as items."""
+    """`wandb.config`: settings by name, as attributes or as items. Arguments as in `wandb.Config`.
+
+    Args:
+      values: the settings so far.
+    """
 
     def __init__(self, values: dict[str, Any]) -> None:
         object.__setattr__(self, "_values", values)
@@ -146,7 +152,13 @@ class Metric:
 
 
 class Summary:
-    """`wandb.summary`: entries that the program wrote; for every other key the last logged value."""
+    """`wandb.summary`: entries that the program wrote; for every other key the last logged value.
+
+    Arguments as in `wandb.Summary`.
+
+    Args:
+      kept: the entries that the program wrote so far.
+    """
 
     def __init__(self, kept: dict[str, Any]) -> None:
         object.__setattr__(self, "_kept", kept)
@@ -203,6 +215,8 @@ class Summary:
 
 class Run:
     """`wandb.Run` over a run of rollbook. Without one (mode "disabled") it accepts everything and records nothing.
+
+    Arguments as in `wandb.Run`.
 
     Args:
       recorder: the run of rollbook.

@@ -85,18 +85,21 @@ def init(
     """Open a run of rollbook with the arguments of `wandb.init`.
 
     Args:
+      entity, force, save_code, anonymous, allow_val_change: accepted, without effect.
       project, name, group, job_type, tags, notes, config: as in `rollbook.init`; a `seed` in the configuration is the
         run's seed. Default of the project: $WANDB_PROJECT, or "uncategorized".
       dir: the run is stored in `<dir>/runs`; default: $ROLLBOOK_DIR, or $WANDB_DIR/runs, or "runs".
       id, resume: the id of a run, and whether it is continued: "allow" (also True and "auto"), "must" or "never". An
         existing id is continued unless `resume` forbids it, so nothing is overwritten.
+      config_exclude_keys, config_include_keys: settings of `config` to leave out, or the only ones to store.
       mode: "disabled" records nothing; every other mode records here.
       reinit: what happens to an open run: "finish_previous" (also True), "return_previous" (also False), or
         "create_new". Default: it is returned; in a notebook it is finished.
       fork_from, resume_from: "<id>?_step=<n>": kept as a note.
+      tensorboard: the older name of `sync_tensorboard`.
       sync_tensorboard: also record what SummaryWriters of torch and tensorboardX log.
       monitor_gym: store the video files of gymnasium's RecordVideo when they are complete.
-      entity, force, save_code, anonymous, allow_val_change: accepted, without effect.
+      settings: a `Settings` or a dict; an argument that is given takes precedence.
     Raises:
       UsageError: resume="must" and there is no such run, or a value that makes no sense.
     """
@@ -273,56 +276,56 @@ def _film_of(recorder: Any) -> str:
 
 
 def log(data: Mapping[str, Any], step: int | None = None, commit: bool | None = None, sync: object = None) -> None:
-    """See `Run.log`."""
+    """See `Run.log`. Arguments as in `wandb.log`."""
     current_or_waiting().log(data, step, commit)
 
 
 def finish(exit_code: int | None = None, quiet: bool | None = None) -> None:
-    """Finish the current run, if there is one."""
+    """Finish the current run, if there is one. Arguments as in `wandb.finish`."""
     run = current()
     if run is not None:
         run.finish(exit_code)
 
 
 def define_metric(name: str, step_metric: Any = None, **options: Any) -> Any:
-    """See `Run.define_metric`."""
+    """See `Run.define_metric`. Arguments as in `wandb.define_metric`."""
     return current_or_waiting().define_metric(name, step_metric, **options)
 
 
 def watch(
     models: Any, criterion: object = None, log: str | None = "gradients", log_freq: int = 1000, **more: Any
 ) -> None:
-    """See `Run.watch`."""
+    """See `Run.watch`. Arguments as in `wandb.watch`."""
     current_or_waiting().watch(models, criterion, log, log_freq, **more)
 
 
 def unwatch(models: Any = None) -> None:
-    """See `Run.unwatch`."""
+    """See `Run.unwatch`. Arguments as in `wandb.unwatch`."""
     current_or_waiting().unwatch(models)
 
 
 def save(glob_str: Any = None, base_path: Any = None, policy: str = "live") -> Any:
-    """See `Run.save`."""
+    """See `Run.save`. Arguments as in `wandb.save`."""
     return current_or_waiting().save(glob_str, base_path, policy)
 
 
 def restore(name: str, run_path: str | None = None, replace: bool = False, root: str | None = None) -> Any:
-    """See `Run.restore`."""
+    """See `Run.restore`. Arguments as in `wandb.restore`."""
     return current_or_waiting().restore(name, run_path)
 
 
 def alert(title: str, text: str = "", level: Any = None, wait_duration: object = None) -> None:
-    """See `Run.alert`."""
+    """See `Run.alert`. Arguments as in `wandb.Run.alert`."""
     current_or_waiting().alert(title, text, level)
 
 
 def log_artifact(artifact_or_path: Any, **options: Any) -> Any:
-    """See `Run.log_artifact`."""
+    """See `Run.log_artifact`. Arguments as in `wandb.log_artifact`."""
     return current_or_waiting().log_artifact(artifact_or_path, **options)
 
 
 def use_artifact(artifact_or_name: Any, type: str | None = None, **options: Any) -> Any:
-    """See `Run.use_artifact`."""
+    """See `Run.use_artifact`. Arguments as in `wandb.use_artifact`."""
     return current_or_waiting().use_artifact(artifact_or_name, type)
 
 
@@ -344,7 +347,7 @@ def login(*_arguments: object, **_options: object) -> bool:
 
 
 def setup(settings: object = None) -> None:
-    """Does nothing."""
+    """Does nothing. Arguments as in `wandb.setup`."""
 
 
 def ensure_configured() -> None:
@@ -352,7 +355,7 @@ def ensure_configured() -> None:
 
 
 def teardown(exit_code: int | None = None) -> None:
-    """Finish all runs."""
+    """Finish all runs. Arguments as in `wandb.teardown`."""
     for run in runs():
         run.finish(exit_code)
 
@@ -364,7 +367,7 @@ termwarn = termerror = termlog
 
 
 def sweep(sweep: Any, entity: str | None = None, project: str | None = None, prior_runs: object = None) -> str:
-    """Define a sweep; `agent` runs it. See `_sweep`."""
+    """Define a sweep; `agent` runs it. See `_sweep`. Arguments as in `wandb.sweep`."""
     from rollbook.adapters.wandb._sweep import new_sweep
 
     return new_sweep(sweep() if callable(sweep) else sweep, project)
@@ -374,7 +377,7 @@ def agent(
     sweep_id: str, function: Callable[[], object] | None = None, entity: str | None = None,
     project: str | None = None, count: int | None = None,
 ) -> None:  # fmt: skip
-    """Run the trials of a sweep here, one after the other. See `_sweep`."""
+    """Run the trials of a sweep here, one after the other. See `_sweep`. Arguments as in `wandb.agent`."""
     from rollbook.adapters.wandb._sweep import run_agent
 
     run_agent(sweep_id, function, count)
