@@ -27,7 +27,11 @@ __all__ = ["RecordAEC", "RecordParallel"]
 
 
 class _Recorded:
-    """Wraps an environment and forwards everything that it does not record."""
+    """Wraps an environment and forwards everything that it does not record.
+
+    Raises:
+      BadInput: the environment lacks a name of `needs`.
+    """
 
     needs: tuple[str, ...] = ()
 

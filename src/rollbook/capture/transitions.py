@@ -43,6 +43,8 @@ class TransitionRecorder:
       episodes: also write a row of `episodes` (return, length, ends) for each episode that ends.
       agents: the names of all agents, if there are several: an episode ends when each of them has ended. Without it,
         the end is only known when one of them begins again, or at `close`.
+    Raises:
+      BadInput: `most_steps` or `most_open` is below 1.
     """
 
     def __init__(

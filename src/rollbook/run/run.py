@@ -372,6 +372,12 @@ class Run(Scope):
 
         For checkpoints that rollbook did not save. The run's clocks are set to the readings of the last row that
         remains.
+
+        Args:
+          clock: one clock and the reading to go back to.
+        Raises:
+          BadInput: not exactly one clock, or the reading is not an integer.
+          UnknownKey: no row has a reading of the clock up to this one.
         """
         if len(clock) != 1:
             raise BadInput(f"rewind({clock}): name exactly one clock, such as env_step=5000")

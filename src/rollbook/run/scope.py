@@ -428,6 +428,9 @@ class Scope:
         Args:
           name: what its keys begin with, after this scope's name.
           at: a checkpoint (or its id); rows then get its clocks, however late they arrive.
+        Raises:
+          InvalidName: the name is empty or has control characters.
+          BadInput: the run has no such checkpoint.
         """
         if not isinstance(name, str) or not name.strip("/"):
             raise InvalidName(f"scope({name!r}): a scope's name is text without control characters, such as 'train'")

@@ -112,7 +112,8 @@ class Media:
           format: "mp4", "gif" or "apng"; None takes the first of these that this installation can write.
           channels_first: the frames are [channels, height, width].
           episode_id: the episode of the video.
-        Returns, others: as `log_image`.
+        Returns:
+          As `log_image`.
         """
         from rollbook.capture.media.pixels import frames_of
 
