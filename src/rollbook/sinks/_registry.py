@@ -114,6 +114,7 @@ def make(name: str, **options: object) -> Sink:
       options: those of the sink.
     Raises:
       UnknownOption: no sink has that name, or it has no such option.
+      BadInput: an option it has, with a value it cannot use.
     """
     made = _REGISTRY.load(name)
     own = {option: value for option, value in options.items() if option not in _COMMON}

@@ -46,6 +46,8 @@ class Terminal:
       telemetry: also show rollbook's own metrics (`rollbook/…`: rows, seconds spent, lag of the sinks).
       stream: where to; by default standard error (in a notebook, standard output).
       clock: seconds, for tests.
+    Raises:
+      BadInput: `every_seconds` is below 0.
     """
 
     is_live = True

@@ -41,6 +41,9 @@ class Text(FileSink):
       leave_out: a regular expression; matching keys are not written. By default it excludes what would fill the logs
         without being read there: the host, rollbook's own cost, and the duration of every timed stage.
       layout: "table", one name a line, or "blocks", four names in a row as LightZero's learner writes them.
+    Raises:
+      UnknownOption: there is no such layout.
+      BadInput: `leave_out` is not a regular expression.
     """
 
     thinned = (1.0, "keyset")

@@ -38,6 +38,9 @@ class Aggregate(Filter):
       to: the sink behind.
       keys: a regular expression.
       statistics: which of the five to write.
+    Raises:
+      UnknownOption: there is no such statistic.
+      BadInput: `keys` is not a regular expression.
     """
 
     name = "aggregate"

@@ -35,6 +35,9 @@ class Apply(Filter):
         type counts as a failure of the sink. The function can also be named: "package.module:name".
 
     A function has no memory that survives a restart of the keeper; a filter that needs one is a class.
+
+    Raises:
+      BadInput: it is not a function, or none of that name exists.
     """
 
     name = "apply"

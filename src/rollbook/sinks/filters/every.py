@@ -33,6 +33,9 @@ class Every(Filter):
       rows: an interval is this many rows.
       per: what has separate intervals. "keyset": rows with the same keys, so that frequent rows do not suppress rare
         ones. "key": each key, so that a part of a row may pass. "all": everything together.
+    Raises:
+      BadInput: not exactly one of `seconds`, `steps` and `rows`, or an interval that is not above 0.
+      UnknownOption: `per` has another value.
     """
 
     name = "every"

@@ -22,6 +22,8 @@ class Gate(Filter):
       to: the sink behind.
       when: a function of a `Row`; or its name, "package.module:name", so that a keeper in another process can use it
         too. An exception in it counts as a failure of the sink.
+    Raises:
+      BadInput: it is not a function, or none of that name exists.
     """
 
     name = "gate"

@@ -103,6 +103,8 @@ class Rename(_Renaming):
       to: the sink behind.
       names: old key -> new key.
       pattern, replace: for keys that `names` does not name: `re.sub(pattern, replace, key)`.
+    Raises:
+      BadInput: neither names nor a pattern; a pattern without a replacement, or one that is not a regular expression.
     """
 
     name = "rename"

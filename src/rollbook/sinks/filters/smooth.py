@@ -36,6 +36,9 @@ class Smooth(Filter):
       keys: a regular expression; matching keys are smoothed, including the results of another Smooth.
       coeff: from 0 (no smoothing) up to, but not including, 1.
       mode: one of the two above.
+    Raises:
+      BadInput: a coefficient outside of its range, or `keys` is not a regular expression.
+      UnknownOption: there is no such mode.
     """
 
     name = "smooth"
