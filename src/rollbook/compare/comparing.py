@@ -60,6 +60,7 @@ def compare(
       notes: further remarks for the reader.
     Raises:
       BadInput: no run has a score; groups, floor, delta, statistic or direction differ from the plan's.
+      UnknownOption: `direction` has another value.
     """
     if direction not in (None, "higher", "lower"):
         raise UnknownOption(f'direction={direction!r}: it has to be "higher" or "lower" (is better)')

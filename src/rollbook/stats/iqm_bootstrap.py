@@ -95,6 +95,8 @@ def refined_iqm(
 
     Yields:
       One `RefinedIqm` per stage; the last is not preliminary.
+    Raises:
+      BadInput: `stages` that do not increase, curves of another shape, or too many runs.
     """
     level_of(level)
     choice(method, ("percentile", "expanded"), "bootstrap interval")

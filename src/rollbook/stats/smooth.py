@@ -73,6 +73,8 @@ def warm_up_average(values: ArrayLike, weight: float = 0.99) -> Floats:
 
     Returns:
       [points].
+    Raises:
+      BadInput: a weight outside of its range.
     """
     series = _series(values)
     if not 0 <= weight < 1:

@@ -38,6 +38,8 @@ class Histogram(_Slots):
       edges: the n + 1 increasing bin edges; bin i is [edges[i], edges[i + 1]); the last bin includes its upper edge.
       counts: n counts.
       low, high, total, total_squares: minimum, maximum, sum and sum of squares of the values.
+    Raises:
+      ValueError: there is no bin, or not one edge more than counts.
     """
 
     __slots__ = ("counts", "edges", "high", "low", "total", "total_squares")
