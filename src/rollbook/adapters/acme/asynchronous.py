@@ -28,6 +28,8 @@ class AsyncLogger(Logger):
     Args:
       to: the wrapped logger. It is called from one thread only.
       queue_size: how many records may wait.
+    Raises:
+      BadInput: `queue_size` is below 1.
     """
 
     def __init__(self, to: Logger, queue_size: int = 10_000) -> None:

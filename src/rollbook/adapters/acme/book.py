@@ -46,6 +46,8 @@ class RollbookLogger(Logger):
       clocks: clock -> entry, instead of the rules above: {"env_step": "frames"}.
       instance: the number of the component if several have the same label; those above 0 use `<label>_<instance>`.
       project, run_options: of a run that is opened here; arguments of `rollbook.init`.
+    Raises:
+      BadInput: run=False.
     """
 
     def __init__(

@@ -34,6 +34,8 @@ class CSVLogger(Logger):
       add_uid: whether the unique id (see `paths.get_unique_id`) is part of the path.
       flush_every: for a file of the caller: the number of rows between flushes.
       clock: monotonic seconds.
+    Raises:
+      BadInput: `flush_every` is below 1.
     """
 
     def __init__(

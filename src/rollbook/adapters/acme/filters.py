@@ -101,6 +101,8 @@ class KeyFilter(_Filter):
       to: the wrapped logger.
       keep: keys that pass, in this order; missing ones are skipped. A text is one key.
       drop: keys that do not pass. Give exactly one of `keep` and `drop`.
+    Raises:
+      BadInput: not exactly one of `keep` and `drop`, or an empty one.
     """
 
     def __init__(self, to: Logger, *, keep: Sequence[str] | None = None, drop: Sequence[str] | None = None) -> None:

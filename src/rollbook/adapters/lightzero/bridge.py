@@ -57,6 +57,7 @@ def recording(
       options: of `rollbook.init`, if a run has to be opened.
     Raises:
       MissingExtra, UnsupportedVersion: DI-engine is not installed, or not in a supported version.
+      BadInput: `keep_evaluated` is below 0.
     """
     _check_versions()
     if run is None and not options:

@@ -40,6 +40,8 @@ class Experiment:
       terminal: also print messages to standard error.
       compat: LightZero's own numbers where they are wrong (`avg_time_per_episode` in episodes per second).
       options: of `rollbook.init`, if a run has to be opened.
+    Raises:
+      BadInput: run=False.
     """
 
     def __init__(

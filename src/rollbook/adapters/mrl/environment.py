@@ -215,7 +215,11 @@ class Environment:
         self.log.timelog[stage].append(time.perf_counter() - began)
 
     def build_buffer(self) -> None:
-        """Fill the buffer if it is shorter than a batch, before the first one, or every `buffer_frequency` batches."""
+        """Fill the buffer if it is shorter than a batch, before the first one, or every `buffer_frequency` batches.
+
+        Raises:
+          BadInput: there is no batch size yet.
+        """
         if self.bs is None:
             raise BadInput("the environment has no batch size: call fit(bs, ...), or set env.bs and step by hand")
         with self._timed("build_buffer"):
@@ -298,6 +302,8 @@ class Environment:
             an error.
           verbose: show each event.
           buffer_frequency: the largest number of batches between two fillings of the buffer.
+        Raises:
+          BadInput: `report` is below 1.
         """
         if report < 1:
             raise BadInput(f"fit(report={report!r}): give a number of batches, at least 1")

@@ -69,6 +69,8 @@ class Log(Callback):
       iterations: the number of complete batches, over all attempts of the run.
       report: the number of batches between shown rows.
       pbar: where rows are shown; None prints (fastprogress's master bar is also accepted).
+    Raises:
+      BadInput: run=False: the log reads back from the run.
     """
 
     def __init__(

@@ -59,6 +59,8 @@ class StatsCallback(Callback):
 
         Args:
           values: one number per item; at least one.
+        Raises:
+          TypeError: a subclass does not define it.
         """
         raise TypeError(f"{type(self).__name__} is not a statistic yet: define compute(self, values)")
 

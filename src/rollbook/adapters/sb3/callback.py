@@ -76,6 +76,8 @@ class RollbookCallback(_Base):
       keep: how many of these checkpoints to keep, in addition to the best.
       every_update: whether each update is a row under canonical names. None: only for on-policy algorithms.
       verbose: as in any callback.
+    Raises:
+      BadInput: `checkpoint_every` is not a number of at least 1.
     """
 
     def __init__(

@@ -165,7 +165,12 @@ class Monitor(_Base):
         self._return, self._length = 0.0, 0
 
     def reset(self, **kwargs: Any) -> Any:
-        """Begin an episode."""
+        """Begin an episode.
+
+        Raises:
+          RuntimeError: the episode is not over, and `allow_early_resets` is false.
+          ValueError: an argument of `reset_keywords` is missing.
+        """
         if not self.allow_early_resets and not self.needs_reset:
             raise RuntimeError(
                 "Tried to reset an environment before done. If you want to allow early resets, wrap your env with "

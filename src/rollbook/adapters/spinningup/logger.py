@@ -72,6 +72,8 @@ class Logger:
     Attributes:
       output_dir, output_file, exp_name, first_row, log_headers, log_current_row: as in Spinning Up.
       run: the run that also gets the rows.
+    Raises:
+      UnknownOption: `existing` has another value.
     """
 
     CLOCKS: ClassVar[Mapping[str, str]] = {"Epoch": "epoch", "TotalEnvInteracts": "env_step"}

@@ -52,6 +52,8 @@ class BaseLogger(ABC):
       info_interval: in epochs.
       exclude_arrays: leave arrays out.
       save_interval: in epochs; None never saves.
+    Raises:
+      BadInput: an interval is not a whole number from 0 on.
     """
 
     def __init__(

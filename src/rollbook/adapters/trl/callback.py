@@ -64,6 +64,8 @@ class RollbookCallback(_Base):
       run: a run or a scope of a run. None uses the current run, or opens one. Its project is then the name of
         `output_dir`'s folder, and its name comes from the trainer's arguments (`GRPOConfig` gives "grpo").
       project, run_options: of a run that is opened here.
+    Raises:
+      BadInput: run=False.
     """
 
     def __init__(

@@ -36,6 +36,8 @@ class Value:
           run: rollbook's run.
           key: its full name.
           step: the clock `step`.
+        Raises:
+          TypeError: a subclass does not define it.
         """
         raise TypeError(f"{type(self).__name__} does not say how it is kept")
 
@@ -47,6 +49,7 @@ class Table(Value):
       columns: their names.
       data, rows: the rows.
       dataframe: a pandas frame instead of these.
+      dtype, optional, allow_mixed_types, log_mode: accepted, without effect.
     """
 
     def __init__(
@@ -72,7 +75,11 @@ class Table(Value):
         self.columns: list[Any] = list(columns) if columns is not None else default
 
     def add_data(self, *row: object) -> None:
-        """Add a row."""
+        """Add a row.
+
+        Raises:
+          ValueError: not one value per column.
+        """
         if len(row) != len(self.columns):
             raise ValueError(f"This table has {len(self.columns)} columns: {self.columns}, but {len(row)} were given")
         self.data.append(list(row))
@@ -82,7 +89,14 @@ class Table(Value):
         self.add_data(*row)
 
     def add_column(self, name: str, data: Any) -> None:
-        """Add a column with one value per row."""
+        """Add a column with one value per row.
+
+        Args:
+          name: its name.
+          data: its values.
+        Raises:
+          ValueError: not one value per row.
+        """
         values = list(data)
         if self.data and len(values) != len(self.data):
             raise ValueError(f"the column {name!r} has {len(values)} values, the table {len(self.data)} rows")
@@ -147,7 +161,11 @@ def _cell(cell: object) -> object:
 
 
 class Histogram(Value):
-    """A distribution: values, or counts and edges as numpy.histogram returns them."""
+    """A distribution: values, or counts and edges as numpy.histogram returns them.
+
+    Raises:
+      ValueError: not exactly one of `sequence` and `np_histogram`.
+    """
 
     def __init__(self, sequence: Any = None, np_histogram: Any = None, num_bins: int = 64) -> None:
         if (sequence is None) == (np_histogram is None):
