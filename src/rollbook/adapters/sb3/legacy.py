@@ -37,23 +37,31 @@ __all__ += ["logkv_mean", "logkvs", "profile", "record_tabular", "reset", "set_l
 
 
 class KVWriter:
-    """Writes rows: override `writekvs`."""
+    """Writes rows: override `writekvs`. Arguments as in `stable_baselines.logger.KVWriter`."""
 
     def writekvs(self, kvs: Mapping[str, object]) -> None:
-        """Write one row. `kvs` is the writer's own copy."""
+        """Write one row. `kvs` is the writer's own copy.
+
+        Raises:
+          NotImplementedError: a subclass does not override it.
+        """
         raise NotImplementedError
 
 
 class SeqWriter:
-    """Writes texts: override `writeseq`."""
+    """Writes texts: override `writeseq`. Arguments as in `stable_baselines.logger.SeqWriter`."""
 
     def writeseq(self, seq: list[str]) -> None:
-        """Write one line."""
+        """Write one line.
+
+        Raises:
+          NotImplementedError: a subclass does not override it.
+        """
         raise NotImplementedError
 
 
 class Logger(_Logger):
-    """The logger under its older names.
+    """The logger under its older names. Arguments as in `stable_baselines.logger.Logger`.
 
     Attributes:
       CURRENT: the logger that the functions of this module use.
@@ -64,11 +72,21 @@ class Logger(_Logger):
     DEFAULT: ClassVar[Logger]
 
     def logkv(self, key: str, val: object) -> None:
-        """Set a value of the row."""
+        """Set a value of the row.
+
+        Args:
+          key: the key.
+          val: its value; a later one replaces it.
+        """
         self.record(key, val)
 
     def logkv_mean(self, key: str, val: object) -> None:
-        """Make the row's value a mean; None is ignored."""
+        """Make the row's value a mean; None is ignored.
+
+        Args:
+          key: the key.
+          val: one of the numbers whose mean is logged. None is ignored.
+        """
         self.record_mean(key, val)
 
     def dumpkvs(self) -> None:
@@ -97,17 +115,31 @@ Logger.DEFAULT = Logger.CURRENT = Logger(folder=None, output_formats=[make_outpu
 
 
 def logkv(key: str, val: object) -> None:
-    """Set a value of the current logger's row."""
+    """Set a value of the current logger's row.
+
+    Args:
+      key: the key.
+      val: its value; a later one replaces it.
+    """
     Logger.CURRENT.logkv(key, val)
 
 
 def logkv_mean(key: str, val: object) -> None:
-    """Make a value in the current logger's row a mean."""
+    """Make a value in the current logger's row a mean.
+
+    Args:
+      key: the key.
+      val: one of the numbers whose mean is logged. None is ignored.
+    """
     Logger.CURRENT.logkv_mean(key, val)
 
 
 def logkvs(key_values: Mapping[str, object]) -> None:
-    """Set several values."""
+    """Set several values.
+
+    Args:
+      key_values: key -> value.
+    """
     for key, value in key_values.items():
         logkv(key, value)
 
@@ -123,32 +155,57 @@ def getkvs() -> dict[str, Any]:
 
 
 def log(*args: object, level: int = INFO) -> None:
-    """Write a line of text."""
+    """Write a line of text.
+
+    Args:
+      args: joined with spaces.
+      level: it is written if this is at least the logger's level.
+    """
     Logger.CURRENT.log(*args, level=level)
 
 
 def debug(*args: object) -> None:
-    """Write a line of level DEBUG."""
+    """Write a line of level DEBUG.
+
+    Args:
+      args: joined with spaces.
+    """
     log(*args, level=DEBUG)
 
 
 def info(*args: object) -> None:
-    """Write a line of level INFO."""
+    """Write a line of level INFO.
+
+    Args:
+      args: joined with spaces.
+    """
     log(*args, level=INFO)
 
 
 def warn(*args: object) -> None:
-    """Write a line of level WARN."""
+    """Write a line of level WARN.
+
+    Args:
+      args: joined with spaces.
+    """
     log(*args, level=WARN)
 
 
 def error(*args: object) -> None:
-    """Write a line of level ERROR."""
+    """Write a line of level ERROR.
+
+    Args:
+      args: joined with spaces.
+    """
     log(*args, level=ERROR)
 
 
 def set_level(level: int) -> None:
-    """Set the current logger's level."""
+    """Set the current logger's level.
+
+    Args:
+      level: DEBUG, INFO, WARN, ERROR or DISABLED. Lower lines are not written; DISABLED also drops rows.
+    """
     Logger.CURRENT.set_level(level)
 
 
@@ -198,7 +255,11 @@ def reset() -> None:
 
 
 class ScopedConfigure(AbstractContextManager["ScopedConfigure"]):
-    """A logger for the duration of a with-block."""
+    """A logger for the duration of a with-block.
+
+    Args:
+      folder, format_strs: as in `configure`.
+    """
 
     def __init__(self, folder: str | None = None, format_strs: Iterable[str] | None = None) -> None:
         self.folder, self.format_strs = folder, format_strs
@@ -220,7 +281,11 @@ class ScopedConfigure(AbstractContextManager["ScopedConfigure"]):
 
 
 class ProfileKV(AbstractContextManager[None]):
-    """Adds the seconds of a with-block to the value `wait_<name>`."""
+    """Adds the seconds of a with-block to the value `wait_<name>`.
+
+    Args:
+      name: the value's name is `wait_<name>`.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = f"wait_{name}"
@@ -235,7 +300,11 @@ class ProfileKV(AbstractContextManager[None]):
 
 
 def profile(name: str) -> Callable[[F], F]:
-    """A decorator that adds the seconds of each call to the value `wait_<name>`."""
+    """A decorator that adds the seconds of each call to the value `wait_<name>`.
+
+    Args:
+      name: the value's name is `wait_<name>`.
+    """
 
     def decorate(function: F) -> F:
         @functools.wraps(function)
