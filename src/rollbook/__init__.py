@@ -77,7 +77,15 @@ def _verb(name: str) -> object:
 
 
 def _siblings(n: int, *, seeds: Any = None, **init_arguments: Any) -> object:
-    """Open n runs that take arrays with a leading seed axis."""
+    """Open n runs that take arrays with a leading seed axis.
+
+    Args:
+      n: number of runs.
+      seeds: n seeds; a number s for s, s + 1, …; None for 0, 1, ….
+      init_arguments: arguments for each run, see `init`. With `run_id`, each run's id ends with its seed.
+    Raises:
+      BadInput: n and seeds do not fit.
+    """
     from rollbook.run.session import init
     from rollbook.run.siblings import siblings
     from rollbook.sinks import without_live

@@ -494,7 +494,7 @@ class Book(RunFields):
         return table if name is None else _where(table, "name", name)
 
     def histograms(self, key: str | None = None, bins: int | None = None, attempts: Attempts = "effective") -> pa.Table:
-        """Logged distributions: raw values, or edges and counts.
+        """Logged distributions (of one `key`): raw values, or edges and counts; with `bins` all are binned.
 
         Args:
           key: only this one, in full. None: all.
@@ -505,7 +505,7 @@ class Book(RunFields):
         return table if bins is None else binned(table, bins)
 
     def media(self, kind: str | None = None, attempts: Attempts = "effective") -> pa.Table:
-        """Images, videos and figures.
+        """Images, videos and figures; `kind` is "image", "video" or "figure", None means all.
 
         `path` is the final name of the file, `file` the file that exists now, both relative to the run's folder. Raw
         pixels wait in `media/.spool` until a keeper (or `rollbook repair`) encodes them; see `pixels`. `file` is null

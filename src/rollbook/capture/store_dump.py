@@ -71,6 +71,10 @@ class Store:
 
         A number counts once; arrays, lists and tuples of numbers count once per element. Nested dicts are joined with
         "/". Text and other values that are not numbers are appended and counted, but not remembered.
+
+        Args:
+          values: name -> value. None: only `more`.
+          more: further values, by name.
         """
         row = dict(values) if values else {}
         if more:

@@ -58,7 +58,11 @@ class Timers:
         self._started = clock()
 
     def timer(self, name: str) -> Stage:
-        """The stage `name`: a context manager and a decorator. Always the same object, for all threads."""
+        """A stage: a context manager and a decorator. Always the same object, for all threads.
+
+        Args:
+          name: its name.
+        """
         stage = self._stages.get(name)
         if stage is None:
             stage = self._stages.setdefault(name, Stage(self, name))

@@ -557,8 +557,8 @@ class Run(Scope):
         return str(self._folder), str(self._about.get("nonce", "")), page_of(self._about, self.attempt)
 
     def on_finish(self, work: Callable[[str], object]) -> Callable[[str], object]:
-        """Call a function once when the run ends, while it still accepts rows. The last registered function is called
-        first.
+        """Call `work(status)` once when the run ends, while it still accepts rows. The last registered function is
+        called first.
 
         This also covers a run that ends without finish(): at the end of a `with` block, at process exit, and at SIGTERM
         (the status tells which; time is short then). Forked children do not call it. Exceptions are counted.

@@ -105,7 +105,7 @@ class RunSet(Sequence["Book"]):
         return self._some([row for row, wanted in zip(self._rows, chosen, strict=True) if wanted])
 
     def filter(self, wanted: Callable[[dict[str, Any]], bool]) -> RunSet:
-        """The runs that a function chooses.
+        """The runs for which `wanted(row)` is true; `row` is a dict as in `rows`.
 
         Args:
           wanted: a function of a row, a dict as in `rows`; the runs for which it is true are kept.
@@ -113,7 +113,7 @@ class RunSet(Sequence["Book"]):
         return self._some([row for row in self._rows if wanted(dict(row))])
 
     def group_by(self, field: str) -> dict[Any, RunSet]:
-        """Run sets by the value of a field, in order of appearance; None: runs without it.
+        """Run sets by the value of a field such as "config.algo", in order of appearance; None: runs without it.
 
         Args:
           field: a field of the runs, such as "config.algo".
@@ -127,7 +127,7 @@ class RunSet(Sequence["Book"]):
         return {value: self._some(rows) for value, rows in groups.items()}
 
     def newest(self, n: int | None = None) -> RunSet:
-        """The runs, newest first.
+        """The runs, newest first; at most `n` if given.
 
         Args:
           n: at most this many. None: all.
@@ -177,7 +177,7 @@ class RunSet(Sequence["Book"]):
         )
 
     def named(self, name: str) -> RunSet:
-        """All runs with this name.
+        """All runs with this name: an id, a name, project/name, name-id, a project, or "last".
 
         Args:
           name: an id, a name, project/name, name-id, a project, or "last".

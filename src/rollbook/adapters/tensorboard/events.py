@@ -240,7 +240,7 @@ class EventWriter:
         self._add(value, global_step, walltime)
 
     def add_tensor(self, tag: str, tensor: object, global_step: object = None, walltime: float | None = None) -> None:
-        """Log a tensor with all of its elements."""
+        """Log a tensor with all of its elements. Arguments as in `torch.utils.tensorboard.SummaryWriter`."""
         self._add(plugins.tensor(self.messages, tag, tensor), global_step, walltime)
 
     # -- text, images, sound
@@ -322,7 +322,7 @@ class EventWriter:
         sample_rate: int = 44100,
         walltime: float | None = None,
     ) -> None:
-        """Log a sound of one channel, samples in [-1, 1]."""
+        """Log a sound of one channel, samples in [-1, 1]. Arguments as in `torch.utils.tensorboard.SummaryWriter`."""
         self._add(plugins.audio(self.messages, tag, snd_tensor, sample_rate), global_step, walltime)
 
     # -- data for TensorBoard plugins
@@ -356,7 +356,7 @@ class EventWriter:
         weights: object = None,
         walltime: float | None = None,
     ) -> None:
-        """Log a precision-recall curve."""
+        """Log a precision-recall curve. Arguments as in `torch.utils.tensorboard.SummaryWriter`."""
         value = plugins.precision_recall(self.messages, tag, labels, predictions, num_thresholds, weights)
         self._add(value, global_step, walltime)
 
@@ -374,7 +374,10 @@ class EventWriter:
         weights: object = None,
         walltime: float | None = None,
     ) -> None:
-        """Log a precision-recall curve that is already computed."""
+        """Log a precision-recall curve that is already computed.
+
+        Arguments as in `torch.utils.tensorboard.SummaryWriter`.
+        """
         del weights  # they are in the counts
         rows = (
             *(true_positive_counts, false_positive_counts, true_negative_counts, false_negative_counts),
@@ -392,24 +395,27 @@ class EventWriter:
         global_step: object = None,
         walltime: float | None = None,
     ) -> None:
-        """Log a mesh or a point cloud."""
+        """Log a mesh or a point cloud. Arguments as in `torch.utils.tensorboard.SummaryWriter`."""
         values = plugins.mesh(self.messages, tag, vertices, colors, faces, config_dict)
         self._event(values, global_step, walltime)
 
     def add_custom_scalars(self, layout: Mapping[str, Any]) -> None:
-        """Set the layout of the page CUSTOM SCALARS."""
+        """Set the layout of the page CUSTOM SCALARS. Arguments as in `torch.utils.tensorboard.SummaryWriter`."""
         self._add(plugins.custom_scalars(self.messages, layout), None, None)
 
     def add_custom_scalars_multilinechart(
         self, tags: Sequence[str], category: str = "default", title: str = "untitled"
     ) -> None:
-        """Add a chart with several curves."""
+        """Add a chart with several curves. Arguments as in `torch.utils.tensorboard.SummaryWriter`."""
         self.add_custom_scalars({category: {title: ["Multiline", tags]}})
 
     def add_custom_scalars_marginchart(
         self, tags: Sequence[str], category: str = "default", title: str = "untitled"
     ) -> None:
-        """Add a chart of a curve with its lower and upper bound."""
+        """Add a chart of a curve with its lower and upper bound.
+
+        Arguments as in `torch.utils.tensorboard.SummaryWriter`.
+        """
         self.add_custom_scalars({category: {title: ["Margin", tags]}})
 
     def add_embedding(
@@ -421,7 +427,10 @@ class EventWriter:
         tag: str = "default",
         metadata_header: Sequence[str] | None = None,
     ) -> None:
-        """Log points [n, dimensions] for the projector, each with a label and an image [n, channels, height, width]."""
+        """Log points [n, dimensions] for the projector, each with a label and an image [n, channels, height, width].
+
+        Arguments as in `torch.utils.tensorboard.SummaryWriter`.
+        """
         from rollbook.adapters.tensorboard.projector import Projector
 
         if self._projector is None:
@@ -431,7 +440,7 @@ class EventWriter:
     def add_graph(
         self, model: object, input_to_model: object = None, verbose: bool = False, use_strict_trace: bool = True
     ) -> None:
-        """Log the graph of a torch module, traced by torch.
+        """Log the graph of a torch module, traced by torch. Arguments as in `torch.utils.tensorboard.SummaryWriter`.
 
         Raises:
           MissingExtra: torch is not installed.
