@@ -30,6 +30,7 @@ QUESTIONS: dict[str, Any] = {
     "one rollout with its turns": lambda book, name: book.rollout(name).turns(),
     "its group": lambda book, name: book.rollout(name).group(),
     "its task over training": lambda book, name: book.rollout(name).history(),
+    "how often each prompt is solved": lambda book, name: book.rollout_prompts(),
     "which groups taught nothing": lambda book, name: book.sql(
         'select reason, count(distinct "group") from rollouts_now where reason is not null group by 1'
     ).fetchall(),

@@ -25,7 +25,8 @@ PLACES = [
     "sql?run={run}",
 ]
 PLACES += ["runs?show={run}.1&cause={run},env_step,20,train/return"]
-PLACES += ["run/{crashed}", "rollouts?run={run}", "compare?q=nobody", "sweep?q=nobody", "runs?q=nobody"]
+PLACES += ["rollouts?run={run}", "rollouts?run={run}&tab=tasks"]
+PLACES += ["run/{crashed}", "compare?q=nobody", "sweep?q=nobody", "runs?q=nobody"]
 SCREENS = {"light": ("light", 1440, 900), "dark": ("dark", 1440, 900), "phone": ("light", 390, 844)}
 
 ASK_AXE = """async () => {
@@ -64,6 +65,9 @@ def looked_at(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]
                 completion=["an answer"] * 4,
                 reward=[1.0, 0.0, 1.0, 0.0],
                 advantage=[1.0, -1.0, 1.0, -1.0],
+            )
+            run.rollouts.log_many(
+                prompts=["a prompt"] * 2, completions=["an answer"] * 2, reward=[0.0, 1.0], policy_version=0
             )
             run.log_episode(**{"return": 1.0, "length": 3, "terminated": True})
             with run.timer("collect"):

@@ -32,6 +32,12 @@ def test_rollouts_are_read_by_keys_and_hostile_texts_stay_texts(
     tab.click("text=Fates")
     tab.wait_for_selector("canvas")
     assert "of 24 rollouts taught something" in tab.inner_text("#main")
+    tab.click("text=Prompts")
+    tab.locator(".grid-row", has_text="⟨U+202E⟩").click()
+    tab.wait_for_selector('[aria-label="The prompt"] >> text=⟨U+202E⟩')
+    tab.wait_for_selector('[aria-label="Its best attempts"] a')
+    assert tab.locator(".grid-row.chosen", has_text="⟨U+202E⟩").count() == 1
+    assert tab.locator("#main script, #main img").count() == 0
     assert page.errors == []
 
 

@@ -17,22 +17,30 @@ import rollbook
 HASH = "() => location.hash"
 
 
-@pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two learning rates with five seeds, of which one crashed, and a run that is trained on three prompts."""
-    folder = tmp_path_factory.mktemp("study") / "runs"
-    more: dict[str, Any] = {"dir": folder, "sinks": [], "keeper": "inline", "rules": ()}
+def trained_on_prompts(more: dict[str, Any]) -> None:
     with rollbook.init("sums", "grpo", seed=1, clocks=["train_iter"], **more) as run:
         for step in range(12):
             for prompt, solved in (("2 + 3", 3), ("17 * 23", step // 4), ("the 40th prime", 0)):
                 reward = [float(n < solved) for n in range(4)]
                 texts = [f"It is {n}" for n in range(4)]
-                run.log_samples(texts, group=f"{step} {prompt}", prompt=[f"What is {prompt}?"] * 4, completion=texts,
-                                reward=reward, train_iter=step)  # fmt: skip
+                asked = [f"What is {prompt}?"] * 4
+                run.log_samples(texts, group=f"{step} {prompt}", prompt=asked, completion=texts, reward=reward,
+                                train_iter=step)  # fmt: skip
+                run.rollouts.log_many(prompts=asked, completions=texts, reward=reward, group=f"{step}",
+                                      policy_version=step, gradient_step=step)  # fmt: skip
             for scope in ("train", "test"):
                 run.scope(scope).log_episode(return_=float(step), length=2, terminated=step % 2 == 0,
                                 truncated=step % 2 == 1, train_iter=step)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two learning rates with five seeds, of which one crashed, and a run that is trained on three prompts."""
+    folder = tmp_path_factory.mktemp("study") / "runs"
+    more: dict[str, Any] = {"dir": folder, "sinks": [], "keeper": "inline", "rules": ()}
     for lr, slope in ((3e-4, 0.2), (1e-3, 0.6)):
+        if lr == 1e-3:
+            trained_on_prompts(more)  # is among the newest runs, of which a page opens the first with something to show
         for seed in range(5):
             noise = random.Random(seed)
             with (
@@ -90,6 +98,20 @@ def test_which_learning_rate_is_best_is_two_clicks_away(page: Any, serve: Any, s
     assert page.errors == []
 
 
+def test_which_prompt_is_never_solved_is_two_clicks_away(page: Any, serve: Any, study: Path) -> None:
+    newcomer = Newcomer(page.open(serve(study)))
+    newcomer.click("Rollouts")
+    newcomer.click("Prompts", "button")
+    newcomer.reads("What is the 40th prime?", "Never solved in 48 attempts")
+    assert newcomer.clicks == 2
+    texts = page.tab.locator(".grid-body .grid-row").all_inner_texts()
+    rows = [" ".join(text.replace("\N{EN DASH}", " to ").split()) for text in texts]
+    assert rows[0].startswith("What is the 40th prime? 48 12 never 0 to 7 % 0 % 0 to 24 %")
+    assert rows[1].startswith("What is 17 * 23? 48 12 25 % 15 to 39 % 50 % 25 to 75 %")
+    assert rows[2].startswith("What is 2 + 3? 48 12 75 % 61 to 85 %")
+    assert page.errors == []
+
+
 def pressed(name: str, word: str) -> Any:
     """A button of a row of buttons, and the word that it puts into the address."""
 
@@ -109,6 +131,8 @@ LISTS = {
     "episodes by their end": ("episodes", *pressed("truncated", "only=truncated")),
     "episodes with a film": ("episodes", *pressed("film", "only=film")),
     "the worst samples": ("samples", *pressed("worst", "sort=reward")),
+    "prompts that are never solved": ("rollouts?tab=tasks", *pressed("never 1", "only=never")),
+    "the next prompt": ("rollouts?tab=tasks", *key("j", "row")),
     "the next sample": ("samples", *key("j", "row")),
     "the next episode": ("episodes", *key("j", "episode")),
 }
@@ -121,7 +145,7 @@ def test_what_is_chosen_in_a_list_stands_in_the_address_and_a_reload_restores_it
     run = next(path.name.rpartition("-")[2] for path in (study / "sums").iterdir())
     for name, (place, act, there) in LISTS.items():
         page.tab.goto("about:blank")
-        page.open(address, f"#/{place}?run={run}").settled()
+        page.open(address, f"#/{place}{'&' if '?' in place else '?'}run={run}").settled()
         page.tab.locator(".grid-row").first.wait_for()
         act(page)
         page.tab.wait_for_function(f"() => {there}")

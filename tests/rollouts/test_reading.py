@@ -160,6 +160,26 @@ def test_curves_have_a_row_for_each_update_whoever_reported_its_facts(book: Any)
         book.rollout_curves("episode")
 
 
+def test_prompts_are_counted_in_all_and_in_the_last_fifth_of_training(book: Any) -> None:
+    """By hand: by Wilson, 3 of 6 is 0.1876 to 0.8124, and 2 of 2 is 0.3424 to 1."""
+    never, sums = book.rollout_prompts().to_pylist()
+    counted = ("prompt", "rollouts", "groups", "solved", "rate", "first", "last", "best")
+    assert [never[name] for name in counted] == ["plot it", 2, 1, 0, 0.0, None, None, None]
+    assert [sums[name] for name in counted] == ["2 + 2?", 6, 3, 3, 0.5, 10, 12, 1.0]
+    assert [sums[name] for name in ("low", "high")] == pytest.approx([0.1876, 0.8124], abs=1e-4)
+    assert [sums[f"recent_{name}"] for name in ("from", "rollouts", "solved", "rate", "high")] == [12, 2, 2, 1.0, 1.0]
+    assert sums["recent_low"] == pytest.approx(0.3424, abs=1e-4)
+    assert [never[f"recent_{name}"] for name in ("rollouts", "rate", "low", "high")] == [0, None, None, None]
+    assert book.rollout(never["rollout_id"])["group"] == "plots"
+    by_version = book.rollout_prompts("policy_version", solved="reward >= 0").to_pylist()
+    assert [(row["rollouts"], row["solved"], row["first"], row["last"]) for row in by_version] == [
+        (2, 0, 3, 3), (6, 6, 0, 2),
+    ]  # fmt: skip
+    assert book.rollout_prompts(mode="eval").num_rows == 0
+    with pytest.raises(BadInput, match="policy_version"):
+        book.rollout_prompts("episode")
+
+
 def test_many_runs_answer_together_and_no_fate_goes_to_another_run(book: Any) -> None:
     runs = rollbook.open(Path(book.path).parent.parent)
     assert runs.sql("select run, count(*), count(used) from rollouts_now group by 1").fetchall() == [(book.id, 8, 6)]
@@ -175,6 +195,7 @@ def test_a_run_without_rollouts_has_none_and_every_column(tmp_path: Path) -> Non
     assert run.book.samples()["item"].to_pylist() == ["a"]
     assert run.book.rollouts().num_rows == 0
     assert run.book.rollout_curves().num_rows == 0
+    assert run.book.rollout_prompts().num_rows == 0
     assert set(CURVES) < set(run.book.rollout_curves("policy_version").column_names)
     run.finish()
 

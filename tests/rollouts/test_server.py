@@ -100,6 +100,32 @@ def test_late_numbers_of_the_trainer_stand_beside_the_turns_that_they_are_about(
     assert [turn["tokens"] and turn["tokens"]["columns"]["gap"] for turn in turns] == [[-0.5, 0.0], None, [2.0]]
 
 
+def test_prompts_are_listed_by_how_often_they_are_solved(tmp_path: Path) -> None:
+    with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline", rules=()) as run:
+        for step in range(10):
+            long = f"system: {'Be careful. ' * 99}\nuser: late"
+            named = {"prompts": [HOSTILE, HOSTILE, long, "easy"], "completions": ["a"] * 4, "gradient_step": step}
+            run.rollouts.log_many(**named, reward=[0.0, 0.0, float(step == 9), 1.0], group=["g", "g", "h", "i"])
+        run.rollouts.log_many(prompts=["only tested"], completions=["a"], reward=[1.0], mode="eval")
+    with client_of(tmp_path) as client:
+        place = f"/api/runs/{run.id}/tasks"
+        found = client.post(place, json={}).json()
+        never, always = (client.post(place, json={"only": only}).json() for only in ("never", "always"))
+        second = client.post(place, json={"offset": 1, "limit": 1, "sort": [{"column": "solved"}]}).json()
+        assert client.post(place, json={"offset": 9}).json()["rows"] == []
+        for bad in ({"only": "often"}, {"sort": [{"column": "solvd"}]}):
+            assert client.post(place, json=bad).status_code == 400
+    assert [found[name] for name in ("total", "never", "sometimes", "always", "above")] == [3, 1, 1, 1, 0.5]
+    assert (found["x"], found["recent_from"]) == ("gradient_step", 8)
+    assert [row["prompt"] for row in found["rows"]] == [HOSTILE, "late", "easy"]
+    assert [(row["rollouts"], row["groups"], row["solved"], row["best"]) for row in found["rows"]] == [
+        (20, 1, 0, 0.0), (10, 1, 1, 1.0), (10, 1, 10, 1.0),
+    ]  # fmt: skip
+    assert (never["matched"], never["rows"]) == (1, found["rows"][:1])
+    assert (always["matched"], always["rows"]) == (1, found["rows"][2:])
+    assert second["rows"] == found["rows"][1:2]
+
+
 def test_two_runs_are_compared_on_the_prompts_that_both_have(tmp_path: Path) -> None:
     ids = []
     for rewards in ([0.0, 1.0, 0.0, 0.0], [1.0, 1.0, 0.0, 0.0]):

@@ -801,6 +801,50 @@ export interface Profile {
   groups: { [name: string]: (number | "-Infinity" | "Infinity" | "NaN" | null)[] };
 }
 
+/** One prompt over training; evaluations do not count. */
+export interface Prompt {
+  id: string;
+  prompt: string | null;
+  rollouts: number;
+  groups: number;
+  solved: number;
+  rate: number | "-Infinity" | "Infinity" | "NaN" | null;
+  low: number | "-Infinity" | "Infinity" | "NaN" | null;
+  high: number | "-Infinity" | "Infinity" | "NaN" | null;
+  recent_rollouts: number;
+  recent_solved: number;
+  recent_rate: number | "-Infinity" | "Infinity" | "NaN" | null;
+  recent_low: number | "-Infinity" | "Infinity" | "NaN" | null;
+  recent_high: number | "-Infinity" | "Infinity" | "NaN" | null;
+  first: number | null;
+  last: number | null;
+  best: number | "-Infinity" | "Infinity" | "NaN" | null;
+  example: string;
+}
+
+/** A window of the prompts. */
+export interface PromptsAnswer {
+  took_ms: number;
+  x: string;
+  recent_from: number | null;
+  above: number | "-Infinity" | "Infinity" | "NaN" | null;
+  total: number;
+  never: number;
+  sometimes: number;
+  always: number;
+  matched: number;
+  offset: number;
+  rows: Prompt[];
+}
+
+/** Which prompts of a run. */
+export interface PromptsAsk {
+  only?: "always" | "never" | "sometimes" | null;
+  sort?: Sort[];
+  offset?: number;
+  limit?: number;
+}
+
 /** A rule that looked and found nothing. */
 export interface QuietRule {
   rule: string;
@@ -1052,7 +1096,7 @@ export interface SharedPromptsAnswer {
 
 /** One prompt in both runs; the second number of each pair is the other run's. */
 export interface SharedPromptsRow {
-  prompt: Cell;
+  prompt: string | null;
   n: number[];
   mean: (number | "-Infinity" | "Infinity" | "NaN" | null)[];
   solved: number[];

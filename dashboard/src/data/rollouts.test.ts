@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { chosenRollouts } from "./rollouts.ts";
+import type { PromptRow } from "../api/names.ts";
+import { chosenPrompts, chosenRollouts } from "./rollouts.ts";
 
 const rows = [
   { id: "a", cells: { item: "four", prompt: "2 + 2?", group: "g", task_id: "t", reward: 1 } },
@@ -18,4 +19,18 @@ test("a copy finds rollouts by words, group and task as the server does", () => 
 test("a copy sorts rollouts; those without a value come last", () => {
   expect(ids({ sort: [{ column: "reward", descending: true }] })).toEqual(["a", "b", "c"]);
   expect(ids({ sort: [{ column: "reward", descending: false }] })).toEqual(["b", "a", "c"]);
+});
+
+test("a copy finds the prompts that are never solved, and sorts prompts", () => {
+  const prompts = [
+    { id: "hard", solved: 0, rollouts: 8, recent_rate: null },
+    { id: "half", solved: 2, rollouts: 4, recent_rate: 0.25 },
+    { id: "easy", solved: 6, rollouts: 6, recent_rate: 1 },
+  ] as PromptRow[];
+  const names = (query: Parameters<typeof chosenPrompts>[1]) => chosenPrompts(prompts, query).map(({ id }) => id);
+  expect(names({})).toEqual(["hard", "half", "easy"]);
+  expect(names({ only: "never" })).toEqual(["hard"]);
+  expect(names({ only: "sometimes" })).toEqual(["half"]);
+  expect(names({ only: "always" })).toEqual(["easy"]);
+  expect(names({ sort: [{ column: "recent_rate", descending: true }] })).toEqual(["easy", "half", "hard"]);
 });

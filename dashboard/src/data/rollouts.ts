@@ -1,6 +1,6 @@
-/** The rollouts that a question is about, where no server answers it. */
+/** The rollouts and prompts that a question is about, where no server answers it. */
 
-import type { Cell, RolloutRow, RolloutsQuery } from "../api/names.ts";
+import type { Cell, PromptRow, PromptsQuery, RolloutRow, RolloutsQuery } from "../api/names.ts";
 
 const ALIKE = { group: ["group", "task_id", "batch"], task: ["task_id"] } as const;
 
@@ -20,6 +20,20 @@ export function chosenRollouts(rows: readonly RolloutRow[], query: RolloutsQuery
     found.sort((a, b) => byValue(a.cells[column], b.cells[column], descending ? -1 : 1));
   }
   return found;
+}
+
+/** The prompts that are never, sometimes or always solved, in the order asked for. */
+export function chosenPrompts(rows: readonly PromptRow[], query: PromptsQuery): PromptRow[] {
+  const found = rows.filter((row) => !query.only || query.only === solvedOf(row));
+  for (const { column, descending } of [...(query.sort ?? [])].reverse()) {
+    const name = column as keyof PromptRow;
+    found.sort((a, b) => byValue(a[name], b[name], descending ? -1 : 1));
+  }
+  return found;
+}
+
+export function solvedOf({ solved, rollouts }: PromptRow): "never" | "sometimes" | "always" {
+  return solved === 0 ? "never" : solved === rollouts ? "always" : "sometimes";
 }
 
 /** Order of two cells; those without a value come last. */

@@ -3,7 +3,7 @@
 import type * as api from "../api/names.ts";
 import { FrameReader, type CurveEntry, type Frame, type SeriesEntry } from "../data/frames.ts";
 import { rowOf, type SentRow } from "../data/rows.ts";
-import { chosenRollouts } from "../data/rollouts.ts";
+import { chosenPrompts, chosenRollouts } from "../data/rollouts.ts";
 import { timelineOf } from "../data/timeline.ts";
 import { Refusal, type ScatterEntry, type Source, type Stream, type TraceEntry } from "./source.ts";
 
@@ -128,6 +128,12 @@ export class Copy implements Source {
   rollout: Source["rollout"] = (run, id) =>
     this.json(`runs/${part(run)}/rollouts/${part(id)}.json`, "A rollout that is not among the newest");
   fates: Source["fates"] = (run) => this.of(run, "fates");
+  prompts: Source["prompts"] = async (run, query) => {
+    const all = await this.of<api.PromptsAnswer>(run, "tasks");
+    const rows = chosenPrompts(all.rows, query);
+    const offset = query.offset ?? 0;
+    return { ...all, matched: rows.length, offset, rows: rows.slice(offset, offset + (query.limit ?? 100)) };
+  };
   sharedPrompts = () => notHere("Two runs on the same prompts");
   novelty = () => notHere("Novelty");
   unused = () => notHere("What was not trained on");

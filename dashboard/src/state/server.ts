@@ -115,6 +115,7 @@ export class Server implements Source {
   rollouts: Source["rollouts"] = (run, query, signal) => send("POST", `runs/${part(run)}/rollouts`, query, { signal });
   rollout = (run: string, id: string) => get<api.OneRollout>(`runs/${part(run)}/rollouts/${part(id)}`);
   fates = (run: string) => get<api.Fates>(`runs/${part(run)}/fates`);
+  prompts: Source["prompts"] = (run, query, signal) => send("POST", `runs/${part(run)}/tasks`, query, { signal });
   sharedPrompts = (run: string, other: string) =>
     get<api.SharedPrompts>(`runs/${part(run)}/prompts?other=${encodeURIComponent(other)}`);
   samples: Source["samples"] = (run, query, signal) => send("POST", `runs/${part(run)}/samples`, query, { signal });

@@ -49,6 +49,7 @@ export interface Source {
   rollouts(run: string, query: api.RolloutsQuery, signal?: AbortSignal): Promise<api.RolloutsAnswer>;
   rollout(run: string, id: string): Promise<api.OneRollout>;
   fates(run: string): Promise<api.Fates>;
+  prompts(run: string, query: api.PromptsQuery, signal?: AbortSignal): Promise<api.PromptsAnswer>;
   sharedPrompts(run: string, other: string): Promise<api.SharedPrompts>;
   timings(run: string, x: string | null): Promise<api.Timings>;
   timeline(

@@ -444,6 +444,28 @@ class Book(RunFields):
         query = queries.curves(x, mode, queries.SOLVED if solved is None else one_condition(solved))
         return in_utc(self._database.arrow(query, self._tables()))
 
+    @suggesting
+    def rollout_prompts(
+        self, x: str = "gradient_step", *, mode: str | None = None, solved: str | None = None
+    ) -> pa.Table:
+        """The prompts, one row each: how often each was tried and solved. Those that are never solved come first.
+
+        Args:
+          x, mode, solved: as for `rollout_curves`.
+        Returns:
+          By `rate`, then by most attempts: `task_id`, `prompt`, `rollouts` (attempts; without a reward it is not
+          solved), `groups`, `solved`, `rate` and its 95 % interval `low`, `high` (Wilson); the same in the last fifth
+          of the readings of `x`: `recent_rollouts`, `recent_solved`, `recent_rate`, `recent_low`, `recent_high`, and
+          where it begins: `recent_from`; `first` and `last` reading; the `best` reward; `rollout_id` of the newest
+          rollout. Rollouts without a task are left out.
+        """
+        queries = RolloutQueries({name: self.scan(name).columns for name in ("rollouts", "fates")})
+        query = queries.prompts(x, mode, queries.SOLVED if solved is None else one_condition(solved))
+        named = f"""select task_id, t.prompt, p.* exclude (task_id) from ({query}) p
+            left join (select task_id, any_value(prompt) as prompt from tasks group by 1) t using (task_id)
+            order by rate, rollouts desc, task_id"""
+        return in_utc(self._database.arrow(named, self._tables()))
+
     def rollout(self, rollout_id: str) -> Rollout:
         """One rollout, with its turns, tokens, group, history, task and fates.
 

@@ -1,4 +1,4 @@
-"""Curves of rollouts: reward, length, failures, groups, staleness, waste and time for each update, from the tables.
+"""Rollouts counted: curves (reward, length, failures, groups, staleness, waste, time) for each update, and prompts.
 
 They are computed on reading. The facts of one update come late and from several processes (samplers, reward workers,
 trainers), so no writing process could log the curves correctly; and rows abandoned by a rewind must not count.
@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from rollbook.book.late_facts import view
 from rollbook.errors import BadInput
-from rollbook.ground.expressions import quoted
+from rollbook.ground.expressions import literal, quoted
 
 __all__ = ["CURVES", "RolloutQueries"]
 
@@ -86,11 +86,7 @@ class RolloutQueries:
         if x not in _AXES:
             raise BadInput(f"rollout_curves(x={x!r}): pass {' or '.join(map(repr, _AXES))}")
         known = self._columns["rollouts"]
-        step = "f.gradient_step" if "gradient_step" in self._columns["fates"] else "null::bigint"
-        place = "coalesce(u.first_step, r.gradient_step)" if x == "gradient_step" else "r.policy_version"
-        is_there = (
-            "r.mode is distinct from 'eval'" if mode is None else f"r.mode = '{mode.replace(chr(39), chr(39) * 2)}'"
-        )
+        is_there, step = _in_mode(mode), self._step()
         rewards = [name for name in known if name.startswith("rewards/")]
         parts = {f"rollout/{name[8:]}": f"avg({quoted(name)})" for name in sorted(rewards)}
         rows = [*list(_ROLLOUTS.items())[:2], *parts.items(), *list(_ROLLOUTS.items())[2:]]
@@ -98,9 +94,7 @@ class RolloutQueries:
         same = ["x", '"group"', *(name for name in ("task_id", "batch") if name in known)]
         return f"""
     with n as materialized (select * exclude (item) from rollouts_now),
-    late as (select rollout_id, min({step}) as first_step from fates f group by rollout_id),
-    r as (select {place} as x, r.*, coalesce(({solved}), false) as is_solved
-      from n r left join late u using (rollout_id) where {is_there}),
+    r as ({self._placed("n", x, mode, solved)}),
     a as (select x, {_listed(dict(rows))} from r where x is not null group by x),
     g as (select x, bool_and(is_solved) as every_solved, bool_or(is_solved) as any_solved, min(reward) as low,
         max(reward) as high, coalesce(bool_or(used and reason is null), false) as any_used
@@ -113,6 +107,62 @@ class RolloutQueries:
     select x as {quoted(x)}, a.* exclude (x), b.* exclude (x), c.* exclude (x)
     from a left join b using (x) full join c using (x) order by x"""
 
+    def prompts(self, x: str, mode: str | None = None, solved: str = SOLVED) -> str:
+        """One row per prompt (task): how often it was tried and solved, in all and in the last fifth of training.
+
+        Args:
+          x, mode, solved: as for `curves`. The last fifth is that of the readings of `x`.
+        Raises:
+          BadInput: another x.
+        """
+        if x not in _AXES:
+            raise BadInput(f"rollout_prompts(x={x!r}): pass {' or '.join(map(repr, _AXES))}")
+        same = [name for name in ("task_id", "group", "batch") if name in self._columns["rollouts"]]
+        group = ", ".join(f"r.{quoted(name)}" for name in same)
+        return f"""
+    with r as materialized (select r.x, r.is_solved, r.reward, r.rollout_id, r.time, {group}
+      from ({self._placed("rollouts_now", x, mode, solved)}) r),
+    ends as (select (floor(max(x) - (max(x) - min(x) + 1) / 5) + 1)::bigint as since from r),
+    g as (select task_id, count(*) as groups
+      from (select distinct {group} from r where "group" is not null) group by 1),
+    p as (select task_id, count(*) as rollouts, count(*) filter (is_solved) as solved,
+        any_value(since) as recent_from, count(*) filter (x >= since) as recent_rollouts,
+        count(*) filter (x >= since and is_solved) as recent_solved,
+        min(x) as first, max(x) as last, max(reward) as best, max_by(rollout_id, (time, rollout_id)) as rollout_id
+      from r, ends where task_id is not null group by 1)
+    select p.task_id, p.rollouts, coalesce(g.groups, 0) as groups, p.solved, p.solved / p.rollouts as rate,
+      {self.interval("p.solved", "p.rollouts")}, p.recent_rollouts, p.recent_solved,
+      p.recent_solved / nullif(p.recent_rollouts, 0) as recent_rate,
+      {self.interval("p.recent_solved", "p.recent_rollouts", "recent_")},
+      p.recent_from, p.first, p.last, p.best, p.rollout_id
+    from p left join g using (task_id)"""
+
+    @staticmethod
+    def interval(k: str, n: str, prefix: str = "") -> str:
+        """Two columns, `low` and `high`: the 95 % interval of a share (Wilson 1927); null if n is 0.
+
+        Args:
+          k, n: columns; k of n are counted.
+          prefix: of the names of the two columns.
+        """
+        z = 1.959964
+        middle = f"({k} + {z * z / 2}) / ({n} + {z * z})"
+        half = f"{z} / ({n} + {z * z}) * sqrt({k} * ({n} - {k}) / {n} + {z * z / 4})"
+        return (
+            f"case when {n} = 0 then null when {k} = 0 then 0.0 else {middle} - {half} end as {prefix}low, "
+            f"case when {n} = 0 then null when {k} = {n} then 1.0 else {middle} + {half} end as {prefix}high"
+        )
+
+    def _step(self) -> str:
+        return "f.gradient_step" if "gradient_step" in self._columns["fates"] else "null::bigint"
+
+    def _placed(self, rows: str, x: str, mode: str | None, solved: str) -> str:
+        """The rollouts of a mode, each with its reading of `x`, and whether it solved its task."""
+        place = "coalesce(u.first_step, r.gradient_step)" if x == "gradient_step" else "r.policy_version"
+        first = f"select rollout_id, min({self._step()}) as first_step from fates f group by rollout_id"
+        return f"""select {place} as x, r.*, coalesce(({solved}), false) as is_solved
+      from {rows} r left join ({first}) u using (rollout_id) where {_in_mode(mode)}"""
+
     def _uses(self) -> str:
         """The fates without those of a use that was reported again: the newest counts."""
         known = self._columns["fates"]
@@ -122,6 +172,10 @@ class RolloutQueries:
         order = ", ".join(f"{quoted(name)} desc" for name in ("time", "writer", "seq", "index") if name in known)
         newest = f"row_number() over (partition by {by} order by {order}) = 1"
         return f"select * from fates qualify gradient_step is null or {newest}"
+
+
+def _in_mode(mode: str | None) -> str:
+    return "r.mode is distinct from 'eval'" if mode is None else f"r.mode = {literal(mode)}"
 
 
 def _listed(cells: Mapping[str, str]) -> str:

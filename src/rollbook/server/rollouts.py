@@ -1,4 +1,4 @@
-"""Rollouts: searched and sorted in DuckDB; one as a conversation; its task over training; and all fates."""
+"""Rollouts: searched and sorted in DuckDB; one as a conversation; each prompt over training; and all fates."""
 
 from __future__ import annotations
 
@@ -23,6 +23,9 @@ from rollbook.server.schemas.rollouts import (
     FatesLayer,
     OneRolloutAnswer,
     OneRolloutAsk,
+    Prompt,
+    PromptsAnswer,
+    PromptsAsk,
     RolloutRow,
     RolloutsAnswer,
     RolloutsAsk,
@@ -52,6 +55,9 @@ _TOKENS = {
     "mask": "mask",
 }
 _PROMPTS = "select task_id, any_value(prompt) as prompt from tasks group by task_id"
+_QUESTIONS = f"""select task_id, any_value(left(
+    ltrim(split_part(chr(10) || prompt, chr(10) || 'user: ', -1), chr(10)), {_CUT})) as prompt from tasks"""
+"""Of a conversation the user's last message: prompts often begin with the same instructions."""
 
 
 def asked(hall: Hall, row: RunRow, names: Sequence[str], work: Callable[[Locked], T]) -> T:
@@ -131,10 +137,11 @@ def one_rollout(hall: Hall, ask: OneRolloutAsk) -> OneRolloutAnswer:
         task = row["task_id"][0].as_py()
         version = "policy_version" if "policy_version" in row.column_names else "null"
         of_task = RolloutQueries(db.columns).now(f"task_id = {literal(str(task))}")
-        history = f"""select {version} as version, count(*) as n, avg(reward) as mean,
-            count(*) filter ({RolloutQueries.SOLVED}) as solved, count(*) filter (used) as used
-            from ({of_task}) where mode is not distinct from ? group by 1 order by 1 nulls first
-            limit 2000"""
+        history = f"""select *, {RolloutQueries.interval("solved", "n")} from (
+            select {version} as version, count(*) as n, avg(reward) as mean,
+              count(*) filter ({RolloutQueries.SOLVED}) as solved, count(*) filter (used) as used
+            from ({of_task}) where mode is not distinct from ? group by 1)
+            order by version nulls first limit 2000"""
         return (
             row,
             db.table("select * from tasks where task_id = ? limit 1", [task]),
@@ -230,19 +237,10 @@ def _shown_tokens(lists: Mapping[str, Any]) -> RolloutTokens | None:
 
 
 def _version(cells: Mapping[str, Any]) -> RolloutVersion:
-    low, high = _wilson(cells["solved"], cells["n"])
     return RolloutVersion(
-        version=cells["version"], n=cells["n"], mean=num(cells["mean"]), solved=cells["solved"], low=low, high=high,
-        used=cells["used"],
+        version=cells["version"], n=cells["n"], mean=num(cells["mean"]), solved=cells["solved"],
+        low=num(cells["low"]), high=num(cells["high"]), used=cells["used"],
     )  # fmt: skip
-
-
-def _wilson(k: int, n: int) -> tuple[float, float]:
-    """The 95 % interval of a share (Wilson 1927)."""
-    z = 1.959964
-    middle = (k + z * z / 2) / (n + z * z)
-    half = z / (n + z * z) * math.sqrt(k * (n - k) / n + z * z / 4)
-    return (0.0 if k == 0 else middle - half), (1.0 if k == n else middle + half)
 
 
 _REASON = """case when used is null then 'no fate yet' when not used then coalesce(reason, 'dropped')
@@ -274,8 +272,7 @@ def fates(hall: Hall, ask: FatesAsk) -> FatesAnswer:
         raise Refused("too_large", f"points={ask.points}: 1 to 1,000")
 
     def work(db: Locked) -> tuple[str, pa.Table, pa.Table, pa.Table, pa.Table, pa.Table]:
-        ends = db.table("select count(gradient_step) as n, count(*) as total from rollouts_now")
-        x = "gradient_step" if ends["n"][0].as_py() * 2 >= ends["total"][0].as_py() else "policy_version"
+        x = _axis(db)
         place = f"coalesce({x}, policy_version)"
         reasons = f"""with r as (select coalesce({place}, 0) as x, {_REASON} as reason, sampled_tokens
             from rollouts_now where mode is distinct from 'eval'),
@@ -330,6 +327,62 @@ def _binned(curves: pa.Table, x: str, places: Sequence[float]) -> dict[str, list
     return found
 
 
+def _axis(db: Locked) -> str:
+    """Where in training rollouts stand: at their update, if at least half of them have one."""
+    ends = db.table("select count(gradient_step) as n, count(*) as total from rollouts_now")
+    return "gradient_step" if ends["n"][0].as_py() * 2 >= ends["total"][0].as_py() else "policy_version"
+
+
+_SOLVED = {"never": "solved = 0", "sometimes": "solved > 0 and solved < rollouts", "always": "solved = rollouts"}
+
+
+def prompts(hall: Hall, ask: PromptsAsk) -> PromptsAnswer:
+    """A window of the prompts: how often each was tried and solved, in all and in the last fifth of training."""
+    if not 0 <= ask.limit <= hall.limits.rows or ask.offset < 0:
+        raise Refused(
+            "too_large", f"offset={ask.offset}, limit={ask.limit}: a window has 0 to {hall.limits.rows:,} rows"
+        )
+    columns = [name for name in Prompt.__struct_fields__ if name not in ("id", "prompt", "example")]
+    order = order_by(ask.sort, columns) or " order by rate, rollouts desc"
+    where = f" where {_SOLVED[ask.only]}" if ask.only else ""
+    counts = ", ".join(f"count(*) filter ({condition}) as n_{name}" for name, condition in _SOLVED.items())
+
+    def work(db: Locked) -> tuple[str, pa.Table, pa.Table]:
+        x = _axis(db)
+        found = db.table(f"""with p as materialized ({RolloutQueries(db.columns).prompts(x)}),
+            c as (select count(*) as n_prompts, any_value(recent_from) as since, {counts} from p),
+            w as (select * exclude (recent_from), row_number() over ({order}, task_id) as place from p{where}
+              qualify place > {ask.offset} and place <= {ask.offset + ask.limit}),
+            t as ({_QUESTIONS} where task_id in (select task_id from w) group by 1)
+            select * from c left join (w left join t using (task_id)) on true order by place""")
+        return x, found, db.table("select (min(reward) + max(reward)) / 2 as middle from rollouts")
+
+    x, found, ends = asked(hall, hall.row(ask.run), ["tasks"], work)
+    rows = cells_of(found)
+    told = {name: rows[0][f"n_{name}"] for name in _SOLVED}
+    return PromptsAnswer(
+        x=x,
+        recent_from=rows[0]["since"],
+        above=num(ends["middle"][0].as_py()),
+        total=rows[0]["n_prompts"],
+        **told,
+        matched=told[ask.only] if ask.only else rows[0]["n_prompts"],
+        offset=ask.offset,
+        rows=[_prompt(cells) for cells in rows if cells["task_id"] is not None],
+    )
+
+
+def _prompt(cells: Mapping[str, Any]) -> Prompt:
+    shares: dict[str, Any] = {
+        f"{when}{name}": num(cells[f"{when}{name}"]) for when in ("", "recent_") for name in ("rate", "low", "high")
+    }
+    counted = ("rollouts", "groups", "solved", "recent_rollouts", "recent_solved", "first", "last")
+    return Prompt(
+        id=str(cells["task_id"]), prompt=plain(cells["prompt"]), best=num(cells["best"]),
+        example=str(cells["rollout_id"]), **{name: cells[name] for name in counted}, **shares,
+    )  # fmt: skip
+
+
 _MOST_SHARED = 1_000
 _OF_PROMPTS = """select task_id, count(*) as n, avg(reward) as mean, count(*) filter (reward > ?) as solved,
     max_by(rollout_id, time) as example
@@ -352,7 +405,7 @@ def shared_prompts(hall: Hall, ask: SharedPromptsAsk) -> SharedPromptsAnswer:
     half = ask.limit // 2
     chosen = tasks if len(tasks) <= ask.limit else [*tasks[: ask.limit - half], *tasks[len(tasks) - half :]]
     listed = ", ".join(literal(task) for task in chosen) or "''"
-    named = f"select task_id, any_value(prompt) as prompt from tasks where task_id in ({listed}) group by 1"
+    named = f"{_QUESTIONS} where task_id in ({listed}) group by 1"
     told = cells_of(asked(hall, both[0], ["tasks"], lambda db: db.table(named)))
     prompts = {str(cells["task_id"]): cells["prompt"] for cells in told}
     gains = [b[task]["mean"] - a[task]["mean"] for task in tasks]
@@ -364,7 +417,7 @@ def shared_prompts(hall: Hall, ask: SharedPromptsAsk) -> SharedPromptsAnswer:
         worse=sum(gain < 0 for gain in gains),
         rows=[
             SharedPromptsRow(
-                prompt=plain(prompts.get(task), _CUT),
+                prompt=plain(prompts.get(task)),
                 n=[own[task]["n"] for own in (a, b)],
                 mean=[num(own[task]["mean"]) for own in (a, b)],
                 solved=[own[task]["solved"] for own in (a, b)],
@@ -390,6 +443,11 @@ ENDPOINTS = [
     ),
     Endpoint(
         "GET", "/api/runs/{run}/fates", FatesAsk, FatesAnswer, fates, "What became of all rollouts, and why"
+    ),
+    Endpoint(
+        "POST", "/api/runs/{run}/tasks", PromptsAsk, PromptsAnswer, prompts,
+        "Prompts over training: how often each was tried and solved; those that are never solved come first",
+        lane="question",
     ),
     Endpoint(
         "GET", "/api/runs/{run}/prompts", SharedPromptsAsk, SharedPromptsAnswer, shared_prompts,

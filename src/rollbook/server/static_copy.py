@@ -44,7 +44,7 @@ from rollbook.server.schemas.episodes import EpisodeAsk, EpisodesAsk, ScatterAsk
 from rollbook.server.schemas.files import MediaAsk
 from rollbook.server.schemas.health import AlertsAsk
 from rollbook.server.schemas.logs import LogAsk, TextAsk
-from rollbook.server.schemas.rollouts import FatesAsk, OneRolloutAsk, RolloutsAsk
+from rollbook.server.schemas.rollouts import FatesAsk, OneRolloutAsk, PromptsAsk, RolloutsAsk
 from rollbook.server.schemas.runs import ColumnsAsk, HelloAsk, KeysAsk, RunAsk, RunsAsk, TableRow
 from rollbook.server.schemas.samples import SamplesAsk
 from rollbook.server.schemas.sweeps import SweepAsk
@@ -284,12 +284,15 @@ class _Copy:
             self._frames(f"{place}/traces.bin", lambda traces=traces: episodes.traces(self._hall, traces))  # type: ignore[misc]
 
     def _rollouts(self, row: RunRow) -> None:
-        """The newest rollouts, each as a conversation, and the fates of all."""
+        """The newest rollouts, each as a conversation, the prompts, and the fates of all."""
         run = row.key
         found = self._try(lambda: rollouts.rollouts(self._hall, RolloutsAsk(run=run, limit=_MOST_ROLLOUTS)))
         if found is None or not found.rows:
             return
         self._write(f"runs/{run}/rollouts.json", plain_json(found))
+        self._json(
+            f"runs/{run}/tasks.json", lambda: rollouts.prompts(self._hall, PromptsAsk(run=run, limit=_MOST_ROWS))
+        )
         self._json(f"runs/{run}/fates.json", lambda: rollouts.fates(self._hall, FatesAsk(run=run)))
         for one in found.rows:
             name = str(one.id)

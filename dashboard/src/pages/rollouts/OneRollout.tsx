@@ -170,7 +170,7 @@ interface Message {
   content?: unknown;
 }
 
-function Task({ found, open }: { found: Found; open: boolean }) {
+export function Task({ found, open }: { found: Found; open: boolean }) {
   let messages: Message[] = [];
   try {
     const read: unknown = found.messages === null ? null : JSON.parse(found.messages);

@@ -1,4 +1,4 @@
-/** What is the model trained on? All rollouts of a run, one of them as a conversation, and what became of all. */
+/** What is the model trained on? All rollouts, one of them as a conversation, each prompt, and what became of all. */
 
 import { signal } from "@preact/signals";
 import { Context } from "../../parts/Context.tsx";
@@ -10,6 +10,7 @@ import { useRun } from "../../state/run.ts";
 import { Fates } from "./Fates.tsx";
 import { List } from "./List.tsx";
 import { OneRollout } from "./OneRollout.tsx";
+import { OnePrompt, Prompts } from "./Prompts.tsx";
 import { SharedPrompts } from "./SharedPrompts.tsx";
 import "./rollouts.css";
 
@@ -30,6 +31,7 @@ export function Rollouts() {
           <span class="seg" role="group" aria-label="What to look at">
             {[
               ["", "Rollouts"],
+              ["tasks", "Prompts"],
               ["fates", "Fates"],
               ["prompts", "Two runs"],
             ].map(([id = "", name]) => (
@@ -52,20 +54,27 @@ export function Rollouts() {
         </main>
       )}
       {run !== null && detail.value && (
-        <main id="main" class={has && tab.value === "" ? "split" : ""}>
+        <main id="main" class={!has ? "" : ({ "": "split", tasks: "split prompts" }[tab.value] ?? "")}>
           {!has ? (
             <Empty title="This run has no rollouts" code="with run.rollouts.begin(task=prompt) as rollout: …">
               <p>What a language model or an agent said and did, and whether it was trained on, stands here:</p>
             </Empty>
           ) : tab.value === "fates" ? (
             <Fates run={run} />
+          ) : tab.value === "tasks" ? (
+            <>
+              <Prompts key={run} run={run} row={row.value} first={first} />
+              <section class="pane" aria-label="One prompt">
+                <Chosen run={run} as={OnePrompt} />
+              </section>
+            </>
           ) : tab.value === "prompts" ? (
             <SharedPrompts run={run} />
           ) : (
             <>
               <List key={run} run={run} row={row.value} first={first} />
               <section class="pane" aria-label="One rollout">
-                <Chosen run={run} />
+                <Chosen run={run} as={OneRollout} />
               </section>
             </>
           )}
@@ -75,7 +84,7 @@ export function Rollouts() {
   );
 }
 
-function Chosen({ run }: { run: string }) {
+function Chosen({ run, as: One }: { run: string; as: typeof OneRollout }) {
   const id = row.value !== "" ? row.value : first.value;
-  return id === "" ? null : <OneRollout key={run} run={run} id={id} />;
+  return id === "" ? null : <One key={run} run={run} id={id} />;
 }

@@ -88,7 +88,7 @@ function Table({ runs, found }: { runs: readonly [string, string]; found: Found 
           ]}
           rows={found.rows}
           cell={(row, column) => {
-            if (column === "prompt") return <Prompt text={String(row.prompt ?? "–")} />;
+            if (column === "prompt") return <PromptCell text={row.prompt ?? "–"} />;
             if (column === "change") {
               const change = Number(row.mean[1]) - Number(row.mean[0]);
               return <b class={change < 0 ? "bad" : "good"}>{`${change > 0 ? "+" : ""}${value(change)}`}</b>;
@@ -112,12 +112,10 @@ function Table({ runs, found }: { runs: readonly [string, string]; found: Found 
   );
 }
 
-/** The question of a conversation: prompts often begin with the same instructions. */
-function Prompt({ text }: { text: string }) {
-  const question = text.split(/(?:^|\n)user: /).pop() ?? text;
+export function PromptCell({ text }: { text: string }) {
   return (
     <span class="prompt-cell" title={shown(text)}>
-      {shown(question)}
+      {shown(text)}
     </span>
   );
 }

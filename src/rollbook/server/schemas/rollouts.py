@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from rollbook.server.schemas.common import Answer, Cell, Column, Num, OfRun, Row, Sort
@@ -12,6 +14,9 @@ __all__ = [
     "FatesLayer",
     "OneRolloutAnswer",
     "OneRolloutAsk",
+    "Prompt",
+    "PromptsAnswer",
+    "PromptsAsk",
     "RolloutRow",
     "RolloutTokens",
     "RolloutTurn",
@@ -166,6 +171,71 @@ class FatesAnswer(Answer, kw_only=True):
     words: list[Row]
 
 
+class PromptsAsk(OfRun, kw_only=True):
+    """Which prompts of a run.
+
+    Attributes:
+      only: "never", "sometimes" or "always" solved.
+      sort: columns of `Prompt`, such as recent_rate; without any, by rate, then by most attempts.
+    """
+
+    only: Literal["never", "sometimes", "always"] | None = None
+    sort: list[Sort] = []
+    offset: int = 0
+    limit: int = 100
+
+
+class Prompt(msgspec.Struct, kw_only=True):
+    """One prompt over training; evaluations do not count.
+
+    Attributes:
+      id: of the task. prompt: its beginning; of a conversation that of the user's last message.
+      rollouts: attempts; groups: of rollouts.
+      solved: as in `RolloutVersion`; rate: solved / rollouts; low, high: of the rate, 95 % (Wilson).
+      recent_rollouts: attempts in the last fifth of training, with their solved, rate, low and high; null without any.
+      first, last: step of its first and last attempt. best: its highest reward. example: its newest rollout.
+    """
+
+    id: str
+    prompt: str | None
+    rollouts: int
+    groups: int
+    solved: int
+    rate: Num
+    low: Num
+    high: Num
+    recent_rollouts: int
+    recent_solved: int
+    recent_rate: Num
+    recent_low: Num
+    recent_high: Num
+    first: int | None
+    last: int | None
+    best: Num
+    example: str
+
+
+class PromptsAnswer(Answer, kw_only=True):
+    """A window of the prompts.
+
+    Attributes:
+      x: gradient_step or policy_version; recent_from: where its last fifth begins.
+      above: a rollout with a reward above this solved its prompt.
+      total: all prompts; never, sometimes, always: how many of them are solved so; matched: those asked for.
+    """
+
+    x: str
+    recent_from: int | None
+    above: Num
+    total: int
+    never: int
+    sometimes: int
+    always: int
+    matched: int
+    offset: int
+    rows: list[Prompt]
+
+
 class SharedPromptsAsk(OfRun, kw_only=True):
     """The prompts that a run has in common with another one.
 
@@ -186,7 +256,7 @@ class SharedPromptsRow(msgspec.Struct, kw_only=True):
       example: a rollout of each.
     """
 
-    prompt: Cell
+    prompt: str | None
     n: list[int]
     mean: list[Num]
     solved: list[int]
