@@ -180,7 +180,7 @@ def test_merging_of_short_writers_that_is_killed_loses_and_doubles_nothing(
     while killed_at(kills % 40, lambda: seal(str(run.folder), sizes=soon)) and kills < 80:
         kills += 1
         assert steps_of(run.folder) == list(range(120))
-    assert 5 < kills < 80
+    assert 1 < kills < 80  # a fast machine merges between two of them
     assert steps_of(run.folder) == list(range(120))
     assert not list((run.folder / "data").glob("metrics/wide/*.L00.*.parquet"))
     run.finish()
