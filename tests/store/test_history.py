@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 from fake_writer import FakeWriter, make_run, write_run
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rollbook.book.book import Book
 from rollbook.errors import BadInput, UnknownKey
+from rollbook.ground.manifest import EffectiveRows
 from rollbook.storage.history import History
 from rollbook.storage.sealing.folder import seal
 
@@ -227,3 +230,36 @@ def test_attempts_that_make_no_sense_never_stop_a_reader(entries: Any) -> None:
     assert mask is None or mask.dtype == bool
     with pytest.raises(BadInput):
         history.mask("newest", 1, "w", 0, seqs, times)
+
+
+_CLOCKS = st.integers(0, 5)
+_ROWS = st.tuples(
+    st.integers(1, 4),
+    st.sampled_from(["w1", "w2", "actor"]),
+    st.integers(0, 1),
+    _CLOCKS,
+    _CLOCKS,
+    st.sampled_from(["", "c1", "c2", "gone"]),
+)
+_CUTS = st.fixed_dictionaries(
+    {
+        "time": _CLOCKS,
+        "writers": st.dictionaries(st.sampled_from(["w1", "w2"]), st.dictionaries(st.sampled_from("01"), _CLOCKS)),
+    }
+)
+
+
+@given(
+    cuts=st.lists(st.tuples(_CUTS, st.integers(0, 3), st.sampled_from(["", "c1", "c2"])), max_size=3),
+    saved=st.dictionaries(st.sampled_from(["c1", "c2"]), _ROWS.map(lambda row: row[:5])),
+    rows=st.lists(_ROWS, min_size=1, max_size=30),
+)
+def test_a_row_alone_and_a_row_in_a_table_have_one_history(cuts: Any, saved: Any, rows: Any) -> None:
+    entries = [attempt(1)]
+    for number, (cut, back, checkpoint) in enumerate(cuts, start=2):
+        entries.append(attempt(number, max(1, number - 1 - back), cut, checkpoint=checkpoint or None))
+    columns = [np.array(column) for column in zip(*rows, strict=True)]
+    mask = History({"attempts": entries}, lambda: saved).mask("effective", *columns)
+    alone = EffectiveRows({"attempts": entries}, lambda: saved)
+    if mask is not None:  # None: one attempt, which counts whole
+        assert mask.tolist() == [alone.has(*row) for row in rows]

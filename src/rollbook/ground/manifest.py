@@ -441,32 +441,46 @@ class Cut:
 
 
 class EffectiveRows:
-    """Which single rows are in the effective history; `storage.history.History` is the same for arrays of rows.
+    """Which rows are in the effective history: the newest attempt and its chain of parents, each up to its child's cut.
 
     Args:
       fields: run.json.
       saved: returns (attempt, writer, lane, seq, unix ns) of the first row of each checkpoint, by id; called only if a
         row was logged at a checkpoint.
+    Attributes:
+      newest: the newest attempt's number, 0 if none is listed.
+      chain: attempt -> its child's cut, for the attempts that count; None for the newest, which counts whole.
     """
 
     def __init__(
         self, fields: Mapping[str, Any], saved: Callable[[], Mapping[str, tuple[int, str, int, int, int]]]
     ) -> None:
-        self._chain, self._saved = chain(fields), saved
-        self._newest = max(self._chain, default=0)
+        self.chain, self._saved = chain(fields), saved
+        self.newest = max(self.chain, default=0)
 
     def has(self, attempt: int, writer: str, lane: int, seq: int, time_ns: int, at: str = "") -> bool:
         """Whether a row counts. `at`: the checkpoint it was logged at, as in `Row`."""
-        saved = self._saved().get(at) if at else None
-        if saved is not None:
-            cut = self._chain.get(saved[0])
-            return (cut is not None and cut.checkpoint == at) or self.has(*saved)
-        if attempt > self._newest:  # run.json does not have it yet
+        own = self.checkpoint_counts(at) if at else None
+        return bool(self.counts(attempt, writer, lane, seq, time_ns)) if own is None else own
+
+    def counts(self, attempt: int, writer: str, lane: int, seq: Any, time_ns: Any) -> Any:
+        """Whether rows of one lane count by where they stand; for arrays a boolean array, or one boolean for all."""
+        if attempt > self.newest:  # run.json does not have it yet
             return True
-        if attempt not in self._chain:
+        if attempt not in self.chain:
             return False
-        cut = self._chain[attempt]
-        return cut is None or bool(cut.holds(writer, lane, seq, time_ns))
+        cut = self.chain[attempt]
+        return True if cut is None else cut.holds(writer, lane, seq, time_ns)
+
+    def checkpoint_counts(self, checkpoint: str) -> bool | None:
+        """Whether a checkpoint is in the effective history; None if unknown."""
+        row = self._saved().get(checkpoint)
+        if row is None:
+            return None
+        cut = self.chain.get(row[0])
+        if cut is not None and cut.checkpoint == checkpoint:
+            return True  # the restored checkpoint itself: its row comes right after its positions
+        return bool(self.counts(*row))
 
 
 def newest(fields: Mapping[str, Any]) -> Attempt:

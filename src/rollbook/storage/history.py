@@ -17,7 +17,7 @@ import pyarrow as pa
 from rollbook.errors import BadInput, UnknownKey
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import from_numpy, to_numpy
-from rollbook.ground.manifest import Attempts, Cut, chain
+from rollbook.ground.manifest import Attempts, EffectiveRows
 
 __all__ = [
     "IDENTITY",
@@ -35,15 +35,12 @@ IDENTITY = ("scope", "at", "attempt", "writer", "lane", "seq", "index")
 """Columns that identify a row; kept internally, and shown by `Book.table`."""
 
 
-class History:
-    """The attempts of one run, from run.json.
+class History(EffectiveRows):
+    """The attempts of one run, from run.json, for arrays of rows.
 
     Args:
       run: the content of run.json.
       checkpoints: returns the positions of checkpoint rows by id; called only if rows were logged at a checkpoint.
-    Attributes:
-      newest: the newest attempt's number.
-      chain: attempt -> its child's cut, for the attempts that count; None for the newest, which counts whole.
     """
 
     def __init__(self, run: Mapping[str, object], checkpoints: Callable[[], Mapping[str, CheckpointRow]]) -> None:
@@ -52,15 +49,13 @@ class History:
         for entry in attempts if isinstance(attempts, list) else ():
             if isinstance(entry, dict) and type(entry.get("n")) is int:
                 entries[entry["n"]] = entry
-        self._checkpoints, self._entries = checkpoints, entries
-        self._numbers = sorted(entries) or [1]
-        self.newest = max(entries, default=0)
-        self.chain: dict[int, Cut | None] = chain({"attempts": list(entries.values())})
+        super().__init__({"attempts": list(entries.values())}, checkpoints)
+        self._entries, self._numbers = entries, sorted(entries) or [1]
 
     def before(self, attempt: int) -> History:
         """The history at the moment when an attempt had rewound to its start."""
         entries = [entry for number, entry in self._entries.items() if number <= attempt]
-        return History({"attempts": entries}, self._checkpoints)
+        return History({"attempts": entries}, self._saved)
 
     @property
     def is_simple(self) -> bool:
@@ -112,7 +107,7 @@ class History:
             return np.full(len(seq), bool(chosen)) if chosen.ndim == 0 else chosen
         result = np.zeros(len(seq), dtype=bool)
         for rows, (number, who, lane_number) in _groups(len(seq), attempt, writer, lane):
-            result[rows] = self._counts(number, who, lane_number, seq[rows], time_ns[rows])
+            result[rows] = self.counts(number, who, lane_number, seq[rows], time_ns[rows])
         for rows, (checkpoint,) in _groups(len(seq), at):
             if checkpoint:
                 own = self.checkpoint_counts(str(checkpoint))
@@ -122,26 +117,6 @@ class History:
 
     def _known(self) -> str:
         return f"it has {', '.join(map(str, self._numbers))}"
-
-    def _counts(self, attempt: int, writer: str, lane: int, seq: NDArray, time_ns: NDArray) -> NDArray | bool:
-        if attempt > self.newest:  # run.json does not have it yet
-            return True
-        if attempt not in self.chain:
-            return False
-        cut = self.chain[attempt]
-        return True if cut is None else cut.holds(writer, lane, seq, time_ns)
-
-    def checkpoint_counts(self, checkpoint: str) -> bool | None:
-        """Whether a checkpoint is in the effective history; None if unknown."""
-        row = self._checkpoints().get(checkpoint)
-        if row is None:
-            return None
-        attempt, writer, lane, seq, time_ns = row
-        cut = self.chain.get(attempt)
-        if attempt in self.chain and cut is not None and cut.checkpoint == checkpoint:
-            return True  # the restored checkpoint itself: its row comes right after its positions
-        counts = self._counts(attempt, writer, lane, np.array([seq]), np.array([time_ns]))
-        return bool(np.all(counts))
 
 
 def _groups(n: int, *columns: NDArray | int | str) -> list[tuple[Any, tuple[Any, ...]]]:
