@@ -115,6 +115,15 @@ class Wandb(Logger):
         self.run.finish()
 
 
+class RollbookWandb(Wandb):
+    """The same calls with rollbook's module in wandb's shape."""
+
+    def open(self, out: str) -> None:
+        import rollbook.wandb as wandb
+
+        self.run = wandb.init(project="bench", dir=out)
+
+
 class Sb3Csv(Logger):
     """Stable-Baselines3's logger with its CSV format."""
 
@@ -162,6 +171,7 @@ LOGGERS: dict[str, type[Logger]] = {
     "sb3-csv": Sb3Csv,
     "acme-csv": AcmeCsv,
     "wandb": Wandb,
+    "rollbook-wandb": RollbookWandb,
     "tensorboard": TensorBoard,
 }
 MODULES = {"sb3-csv": "stable_baselines3", "acme-csv": "acme", "wandb": "wandb", "tensorboard": "tensorboard"}

@@ -27,6 +27,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("1", "2", "3", "5", "7", "8"), _WRITING),
     **dict.fromkeys(("4", "29", "9", "6", "11", "19", "K"), _KEEPING),
     **dict.fromkeys(("10", "12", "15", "16", "17", "18", "20", "L"), _READING),
+    "30": (*_KEEPING, "adapters/wandb"),
     "13": ("ground", "runs", "book"),
     "D": ("formats", *_READING),
     "E": ("capture", "journal"),

@@ -153,6 +153,28 @@ def row_4(context: Context) -> Iterator[Line]:
         )
 
 
+def row_30(context: Context) -> Iterator[Line]:
+    """Processor time of a `log` in wandb's shape, less that of the loop without a logger and of a run of one row."""
+    steps = {"rollbook-wandb": 100_000, "wandb": 8000, "none": 100_000}
+    cost: dict[str, dict[str, list[float]]] = {name: {"tree": [], "process": []} for name in steps}
+    for _ in range(context.repeat):
+        for name in ["rollbook-wandb", *context.has("wandb"), "none"]:
+            whole, one = (
+                harness.run(context.root, ["write", name, "--keys", "10", "--steps", str(rows)])
+                for rows in (steps[name], 1)
+            )
+            for part, figure in (("tree", "cpu_seconds"), ("process", "loop_cpu_s")):
+                cost[name][part].append((whole[figure] - one[figure]) / steps[name] * 1e6)
+    for part, what, goal in (
+        ("tree", "wandb.log of ten floats, CPU of the tree", 1 / 30),
+        ("process", "the same, the training process alone", None),
+    ):
+        spent = {name: median(parts[part]) for name, parts in cost.items() if parts[part]}
+        ours, theirs = spent["rollbook-wandb"] - spent["none"], spent.get("wandb")
+        theirs = None if theirs is None else theirs - spent["none"]
+        yield Line(30, what, ours, "us", "" if theirs is None else "wandb", theirs, goal, note="in turns")
+
+
 def row_29(context: Context) -> Iterator[Line]:
     """The same with everything on that is on by default, and what the health rules add to it."""
     steps = {"rollbook-defaults": 200_000, "rollbook": 200_000, "rollbook-no-rules": 200_000, "sb3-csv": 20_000}
@@ -373,4 +395,5 @@ ROWS: dict[int, Callable[[Context], Iterator[Line]]] = {
     12: row_12,
     13: row_13,
     29: row_29,
+    30: row_30,
 }

@@ -63,7 +63,7 @@ def write(given: argparse.Namespace) -> dict[str, Any]:
     log, clock, pause = logger.log, time.perf_counter_ns, given.pause
     gc.collect()
     rss_before = rss_mib()
-    before = time.perf_counter()
+    before, cpu_before = time.perf_counter(), time.process_time()
     walk = np.zeros(given.keys)
     values: Any = None
     for i in range(given.steps):
@@ -79,13 +79,14 @@ def write(given: argparse.Namespace) -> dict[str, Any]:
         for _ in range(pause):
             pass
     rss_after = rss_mib()
-    looped = time.perf_counter()
+    looped, cpu_looped = time.perf_counter(), time.process_time()
     logger.close()
     closed = time.perf_counter()
     spent = np.frombuffer(times, np.int64)[given.skip :]
     return {
         "open_s": opened,
         "loop_s": looped - before,
+        "loop_cpu_s": cpu_looped - cpu_before,
         "close_s": closed - looped,
         "median_us": float(np.median(spent)) / 1e3,
         "p99_us": float(np.percentile(spent, 99)) / 1e3,

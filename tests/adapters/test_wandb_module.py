@@ -73,6 +73,19 @@ def test_rows_count_themselves_and_a_late_step_is_kept(root: Path) -> None:
     assert [steps(key) for key in ("a", "b", "late", "far", "next")] == [[4], [4], [2], [100], [100]]
 
 
+def test_a_counter_of_any_kind_of_integer_is_a_clock_whatever_stands_beside_it(root: Path) -> None:
+    wandb.init(project="p")
+    for n, counter in enumerate((5, np.int64(6), np.int32(7), np.float32(8), True, float("nan"))):
+        for loss in (0.5, np.float32(1), np.array(2.0)):  # the same keys again with values of another type
+            wandb.log({"global_step": counter, "loss": loss}, step=n)
+    wandb.finish()
+    rows = [
+        (row["step"], row["env_step"], row["loss"]) for row in book(root).metrics(["loss"], x="env_step").to_pylist()
+    ]
+    readings = (5, 6, 7, 8, 8, 8)  # neither True nor NaN counts anything: the clock stays
+    assert rows == [(n, reading, loss) for n, reading in enumerate(readings) for loss in (0.5, 1.0, 2.0)]
+
+
 def test_nested_values_are_joined_with_dots_and_every_kind_finds_its_place(root: Path, tmp_path: Path) -> None:
     wandb.init(project="p")
     picture = np.zeros((8, 6, 3), np.uint8)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from numbers import Real
+
 from rollbook.ground import aliases
 from rollbook.ground.clocks import STANDARD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+    from typing import SupportsInt, TypeGuard
 
-__all__ = ["SPELLINGS", "clock_name", "clocks_of", "is_reading"]
+__all__ = ["SPELLINGS", "clock_columns", "clock_name", "clocks_of", "is_reading"]
 
 _CANONICAL = {
     "time/env_steps": "env_step",
@@ -29,6 +32,8 @@ SPELLINGS = {
 }
 """Columns that are only clocks, by their own names."""
 
+_BOUND = 2**63
+
 _found: dict[str, str] = {}
 
 
@@ -42,16 +47,30 @@ def clock_name(column: str) -> str:
     return known
 
 
-def is_reading(value: object) -> bool:
-    """Whether this is a valid reading: an integer within 64 bits, or a float with such a value."""
-    return isinstance(value, (int, float)) and abs(value) < 2**63 and value == int(value)
+def is_reading(value: object) -> TypeGuard[SupportsInt]:
+    """Whether this is a valid reading: an integer within 64 bits, numpy's too, or a float with such a value."""
+    return isinstance(value, Real) and -_BOUND < value < _BOUND and float(value).is_integer()  # type: ignore[operator]
 
 
-def clocks_of(values: Mapping[str, object]) -> dict[str, int]:
-    """The clocks of a row from its values, which also stay values. The first column of a clock wins."""
+def clock_columns(columns: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """(column, clock) of the columns that have clock readings, in their order."""
+    return tuple((column, clock) for column in columns if (clock := clock_name(column)))
+
+
+def clocks_of(values: Mapping[str, object], columns: tuple[tuple[str, str], ...] | None = None) -> dict[str, int]:
+    """The clocks of a row from its values, which also stay values. The first column of a clock wins.
+
+    Args:
+      values: the row.
+      columns: `clock_columns` of the row, where they are known already.
+    """
     clocks: dict[str, int] = {}
-    for name, value in values.items():
-        clock = clock_name(name)
-        if clock and clock not in clocks and is_reading(value) and not isinstance(value, bool):
-            clocks[clock] = int(value)  # type: ignore[call-overload]
+    for name, clock in clock_columns(values) if columns is None else columns:
+        value = values[name]
+        if clock in clocks:
+            continue
+        if type(value) is int and -_BOUND < value < _BOUND:
+            clocks[clock] = value
+        elif is_reading(value) and not isinstance(value, bool):
+            clocks[clock] = int(value)
     return clocks

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from rollbook.adapters.wandb._current import forget
 from rollbook.adapters.wandb._data import Artifact, Table, Value, copied
 from rollbook.ground.bill import counted
-from rollbook.ground.counters import clocks_of
+from rollbook.ground.counters import clock_columns, clocks_of
 from rollbook.ground.foreign import tolerating
 
 TYPE_CHECKING = False
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Config", "Metric", "Run", "Settings", "Summary"]
 
+
+_PLAIN: set[type] = {bool, float, int, str}
+"""Types whose values go to `rollbook.Run.log` as they are; `_sort` adds those that it met (numpy's, torch's)."""
 
 _KILLED = (130, 137, 143, 255)
 """Exit codes of Ctrl-C, SIGKILL and SIGTERM in a shell; 255 is what wandb itself passes after Ctrl-C."""
@@ -232,6 +235,7 @@ class Run:
         self._means: dict[str, tuple[int, float]] = {}
         self._step = self.starting_step = _next_step(recorder)
         self._watched: list[Callable[[], None]] = []
+        self._plain_rows: dict[tuple[str, ...], tuple[tuple[str, str], ...]] = {}  # which columns of them are clocks
         self._finished = False
 
     # -- what it is
@@ -372,35 +376,53 @@ class Run:
         Raises:
           TypeError: `data` is not a mapping.
         """
-        if not hasattr(data, "items"):
+        if type(data) is not dict and not hasattr(data, "items"):
             raise TypeError(f"wandb.log takes a dict of values by name, got {type(data).__name__}")
-        at = self._step if step is None else int(step)
-        if step is not None:
-            self._step = max(self._step, at)
+        if step is None:
+            at = self._step
+            if commit or commit is None:
+                self._step = at + 1
+        else:
+            at = int(step)
+            self._step = max(self._step, at) + bool(commit)
         recorder = self._recorder
-        if recorder is not None and not self._finished:
+        if recorder is None or self._finished:
+            return
+        columns = self._plain_rows.get(tuple(data))
+        if columns is not None and _PLAIN.issuperset(map(type, data.values())):
+            self._write(recorder, data, columns, at)
+        else:
             self._keep(recorder, data, at)
-        if commit or (commit is None and step is None):
-            self._step += 1
 
     def _keep(self, recorder: Recorder, data: Mapping[str, Any], at: int) -> None:
         values: dict[str, Any] = {}
         special: list[tuple[str, Any]] = []
         for key, value in data.items():
-            if type(value) is float or type(value) is int:
+            if type(value) in _PLAIN:
                 values[key] = value
             else:
                 _sort(str(key), value, values, special)
         if values:
-            clocks = clocks_of(values)
-            clocks["step"] = at
-            recorder.log(values, **clocks)
-            self.summary._last.update(values)
-            if self._metrics:
-                self._summarise(values)
+            columns = clock_columns(values)
+            if len(values) == len(data) and len(self._plain_rows) < 1000:
+                self._plain_rows[tuple(values)] = columns
+            self._write(recorder, values, columns, at)
         for key, value in special:
             with counted(recorder.count, "wandb_not_kept", f"wandb.log: {key!r} was not kept"):
                 value.keep(recorder, key, at)
+
+    def _write(
+        self, recorder: Recorder, values: Mapping[str, Any], columns: tuple[tuple[str, str], ...], at: int
+    ) -> None:
+        if columns:
+            clocks = clocks_of(values, columns)
+            clocks["step"] = at
+            recorder.log(values, **clocks)
+        else:
+            recorder.log(values, step=at)
+        self.summary._last.update(values)
+        if self._metrics:
+            self._summarise(values)
 
     def _summarise(self, values: Mapping[str, Any]) -> None:
         """The summaries requested by `define_metric`: min, max, mean, best, last."""
@@ -618,6 +640,8 @@ def _sort(key: str, value: Any, values: dict[str, Any], special: list[tuple[str,
         special.append((key, Plotly(value)))
     else:
         values[key] = value
+        if not isinstance(value, (list, tuple)):
+            _PLAIN.add(type(value))
 
 
 def _next_step(recorder: Recorder | None) -> int:
