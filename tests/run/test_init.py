@@ -269,6 +269,26 @@ def test_resuming_keeps_what_is_not_given_again(start: Start) -> None:
     assert "tokens" in page["clocks"]
 
 
+@pytest.mark.parametrize("again", ["allow", "must", "takeover", True])
+def test_seeds_that_share_a_name_each_resume_their_own_run(start: Start, again: str | bool) -> None:
+    first = {seed: start("p", "n", seed=seed, resume=True) for seed in (0, 1, 2)}
+    assert len({run.id for run in first.values()}) == 3
+    for run in first.values():
+        run.finish()
+    for seed in (1, 0, 2):
+        run = start("p", "n", seed=seed, resume=again)
+        assert (run.id, run.resumed) == (first[seed].id, True)
+        run.finish()
+    with pytest.raises(NothingToResume, match="with seed 7"):
+        start("p", "n", seed=7, resume="must")
+    assert start("p", "n", resume=again).id == first[2].id  # no seed is given: the newest of that name
+
+
+@pytest.mark.parametrize("how", [None, False, "never"])
+def test_a_run_that_is_not_resumed_is_new(start: Start, how: str | bool | None) -> None:
+    assert start("p", "n").id != start("p", "n", resume=how).id
+
+
 def test_a_run_that_is_being_written_is_not_resumed_unless_taken_over(start: Start) -> None:
     living = start("p", "n")
     living.log({"a": 1.0})

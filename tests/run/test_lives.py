@@ -119,7 +119,7 @@ def test_a_resume_with_other_values_keeps_both_and_says_once_which_differ(start:
     run.save_checkpoint({"w": 1})
     run.finish()
     with pytest.warns(RollbookWarning) as warned:
-        again = start(seed=2, config={"lr": 5, "net": {"sizes": (64, 64)}}, resume="must")
+        again = start(seed=2, config={"lr": 5, "net": {"sizes": (64, 64)}}, resume="must", run_id=run.id)
     (said,) = [str(w.message) for w in warned]
     for phrase in ("config.lr (1, now 5)", "config.a (2, not given now)", "seed (1, now 2)"):
         assert phrase in said

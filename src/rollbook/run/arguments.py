@@ -23,6 +23,7 @@ __all__ = [
     "check_clock_list",
     "check_name",
     "check_option",
+    "check_resume",
     "check_seed",
     "check_tags",
     "check_total",
@@ -45,6 +46,18 @@ def check_option(what: str, value: object, choices: Sequence[str]) -> None:
     """
     if value not in choices:
         raise UnknownOption(f"{what}={value!r} is not one of the choices.{did_you_mean(str(value), list(choices))}")
+
+
+def check_resume(resume: object) -> str:
+    """ "never", "allow", "must" or "takeover"; True is "allow", False and None are "never".
+
+    Raises:
+      UnknownOption: it is none of these.
+    """
+    if resume is None or isinstance(resume, bool):
+        return "allow" if resume else "never"
+    check_option("resume", resume, ("never", "allow", "must", "takeover"))
+    return str(resume)
 
 
 def check_name(what: str, name: object) -> str:

@@ -115,7 +115,9 @@ def find_former(wanted: Wanted) -> str | None:
     place, run_id = wanted.place, wanted.run_id
     if wanted.resume == "never" and run_id is None:
         return None
-    former = find_to_resume(place, wanted.name, run_id)
+    given = wanted.given["seed"]
+    seed = given if isinstance(given, int) else None
+    former = find_to_resume(place, wanted.name, run_id, seed)
     if former is None and run_id is not None and wanted.resume != "never" and wanted.remote:
         takes_over = wanted.resume == "takeover"
         bring_run(wanted.remote, wanted.project, wanted.name, run_id, wanted.root, takes_over=takes_over)
@@ -128,7 +130,8 @@ def find_former(wanted: Wanted) -> str | None:
         )
     if wanted.resume == "must" and former is None:
         raise NothingToResume(
-            f"init({wanted.project!r}, {wanted.name!r}, resume='must'): no run {run_id or wanted.name!r} in {place}"
+            f"init({wanted.project!r}, {wanted.name!r}, resume='must'): no run {run_id or wanted.name!r} "
+            + (f"with seed {seed} in {place}" if seed is not None and not run_id else f"in {place}")
             + (f", nor in {wanted.remote}. " if wanted.remote and run_id else ". ")
             + "Begin it with resume='allow'"
             + ("" if wanted.remote and run_id else "; one that was shipped comes by its run_id= and remote=")

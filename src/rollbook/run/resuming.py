@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 __all__ = ["fence", "find_to_resume", "last_time", "living_writers"]
 
 
-def find_to_resume(place: str, name: str, run_id: str | None) -> str | None:
-    """The folder of the run with this id, or of the newest run with this name."""
+def find_to_resume(place: str, name: str, run_id: str | None, seed: int | None = None) -> str | None:
+    """The folder of the run with this id, or of the newest run with this name.
+
+    Seeds of one study often share a name: where a seed is given, a run that was started with another seed is not meant.
+    """
     best: tuple[float, str] | None = None
     with tolerating(OSError) as missed:
         entries = list(os.scandir(place))
@@ -41,6 +44,8 @@ def find_to_resume(place: str, name: str, run_id: str | None) -> str | None:
                 raise  # it may be the requested run: a new run, or an older one, would be wrong
             continue
         if run_id and about["id"] != run_id:
+            continue
+        if not run_id and seed is not None and about.get("seed") not in (None, seed):
             continue
         created = float(about.get("created") or 0)
         if best is None or created > best[0]:

@@ -13,6 +13,7 @@ from rollbook.run.arguments import (
     check_clock_list,
     check_name,
     check_option,
+    check_resume,
     check_seed,
     check_tags,
     check_total,
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 __all__ = ["attach", "init"]
 
 _KEEPERS = ("process", "thread", "inline")
-_RESUMES = ("never", "allow", "must", "takeover")
 
 
 @suggesting
@@ -59,7 +59,7 @@ def init(
     clocks: Iterable[str] = (),
     dir: str | os.PathLike[str] | None = None,
     sinks: Sequence[object] | None = None,
-    resume: str = "never",
+    resume: str | bool | None = "never",
     run_id: str | None = None,
     keeper: str = "process",
     strict: bool = False,
@@ -87,8 +87,9 @@ def init(
       sinks: where rows go in addition to the book: names ("terminal", "text", "csv", "jsonl", "tensorboard", "wandb",
         …), dicts {"name": …, "options": {…}, "filters": [[name, options], …], "every_seconds": …}, or live objects.
         Default: a live table in the terminal, and text tables under log/.
-      resume: "never" creates a new run; "allow" continues the run with that id (or the newest with that name) if it
-        exists; "must" raises if there is none; "takeover" continues it even while another process writes it.
+      resume: "never" (or False) creates a new run; "allow" (or True) continues the run with that id, or the newest with
+        that name and, where one is given, that seed, if it exists; "must" raises if there is none; "takeover" continues
+        it even while another process writes it.
       run_id: id of the run to create or to continue.
       keeper: what seals, forwards and watches: a separate "process", a "thread" of this process, or "inline" at
         finish().
@@ -117,7 +118,7 @@ def init(
       RunError: the folder cannot be created or written.
       PlaceError: `remote` cannot be used: no such bucket, no permission, wrong region, or the prefix holds other files.
     """
-    check_option("resume", resume, _RESUMES)
+    how = check_resume(resume)
     check_option("keeper", keeper, _KEEPERS)
     project = check_name("project", project)
     name = check_name("name", name if name is not None else program_name())
@@ -129,14 +130,14 @@ def init(
         raise BadInput(f"strict={strict!r}: pass True or False")
     all_clocks = check_clock_names(check_clock_list(clocks))
     own_seed, own_tags = check_seed(seed), check_tags(tags)
-    if resume == "never":  # a continued run may have declared more clocks
+    if how == "never":  # a continued run may have declared more clocks
         check_total(total, all_clocks)
     orders = orders_of(sinks, rules)
     told = _asked_receiver(alerts)
     wanted_place = asked_place(remote)
     root = os.path.abspath(os.fspath(dir) if dir is not None else os.environ.get("ROLLBOOK_DIR", "runs"))
 
-    if resume == "never" and run_id is None and parent is None and forked_from is None:
+    if how == "never" and run_id is None and parent is None and forked_from is None:
         older = elder(project, name, root)
         if older is not None:
             return attach(older, strict=strict)
@@ -154,7 +155,7 @@ def init(
         project,
         name,
         run_id=run_id,
-        resume=resume,
+        resume=how,
         root=root,
         clocks=all_clocks,
         total=total,
@@ -176,7 +177,7 @@ def init(
     try:
         writer, about, differs = open_life(wanted, former, bill, begun)
         _say_what_differs(about, differs)
-        run = start(writer.run_folder, about, writer, orders, keeper, config, resume == "must")
+        run = start(writer.run_folder, about, writer, orders, keeper, config, how == "must")
         if told is not None:
             run.on_alert(told[0], level=told[1])
         _say_what_is_hidden(settings)
