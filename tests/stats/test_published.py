@@ -21,6 +21,13 @@ OF_RLIABLE = {
     "optimality_gap": 0.48019553652768376,
 }
 """What rliable 1.2.0 makes of it."""
+OF_THE_PAPER = {
+    "SimPLe": {"median": 0.13405558483729887, "mean": 0.3319978533732483},  # 5 runs of each of 26 games
+    "SPR": {"median": 0.39562938291779215, "mean": 0.6157957428691673},  # 100 runs
+}
+"""What the authors of rliable printed of their Atari 100k scores, from which the figures of "Deep Reinforcement Learning
+at the Edge of the Statistical Precipice" are made: deep_rl_precipice_colab.ipynb of github.com/google-research/rliable,
+ccd9f4d. Their raw scores (Apache 2.0) lie beside this file, as github.com/eloialonso/iris, 24326aa, passes them on."""
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +41,20 @@ def test_published_scores_give_rliables_aggregates(diamond: Comparison) -> None:
     rows = json.loads(done.output)
     assert {row["statistic"]: row["estimate"] for row in rows} == pytest.approx(OF_RLIABLE, rel=1e-12)
     assert all(row["low"] < row["estimate"] < row["high"] for row in rows)
+
+
+def test_published_scores_give_the_numbers_and_the_bars_that_the_paper_published() -> None:
+    """One command, 105 runs of each game: what is printed and what is drawn equals the authors' own output to 1e-12."""
+    files = [str(DIAMOND.with_name(f"{name}.json")) for name in OF_THE_PAPER]
+    done = CliRunner().invoke(app, ["scores", *files, "--normalise", "atari", "--json"], catch_exceptions=False)
+    rows = json.loads(done.output)
+    bars = {each.title.lower(): each for each in published(files, normalise="atari")._aggregates("runs")}
+    for name, statistics in OF_THE_PAPER.items():
+        for statistic, printed in statistics.items():
+            (row,) = [row for row in rows if (row["algorithm"], row["statistic"]) == (name, statistic)]
+            assert row["estimate"] == pytest.approx(printed, rel=1e-12)
+            drawn = dict(zip(bars[statistic].labels, bars[statistic].values, strict=True))
+            assert drawn[name] == pytest.approx(printed, rel=1e-12)
 
 
 def test_a_paper_says_more_of_scores_than_their_mean(diamond: Comparison) -> None:
