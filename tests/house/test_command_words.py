@@ -85,6 +85,7 @@ ONE: dict[str, tuple[list[str], tuple[str, ...]]] = {  # command -> its other wo
     "sql": (["select 1 as one", "--json"], (OLD, NEW, BARE)),
     "verify": (["--json"], (OLD, NEW, BARE)),
     "seal": ([], (OLD, NEW, BARE)),
+    "trim": (["--keep", "1GB"], (OLD, NEW, BARE)),
     "forward": (["--to", "memory"], (OLD, NEW, BARE)),
     "repair": (["--json"], (OLD, NEW, BARE)),
     "play": (["--no-open"], ()),
@@ -124,7 +125,7 @@ def test_a_command_about_one_run_takes_the_newest_that_has_something_to_show(
 
     monkeypatch.setattr(find, "_newest", newest)
     for command, (more, having) in ONE.items():
-        if command in ("push", "sync", "join", "play", "forward", "seal", "repair"):
+        if command in ("push", "sync", "join", "play", "forward", "seal", "trim", "repair"):
             continue  # they find it by the same function as those above, and do more than look
         taken.clear()
         done = call(command, word, *more)
@@ -241,7 +242,7 @@ def test_what_a_command_advises_to_add_is_an_option_that_it_has(
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)
     for command, more in {**{name: more for name, (more, _) in ONE.items()}, **SEVERAL}.items():
-        if command in ("push", "sync", "join", "play", "forward", "ui", "watch", "repair", "seal"):
+        if command in ("push", "sync", "join", "play", "forward", "ui", "watch", "repair", "seal", "trim"):
             continue  # they print no table
         parser = app.get_command(Context(app), command)
         assert parser is not None

@@ -79,6 +79,7 @@ COMMANDS = [
     ["wait", "last", "--until", 'last("a") > 0 or max("b") > 1'], ["alerts", "p"], ["check", "p", "--fail-on", "never"],
     ["scores"], ["plot", "p", "--key", "b"], ["plot", "last", "--key", "b", "-o", "b.svg"], ["shapes"],
     ["report", "last", "-o", "r.html"], ["export", "last", "-o", "m.csv"], ["views"], ["seal", "last"],
+    ["trim", "last", "--keep", "1MB"],
     ["export", "p", "--to", "rliable", "-o", "s.json", "-O", "metric=b", "-O", "by=config.n"],
     ["import", "old.csv", "--project", "old"], ["forward", "last", "--to", "csv"], ["push", "last", "remote"],
     ["sync", "last", "remote", "--merge"], ["catalogue", "remote"], ["pull", "remote"],

@@ -9,6 +9,9 @@ if TYPE_CHECKING:
     from rollbook.book.book import Book as Book
     from rollbook.book.export import export_table as export_table
     from rollbook.book.results import write_results as write_results
+    from rollbook.book.retention import retention_words as retention_words
+    from rollbook.book.retention import trim as trim
+    from rollbook.book.retention import trim_if_due as trim_if_due
     from rollbook.book.rollout_curves import RolloutQueries as RolloutQueries
     from rollbook.book.scan import Scan as Scan
     from rollbook.book.series import Series as Series
@@ -22,6 +25,9 @@ __all__ = [
     "Scan",
     "Series",
     "export_table",
+    "retention_words",
+    "trim",
+    "trim_if_due",
     "unique_samples",
     "write_results",
 ]
@@ -32,6 +38,7 @@ __getattr__, __dir__ = attach(
         "rollbook.book.book": ("Book",),
         "rollbook.book.export": ("export_table",),
         "rollbook.book.results": ("write_results",),
+        "rollbook.book.retention": ("retention_words", "trim", "trim_if_due"),
         "rollbook.book.rollout_curves": ("RolloutQueries",),
         "rollbook.book.scan": ("Scan",),
         "rollbook.book.series": ("Series",),

@@ -49,6 +49,13 @@ class Rollout(OneRow):
         """Its token lists: one row per turn, and rows without a turn for lists reported later for the whole rollout."""
         return self._of("tokens", "turn")
 
+    @property
+    def trimmed(self) -> list[str]:
+        """What retention has removed of it (`run.rollouts.keep`): "tokens", "text", "answer"."""
+        rows = {"tokens": self.tokens(), "text": self.turns()}
+        gone = [name for name, table in rows.items() if any(table["trimmed"].to_pylist())]
+        return [*gone, *(["answer"] if self.row.get("trimmed") else [])]
+
     def fates(self) -> pa.Table:
         """All reports of its use, oldest first: one row for each update that it was part of."""
         return self._book.table("fates", "all", where=("rollout_id", self.id))

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from rollbook.book.read_context import Context
+from rollbook.book.scan import Scan
 from rollbook.book.series import Series
 from rollbook.ground.manifest import Attempts
 from rollbook.storage import Pieces, RunFiles
@@ -17,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.ground.shapes import RunJson
 
-__all__ = ["ChartTables", "EpisodeTables", "RolloutTables", "StoredRun"]
+__all__ = ["ChartTables", "EpisodeTables", "RolloutTables", "StoredRun", "StoredTables"]
 
 
 class StoredRun(Protocol):
@@ -90,3 +91,9 @@ class RolloutTables(Protocol):
         self, rows: str, where: str | None, order_by: str | None, limit: int | None, attempts: Attempts = ...,
         *, of: str = ...,
     ) -> pa.Table: ...  # fmt: skip
+
+
+class StoredTables(StoredRun, Protocol):
+    """The tables of a run as they are stored. `Book` is one; see there for each call."""
+
+    def scan(self, table: str, tries: int = ..., attempts: Attempts = ...) -> Scan: ...

@@ -42,6 +42,7 @@ _COMMANDS = {
     "repair": ("rollbook.cli.doctor", "Save what can be saved of a damaged or orphaned run."),
     "join": ("rollbook.cli.join", "Bring a part of a run, kept by another host, into the run's folder."),
     "seal": ("rollbook.cli.doctor", "Turn the journal of a run into Parquet now."),
+    "trim": ("rollbook.cli.trim", "Make the rollouts of a run smaller: drop old token lists and texts."),
     "push": ("rollbook.cli.places", "Upload a run to a remote (an object store)."),
     "pull": ("rollbook.cli.places", "Download runs from a remote."),
     "sync": ("rollbook.cli.places", "Upload and download what a run and its remote lack."),

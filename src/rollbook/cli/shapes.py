@@ -35,7 +35,8 @@ SHAPES: dict[str, object] = {
         "checkpoints": {"kept": "integer", "*": _CHECKPOINT}, "tables": {"*": "integer"},
         "keys": {"*": {"value": "any", "*": "integer"}},
         "alerts": [{"rule": "text", "level": "text", "message": "text", "*": "any"}],
-        "drops": {"*": "integer"}, "remarks": {"*": "integer"}, "silent_sinks": {"*": "any"}, "remote": {"*": "any"},
+        "drops": {"*": "integer"}, "remarks": {"*": "integer"}, "retention": {"*": "integer"},
+        "silent_sinks": {"*": "any"}, "remote": {"*": "any"},
         "problems": ["text"],
     },
     "plot": {"text": "text?", "wrote": "text?"},
@@ -88,6 +89,9 @@ SHAPES: dict[str, object] = {
     "seal": {
         "segments": "integer", "frame_files": "integer", "rows": "integer", "aside": "integer", "merged": "integer",
         "problems": ["text"],
+    },
+    "trim": {
+        "keep_bytes": "integer", "bytes": "integer", "tokens": "integer", "text": "integer", "answers": "integer",
     },
     "push": _UPLOAD,
     "pull": {"runs": [_DOWNLOAD], "problems": ["text"]},

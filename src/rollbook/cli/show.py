@@ -51,6 +51,7 @@ def summary(book: Book) -> dict[str, Any]:
         "alerts": _alerts(book),
         "drops": info["drops"],
         "remarks": info.get("remarks") or {},
+        "retention": info.get("retention") or {},
         "silent_sinks": {
             name: str(trouble.get("words"))
             for name, trouble in read_json(book.path / "data" / "keeper" / "troubles.json").items()
@@ -150,6 +151,8 @@ def print_summary(book: Book, *, everything: bool = False, as_json: bool = False
       everything: do not truncate or leave out anything, however wide the lines become.
       as_json: as data for programs.
     """
+    from rollbook.book import retention_words
+
     about = summary(book)
     if as_json:
         print_json(about)
@@ -223,6 +226,8 @@ def print_summary(book: Book, *, everything: bool = False, as_json: bool = False
         remark(f"{cause}: {n:,}")
     for cause, n in about["remarks"].items():
         remark(f"{cause}: {n:,}; nothing was lost")
+    if trimmed := retention_words(about["retention"]):
+        remark(f"rollouts: {trimmed}")
     for problem in about["problems"]:
         remark(f"problem: {clean(problem)}")
 

@@ -52,6 +52,7 @@ __all__ = [
     "follow_summary",
     "holds_a_run",
     "keep_results",
+    "keep_retention",
     "look",
     "new_id",
     "newest",
@@ -231,6 +232,8 @@ def take_edits(fields: RunJson, on_disk: Mapping[str, Any]) -> None:
         fields["edited"] = edited
     if isinstance(on_disk.get("results"), dict):  # set by the keeper after an attempt has ended
         fields["results"] = on_disk["results"]
+    if isinstance(on_disk.get("retention"), dict):  # set by any process of the run
+        fields["retention"] = on_disk["retention"]
 
 
 def keep_results(folder: str, attempt: int, values: Mapping[str, object]) -> None:
@@ -246,6 +249,19 @@ def keep_results(folder: str, attempt: int, values: Mapping[str, object]) -> Non
             return
         if newest(fields).get("n", 1) == attempt:
             write(folder, {**fields, "results": entry})
+
+
+def keep_retention(folder: str | os.PathLike[str], changed: Mapping[str, object]) -> None:
+    """Write how much of the rollouts is to be kept, or what was trimmed, into run.json; other entries stay.
+
+    Raises:
+      OSError: it cannot be written; the old file is unchanged.
+    """
+    with ManifestLock(os.fspath(folder)):
+        fields = look(folder)
+        entry = {**fields.get("retention", {}), **changed}
+        if fields and int(fields.get("format") or 0) <= FORMAT and fields.get("retention") != entry:
+            write(folder, {**fields, "retention": entry}, durable=True)
 
 
 def results(fields: Mapping[str, object]) -> dict[str, Any]:
@@ -388,6 +404,7 @@ _FIELDS: dict[str, tuple[Callable[[object], object], str]] = {
     "writers_died": (_counts, "an object of integers"),
     "config": (_mapping, "an object"),
     "summary": (_mapping, "an object"),
+    "retention": (_mapping, "an object"),
     "host": (_text_or_none, "text"),
     "boot_id": (_text_or_none, "text"),
     "x": (_text, "text"),

@@ -72,6 +72,8 @@ class RunJson(TypedDict, total=False):
       writers_died: set by keepers: writer -> number of its rows that were lost with a machine.
       edited: the fields of `manifest.EDITABLE` that a person has changed.
       results: {"attempt": n, "values": {…}}, the results of the run; see `manifest.results`.
+      retention: of rollouts: `keep_bytes`, and once something was trimmed `bytes` (what is left) and how many
+        rollouts lost their `tokens`, `text` and `answers`.
       part: {"of", "home", "since"} if this folder is one host's part of a run whose folder is elsewhere.
       imported: for a run that another tool wrote: its source files.
       hydra: for a job of Hydra: its name, overrides and folder.
@@ -111,6 +113,7 @@ class RunJson(TypedDict, total=False):
     edited: list[str]
     writers_died: dict[str, int]
     results: dict[str, Any]
+    retention: dict[str, Any]
     part: dict[str, Any]
     imported: dict[str, object]
     hydra: dict[str, object]

@@ -171,16 +171,17 @@ _ROLLOUT = {
     "other_tokens": "integer", "tool_calls": "integer", "tool_errors": "integer", "reward": "number",
     "started": "number", "seconds": "number", "seconds/model": "number", "seconds/tools": "number",
     "seconds/reward": "number", "seconds/queue": "number", "sampler": "text", "temperature": "number",
-    "top_p": "number", "seed": "integer", "item": "text",
+    "top_p": "number", "seed": "integer", "item": "text", "trimmed": "boolean",
 }  # fmt: skip
 _TURN = {
     "rollout_id": "text", "turn": "integer", "parent_turn": "integer", "role": "text", "name": "text", "text": "text",
     "calls": "text", "tokens": "integer", "trained": "boolean", "seconds": "number", "finish_reason": "text",
-    "error": "text", "reward": "number", "item_path": "text", "item_size": "integer",
+    "error": "text", "reward": "number", "item_path": "text", "item_size": "integer", "trimmed": "boolean",
 }  # fmt: skip
 _TOKENS = {
     "rollout_id": "text", "turn": "integer", "first": "integer", "ids": "numbers", "sampler_logprobs": "numbers",
     "trainer_logprobs": "numbers", "entropy": "numbers", "advantages": "numbers", "mask": "numbers",
+    "trimmed": "boolean",
 }  # fmt: skip
 _FATE = {
     "rollout_id": "text", "used": "boolean", "reason": "text", "advantage": "number", "trained_version": "integer",

@@ -11,6 +11,7 @@ import json
 import os
 import sys
 
+from rollbook.ground import manifest
 from rollbook.ground.foreign import handled_by
 from rollbook.storage import most_processes, seal
 
@@ -36,12 +37,21 @@ def main(arguments: list[str]) -> int:
         return 1
     for problem in report.problems:
         sys.stderr.write(f"rollbook: {problem}\n")
+    if manifest.look(options.run).get("retention"):
+        from rollbook.book import Book, trim_if_due
+
+        with handled_by(_not_trimmed):
+            trim_if_due(Book(options.run))
     if options.final:
         from rollbook.book import Book, write_results
 
         with handled_by(_without_results):
             write_results(Book(options.run))
     return 0
+
+
+def _not_trimmed(err: BaseException) -> None:
+    sys.stderr.write(f"rollbook: rollouts were not trimmed to their limit: {err}\n")
 
 
 def _without_results(err: BaseException) -> None:

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from rollbook.storage.sealing.helpers import most_processes as most_processes
     from rollbook.storage.sealing.merge import merge as merge
     from rollbook.storage.sealing.one_pass import keep_aside as keep_aside
+    from rollbook.storage.sealing.trimming import cell_bytes as cell_bytes
+    from rollbook.storage.sealing.trimming import sealed_bytes as sealed_bytes
+    from rollbook.storage.sealing.trimming import trim_rows as trim_rows
     from rollbook.storage.sealing.writers_file import write_writers_file as write_writers_file
 
 __all__ = [
@@ -47,6 +50,7 @@ __all__ = [
     "RunFiles",
     "SealedRows",
     "bucket_rows",
+    "cell_bytes",
     "identity",
     "keep_aside",
     "merge",
@@ -54,8 +58,10 @@ __all__ = [
     "most_processes",
     "rescue",
     "seal",
+    "sealed_bytes",
     "set_aside",
     "settled",
+    "trim_rows",
     "write_part",
     "write_writers_file",
 ]
@@ -77,6 +83,7 @@ __getattr__, __dir__ = attach(
         "rollbook.storage.sealing.helpers": ("most_processes",),
         "rollbook.storage.sealing.merge": ("merge",),
         "rollbook.storage.sealing.one_pass": ("keep_aside",),
+        "rollbook.storage.sealing.trimming": ("cell_bytes", "sealed_bytes", "trim_rows"),
         "rollbook.storage.sealing.writers_file": ("write_writers_file",),
     },
 )

@@ -184,6 +184,13 @@ class Part:
             self._decoded += sum(size for size in unfolded.values() if size > _MUCH)
         return self._decoded
 
+    def stored_bytes(self, columns: Sequence[str]) -> int:
+        """Bytes of columns in the file, compressed; from the footer alone."""
+        assert self._footer is not None
+        groups = [self._footer.row_group(group) for group in range(len(self.row_groups))]
+        cells = [group.column(place) for group in groups for place in range(group.num_columns)]
+        return sum(cell.total_compressed_size for cell in cells if cell.path_in_schema.partition(".")[0] in columns)
+
     def groups_with(self, column: str, word: str) -> list[int]:
         """The row groups in which a column of texts has `word`; all of them if it does not hold texts.
 

@@ -21,6 +21,7 @@ from rollbook.capture.batch_columns import BatchColumns, is_column
 from rollbook.capture.rollouts.batch import LISTS, Turns, version_of, write_rollouts
 from rollbook.capture.rollouts.rollout import OpenRollout
 from rollbook.capture.rollouts.rows import RolloutRows, conversation, new_prefix, numbers, reported, turns_of
+from rollbook.ground import manifest
 from rollbook.ground.foreign import handled_by
 from rollbook.ground.values import flatten
 
@@ -339,6 +340,25 @@ class RolloutLog:
                 f"run.rollouts.{verb}(): there is no rollout {unknown[0]!r:.80}; pass the ids that begin() and "
                 "log_many() gave. What was reported of it is kept in the table fates",
             )
+
+    # -- how much of them
+
+    def keep(self, bytes: int) -> None:
+        """Limit what the rollouts of the run take on disk. Beyond it the oldest lose token lists, then texts.
+
+        Rows, rewards and fates stay, and so do evaluations, the best and the worst rollout of each update, the 100
+        largest gaps, and the rollouts of an update with an alert. Each trimmed row has `trimmed`; run.json, `rollbook
+        show` and the page state how many there are. Applies to all processes and attempts of the run, whenever its
+        keeper seals. A value that is not a whole number from 1 on is counted and ignored.
+
+        Args:
+          bytes: of the Parquet files of the five tables, and of long texts.
+        """
+        if type(bytes) is not int or bytes < 1:
+            self._rows.refused("keep(bytes=)", bytes, "a limit, which takes a whole number from 1 on")
+            return
+        with handled_by(reported, self._run, "keep()"):
+            manifest.keep_retention(self._run.folder, {"keep_bytes": bytes})
 
     # -- columns
 

@@ -26,7 +26,7 @@ from rollbook.storage.sealing.merge import SIZES, Sizes, merge
 from rollbook.storage.sealing.one_pass import SealReport, unlink
 from rollbook.storage.sealing.writers import seal_writers
 
-__all__ = ["SealReport", "seal"]
+__all__ = ["SealReport", "only_one", "seal"]
 
 _LOCK_SECONDS = 60.0
 
@@ -61,7 +61,7 @@ def seal(
             "it aside"
         )
         return report
-    with _only_one(folder, wait=_LOCK_SECONDS if final else 0.0) as lock:
+    with only_one(folder, wait=_LOCK_SECONDS if final else 0.0) as lock:
         if lock is None:
             report.problems.append("another process is sealing this run")
             return report
@@ -134,7 +134,7 @@ def _remove_empty_writers(run: str, least: int) -> None:
 
 
 @contextmanager
-def _only_one(run: str, wait: float) -> Iterator[int | None]:
+def only_one(run: str, wait: float) -> Iterator[int | None]:
     """The descriptor that holds the run's lock: one process at a time, per host. None if another process has it, -1 on
     systems without such locks."""
     folder = os.path.join(data_folder(run), "keeper")

@@ -9,7 +9,7 @@ neighbours are merged: between other parts there may be a part that cannot be re
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -41,7 +41,7 @@ from rollbook.storage.fills import Fills
 from rollbook.storage.parts import Part, PartShelf, covers_of
 from rollbook.storage.tabulate import Meta, long_table, stored_name
 
-__all__ = ["SMALL_ROWS", "Sizes", "filled", "merge"]
+__all__ = ["SMALL_ROWS", "Sizes", "filled", "merge", "rewrite"]
 
 SMALL_ROWS = 1000
 """Groups with fewer rows than this share one file when the run is over."""
@@ -267,6 +267,17 @@ def _merge_parts(parts: list[Part], fills: Fills | None) -> int:
         if part.path != path:
             os.unlink(part.path)
     return len(parts) if len(parts) > 1 else 0
+
+
+def rewrite(part: Part, changed: Callable[[pa.Table], pa.Table]) -> None:
+    """Replace a part by its rows with other cells; the rows themselves stay.
+
+    Args:
+      changed: gets the rows of a row group; all results have the columns of the first.
+    """
+    sample = changed(part.read(row_groups=[0]))
+    tables = (changed(part.read(row_groups=[group])) for group in range(len(part.row_groups)))
+    _write(part.path, sample.schema, sample, tables, part.meta)
 
 
 def _run_of(part: Part) -> str:
