@@ -142,7 +142,7 @@ def test_a_command_about_one_run_takes_the_newest_that_has_something_to_show(
 @pytest.mark.parametrize("way", WAYS)
 def test_a_command_about_several_runs_takes_all_that_are_meant(way: str, here: Path, tmp_path: Path) -> None:
     from rollbook.cli.ui import _places_of
-    from rollbook.server.catalogue import Catalogue
+    from rollbook.server.shared.catalogue import Catalogue
 
     word, meant = way.format(here), WAYS[way][:1] if way == "last" else WAYS[way]
     assert [row["id"] for row in json.loads(call("ls", word, "--json").stdout)] == meant

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 import rollbook
 from rollbook.cli.app import app
-from rollbook.server.built_page import BuiltPage
+from rollbook.server.app import BuiltPage
 
 ui: Any = importlib.import_module("rollbook.cli.ui")
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,7 +38,7 @@ def test_the_page_is_built_or_the_terminal_says_why_not_before_a_browser_opens(
     script: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page, checkout = tmp_path / "page", tmp_path / "rollbook of \u00fc"
-    monkeypatch.setattr("rollbook.server.built_page.BuiltPage", lambda: BuiltPage(page))
+    monkeypatch.setattr("rollbook.server.app.BuiltPage", lambda: BuiltPage(page))
     monkeypatch.setattr(ui, "_CHECKOUT", checkout)
     for folder in ("scripts", "dashboard", "runs"):
         (checkout / folder).mkdir(parents=True)

@@ -28,7 +28,7 @@ ALLOWED: dict[str, str] = {
     "runs/results.py:for_each_run": "the caller's own question, computed in threads of this process",
     "server/live.py:_look": "under asyncio.wait_for",
     "server/live.py:_send": "a listener's own task, which ends with its socket",
-    "server/row_helpers.py:main": "a helper, which is killed by its asker",
+    "server/curves/row_helpers.py:main": "a helper, which is killed by its asker",
     "storage/sealing/helpers.py:seal_by_helpers": "a timer kills the helpers, which ends what they say",
     "stats/iqm_bootstrap.py:together": "the caller's own question, computed in threads of this process",
 }

@@ -54,7 +54,7 @@ Such a file goes into its user. Members of a family do not count (a command, a c
 registry or a face lists them), nor what runs as a program of its own.
 """
 
-LISTS = {"rollbook.server.routes"}
+LISTS = {"rollbook.server.openapi"}
 """Modules that list the members of a family by importing them."""
 
 WRITING = {"Channel", "Receipt", "Turns", "Writer"}

@@ -12,7 +12,7 @@ import pytest
 
 import rollbook
 from rollbook.errors import RollbookError
-from rollbook.server.agent_tools import AgentTools
+from rollbook.server.agents import AgentTools
 from rollbook.server.serving import listen
 from rollbook.server.settings import Settings
 

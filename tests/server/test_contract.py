@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 
 from page_server import record_rich
 from rollbook.server.app import make_app
-from rollbook.server.routes import ENDPOINTS
+from rollbook.server.openapi import ENDPOINTS
 from rollbook.server.settings import Settings
 
 schemathesis = pytest.importorskip("schemathesis")

@@ -6,9 +6,8 @@ import threading
 
 import pytest
 
-from rollbook.server.catalogue import RunRow
-from rollbook.server.facts import Facts, FactsShelf
-from rollbook.server.readers import Readers
+from rollbook.server.shared.catalogue import RunRow
+from rollbook.server.shared.state import Facts, FactsShelf, Readers
 from waiting import PATIENCE
 
 

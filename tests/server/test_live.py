@@ -21,7 +21,7 @@ from starlette.websockets import WebSocketDisconnect
 import rollbook
 import waiting
 from page_server import client_of, record
-from rollbook.server import readers
+from rollbook.server.shared import state as readers
 
 Message = dict[str, Any]
 LIVE = "ws://127.0.0.1:7655/api/live"

@@ -8,11 +8,9 @@ from pathlib import Path
 import numpy as np
 
 import rollbook
-from rollbook.server.readers import Readers
-from rollbook.server.schemas.curves import SeriesAsk
-from rollbook.server.series import many_series
+from rollbook.server.curves.series import SeriesAsk, many_series
 from rollbook.server.settings import Settings
-from rollbook.server.shared_state import Hall, Shelf
+from rollbook.server.shared.state import Hall, Readers, Shelf
 
 BLOCK = 400_000
 

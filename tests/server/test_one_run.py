@@ -11,9 +11,10 @@ from starlette.testclient import TestClient
 
 import rollbook
 from page_server import client_of, record
-from rollbook.server import cause, rows
 from rollbook.server.frames import unpack
 from rollbook.server.settings import Limits
+from rollbook.server.shared import rows
+from rollbook.server.tables import cause
 
 
 def got(client: TestClient, path: str, **query: Any) -> dict[str, Any]:

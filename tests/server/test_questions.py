@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import rollbook
-from rollbook.server.agent_tools import BUDGET, AgentTools
+from rollbook.server.agents import BUDGET, AgentTools
 
 Answers = list[dict[str, Any]]
 Call = tuple[str, dict[str, Any]]

@@ -10,7 +10,7 @@ import pytest
 
 import rollbook
 from page_server import client_of, record
-from rollbook.server import row_helpers
+from rollbook.server.curves import row_helpers
 from rollbook.server.frames import unpack
 from rollbook.server.settings import Limits
 

@@ -162,7 +162,7 @@ def test_a_copy_overwrites_nothing_of_others(tmp_path: Path, page: Path, recorde
 
 
 def test_a_notebook_embeds_the_page_of_a_run(tmp_path: Path) -> None:
-    from rollbook.server import notebook
+    from rollbook.server import serving as notebook
 
     with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline") as run:
         run.log({"a": 1.0})

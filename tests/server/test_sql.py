@@ -13,10 +13,10 @@ from starlette.testclient import TestClient
 from cases import some_of
 from page_server import client_of
 from rollbook.errors import BadInput
-from rollbook.server import locked_sql
-from rollbook.server.locked_sql import Locked
-from rollbook.server.refusals import Refused
 from rollbook.server.settings import Limits
+from rollbook.server.shared import sql as locked_sql
+from rollbook.server.shared.shapes import Refused
+from rollbook.server.shared.sql import Locked
 
 REFUSED = [
     "select * from read_csv('/etc/passwd')",

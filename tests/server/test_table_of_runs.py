@@ -11,9 +11,9 @@ from starlette.testclient import TestClient
 
 import rollbook
 from page_server import client_of, record
-from rollbook.server.facts import FactsShelf
-from rollbook.server.folding import telling_columns
+from rollbook.server.runs.columns import telling_columns
 from rollbook.server.settings import Limits
+from rollbook.server.shared.state import FactsShelf
 
 
 def table(client: TestClient, **ask: Any) -> dict[str, Any]:

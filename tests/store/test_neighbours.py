@@ -16,7 +16,7 @@ from rollbook.book.book import Book
 from rollbook.book.repair.doctor import repair, verify
 from rollbook.cli.app import app
 from rollbook.errors import ForeignManifest, NotARun
-from rollbook.server.catalogue import Catalogue
+from rollbook.server.shared.catalogue import Catalogue
 
 PAGES: dict[str, object] = {
     "Isaac Lab": {

@@ -22,6 +22,6 @@ def mcp(root: str, budget: int) -> None:
     Example, as the command of a server in an agent's settings:
       rollbook mcp --dir runs
     """
-    from rollbook.server.agent_protocol import serve_streams
+    from rollbook.server.agents import serve_streams
 
     serve_streams(root, budget)

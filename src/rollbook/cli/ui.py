@@ -117,7 +117,7 @@ def ui(
 
 def page_is_ready() -> bool:
     """Whether the page exists; in a checkout it is built. The terminal shows what is missing."""
-    from rollbook.server.built_page import BuiltPage
+    from rollbook.server.app import BuiltPage
 
     page = BuiltPage()
     if page.is_built:

@@ -11,15 +11,29 @@ P bytes      arrays, each at a multiple of 8; arrays with identical bytes are st
 from __future__ import annotations
 
 import struct
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
 
 from rollbook.ground.array_types import NDArray
-from rollbook.server.schemas.curves import Array
 
-__all__ = ["MEDIA_TYPE", "Frame", "unpack"]
+__all__ = ["MEDIA_TYPE", "Array", "Frame", "unpack"]
+
+
+class Array(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """An array in the payload of a frame: value i is b + s * raw[i].
+
+    Attributes:
+      o: byte offset in the payload; n: length; t: f8, f4, u4, i4, u2 or u1.
+    """
+
+    o: int
+    n: int
+    t: Literal["f8", "f4", "u4", "i4", "u2", "u1"]
+    b: float = 0.0
+    s: float = 1.0
+
 
 MEDIA_TYPE = "application/x-rollbook-frames"
 

@@ -17,13 +17,11 @@ import anyio.to_thread
 import msgspec
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from rollbook.server.boards import boards_stamp
-from rollbook.server.catalogue import RunRow
-from rollbook.server.cells import plain
-from rollbook.server.logs import log_path, new_lines
-from rollbook.server.readers import look_again, stamp_of
-from rollbook.server.refusals import Refused, words_of
-from rollbook.server.shared_state import Hall
+from rollbook.server.runs.page_state import boards_stamp
+from rollbook.server.shared.catalogue import RunRow
+from rollbook.server.shared.shapes import Refused, plain, words_of
+from rollbook.server.shared.state import Hall, look_again, stamp_of
+from rollbook.server.tables.logs import log_path, new_lines
 
 __all__ = ["Live", "Ping", "Watch"]
 

@@ -1,4 +1,4 @@
-"""The API as an OpenAPI 3.1 document, made from the endpoints and the shapes they use.
+"""The registry of the API, one line per subject, and its description as an OpenAPI 3.1 document.
 
 python -m rollbook.server.openapi > openapi.json        # the source of the TypeScript types
 """
@@ -14,12 +14,39 @@ import msgspec
 
 from rollbook.ground.version import __version__
 from rollbook.server.answering import EDIT_HEADER
-from rollbook.server.endpoint import Endpoint
+from rollbook.server.curves import groups, series, sweeps, verdicts
 from rollbook.server.frames import MEDIA_TYPE
-from rollbook.server.refusals import STATUS
-from rollbook.server.schemas.common import ErrorBody
+from rollbook.server.runs import columns, one_run, page_state, table
+from rollbook.server.shared import rows, sql
+from rollbook.server.shared.endpoint import Endpoint
+from rollbook.server.shared.shapes import STATUS, ErrorBody
+from rollbook.server.tables import cause, episodes, fates, files, health, logs, rollouts, samples, timings
 
-__all__ = ["document"]
+__all__ = ["ENDPOINTS", "document"]
+
+
+ENDPOINTS = [
+    *page_state.ENDPOINTS,
+    *table.ENDPOINTS,
+    *columns.ENDPOINTS,
+    *one_run.ENDPOINTS,
+    *rows.ENDPOINTS,
+    *series.ENDPOINTS,
+    *groups.ENDPOINTS,
+    *verdicts.ENDPOINTS,
+    *sweeps.ENDPOINTS,
+    *health.ENDPOINTS,
+    *cause.ENDPOINTS,
+    *episodes.ENDPOINTS,
+    *samples.ENDPOINTS,
+    *rollouts.ENDPOINTS,
+    *fates.ENDPOINTS,
+    *timings.ENDPOINTS,
+    *logs.ENDPOINTS,
+    *files.ENDPOINTS,
+    *sql.ENDPOINTS,
+]
+"""All of the API; a subject is a line."""
 
 _REFERENCE = "#/components/schemas/{name}"
 _WORDS = {
@@ -39,7 +66,7 @@ def document(endpoints: Iterable[Endpoint]) -> dict[str, object]:
     """The OpenAPI document of some endpoints.
 
     Args:
-      endpoints: `rollbook.server.endpoint.Endpoint` objects, such as those of `rollbook.server.app`.
+      endpoints: `rollbook.server.shared.endpoint.Endpoint` objects, such as `ENDPOINTS`.
     """
     endpoints = list(endpoints)
     shapes: list[object] = [ErrorBody]
@@ -170,8 +197,6 @@ def _name(endpoint: Endpoint) -> str:
 def main() -> None:
     """Print the document."""
     import sys
-
-    from rollbook.server.routes import ENDPOINTS
 
     sys.stdout.buffer.write(msgspec.json.format(msgspec.json.encode(document(ENDPOINTS)), indent=1) + b"\n")
 

@@ -14,45 +14,34 @@ from typing import TypeVar
 import msgspec
 
 from rollbook.errors import BadInput, RollbookError
-from rollbook.server import alerts as alerts_room
-from rollbook.server import (
-    curves,
-    episodes,
-    files,
-    health,
-    keys,
-    logs,
-    one_run,
-    rollouts,
-    samples,
-    series,
-    sweeps,
-    verdicts,
-)
-from rollbook.server import timings as timings_room
-from rollbook.server.answering import plain_json
-from rollbook.server.built_page import BuiltPage
-from rollbook.server.catalogue import RunRow
-from rollbook.server.endpoint import Streamed
-from rollbook.server.group_rows import rows_of_runs
-from rollbook.server.guard import content_policy
-from rollbook.server.hello import hello
-from rollbook.server.offered_columns import columns
-from rollbook.server.readers import stamp_of
-from rollbook.server.schemas.curves import CurvesAsk, Group, MarksAsk, SeriesAsk
-from rollbook.server.schemas.episodes import EpisodeAsk, EpisodesAsk, ScatterAsk, TracesAsk
-from rollbook.server.schemas.files import MediaAsk
-from rollbook.server.schemas.health import AlertsAsk
-from rollbook.server.schemas.logs import LogAsk, TextAsk
-from rollbook.server.schemas.rollouts import FatesAsk, OneRolloutAsk, PromptsAsk, RolloutsAsk
-from rollbook.server.schemas.runs import ColumnsAsk, HelloAsk, KeysAsk, RunAsk, RunsAsk, TableRow
-from rollbook.server.schemas.samples import SamplesAsk
-from rollbook.server.schemas.sweeps import SweepAsk
-from rollbook.server.schemas.timings import TimelineAsk, TimingsAsk
-from rollbook.server.schemas.verdicts import CompareAsk, DiffAsk
+from rollbook.server.answering import content_policy, plain_json
+from rollbook.server.app import BuiltPage
+from rollbook.server.curves import groups as curves
+from rollbook.server.curves import series, sweeps, verdicts
+from rollbook.server.curves.groups import CurvesAsk, Group, rows_of_runs
+from rollbook.server.curves.series import SeriesAsk
+from rollbook.server.curves.sweeps import SweepAsk
+from rollbook.server.curves.verdicts import CompareAsk, DiffAsk
+from rollbook.server.runs import one_run
+from rollbook.server.runs.columns import ColumnsAsk, columns
+from rollbook.server.runs.page_state import HelloAsk, hello
+from rollbook.server.runs.table import RunsAsk, TableRow, table_of_runs
 from rollbook.server.settings import Limits, Settings
-from rollbook.server.shared_state import Hall
-from rollbook.server.table_of_runs import table_of_runs
+from rollbook.server.shared import rows as held_rows
+from rollbook.server.shared.catalogue import RunRow
+from rollbook.server.shared.endpoint import Streamed
+from rollbook.server.shared.rows import KeysAsk
+from rollbook.server.shared.shapes import RunAsk
+from rollbook.server.shared.state import Hall, stamp_of
+from rollbook.server.tables import episodes, fates, files, health, logs, rollouts, samples, timings
+from rollbook.server.tables.episodes import EpisodeAsk, EpisodesAsk, ScatterAsk, TracesAsk
+from rollbook.server.tables.fates import FatesAsk, PromptsAsk
+from rollbook.server.tables.files import MediaAsk, TextAsk
+from rollbook.server.tables.health import AlertsAsk, MarksAsk
+from rollbook.server.tables.logs import LogAsk
+from rollbook.server.tables.rollouts import OneRolloutAsk, RolloutsAsk
+from rollbook.server.tables.samples import SamplesAsk
+from rollbook.server.tables.timings import TimelineAsk, TimingsAsk
 
 __all__ = ["POINTS", "export"]
 
@@ -171,11 +160,11 @@ class _Copy:
         self._json("runs.json", lambda: table_of_runs(hall, whole))
         groups = self._groups(whole)
         self._json("columns.json", lambda: columns(hall, ColumnsAsk()))
-        every = keys.keys(hall, KeysAsk(runs=names))
+        every = held_rows.keys(hall, KeysAsk(runs=names))
         self._listed = {key.key for key in every.keys}
         self._json("keys.json", lambda: every)
-        self._json("alerts.json", lambda: alerts_room.all_alerts(hall, AlertsAsk(runs=names)))
-        self._json("marks.json", lambda: alerts_room.marks(hall, MarksAsk(runs=names)))
+        self._json("alerts.json", lambda: health.all_alerts(hall, AlertsAsk(runs=names)))
+        self._json("marks.json", lambda: health.marks(hall, MarksAsk(runs=names)))
         for number, row in enumerate(rows):
             self._run(row)
             self._said(f"{number + 1} of {len(rows)}: {row.about.get('project')}/{row.about.get('name')} {row.key}")
@@ -217,15 +206,15 @@ class _Copy:
         hall, run = self._hall, row.key
         folder = f"runs/{run}"
         ask = RunAsk(run=run)
-        self._json(f"keys/{run}.json", lambda: keys.keys(hall, KeysAsk(runs=[run])))
+        self._json(f"keys/{run}.json", lambda: held_rows.keys(hall, KeysAsk(runs=[run])))
         self._json(f"{folder}/run.json", lambda: one_run.one_run(hall, ask))
         self._json(f"{folder}/health.json", lambda: health.health(hall, ask))
         self._json(f"{folder}/config.json", lambda: files.config(hall, ask))
         self._json(f"{folder}/files.json", lambda: files.files(hall, ask))
-        self._json(f"{folder}/timings.json", lambda: timings_room.timings(hall, TimingsAsk(run=run)))
-        self._json(f"{folder}/cost.json", lambda: timings_room.cost(hall, ask))
+        self._json(f"{folder}/timings.json", lambda: timings.timings(hall, TimingsAsk(run=run)))
+        self._json(f"{folder}/cost.json", lambda: timings.cost(hall, ask))
         self._logs(row)
-        self._json(f"{folder}/timeline.json", lambda: timings_room.timeline(hall, TimelineAsk(run=run, pixels=2_000)))
+        self._json(f"{folder}/timeline.json", lambda: timings.timeline(hall, TimelineAsk(run=run, pixels=2_000)))
         self._json(f"{folder}/episodes.json", lambda: episodes.episodes(hall, EpisodesAsk(run=run, limit=_MOST_ROWS)))
         self._json(f"{folder}/samples.json", lambda: samples.samples(hall, SamplesAsk(run=run, limit=_MOST_ROWS)))
         self._json(f"{folder}/text.json", lambda: files.text(hall, TextAsk(run=run, limit=_MOST_ROWS)))
@@ -290,10 +279,8 @@ class _Copy:
         if found is None or not found.rows:
             return
         self._write(f"runs/{run}/rollouts.json", plain_json(found))
-        self._json(
-            f"runs/{run}/tasks.json", lambda: rollouts.prompts(self._hall, PromptsAsk(run=run, limit=_MOST_ROWS))
-        )
-        self._json(f"runs/{run}/fates.json", lambda: rollouts.fates(self._hall, FatesAsk(run=run)))
+        self._json(f"runs/{run}/tasks.json", lambda: fates.prompts(self._hall, PromptsAsk(run=run, limit=_MOST_ROWS)))
+        self._json(f"runs/{run}/fates.json", lambda: fates.fates(self._hall, FatesAsk(run=run)))
         for one in found.rows:
             name = str(one.id)
             if _PLAIN.fullmatch(name) and name.strip("."):
@@ -305,7 +292,7 @@ class _Copy:
         answer = self._try(lambda: files.media(self._hall, MediaAsk(run=row.key, limit=_MOST_ROWS)))
         root = os.path.realpath(row.folder)
         for entry in answer.media if answer is not None else ():
-            path = alerts_room.there(root, entry.path)
+            path = health.there(root, entry.path)
             if path is None or not files.is_shown(os.path.join(root, path)):
                 continue
             place = self._data.parent / "media" / row.key / path
@@ -338,7 +325,7 @@ class _Copy:
         for project in dict.fromkeys(row.section for row in rows):
             groups = [_as_group(row) for row in rows if row.section == project][:_MOST_COMPARED]
             have = Counter(key for group in groups for run in group.runs for key in self._keys_of(run))
-            common = keys.telling_first(have)
+            common = held_rows.telling_first(have)
             for key in common[:_MOST_KEYS] if len(groups) > 1 else ():
                 name = f"{len(index)}.json"
                 ask = CompareAsk(groups=groups, key=key)
@@ -374,7 +361,7 @@ class _Copy:
 
     def _keys_of(self, run: str) -> list[str]:
         """Its keys, and the page's names for those that other runs call differently."""
-        held = self._try(lambda: keys.contents(self._hall, self._hall.row(run)))
+        held = self._try(lambda: held_rows.contents(self._hall, self._hall.row(run)))
         if held is None:
             return []
         return [*held.keys, *(name for name in held.canonical.values() if name in self._listed - {*held.keys})]

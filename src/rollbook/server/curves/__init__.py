@@ -1,0 +1,1 @@
+"""Curves of runs and of groups, and the numbers that compare groups."""

@@ -1,0 +1,1 @@
+"""The table of runs, one run, and what the page stores."""

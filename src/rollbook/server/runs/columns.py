@@ -1,0 +1,537 @@
+"""The columns of the table of runs: cells, which columns there are, conditions on them, and groups of equal cells."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import math
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from rollbook import compare
+from rollbook.errors import BadInput, RollbookError, did_you_mean
+from rollbook.ground.aliases import canonical, resolve
+from rollbook.ground.source import is_view
+from rollbook.runs.conditions import holds
+from rollbook.server.settings import LIMITS, Limits
+from rollbook.server.shared.catalogue import RunRow
+from rollbook.server.shared.endpoint import Endpoint
+from rollbook.server.shared.rows import axis_of
+from rollbook.server.shared.shapes import Answer, Ask, Cell, Refused, Row, finite, num, plain
+from rollbook.server.shared.sql import judge
+from rollbook.server.shared.state import Facts, Hall
+
+__all__ = [
+    "ENDPOINTS",
+    "ColumnsAsk",
+    "RunGroup",
+    "auto_columns",
+    "cell_of",
+    "columns",
+    "field_hint",
+    "filtered",
+    "flat",
+    "group_cell",
+    "group_value",
+    "groups_of",
+    "is_metric",
+    "metric_of",
+    "metrics_in",
+    "searched",
+    "sort_key",
+    "telling_columns",
+]
+
+
+class ColumnsAsk(Ask, kw_only=True):
+    """Of which runs; all without."""
+
+    runs: list[str] | None = None
+
+
+class ConfigColumn(msgspec.Struct, kw_only=True):
+    """A field of the configurations.
+
+    Attributes:
+      runs: how many have it; distinct: how many values there are; varies: whether it differs between runs.
+    """
+
+    column: str
+    runs: int
+    distinct: int
+    varies: bool
+    examples: list[Cell]
+
+
+class MetricColumn(msgspec.Struct, kw_only=True):
+    """A key of metrics, and how many of the runs that were looked at have it."""
+
+    key: str
+    runs: int
+
+
+class ColumnsAnswer(Answer, kw_only=True):
+    """What can stand in the table; pending: runs whose keys are still being read."""
+
+    pending: int
+    config: list[ConfigColumn]
+    summary: list[ConfigColumn]
+    metrics: list[MetricColumn]
+
+
+METRIC = re.compile(r"(last|max|min):(.+)", re.DOTALL)
+_SEED_LIKE = re.compile(r"(^|[._])(seed|seeds|random_state)$", re.IGNORECASE)
+_NAMES_ONE_RUN = re.compile(
+    r"(^|[._])(run_?name|exp_?name|run_?id|log_?dir|output_?dir|save_?(dir|path)|logdir|timestamp|start_?time|device|hostname|pid)$",
+    re.IGNORECASE,
+)
+_DEEPEST = 8
+
+
+def flat(config: Mapping[str, object], prefix: str = "", depth: int = 0) -> dict[str, object]:
+    """A nested configuration as dotted path -> value; lists are values."""
+    cells: dict[str, object] = {}
+    for name, value in config.items():
+        path = f"{prefix}{name}"
+        if isinstance(value, Mapping) and value and depth < _DEEPEST:
+            cells.update(flat(value, path + ".", depth + 1))
+        else:
+            cells[path] = value
+    return cells
+
+
+def config_paths(rows: Iterable[RunRow], part: str = "config") -> dict[str, dict[str, tuple[object, int]]]:
+    """path -> {the value as JSON: (the value, how many runs have it)}."""
+    paths: dict[str, dict[str, tuple[object, int]]] = {}
+    for row in rows:
+        for path, value in flat(row.about.get(part) or {}).items():
+            values = paths.setdefault(path, {})
+            word = json.dumps(value, sort_keys=True, default=repr)
+            known = values.get(word)
+            values[word] = (value, 1 if known is None else known[1] + 1)
+    return paths
+
+
+def names_one_run(path: str) -> bool:
+    """Whether a field differs between runs of one configuration: a seed, a folder, a name."""
+    return bool(_SEED_LIKE.search(path) or _NAMES_ONE_RUN.search(path))
+
+
+def is_metric(column: str) -> bool:
+    """Whether a column is about a key of metrics."""
+    return METRIC.fullmatch(column) is not None
+
+
+def metric_of(column: str) -> tuple[str, str]:
+    """(last, max or min; the key)."""
+    match = METRIC.fullmatch(column)
+    assert match is not None
+    return match[1], match[2]
+
+
+def native_key(key: str, keys: Collection[str]) -> str:
+    """A run's own name for a key: the key, or its only key with the same meaning; otherwise the key."""
+    if key in keys:
+        return key
+    same = resolve(canonical(key) or key, keys)
+    return same[0] if len(same) == 1 else key
+
+
+def value_of(column: str, row: RunRow, facts: Facts | None) -> Any:
+    """The unformatted value of a cell; None for nothing."""
+    if is_metric(column):
+        which, key = metric_of(column)
+        if facts is None:
+            return None
+        if which == "last":
+            return facts.latest.get(native_key(key, facts.latest))
+        low_high = facts.extremes.get(key)
+        return None if low_high is None else low_high[which == "max"]
+    part, dot, path = column.partition(".")
+    if dot and part in ("config", "summary"):
+        return _at(row.about.get(part) or {}, path)
+    if column == "duration":
+        created, ended = row.about.get("created"), row.about.get("ended") or (facts.heard if facts else None)
+        return ended - created if isinstance(created, (int, float)) and isinstance(ended, (int, float)) else None
+    if column == "updated":
+        return facts.heard if facts is not None else row.about.get("ended")
+    if column == "progress":
+        at, total = progress_of(row, facts)
+        return at / total if at is not None and total else None
+    return row.about.get(column)
+
+
+def progress_of(row: RunRow, facts: Facts | None) -> tuple[int | None, int | None]:
+    """(the last reading of the run's usual axis, its planned end)."""
+    axis = axis_of(row, facts)
+    total = (row.about.get("total") or {}).get(axis)
+    at = facts.clocks.get(axis) if facts is not None else None
+    return at, int(total) if isinstance(total, (int, float)) and not isinstance(total, bool) and total == total and abs(
+        total
+    ) < 2**62 else None
+
+
+def cell_of(column: str, row: RunRow, facts: Facts | None) -> object:
+    """The value of a cell, for JSON."""
+    value = value_of(column, row, facts)
+    return num(value) if is_metric(column) and isinstance(value, float) else plain(value, 200)
+
+
+def sort_key(value: object) -> tuple[int, object]:
+    """Numbers before texts before other values before nothing (NaN counts as nothing); always comparable."""
+    if value is None or (isinstance(value, float) and value != value):
+        return (3, 0)
+    if isinstance(value, bool):
+        return (0, int(value))
+    if isinstance(value, (int, float)):
+        return (0, value)
+    return (1, value.casefold()) if isinstance(value, str) else (2, json.dumps(value, sort_keys=True, default=repr))
+
+
+def common(values: Sequence[object]) -> object:
+    """The common value of all, or the number of different ones."""
+    words: dict[str, object] = {}
+    for value in values:
+        words.setdefault(json.dumps(value, sort_keys=True, default=repr), value)
+    if len(words) == 1:
+        return plain(next(iter(words.values())), 200)
+    return {"distinct": len(words), "values": [plain(value, 60) for value in sorted(words.values(), key=sort_key)[:5]]}
+
+
+def _at(config: Mapping[str, object], path: str) -> object:
+    if path in config:
+        return config[path]
+    value: object = config
+    for part in path.split("."):
+        if not isinstance(value, Mapping) or part not in value:
+            return flat(config).get(path)
+        value = value[part]
+    return value
+
+
+_PATIENCE = 0.15
+"""Seconds that the answer waits for runs whose keys were not read yet."""
+_MOST_OF_A_STORE = 200
+"""The newest runs of a store whose keys are read in advance: each one costs requests."""
+
+
+def columns(hall: Hall, ask: ColumnsAsk) -> ColumnsAnswer:
+    """The possible columns: the fields of the configurations and summaries, and the keys of metrics."""
+    shot = hall.catalogue.snapshot()
+    rows = hall.rows(ask.runs) if ask.runs is not None else list(shot.rows.values())
+    until = time.perf_counter() + _PATIENCE
+    alike: Counter[tuple[str, ...]] = Counter()  # most runs log the same keys: each set of keys is handled once
+    for row in rows:
+        facts = hall.facts.known(row)
+        if facts is None and time.perf_counter() < until:
+            try:
+                facts = hall.facts.now(row)
+            except Exception:  # a damaged run has no columns to offer
+                continue
+        if facts is not None:
+            alike[tuple(facts.latest)] += 1
+    have: Counter[str] = Counter()
+    shared: Counter[str | None] = Counter()
+    for logged, n in alike.items():
+        have.update(dict.fromkeys(logged, n))
+        shared.update(dict.fromkeys({canonical(key) for key in logged} - {None, *logged}, n))
+    for name, n in shared.items():  # keys with different names in different frameworks are listed under the common name
+        if name is not None and have[name]:
+            have[name] += n
+    unknown = [row for row in rows if hall.facts.known(row) is None]
+    unknown.sort(key=lambda row: finite(row.about.get("created")) or 0.0, reverse=True)
+    unknown = [row for n, row in enumerate(unknown) if n < _MOST_OF_A_STORE or not is_view(row.folder)]
+    return ColumnsAnswer(
+        pending=hall.facts.fetch(unknown, hurry=False) if unknown else 0,
+        config=_config_columns_of(hall, rows, "config", None if ask.runs else shot.version),
+        summary=_config_columns_of(hall, rows, "summary", None if ask.runs else shot.version),
+        metrics=[MetricColumn(key=plain(key), runs=n) for key, n in sorted(have.items())],
+    )
+
+
+def _config_columns_of(hall: Hall, rows: Sequence[RunRow], part: str, version: int | None) -> list[ConfigColumn]:
+    """The fields of all runs, kept until a run changes (`version`): the page requests them again while numbers are
+    read."""
+    kept: list[ConfigColumn] | None = None if version is None else hall.shelf.get(("columns", part), version)
+    if kept is None:
+        kept = _config_columns(rows, part)
+        if version is not None:
+            hall.shelf.put(("columns", part), version, kept, 1_000 * len(kept) + 100)
+    return kept
+
+
+def _config_columns(rows: Sequence[RunRow], part: str) -> list[ConfigColumn]:
+    columns_of_config = []
+    for path, values in sorted(config_paths(rows, part).items()):
+        runs = sum(count for _, count in values.values())
+        examples = [plain(value, 60) for value, _ in sorted(values.values(), key=lambda pair: -pair[1])[:5]]
+        columns_of_config.append(
+            ConfigColumn(
+                column=plain(f"{part}.{path}"),
+                runs=runs,
+                distinct=len(values),
+                varies=len(values) > 1 or runs < len(rows),
+                examples=examples,
+            )
+        )
+    return columns_of_config
+
+
+_METRIC_CALL = re.compile(r"\b(last|max|min)\(\s*(\"[^\"]*\"|'[^']*')\s*\)")
+_FIELD = re.compile(r"\b(?:config|summary)(?:\.\w+)+")
+_MOST_WORDS = 50
+
+
+def metrics_in(condition: str) -> list[str]:
+    """The columns of metrics in a condition: last("loss") is last:loss."""
+    return [f"{which}:{key[1:-1]}" for which, key in _METRIC_CALL.findall(condition)]
+
+
+def searched(rows: list[RunRow], text: str) -> list[RunRow]:
+    """The runs that have every word of a text in their project, name, id, notes, group or tags.
+
+    Raises:
+      Refused: more words than one search may have.
+    """
+    words = text.casefold().split()
+    if len(words) > _MOST_WORDS:
+        raise Refused("too_large", f"{len(words):,} words to search for; at most {_MOST_WORDS}", "Search for fewer.")
+    return [row for row in rows if all(word in _searchable(row) for word in words)]
+
+
+def filtered(
+    rows: list[RunRow], text: str, known: Callable[[RunRow], Facts | None], limits: Limits = LIMITS
+) -> list[RunRow]:
+    """The runs that meet a condition. DuckDB evaluates it in a separate process: a condition may be any SQL.
+
+    Raises:
+      Refused: a condition that cannot be parsed, or takes too much time or memory.
+    """
+    calls: dict[str, str] = {}
+
+    def named(match: re.Match[str]) -> str:
+        name = f"metric_{len(calls)}"
+        calls[name] = f"{match[1]}:{match[2][1:-1]}"
+        return name
+
+    plain_text = _METRIC_CALL.sub(named, text)
+
+    def seen(row: RunRow) -> Mapping[str, object]:
+        """The fields of a run, and its metrics if the condition uses some."""
+        if not calls:
+            return row.about
+        facts = known(row)
+        return {**row.about, **{name: value_of(column, row, facts) for name, column in calls.items()}}
+
+    try:
+        chosen = holds(plain_text, [seen(row) for row in rows], judge(limits))
+    except BadInput as err:
+        hint = "Between two conditions stands and or or; texts stand in single quotes."
+        raise Refused("bad_input", str(err), hint, _place(text, str(err))) from None
+    return [row for row, wanted in zip(rows, chosen, strict=True) if wanted]
+
+
+def _place(text: str, said: str) -> int | None:
+    """The position of the error in a condition, if the message names a word of it."""
+    match = re.search(r'at or near "([^"]+)"', said)
+    place = text.find(match[1]) if match else -1
+    return place if place >= 0 else None
+
+
+def field_hint(rows: list[RunRow], text: str) -> str | None:
+    """If a filter names a field that no run has: the closest existing one."""
+    have_in: dict[str, Counter[str]] = {}
+    for name in dict.fromkeys(_FIELD.findall(text)):
+        part, _, path = name.partition(".")
+        if part not in have_in:
+            have_in[part] = Counter(path for row in rows for path in flat(row.about.get(part) or {}))
+        have = have_in[part]
+        if path in have or any(known.startswith(path + ".") for known in have):
+            continue
+        nearest = _nearest(path, have)
+        said = f"No run has {name}."
+        runs = f"{have[nearest]} run{'' if have[nearest] == 1 else 's'}" if nearest else ""
+        return f"{said} Did you mean {part}.{nearest} ({runs})?" if nearest else said
+    return None
+
+
+def _nearest(path: str, have: Mapping[str, int]) -> str | None:
+    """The field that was probably meant: similar spelling, the same last part, or an abbreviation (lr)."""
+    alike = re.search(r"Did you mean '([^']*)'", did_you_mean(path, list(have)))
+    if alike:
+        return alike[1]
+    last = path.rpartition(".")[2]
+    short = "".join(word[:1] for word in last.split("_"))
+    for known in have:
+        own = known.rpartition(".")[2]
+        if own in (last, short) or "".join(word[:1] for word in own.split("_")) == last:
+            return known
+    return None
+
+
+def _searchable(row: RunRow) -> str:
+    about = row.about
+    words = [
+        about.get("project"),
+        about.get("name"),
+        about.get("id"),
+        about.get("notes"),
+        about.get("group"),
+        *about.get("tags", ()),
+    ]
+    return " ".join(str(word) for word in words if word).casefold()
+
+
+def group_cell(values: Sequence[object], members: int) -> Row:
+    """{centre, low, high, n, method, sentence} of the values of a group's members."""
+    known = _finite(values)
+    if not known:
+        return {"centre": None, "low": None, "high": None, "n": 0, "method": "", "sentence": "no run has it"}
+    left_out = members - len(known)
+    centre, low, high, method, sentence = _interval(known)
+    return {
+        "centre": num(centre),
+        "low": num(low) if low is not None else None,
+        "high": num(high) if high is not None else None,
+        "n": len(known),
+        "method": method,
+        "sentence": sentence + (f" {left_out} of {members} runs have no number here." if left_out else ""),
+    }
+
+
+def centre_of(values: Sequence[object]) -> float | None:
+    """The statistic alone, for sorting."""
+    known = _finite(values)
+    return compare.centre(known) if known else None
+
+
+def _finite(values: Sequence[object]) -> tuple[float, ...]:
+    return tuple(float(v) for v in values if isinstance(v, (int, float)) and math.isfinite(v))
+
+
+@functools.lru_cache(maxsize=4_096)
+def _interval(values: tuple[float, ...]) -> tuple[float, float | None, float | None, str, str]:
+    entries = [compare.Entry("group", str(n), None, "", value) for n, value in enumerate(values)]
+    try:
+        comparison = compare.compare(entries, metric="value", by="configuration", how="as it is", statistic="iqm")
+    except RollbookError as err:  # a number that no statistic accepts
+        return compare.centre(values), None, None, "", str(err)
+    interval = comparison.groups[0].interval
+    assert interval is not None
+    return interval.estimate, interval.low, interval.high, interval.method, interval.sentence("IQM")
+
+
+@dataclass(slots=True)
+class RunGroup:
+    """Runs of equal configuration."""
+
+    id: str
+    name: str
+    section: str
+    values: dict[str, object]
+    members: list[RunRow]
+
+
+def auto_columns(rows: Sequence[RunRow]) -> list[str]:
+    """The configuration that differs between some runs, without seeds and names."""
+    columns = []
+    for path, values in config_paths(rows).items():
+        if not names_one_run(path) and (len(values) > 1 or sum(count for _, count in values.values()) < len(rows)):
+            columns.append(f"config.{path}")
+    return columns
+
+
+def groups_of(rows: Sequence[RunRow], columns: Sequence[str]) -> list[RunGroup]:
+    """Runs of one project and name with equal values of some columns; in the order of their first member."""
+    if not columns:
+        raise BadInput("group_by=[]: name at least one column, or 'auto'; null for no groups")
+    automatic = list(columns) == ["auto"]
+    by_name: dict[tuple[str, str], list[RunRow]] = {}
+    for row in rows:
+        both = (str(row.about.get("project") or ""), str(row.about.get("name") or "") if automatic else "")
+        by_name.setdefault(both, []).append(row)
+    groups: dict[str, RunGroup] = {}
+    for (project, name), members in by_name.items():
+        chosen = auto_columns(members) if automatic else list(columns)
+        mine: dict[str, RunGroup] = {}
+        for row in members:
+            values = {column: plain(value_of(column, row, None), 200) for column in chosen}
+            identity = _identity(project, name, values)
+            mine.setdefault(identity, RunGroup(identity, "", project, values, [])).members.append(row)
+        distinguishing = telling_columns([group.values for group in mine.values()], chosen) if automatic else chosen
+        for group in mine.values():
+            words = [name, *(_word(column, group.values[column]) for column in distinguishing)]
+            group.name = " ".join(filter(None, words)) or project
+        groups |= mine
+    return list(groups.values())
+
+
+def _identity(project: str, name: str, values: dict[str, object]) -> str:
+    """A short name of a group for links. It stays when runs with further fields come."""
+    encoded = msgspec.json.encode({column: v for column, v in values.items() if v is not None}, order="sorted")
+    return f"{project}/{name}:{hashlib.blake2b(encoded, digest_size=5).hexdigest()}"
+
+
+_KNOWN_BY = ("algo", "algorithm", "agent", "method", "env", "env_id", "task", "model", "lr", "learning_rate")
+"""Usual names of a configuration, the best known first. They decide between fields that tell equally much."""
+
+
+def telling_columns(configurations: Sequence[Mapping[str, object]], columns: Sequence[str]) -> list[str]:
+    """The fewest columns that tell some configurations apart: those that tell most; then one that all have; then the
+    best known.
+
+    Args:
+      configurations: column -> value of each; no two are equal.
+      columns: those that may be named, in their order.
+    """
+    telling: list[str] = []
+    split: list[tuple[bytes, ...]] = [()] * len(configurations)
+    spelled = {
+        column: [msgspec.json.encode(configuration.get(column)) for configuration in configurations]
+        for column in columns
+    }
+
+    def worth(column: str) -> tuple[int, int, int, int]:
+        last = column.rpartition(".")[2]
+        apart = len({(*before, own) for before, own in zip(split, spelled[column], strict=True)})
+        known = _KNOWN_BY.index(last) if last in _KNOWN_BY else len(_KNOWN_BY)
+        return -apart, sum(own == b"null" for own in spelled[column]), known, len(last)
+
+    while len(set(split)) < len(configurations) and len(telling) < len(columns):
+        best = min((column for column in columns if column not in telling), key=worth)
+        telling.append(best)
+        split = [(*before, own) for before, own in zip(split, spelled[best], strict=True)]
+    return telling
+
+
+def _word(column: str, value: object) -> str:
+    short = column.rpartition(".")[2]
+    short = "lr" if short == "learning_rate" else short
+    if isinstance(value, float):
+        return f"{short} {value:g}"
+    if isinstance(value, dict):
+        return f"{short} {msgspec.json.encode(value).decode():.40}"
+    return f"{short} {'none' if value is None else str(value).lower() if isinstance(value, bool) else value}"
+
+
+def group_value(group: RunGroup, column: str, known: Callable[[RunRow], Facts | None]) -> object:
+    """The value that a group is sorted by: the centre of a metric, the latest time, else its first value."""
+    values = [value_of(column, row, known(row)) for row in group.members]
+    if is_metric(column):
+        return centre_of(values)
+    there = [value for value in values if value is not None]
+    if column in ("created", "updated", "ended"):
+        return max(there, default=None)
+    return min(there, key=sort_key, default=None)
+
+
+ENDPOINTS = [
+    Endpoint("POST", "/api/columns", ColumnsAsk, ColumnsAnswer, columns, "What can stand in the table of runs"),
+]

@@ -1,0 +1,347 @@
+"""One run: all facts about it, and changes of its tags, notes, name and group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from rollbook.book import Book
+from rollbook.errors import BadInput, RollbookError
+from rollbook.ground import manifest
+from rollbook.server.runs.columns import flat
+from rollbook.server.runs.table import TableRow, table_row
+from rollbook.server.shared.catalogue import RunRow
+from rollbook.server.shared.endpoint import Endpoint
+from rollbook.server.shared.rows import axis_of, contents
+from rollbook.server.shared.shapes import Answer, Ask, Cell, Refused, RunAsk, plain
+from rollbook.server.shared.state import Hall
+
+__all__ = ["ENDPOINTS", "Change", "LeftOut"]
+
+
+class Change(msgspec.Struct, kw_only=True):
+    """A value of the configuration that an attempt changed."""
+
+    path: str
+    before: Cell
+    after: Cell
+
+
+class Attempt(msgspec.Struct, kw_only=True):
+    """One life of a run.
+
+    Attributes:
+      effective: whether (a part of) it counts.
+      config_changes: beside its parent.
+    """
+
+    n: int
+    parent: int | None
+    started: float | None
+    ended: float | None
+    status: str
+    host: str
+    checkpoint: str | None
+    effective: bool
+    config_changes: list[Change]
+    git: dict[str, Any] | None
+
+
+class Failure(msgspec.Struct, kw_only=True):
+    """What ended a run before its time.
+
+    Attributes:
+      type: of the exception, or the name of the signal.
+      stderr: the last lines of the error output, where they are known.
+    """
+
+    type: str
+    message: str
+    traceback: str
+    stderr: str
+
+
+class RunAnswer(Answer, kw_only=True):
+    """Everything that a run says about itself.
+
+    Attributes:
+      made_by: what another tool's run is, and where its files lie; "" for a run of rollbook.
+      why: in a line, why it has the status that it has. failure: the whole of it; None where nothing was noted.
+      tables: rows of each table.
+      problems: what cannot be read, and why.
+      resume_line: Python that continues it.
+    """
+
+    run: str
+    id: str
+    path: str
+    project: str
+    name: str
+    seed: int | None
+    group: str | None
+    job_type: str | None
+    tags: list[str]
+    notes: str
+    archived: bool
+    status: str
+    why: str | None
+    failure: Failure | None
+    created: float | None
+    ended: float | None
+    updated: float | None
+    host: str
+    made_by: str
+    command: list[str]
+    python: str
+    rollbook: str
+    git: dict[str, Any]
+    packages: dict[str, Any]
+    total: dict[str, Any]
+    clocks: list[str]
+    x: str
+    parent: str | None
+    forked_from: str | None
+    config: dict[str, Any]
+    summary: dict[str, Any]
+    drops: dict[str, int]
+    attempts: list[Attempt]
+    tables: dict[str, int]
+    problems: list[str]
+    resume_line: str
+
+
+def one_run(hall: Hall, ask: RunAsk) -> RunAnswer:
+    """The whole page of a run."""
+    row = hall.row(ask.run)
+    held = contents(hall, row)
+    with hall.book(row) as book:
+        info, attempts = book.info, attempts_of(book)
+        problems, status, clocks = book.problems(deep=False), book.status, list(book.clocks)
+    facts = hall.facts.now(row)
+    return RunAnswer(
+        run=row.key,
+        id=plain(str(info.get("id"))),
+        path=plain(row.folder),
+        project=_text(info.get("project")),
+        name=_text(info.get("name")),
+        seed=seed if (seed := info.get("seed")) is not None and abs(seed) < 2**53 else None,
+        group=_text(info.get("group")) or None,
+        job_type=_text(info.get("job_type")) or None,
+        tags=[plain(str(tag)) for tag in info.get("tags") or ()],
+        notes=_text(info.get("notes")),
+        archived=row.is_archived,
+        status=status,
+        why=_why(info, status),
+        failure=_failure(info),
+        created=_moment(info.get("created")),
+        ended=_moment(info.get("ended")),
+        updated=facts.heard,
+        host=_text(info.get("host")),
+        made_by=_made_by(info),
+        command=[plain(str(word)) for word in info.get("command") or ()],
+        python=_text(info.get("python")),
+        rollbook=_text(info.get("rollbook")),
+        git=_object(info.get("git")),
+        packages=_object(info.get("packages")),
+        total=_object(info.get("total")),
+        clocks=[plain(clock) for clock in clocks],
+        x=_text(info.get("x")) or axis_of(row, facts),
+        parent=_text(info.get("parent")) or None,
+        forked_from=_text(info.get("forked_from")) or None,
+        config=_object(info.get("config")),
+        summary=_object({**manifest.results(info), **_mapping(info.get("summary"))}),
+        drops={plain(str(k)): v for k, v in _mapping(info.get("drops")).items() if type(v) is int},
+        attempts=attempts,
+        tables=held.tables,
+        problems=[plain(problem) for problem in problems[:100]],
+        resume_line=resume_line(info),
+    )
+
+
+def attempts_of(book: Book) -> list[Attempt]:
+    """The attempts of a run, and what each changed in the configuration."""
+    entries = [entry for entry in book.attempts if type(entry.get("n")) is int]
+    by_number = {entry["n"]: entry for entry in entries}
+    chain: set[int] = set()
+    number: Any = max(by_number, default=0)
+    while number in by_number and number not in chain:
+        chain.add(number)
+        number = by_number[number].get("parent")
+    attempts = []
+    for entry in entries:
+        before = by_number.get(entry.get("parent")) or {}
+        attempts.append(
+            Attempt(
+                n=entry["n"],
+                parent=entry.get("parent") if type(entry.get("parent")) is int else None,
+                started=_moment(entry.get("started")),
+                ended=_moment(entry.get("ended")),
+                status=_text(entry.get("status")),
+                host=_text(entry.get("host")),
+                checkpoint=_text(entry.get("checkpoint")) or None,
+                effective=entry["n"] in chain,
+                config_changes=changes(_mapping(before.get("config")), _mapping(entry.get("config")))
+                if "config" in entry
+                else [],
+                git=_object(entry.get("git")) if isinstance(entry.get("git"), Mapping) else None,
+            )
+        )
+    return attempts
+
+
+def changes(before: Mapping[str, object], after: Mapping[str, object]) -> list[Change]:
+    """What differs between two configurations."""
+    old, new = flat(before), flat(after)
+    return [
+        Change(path=plain(path), before=plain(old.get(path), 200), after=plain(new.get(path), 200))
+        for path in sorted({*old, *new})
+        if (path in old) != (path in new) or repr(old.get(path)) != repr(new.get(path))
+    ]
+
+
+def resume_line(info: Mapping[str, object]) -> str:
+    """Python that continues a run."""
+    project, name, identity = (_text(info.get(word)) for word in ("project", "name", "id"))
+    return f'rollbook.init({project!r}, {name!r}, run_id={identity!r}, resume="must")'
+
+
+def _why(info: Mapping[str, object], status: str) -> str | None:
+    failure = manifest.failure(info)
+    if failure is not None:
+        words = f"{failure['type']}: {failure['message']}" if failure["message"] else failure["type"]
+        return str(plain(words.partition("\n")[0][:300]))
+    if status == "crashed":
+        return "no exception was seen; its process vanished"
+    if status == "stale":
+        return "its host cannot be asked from here, and nothing was heard of it for a minute"
+    return None
+
+
+def _failure(info: Mapping[str, object]) -> Failure | None:
+    failure = manifest.failure(info)
+    return None if failure is None else Failure(**{name: str(plain(text, None)) for name, text in failure.items()})
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(plain(str(value)))
+
+
+def _made_by(info: Mapping[str, object]) -> str:
+    """For a run of another tool: the tool, and the folder of its files; else ""."""
+    place = _mapping(info.get("imported")).get("from")
+    return _text(info.get("made_by")) + (f", read from {_text(place)}" if info.get("made_by") and place else "")
+
+
+def _moment(value: object) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) and value == value else None
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _object(value: object) -> dict[str, object]:
+    fields: dict[str, object] = plain(_mapping(value))
+    return fields
+
+
+class Fields(Ask, kw_only=True):
+    """What to set; what is left out stays."""
+
+    name: str | None = None
+    notes: str | None = None
+    tags: list[str] | None = None
+    group: str | None = None
+    archived: bool | None = None
+
+
+class EditAsk(Ask, kw_only=True):
+    """Changes to the manifests of some runs."""
+
+    runs: list[str]
+    set: Fields | None = None
+    add_tags: list[str] = []
+    remove_tags: list[str] = []
+
+
+class LeftOut(msgspec.Struct, kw_only=True):
+    """A run that was left out, and why."""
+
+    run: str
+    why: str
+
+
+class EditAnswer(Answer, kw_only=True):
+    """The runs as they are now."""
+
+    runs: list[TableRow]
+    refused: list[LeftOut]
+
+
+ARCHIVED = "archived"
+"""The tag of an archived run."""
+
+_LONGEST = {"name": 200, "notes": 20_000, "group": 200}
+_MOST_TAGS, _LONGEST_TAG = 100, 100
+
+
+def edit(hall: Hall, ask: EditAsk) -> EditAnswer:
+    """Change the manifests of some runs. Those that cannot be changed are named; the others are changed."""
+    _check(ask)
+    rows = hall.rows(ask.runs)
+    refused: list[LeftOut] = []
+    for row in rows:
+        try:
+            _edit_one(row, ask)
+        except (RollbookError, OSError) as err:
+            refused.append(LeftOut(run=row.key, why=str(err)))
+    hall.catalogue.refresh(full=True)
+    known = hall.catalogue.snapshot(60.0).rows
+    return EditAnswer(
+        runs=[table_row(known[row.key], [], hall.facts.known(known[row.key])) for row in rows if row.key in known],
+        refused=refused,
+    )
+
+
+def _edit_one(row: RunRow, ask: EditAsk) -> None:
+    changed: dict[str, object] = {}
+    tags = [str(tag) for tag in manifest.read(row.folder)["tags"]]
+    said = ask.set
+    if said is not None:
+        changed = {name: value for name in ("name", "notes", "group") if (value := getattr(said, name)) is not None}
+        if changed.get("group") == "":
+            changed["group"] = None
+        if said.tags is not None:
+            tags = [*said.tags, *([ARCHIVED] if ARCHIVED in tags and said.archived is None else [])]
+        if said.archived is not None:
+            tags = [tag for tag in tags if tag != ARCHIVED] + ([ARCHIVED] if said.archived else [])
+    tags = [tag for tag in [*tags, *ask.add_tags] if tag not in ask.remove_tags]
+    manifest.edit(row.folder, {**changed, "tags": list(dict.fromkeys(tags))})
+
+
+def _check(ask: EditAsk) -> None:
+    if ask.set is None and not ask.add_tags and not ask.remove_tags:
+        raise BadInput("nothing to change: say set, add_tags or remove_tags")
+    for tag in [*((ask.set.tags if ask.set else None) or ()), *ask.add_tags]:
+        if not tag.strip() or len(tag) > _LONGEST_TAG or not tag.isprintable():
+            raise BadInput(f"the tag {tag!r:.60} cannot be a tag: a tag has 1 to {_LONGEST_TAG} printable characters")
+    if len((ask.set.tags if ask.set else None) or ()) + len(ask.add_tags) > _MOST_TAGS:
+        raise Refused("too_large", f"at most {_MOST_TAGS} tags a run")
+    for name, most in _LONGEST.items():
+        value = getattr(ask.set, name) if ask.set is not None else None
+        if value is None:
+            continue
+        if len(value) > most:
+            raise Refused("too_large", f"{name} has {len(value):,} characters; at most {most:,}")
+        if name != "notes" and not value.isprintable():
+            raise BadInput(f"{name}={value!r:.60} holds characters that cannot be shown")
+        if name == "name" and not value.strip():
+            raise BadInput("a run's name is not empty")
+
+
+ENDPOINTS = [
+    Endpoint("GET", "/api/runs/{run}", RunAsk, RunAnswer, one_run, "Everything that a run says about itself"),
+    Endpoint("POST", "/api/edit", EditAsk, EditAnswer, edit, "Change tags, notes, names; archive", edits=True),
+]

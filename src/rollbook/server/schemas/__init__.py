@@ -1,1 +1,0 @@
-"""What is asked and answered over HTTP: one module a subject. The OpenAPI document is made from these."""

@@ -1,0 +1,389 @@
+"""Shapes that several subjects use, values in a form that JSON can hold, and every error as an answer."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from rollbook.errors import (
+    AmbiguousKey,
+    AmbiguousRun,
+    BadInput,
+    Damaged,
+    NewerFormat,
+    NotARun,
+    RollbookError,
+    RunNotFound,
+    UnknownKey,
+)
+from rollbook.ground.arrow import from_numpy, to_numpy
+
+__all__ = [
+    "STATUS",
+    "Alert",
+    "Answer",
+    "Ask",
+    "Cell",
+    "Column",
+    "ErrorBody",
+    "Media",
+    "Num",
+    "OfRun",
+    "Refused",
+    "Row",
+    "RunAsk",
+    "Sort",
+    "TablePage",
+    "columns_of",
+    "finite",
+    "num",
+    "plain",
+    "rows_of",
+    "words_of",
+]
+
+
+Num = float | Literal["NaN", "Infinity", "-Infinity"] | None
+"""A number; what JSON cannot write stands as text; null: there is none."""
+
+Cell = Any
+"""A value of a table: a number (as in Num), text, boolean, null, list, object; {"text", "length"}: a text cut short."""
+
+Row = dict[str, Any]
+"""Column -> cell."""
+
+Status = str
+"""running, finished, killed, crashed or stale; part: what a host keeps of a run whose folder it does not see."""
+
+
+class Ask(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """What a request may say."""
+
+
+class OfRun(Ask, kw_only=True):
+    """A question about one run.
+
+    Attributes:
+      run: which, as the table of runs names it.
+    """
+
+    run: str
+
+
+class Answer(msgspec.Struct, kw_only=True):
+    """An answer that took work.
+
+    Attributes:
+      took_ms: milliseconds the server needed for it.
+    """
+
+    took_ms: float = 0.0
+
+
+class ErrorWords(msgspec.Struct, kw_only=True):
+    """Why there is no answer.
+
+    Attributes:
+      code: bad_input, no_token, forbidden, not_found, unknown_key, gone, too_large, too_many, timeout, unreadable,
+        failed.
+      message: what was asked and what was found.
+      hint: what to do.
+      at: the place in a filter or query that cannot be read, from 0.
+    """
+
+    code: str
+    message: str
+    hint: str | None = None
+    at: int | None = None
+
+
+class ErrorBody(msgspec.Struct, kw_only=True):
+    """The body of every answer with status 400 and above."""
+
+    error: ErrorWords
+
+
+class Sort(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """One column to sort by."""
+
+    column: str
+    descending: bool = False
+
+
+class Column(msgspec.Struct, kw_only=True):
+    """A column of a table.
+
+    Attributes:
+      type: text, number, integer, boolean, time or other.
+    """
+
+    name: str
+    type: str
+
+
+class TablePage(Answer, kw_only=True):
+    """A window of a table's rows.
+
+    Attributes:
+      total: rows of the table.
+      matched: rows that fit.
+      offset: place of the first row among those that fit.
+    """
+
+    total: int
+    matched: int
+    offset: int
+    columns: list[Column]
+    rows: list[Row]
+
+
+class Alert(msgspec.Struct, kw_only=True):
+    """What a health rule found.
+
+    Attributes:
+      x: its place on the axis that was asked for.
+      level: how urgent, as the rule says it.
+      evidence: what it rests on.
+    """
+
+    id: str
+    run: str
+    time: float | None
+    x: Num
+    clocks: dict[str, int]
+    rule: str
+    level: str
+    message: str
+    evidence: Any
+    source: str
+    attempt: int | None
+
+
+class Media(msgspec.Struct, kw_only=True):
+    """A picture or film.
+
+    Attributes:
+      kind: image, video or figure.
+      url: where its bytes are, relative to the page; null if the file is not there.
+      there: whether the file is there: neither evicted nor still to be encoded.
+    """
+
+    id: str
+    key: str
+    kind: str
+    url: str | None
+    path: str
+    width: int | None
+    height: int | None
+    frames: int | None
+    fps: float | None
+    bytes: int | None
+    episode_id: str | None
+    time: float | None
+    x: Num
+    there: bool
+
+
+class RunAsk(OfRun, kw_only=True):
+    """Which run."""
+
+
+STATUS = {
+    "bad_input": 400,
+    "no_token": 401,
+    "forbidden": 403,
+    "not_found": 404,
+    "unknown_key": 404,
+    "gone": 410,
+    "too_large": 413,
+    "unreadable": 422,
+    "too_many": 429,
+    "failed": 500,
+    "timeout": 504,
+}
+"""code -> HTTP status."""
+
+
+class Refused(RollbookError):
+    """A request without an answer.
+
+    Args:
+      code: one of STATUS.
+      message: what was asked and found.
+      hint: what to do.
+      at: the position in a filter or query, from 0.
+    """
+
+    def __init__(self, code: str, message: str, hint: str | None = None, at: int | None = None) -> None:
+        super().__init__(message)
+        self.code, self.message, self.hint, self.at = code, message, hint, at
+
+
+_CODES: tuple[tuple[type[Exception], str], ...] = (
+    (UnknownKey, "unknown_key"),
+    (AmbiguousKey, "bad_input"),
+    (BadInput, "bad_input"),
+    (NotARun, "gone"),
+    (RunNotFound, "not_found"),
+    (AmbiguousRun, "bad_input"),
+    (NewerFormat, "unreadable"),
+    (Damaged, "unreadable"),
+    (FileNotFoundError, "gone"),
+    (PermissionError, "unreadable"),
+    (OSError, "unreadable"),
+)
+_LONGEST = 2_000
+
+
+def words_of(err: BaseException) -> ErrorWords:
+    """An exception in the words of the API. One that is not the client's mistake is only named by its kind."""
+    if isinstance(err, Refused):
+        return ErrorWords(code=err.code, message=err.message[:_LONGEST], hint=err.hint, at=err.at)
+    code = next((code for kind, code in _CODES if isinstance(err, kind)), "failed")
+    if isinstance(err, RollbookError):
+        message, hint = _divided(str(err))
+        return ErrorWords(code=code, message=message[:_LONGEST], hint=hint)
+    if code == "failed":
+        return ErrorWords(
+            code=code,
+            message=f"the server failed at this: {type(err).__name__}: {err}"[:_LONGEST],
+            hint="Its terminal has the whole error; please report it.",
+        )
+    return ErrorWords(
+        code=code,
+        message=f"{type(err).__name__}: {err}"[:_LONGEST],
+        hint="Ask again, or look at the run with: rollbook verify",
+    )
+
+
+def body_of(words: ErrorWords) -> ErrorBody:
+    """The body of the answer."""
+    return ErrorBody(error=words)
+
+
+def _divided(text: str) -> tuple[str, str | None]:
+    """One of our messages, split into what was found and what to do."""
+    for mark in (" Did you mean ", " Try: ", " Available: "):
+        place = text.find(mark)
+        if place > 0:
+            return text[:place], text[place + 1 :][:_LONGEST]
+    return text, None
+
+
+_LARGEST = 2**53
+_DEEPEST = 12
+_MOST_ITEMS = 1_000
+
+
+def num(value: object) -> Num:
+    """A number, or its text for NaN and infinities; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        return None
+    if isinstance(value, (int, np.integer)):
+        return float(value)
+    return float(value) if math.isfinite(value) else _word(float(value))
+
+
+def _word(value: float) -> Literal["NaN", "Infinity", "-Infinity"]:
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def plain(value: object, longest: int | None = None, depth: int = 0) -> Any:
+    """Any value of a run in a form that JSON can hold.
+
+    Args:
+      longest: longer texts become {"text": their beginning, "length": their full length}.
+    """
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return value if -_LARGEST <= value <= _LARGEST else str(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else _word(value)
+    if isinstance(value, str):
+        text = value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
+        if longest is not None and len(text) > longest:
+            return {"text": text[:longest], "length": len(text)}
+        return text
+    if isinstance(value, np.generic):
+        return plain(value.item(), longest, depth)
+    if isinstance(value, (datetime.datetime, datetime.date)):
+        return seconds_of(value)
+    if isinstance(value, datetime.timedelta):
+        return value.total_seconds()
+    if isinstance(value, (bytes, bytearray)):
+        return {"bytes": len(value)}
+    if depth >= _DEEPEST:
+        return "…"
+    if isinstance(value, Mapping):
+        items = list(value.items())[:_MOST_ITEMS]
+        return {str(plain(str(name))): plain(cell, longest, depth + 1) for name, cell in items}
+    if isinstance(value, np.ndarray):
+        return plain(value[:_MOST_ITEMS].tolist(), longest, depth)
+    if isinstance(value, (Sequence, set, frozenset)):
+        return [plain(cell, longest, depth + 1) for cell in list(value)[:_MOST_ITEMS]]
+    return plain(str(value), longest, depth)
+
+
+def finite(value: object) -> float | None:
+    """A number from a run's run.json; None if it is no finite number."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not abs(value) < 1e15:
+        return None
+    return float(value)
+
+
+def seconds_of(value: object) -> float | None:
+    """A moment as unix seconds."""
+    if isinstance(value, datetime.datetime):
+        return (value if value.tzinfo else value.replace(tzinfo=datetime.UTC)).timestamp()
+    if isinstance(value, datetime.date):
+        return datetime.datetime(value.year, value.month, value.day, tzinfo=datetime.UTC).timestamp()
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def column_kind(kind: pa.DataType) -> str:
+    """text, number, integer, boolean, time or other."""
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return "text"
+    if pa.types.is_dictionary(kind):
+        return column_kind(kind.value_type)
+    if pa.types.is_boolean(kind):
+        return "boolean"
+    if pa.types.is_integer(kind):
+        return "integer"
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return "number"
+    return "time" if pa.types.is_temporal(kind) else "other"
+
+
+def columns_of(table: pa.Table) -> list[Column]:
+    """The columns of a table and what they hold."""
+    return [Column(name=plain(field.name), type=column_kind(field.type)) for field in table.schema]
+
+
+def rows_of(table: pa.Table, longest: int | None = 300) -> list[dict[str, object]]:
+    """The rows of a (small) table as cells; times as unix seconds."""
+    return [{plain(name): plain(cell, longest) for name, cell in row.items()} for row in cells_of(table)]
+
+
+def cells_of(table: pa.Table) -> list[dict[str, Any]]:
+    """The rows of a (small) table unchanged, except times as unix seconds: Arrow's own datetimes load pandas."""
+    rows: list[dict[str, object]] = in_seconds(table).to_pylist()
+    return rows
+
+
+def in_seconds(table: pa.Table) -> pa.Table:
+    """A table with its times as float64 unix seconds."""
+    for place, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type):
+            per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[field.type.unit]
+            ticks, valid = to_numpy(table.column(place))
+            seconds = ticks.astype("int64").astype("float64") / per_second
+            table = table.set_column(place, field.name, from_numpy(seconds, valid))
+    return table

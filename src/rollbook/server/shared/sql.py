@@ -1,0 +1,487 @@
+"""SQL over runs, each query in a separate process that sees only the tables it is given.
+
+Large sealed tables are scanned in their files, so that memory does not grow with their rows. The process
+(`sql_process.py`) has bounded memory and is killed at the deadline. There are few of them; they are kept ready between
+queries, because a start takes half a second. The server keeps answering meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import TypeVar
+
+import pyarrow as pa
+
+from rollbook.book import Book, Scan
+from rollbook.errors import BadInput, Damaged, RollbookError, did_you_mean
+from rollbook.ground.expressions import literal, named_tables, quoted
+from rollbook.ground.tables import TABLES
+from rollbook.server.settings import LIMITS, Limits
+from rollbook.server.shared.catalogue import RunRow
+from rollbook.server.shared.endpoint import Endpoint
+from rollbook.server.shared.shapes import Answer, Ask, Cell, Column, Refused, Sort, columns_of, in_seconds, plain
+from rollbook.server.shared.sql_process import Head, packed_table, receive, send, table_in
+from rollbook.server.shared.state import Hall
+
+__all__ = ["ENDPOINTS", "Locked", "in_time", "judge", "order_by", "place_of", "warm", "with_book", "with_tables"]
+
+
+T = TypeVar("T")
+_AT_ONCE = 3
+"""Processes that answer at the same time; further queries wait."""
+_START_SECONDS = 60.0
+_LONGEST = 20_000
+_PROGRAM = "import sys; sys.path[:] = {path!r}; from rollbook.server.shared.sql_process import main; main()"
+
+
+class FilesMoved(Exception):
+    """Parts were merged or removed during a scan: query again."""
+
+
+class _Ended(Exception):
+    """A process ended without an answer."""
+
+    def __init__(self, late: bool) -> None:
+        self.late = late
+
+
+class _Process:
+    """One process that answers; used by one thread at a time."""
+
+    def __init__(self) -> None:
+        # Arrow's and glibc's memory pools reserve gigabytes of address space, which is what is limited.
+        environ = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2"}
+        pipe = subprocess.PIPE
+        self._child = subprocess.Popen(
+            [sys.executable, "-c", _PROGRAM.format(path=sys.path)],
+            stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=environ,
+        )  # fmt: skip
+        try:
+            self._receive(_START_SECONDS)
+        except _Ended:
+            self.end()
+            raise RollbookError(
+                "a process that answers SQL could not be started; is there memory left, and may processes be made?"
+            ) from None
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can answer."""
+        return self._child.poll() is None
+
+    def ask(self, head: Head, bodies: Sequence[bytes | pa.Buffer], until: float) -> tuple[Head, list[bytes]]:
+        """Its answer.
+
+        Args:
+          until: when it is killed (monotonic seconds).
+        Raises:
+          _Ended: it was killed, or ended on its own.
+        """
+        return self._receive(max(0.05, until - time.monotonic()), head, bodies)
+
+    def _receive(
+        self, seconds: float, head: Head | None = None, bodies: Sequence[bytes | pa.Buffer] = ()
+    ) -> tuple[Head, list[bytes]]:
+        late = threading.Event()
+
+        def end() -> None:
+            late.set()
+            self._child.kill()
+
+        timer = threading.Timer(seconds, end)
+        timer.daemon = True
+        timer.start()
+        asked, answers = self._child.stdin, self._child.stdout
+        assert asked is not None
+        assert answers is not None
+        try:
+            if head is not None:
+                send(asked, {**head, "seconds": seconds}, bodies)
+            return receive(answers)
+        except (OSError, EOFError, ValueError):
+            raise _Ended(late.is_set()) from None
+        finally:
+            timer.cancel()
+
+    def end(self) -> None:
+        """End it now."""
+        self._child.kill()
+        for file in (self._child.stdin, self._child.stdout):
+            with contextlib.suppress(OSError, AttributeError):
+                file.close()  # type: ignore[union-attr]
+        with contextlib.suppress(subprocess.TimeoutExpired):  # it was killed; a hanging disk may delay its end
+            self._child.wait(5.0)
+
+
+class _Processes:
+    """The query processes of this server: a limited number. Idle ones are kept ready, and end when no queries come."""
+
+    def __init__(self) -> None:
+        self._free = threading.BoundedSemaphore(_AT_ONCE)
+        self._lock = threading.Lock()
+        self._ready: list[_Process] = []
+
+    def take(self, seconds: float) -> _Process:
+        """A process for this thread alone.
+
+        Raises:
+          Refused: all of them were busy for this long.
+        """
+        if not self._free.acquire(timeout=seconds):
+            raise Refused("too_many", f"{_AT_ONCE} questions are being answered", "Ask again in a moment.")
+        try:
+            with self._lock:
+                while self._ready:
+                    process = self._ready.pop()
+                    if process.is_alive:
+                        return process
+                    process.end()
+            return _Process()
+        except BaseException:
+            self._free.release()
+            raise
+
+    def give_back(self, process: _Process, *, usable: bool) -> None:
+        """Make it available to others, or end it."""
+        try:
+            with self._lock:
+                if usable:
+                    self._ready.append(process)
+                    return
+            process.end()
+        finally:
+            self._free.release()
+
+    def end(self) -> None:
+        """End the idle ones."""
+        with self._lock:
+            waiting, self._ready = self._ready, []
+        for process in waiting:
+            process.end()
+
+
+_processes = _Processes()
+
+
+def warm() -> None:
+    """Have a process ready before the first question."""
+    _processes.give_back(_processes.take(0.0), usable=True)
+
+
+class Locked:
+    """A database for one request.
+
+    Args:
+      limits: how much it may take.
+      tables: what it sees, by name: Arrow tables, or scans of sealed parts.
+      folders: the folders of the scanned parts.
+      seconds: how long its queries may take together; None: as in `limits`.
+    Attributes:
+      columns: of each table.
+    """
+
+    def __init__(
+        self,
+        limits: Limits,
+        tables: Mapping[str, pa.Table | Scan],
+        folders: Sequence[str] = (),
+        seconds: float | None = None,
+    ) -> None:
+        self._limits, self._tables, self._folders = limits, tables, folders
+        self._seconds = limits.sql_seconds if seconds is None else seconds
+        self.columns = {n: list(t.columns if isinstance(t, Scan) else t.column_names) for n, t in tables.items()}
+        self._process: _Process | None = None
+        self._usable = False
+        self._until = 0.0
+
+    def __enter__(self) -> Locked:
+        shown: list[Head] = []
+        bodies: list[pa.Buffer] = []
+        for name, table in self._tables.items():
+            queries = table.queries if isinstance(table, Scan) else []
+            shown.append({"name": name, "queries": queries, "columns": self.columns[name]})
+            bodies.append(packed_table(table.rest if isinstance(table, Scan) else table))
+        scanned = any(head["queries"] for head in shown)
+        self._process = _processes.take(self._limits.sql_seconds)
+        self._until = time.monotonic() + self._seconds
+        megabytes = max(64, self._limits.sql_bytes >> 20)
+        folders = list(self._folders) if scanned else []
+        try:
+            self._ask({"verb": "open", "megabytes": megabytes, "folders": folders, "tables": shown}, bodies)
+        except BaseException:
+            self._give_back()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._give_back()
+
+    def _give_back(self) -> None:
+        if self._process is None:
+            return
+        process, usable = self._process, False
+        try:
+            if self._usable:
+                with contextlib.suppress(_Ended):
+                    peak = process.ask({"verb": "close"}, (), time.monotonic() + 5.0)[0].get("peak", 0)
+                    usable = peak < self._limits.process_bytes
+        finally:
+            self._process = None
+            _processes.give_back(process, usable=usable)
+
+    def view(self, name: str, query: str) -> None:
+        """Create a view from one of our own queries."""
+        self._ask({"verb": "view", "name": name, "query": query})
+
+    def table(self, query: str, values: Sequence[object] = ()) -> pa.Table:
+        """The answer to one SELECT.
+
+        Args:
+          values: for its question marks.
+        Raises:
+          BadInput: it is no SELECT, or DuckDB does not understand it. Refused: it takes too long, or too much memory.
+        """
+        return self._table(query, values, None, self._limits.answer_bytes)[0]
+
+    def first(self, query: str, limit: int, most_bytes: int) -> tuple[pa.Table, bool]:
+        """(the first rows of an answer, within limits of rows and bytes; whether there are more).
+
+        Raises:
+          As `table` does; Refused also if the first row has more bytes.
+        """
+        if len(query) > _LONGEST:
+            raise BadInput(f"the query has {len(query):,} characters; at most {_LONGEST:,}")
+        table, cut = self._table(query, (), limit + 1, most_bytes)
+        return table.slice(0, limit), cut or table.num_rows > limit
+
+    def _table(self, query: str, values: Sequence[object], limit: int | None, most: int) -> tuple[pa.Table, bool]:
+        asked = {"verb": "table", "query": query, "values": list(values), "limit": limit, "bytes": most}
+        head, (body,) = self._ask(asked)
+        table = table_in(body)
+        return table, bool(head["more"]) and table.num_rows < (limit or 0)
+
+    def _ask(self, head: Head, bodies: Sequence[pa.Buffer] = ()) -> tuple[Head, list[bytes]]:
+        assert self._process is not None
+        self._usable = False
+        try:
+            answer, content = self._process.ask(head, bodies, self._until)
+        except _Ended as ended:
+            if ended.late:
+                raise Refused(
+                    "timeout",
+                    f"the query took longer than {self._seconds:g} s",
+                    "Narrow it, or ask in Python: book.sql(…)",
+                ) from None
+            raise self._out_of_memory() from None
+        error = answer.get("error")
+        self._usable = error not in ("memory", "large")
+        if error is None:
+            return answer, content
+        message = str(answer.get("message", ""))
+        if error == "moved":
+            raise FilesMoved(message)
+        if error == "refused":
+            raise BadInput(message)
+        if error == "memory":
+            raise self._out_of_memory()
+        if error == "large":
+            raise Refused("too_large", f"the answer has {message}", "Ask for fewer rows or columns.")
+        raise Refused(
+            "bad_input",
+            f"the query cannot be answered: {message}",
+            'Names with a slash, and words of SQL, need double quotes: "train/return".',
+            answer.get("at"),
+        )
+
+    def _out_of_memory(self) -> Refused:
+        return Refused(
+            "too_large",
+            f"the query needs more than {self._limits.sql_bytes >> 20} MB of memory",
+            "Narrow it, or ask in Python: book.sql(…)",
+        )
+
+
+def with_tables(hall: Hall, row: RunRow, names: Sequence[str], attempts: str, work: Callable[[Locked], T]) -> T:
+    """The result of `work` on tables of a run; starts again if their files move during it."""
+
+    def scanned(tries: int) -> dict[str, Scan]:
+        with hall.book(row) as book:
+            return {name: book.scan(name, tries, attempts) for name in names}
+
+    return _found(hall.limits, [row.folder], scanned, work)
+
+
+def with_book(book: Book, names: Sequence[str], work: Callable[[Locked], T], limits: Limits = LIMITS) -> T:
+    """The same for an open book, over its effective history."""
+
+    def scanned(tries: int) -> dict[str, Scan]:
+        return {name: book.scan(name, tries) for name in names}
+
+    return _found(limits, [os.path.abspath(book.path)], scanned, work)
+
+
+def judge(limits: Limits = LIMITS) -> Callable[[str, pa.Table], list[bool | None]]:
+    """The `evaluate` of `runs.conditions.holds`: a condition may be any SQL, so a process evaluates it."""
+
+    def evaluate(query: str, table: pa.Table) -> list[bool | None]:
+        try:
+            with Locked(limits, {"fields": table}, seconds=limits.filter_seconds) as db:
+                answers: list[bool | None] = db.table(query).column(0).to_pylist()
+                return answers
+        except Refused as err:
+            if err.code != "bad_input":
+                raise
+            raise BadInput(err.message) from None
+
+    return evaluate
+
+
+def with_runs(hall: Hall, rows: Sequence[RunRow], names: Sequence[str], work: Callable[[Locked], T]) -> T:
+    """The same for tables of several runs, each row with its run's name in the API, its name and its seed."""
+
+    def scanned(tries: int) -> dict[str, Scan]:
+        scans: dict[str, list[Scan]] = {name: [] for name in names}
+        for row in rows:
+            with hall.book(row) as book:
+                for name in names:
+                    scan = book.scan(name, tries)
+                    if scan.queries and _OF_RUN.keys() & set(scan.columns):  # columns with these names are dropped
+                        scan = Scan.of_table(book.table(name))
+                    scans[name].append(_of_run(scan, row))
+        return {name: _together(of_runs) for name, of_runs in scans.items()}
+
+    return _found(hall.limits, [row.folder for row in rows], scanned, work)
+
+
+def _found(
+    limits: Limits, runs: Sequence[str], scanned: Callable[[int], dict[str, Scan]], work: Callable[[Locked], T]
+) -> T:
+    why = "others are in their place"
+    folders = [os.path.join(run, "data") for run in runs]
+    for tries in range(Scan.TRIES):
+        scans = scanned(tries)
+        try:
+            with Locked(limits, scans, folders) as db:
+                answer = work(db)
+        except FilesMoved as err:
+            why = str(err)
+            continue
+        if all(scan.is_current() for scan in scans.values()):
+            return answer
+    raise Damaged(f"{', '.join(folders)[:300]}: files were gone or damaged while they were read: {why}")
+
+
+_OF_RUN = {"run": pa.string(), "run_name": pa.string(), "run_seed": pa.int64()}
+
+
+def _of_run(scan: Scan, row: RunRow) -> Scan:
+    """The table of one run with columns that identify the run."""
+    seed = row.about.get("seed")
+    is_number = isinstance(seed, int) and not isinstance(seed, bool) and abs(seed) < 2**63
+    cells = {"run": row.key, "run_name": str(row.about.get("name") or ""), "run_seed": seed if is_number else None}
+    own = [name for name in scan.columns if name not in cells]
+    rest = scan.rest.select([name for name in scan.rest.column_names if name not in cells])
+    for name, cell in cells.items():
+        rest = rest.append_column(name, pa.array([cell] * rest.num_rows, _OF_RUN[name]))
+    said = f"{literal(row.key)} as run, {literal(str(cells['run_name']))} as run_name, "
+    said += f"{int(seed)}::bigint as run_seed" if is_number and seed is not None else "null::bigint as run_seed"
+    queries = [f"select *, {said} from ({query})" for query in scan.queries]
+    return Scan(queries, rest, [*own, *cells], scan.parts)
+
+
+def _together(scans: Sequence[Scan]) -> Scan:
+    rest = pa.concat_tables([scan.rest for scan in scans], promote_options="permissive")
+    queries = [query for scan in scans for query in scan.queries]
+    columns = list(dict.fromkeys(name for scan in scans for name in scan.columns))
+    return Scan(queries, rest, columns, tuple(part for scan in scans for part in scan.parts))
+
+
+def place_of(x: str, began: float, columns: Sequence[str]) -> str:
+    """The position of a row on an axis, in SQL; null for rows without it."""
+    if x in ("time", "relative"):
+        return f"(epoch_us(time) / 1e6 - {began if x == 'relative' else 0.0!r})"
+    return f"try_cast({quoted(x)} as double)" if x in columns else "cast(null as double)"
+
+
+def in_time(columns: Sequence[str], order: str = "asc") -> str:
+    """ORDER BY time; rows of one moment in the order of writing."""
+    names = [quoted(name) for name in ("time", "writer", "lane", "seq", "index") if name in columns]
+    return " order by " + ", ".join(f"{name} {order}" for name in names) if names else ""
+
+
+def order_by(sort: Sequence[Sort], columns: Sequence[str]) -> str:
+    """ORDER BY some existing columns; "" without any.
+
+    Raises:
+      BadInput: an unknown column.
+    """
+    for entry in sort:
+        if entry.column not in columns:
+            raise BadInput(
+                f"there is no column {entry.column!r:.80} to sort by.{did_you_mean(entry.column, list(columns))}"
+            )
+    parts = [f"{quoted(entry.column)} {'desc' if entry.descending else 'asc'} nulls last" for entry in sort[:5]]
+    return f" order by {', '.join(parts)}" if parts else ""
+
+
+_MOST_RUNS = 100
+_CUT = 2_000
+
+
+class SqlAsk(Ask, kw_only=True):
+    """A question in SQL about one run (its tables) or several (the same, with a column run)."""
+
+    runs: list[str]
+    query: str
+    limit: int = 1_000
+
+
+class SqlAnswer(Answer, kw_only=True):
+    """Rows; more: whether there are more than were asked for."""
+
+    columns: list[Column]
+    rows: list[list[Cell]]
+    more: bool
+
+
+def sql(hall: Hall, ask: SqlAsk) -> SqlAnswer:
+    """The answer to a SELECT."""
+    if not 1 <= ask.limit <= hall.limits.sql_rows:
+        raise Refused("too_large", f"limit={ask.limit}: 1 to {hall.limits.sql_rows:,} rows")
+    if not ask.runs:
+        raise BadInput("runs=[]: name at least one run")
+    if len(ask.runs) > _MOST_RUNS:
+        raise Refused("too_large", f"{len(ask.runs)} runs; SQL looks at {_MOST_RUNS} at most")
+    rows = hall.rows(ask.runs)
+
+    def first(db: Locked) -> tuple[pa.Table, bool]:
+        return db.first(ask.query, ask.limit, hall.limits.sql_answer_bytes)
+
+    names = named_tables(ask.query, TABLES)
+    if len(rows) == 1:
+        answer, more = with_tables(hall, rows[0], names, "effective", first)
+    else:
+        answer, more = with_runs(hall, rows, names, first)
+    shown = in_seconds(answer)
+    columns = [shown.column(n).to_pylist() for n in range(shown.num_columns)]
+    return SqlAnswer(
+        columns=columns_of(answer),
+        rows=[[plain(cell, _CUT) for cell in cells] for cells in zip(*columns, strict=True)] if columns else [],
+        more=more,
+    )
+
+
+ENDPOINTS = [
+    Endpoint(
+        "POST", "/api/sql", SqlAsk, SqlAnswer, sql, "The answer to a SELECT over one run or several", lane="question"
+    ),
+]

@@ -1,0 +1,477 @@
+"""Shared by all parts of the server: settings, the catalogue of runs, open books, newest values and cached answers."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from rollbook.book import Book
+from rollbook.errors import RollbookError
+from rollbook.ground import files, source
+from rollbook.ground.liveness import is_alive
+from rollbook.server.settings import Settings
+from rollbook.server.shared.catalogue import Catalogue, RunRow
+from rollbook.server.shared.shapes import Refused
+
+__all__ = ["Facts", "FactsShelf", "Hall", "Readers", "Shelf", "look_again", "stamp_of"]
+
+
+_SEAT_SECONDS = 60.0
+"""How long a request waits for others about the same run; answers also have deadlines."""
+
+Stamp = tuple[object, ...]
+
+
+class _Seat:
+    """One book, and whether it is in use."""
+
+    __slots__ = ("book", "lock", "users")
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.book: Book | None = None
+        self.users = 0
+
+
+class Readers:
+    """Books by folder. Any thread may use it; each book is lent to one at a time.
+
+    Args:
+      most: how many stay open in addition to those in use.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._seats: OrderedDict[str, _Seat] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._seats)
+
+    @contextmanager
+    def book(self, folder: str) -> Iterator[Book]:
+        """The book of a run's folder, for the duration of the block.
+
+        Raises:
+          NotARun, NewerFormat: see `Book`. Refused: others have used it for a minute.
+        """
+        with self._lock:
+            seat = self._seats.get(folder)
+            if seat is None:
+                seat = self._seats[folder] = _Seat()
+            self._seats.move_to_end(folder)
+            seat.users += 1
+        try:
+            if not seat.lock.acquire(timeout=_SEAT_SECONDS):
+                raise Refused(
+                    "timeout", f"this run has been read by others for {_SEAT_SECONDS:g} s", "Ask again later."
+                )
+            try:
+                if seat.book is None:
+                    seat.book = Book(folder)
+                yield seat.book
+            finally:
+                seat.lock.release()
+        finally:
+            with self._lock:
+                seat.users -= 1
+                if seat.book is None and not seat.users:
+                    self._seats.pop(folder, None)
+                self._shrink()
+
+    def forget(self, folder: str) -> None:
+        """Close an unused book; its folder is gone."""
+        with self._lock:
+            seat = self._seats.get(folder)
+            if seat is not None and not seat.users:
+                del self._seats[folder]
+
+    def _shrink(self) -> None:
+        while len(self._seats) > self._most:
+            idle = next((folder for folder, seat in self._seats.items() if not seat.users), None)
+            if idle is None:
+                return
+            del self._seats[idle]
+
+
+_LOOK_SECONDS, _LOOK_SELDOM_SECONDS = 10.0, 60.0
+"""How old the copy of a run of a store may be while somebody looks at it: a live one, and one that has ended."""
+_looked: dict[str, float] = {}
+
+
+def look_again(folder: str, *, is_live: bool) -> None:
+    """Bring a run of a store up to date, some seconds after the last time; costs nothing for other folders."""
+    if not source.is_view(folder):
+        return
+    wait = _LOOK_SECONDS if is_live else _LOOK_SELDOM_SECONDS
+    if time.monotonic() - _looked.get(folder, -wait) >= wait:
+        _looked[folder] = time.monotonic()
+        with suppress(RollbookError):  # what is in the cache is shown; the list of runs says that the store is away
+            source.freshen(folder)
+
+
+def stamp_of(folder: str) -> Stamp:
+    """A stamp that changes when a run has new data. It takes a few stat calls and reads nothing.
+
+    A mapped store raises no file event: while a run is written, its keeper's heartbeat shows new rows. A run whose
+    writer may live and whose keeper was not heard of counts as new each second.
+    """
+    data = os.path.join(folder, "data")
+    page, heart = _time_of(os.path.join(folder, "run.json")), _time_of(os.path.join(data, "keeper", "heartbeat"))
+    journal: list[tuple[str, int, int, bool]] = []
+    tables: list[object] = []
+    try:
+        with os.scandir(data) as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                if entry.name == "journal":
+                    journal = _journal(entry.path)
+                elif entry.name != "keeper" and entry.is_dir():
+                    tables.append((entry.name, entry.stat().st_mtime_ns))
+    except OSError:
+        pass
+    unheard = bool(journal) and (heart is None or time.time_ns() - heart > 3_000_000_000)
+    writing = unheard and any(
+        not closed and not _is_dead(os.path.join(data, "journal", w)) for w, _, _, closed in journal
+    )
+    return (page, heart, tuple(journal), tuple(tables), int(time.time()) if writing else 0)
+
+
+_DEAD: set[str] = set()
+"""Writers, by folder, whose process has gone; it does not come back."""
+
+
+def _is_dead(writer: str) -> bool:
+    if writer not in _DEAD and is_alive(files.read_json(os.path.join(writer, "writer.json"))) is False:
+        _DEAD.add(writer)
+    return writer in _DEAD
+
+
+def _journal(path: str) -> list[tuple[str, int, int, bool]]:
+    """(writer, sizes of its files, whether it closed) of each writer."""
+    growth: list[tuple[str, int, int, bool]] = []
+    try:
+        writers = sorted(os.listdir(path))
+    except OSError:
+        return growth
+    for writer in writers:
+        total, names, closed = 0, 0, False
+        try:
+            with os.scandir(os.path.join(path, writer)) as entries:
+                for entry in entries:
+                    closed |= entry.name == "closed.json"
+                    total += entry.stat().st_size
+                    names += 1
+        except OSError:
+            continue
+        growth.append((writer, total, names, closed))
+    return growth
+
+
+def _time_of(path: str) -> int | None:
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return None
+
+
+_MOST_WAITING = 20_000
+_LASTING_SECONDS = 1.0
+_REST = 14
+"""After reading a run's facts for which no request waits, the background thread rests this many times as long. So many
+live runs, or thousands of old ones outside the screen, cost 1/15 of a core."""
+_AT_ONCE = 500
+"""This many runs for which no request waits are read without a rest: all runs of most folders, and the newest of
+others."""
+_LONGEST_REST = 0.1
+_FIRST_CURVES_SECONDS = 0.6
+"""Before more than `_AT_ONCE` runs are read: the first curves, which need the interpreter as much, come before them."""
+_OFTEN, _SELDOM = 0.5, 5.0
+"""Seconds between two reports of newer numbers: the first ones that a request waits for; the others. In between, the
+pause doubles with each report: the page asks for the whole table after each."""
+
+
+@dataclass(slots=True)
+class Facts:
+    """What was read of one run.
+
+    Attributes:
+      stamp: of the run when it was read; looked_at: when its stamp was checked (monotonic seconds).
+      latest: key -> newest value; clocks: the highest known reading of each clock.
+      heard: unix seconds of the newest row.
+      extremes: key -> (smallest, largest), for the keys requested so far.
+      damage: why files of metrics could not be read, a sentence each.
+    """
+
+    stamp: object
+    looked_at: float
+    latest: dict[str, object] = field(default_factory=dict)
+    clocks: dict[str, int] = field(default_factory=dict)
+    heard: float | None = None
+    extremes: dict[str, tuple[float, float]] = field(default_factory=dict)
+    damage: tuple[str, ...] = ()
+
+
+class FactsShelf:
+    """Facts by run. Any thread may use it; a background thread reads facts for which no request should wait.
+
+    Args:
+      readers: the open books.
+      changed: called when requested facts have been read.
+    """
+
+    def __init__(
+        self,
+        readers: Readers,
+        changed: Callable[[], None],
+        *,
+        at_once: int = _AT_ONCE,
+        rest: Callable[[float], object] = time.sleep,
+    ) -> None:
+        self._at_once, self._sleep = at_once, rest
+        self._readers, self._changed = readers, changed
+        self._facts: dict[str, Facts] = {}
+        self._waiting: OrderedDict[tuple[str, str], RunRow] = OrderedDict()
+        self._later: OrderedDict[tuple[str, str], RunRow] = OrderedDict()
+        self._lock = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self.version = 0
+
+    def known(self, row: RunRow) -> Facts | None:
+        """The known facts of a run, possibly a moment old; None if nothing was read yet."""
+        return self._facts.get(row.folder)
+
+    def now(self, row: RunRow, extremes: Iterable[str] = ()) -> Facts:
+        """The facts of a run, read in this thread if they are not known."""
+        facts = self._facts.get(row.folder)
+        if facts is None or time.monotonic() - facts.looked_at > _LASTING_SECONDS:
+            look_again(row.folder, is_live=row.is_live)
+            stamp = stamp_of(row.folder)
+            if facts is None or facts.stamp != stamp:
+                facts = self._read(row, stamp)
+            else:
+                facts.looked_at = time.monotonic()
+        missing = [key for key in extremes if key not in facts.extremes and key in facts.latest]
+        if missing:
+            with self._readers.book(row.folder) as book:
+                for key in missing:
+                    facts.extremes[key] = _extremes(book, key)
+        return facts
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether facts that a request waits for are being read in the background."""
+        return bool(self._waiting)
+
+    def is_fresh(self, row: RunRow, extremes: Iterable[str] = ()) -> bool:
+        """Whether a run's facts need no reading now."""
+        facts = self._facts.get(row.folder)
+        if facts is None or any(key in facts.latest and key not in facts.extremes for key in extremes):
+            return False
+        return not row.is_live or time.monotonic() - facts.looked_at <= _LASTING_SECONDS
+
+    def fetch(self, rows: Iterable[RunRow], extremes: Iterable[str] = (), *, hurry: bool = True) -> int:
+        """Have facts read in the background. Returns how many are still to be read.
+
+        Args:
+          hurry: whether a request waits for them. The others are read after those; if they are many, with rests in
+            between.
+        """
+        keys = [*extremes] or [""]
+        with self._lock:
+            for row in rows:
+                for key in keys:
+                    name = (row.folder, key)
+                    if hurry:
+                        self._later.pop(name, None)
+                    if len(self._waiting) + len(self._later) < _MOST_WAITING and name not in self._waiting:
+                        (self._waiting if hurry else self._later).setdefault(name, row)
+            if (self._waiting or self._later) and self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="rollbook-facts", daemon=True)
+                self._thread.start()
+            return len(self._waiting) + len(self._later)
+
+    def _work(self) -> None:
+        announced, pause = time.monotonic(), _OFTEN
+        if len(self._waiting) > _AT_ONCE and len(self._facts) < _AT_ONCE:
+            time.sleep(_FIRST_CURVES_SECONDS)
+        while True:
+            with self._lock:
+                if not self._waiting and not self._later:
+                    self._thread = None
+                    break
+                at_pace = not self._waiting and len(self._facts) >= self._at_once
+                (_, key), row = (self._waiting or self._later).popitem(last=False)
+            known, began = row.folder in self._facts, time.perf_counter()
+            try:
+                self.now(row, [key] if key else [])
+            except (RollbookError, OSError) as err:
+                self._facts.setdefault(row.folder, Facts(None, time.monotonic(), damage=(str(err),)))
+            if time.monotonic() - announced > (_SELDOM if at_pace else pause):
+                announced, pause = time.monotonic(), min(2 * pause, _SELDOM)
+                self._tell()
+            if known or at_pace:
+                self._sleep(min(_LONGEST_REST, _REST * (time.perf_counter() - began)))
+        self._tell()
+
+    def _tell(self) -> None:
+        self.version += 1
+        self._changed()
+
+    def _read(self, row: RunRow, stamp: object) -> Facts:
+        facts = Facts(stamp, time.monotonic())
+        with self._readers.book(row.folder) as book:
+            for key, (value, clocks, heard) in book.latest().items():
+                facts.latest[key] = value
+                facts.heard = max(heard, facts.heard or heard)
+                for clock, reading in clocks.items():
+                    facts.clocks[clock] = max(reading, facts.clocks.get(clock, reading))
+            facts.damage = tuple(book.files.damage.values())
+        self._facts[row.folder] = facts
+        return facts
+
+
+def _extremes(book: Book, key: str) -> tuple[float, float]:
+    try:
+        series = book.series(key, points=1)
+    except RollbookError:
+        return (float("nan"), float("nan"))
+    finite = series.count > 0
+    if not finite.any():
+        return (float("nan"), float("nan"))
+    return float(series.min[finite].min()), float(series.max[finite].max())
+
+
+Made = TypeVar("Made")
+
+
+class Shelf:
+    """A cache of finished answers by request; the least recently used go first. Any thread may use it.
+
+    An answer belongs to a stamp of its source. A newer answer replaces it, so that no unusable answers pile up while
+    runs are written.
+
+    Args:
+      most_bytes: how much is kept.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most, self._size = most_bytes, 0
+        self._items: OrderedDict[object, tuple[object, int, object]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @property
+    def size(self) -> int:
+        """Bytes kept."""
+        return self._size
+
+    def get(self, key: object, stamp: object) -> Any:
+        """The cached value of a key for that stamp; None if there is none."""
+        with self._lock:
+            item = self._items.get(key)
+            if item is None or item[2] != stamp:
+                return None
+            self._items.move_to_end(key)
+            return item[0]
+
+    def put(self, key: object, stamp: object, value: object, size: int) -> None:
+        """Keep a value of this many bytes, in place of one with an older stamp."""
+        with self._lock:
+            old = self._items.pop(key, None)
+            self._size -= old[1] if old is not None else 0
+            if size > self._most // 8:
+                return
+            self._size += size
+            self._items[key] = (value, size, stamp)
+            while self._size > self._most:
+                _, (_, freed, _) = self._items.popitem(last=False)
+                self._size -= freed
+
+
+class Hall:
+    """The server's shared state.
+
+    Args:
+      settings: how it was started.
+    Attributes:
+      identity: different for each server, so that a page notices a new one.
+      asked_at: when the last request came (monotonic seconds).
+      catalogue, readers, facts, shelf: the runs, the books, their newest values, the finished answers.
+      group_rows: the rows behind curves and comparisons of groups (`group_rows.py`).
+      reading_many: held while the rows of many runs are read, so that two requests do not read the same runs.
+      listeners: called, in any thread, when requested numbers of the table have been read.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings, self.limits = settings, settings.limits
+        self.identity = secrets.token_hex(6)
+        self.asked_at = time.monotonic()
+        self.catalogue = Catalogue(settings.roots)
+        self.readers = Readers(self.limits.open_books)
+        self.shelf, self.group_rows = Shelf(self.limits.cache_bytes), Shelf(self.limits.group_bytes)
+        self.reading_many = threading.Lock()
+        self.listeners: list[Callable[[], None]] = []
+        self.facts = FactsShelf(self.readers, self._facts_came)
+
+    def _facts_came(self) -> None:
+        for listener in list(self.listeners):
+            listener()
+
+    @property
+    def title(self) -> str:
+        """A short name for the location of the runs."""
+        if self.settings.title:
+            return self.settings.title
+        home = os.path.expanduser("~")
+        words = [
+            root.replace(home, "~", 1) if root.startswith(home + os.sep) else root for root in self.catalogue.roots
+        ]
+        return words[0] + (f" and {len(words) - 1} more" if len(words) > 1 else "")
+
+    @property
+    def only(self) -> str | None:
+        """The run that the server was started for, if it was started for one."""
+        roots = self.catalogue.roots
+        if len(roots) != 1 or not os.path.isfile(os.path.join(roots[0], "run.json")):
+            return None
+        return next(iter(self.catalogue.snapshot(5.0).rows), None)
+
+    def row(self, run: str) -> RunRow:
+        """The run of that name in the API."""
+        return self.catalogue.row(run)
+
+    def rows(self, runs: Sequence[str]) -> list[RunRow]:
+        """Several of them.
+
+        Raises:
+          Refused: more than one request may ask for, or an unknown one.
+        """
+        if len(runs) > self.limits.runs:
+            raise Refused(
+                "too_large", f"{len(runs):,} runs were asked for; at most {self.limits.runs:,} at once", "Choose fewer."
+            )
+        return [self.row(run) for run in dict.fromkeys(runs)]
+
+    @contextmanager
+    def book(self, row: RunRow) -> Iterator[Book]:
+        """The book of a run, lent to this thread alone."""
+        with self.readers.book(row.folder) as book:
+            yield book
+
+    def remembered(
+        self, what: object, row: RunRow, make: Callable[[Book], Made], size: Callable[[Made], int] | int = 1_000
+    ) -> Made:
+        """The result of `make` for a run's book, kept until the run has new data."""
+        key, stamp = (what, row.folder), stamp_of(row.folder)
+        answer: Made | None = self.shelf.get(key, stamp)
+        if answer is None:
+            with self.book(row) as book:
+                answer = make(book)
+            self.shelf.put(key, stamp, answer, size(answer) if callable(size) else size)
+        return answer

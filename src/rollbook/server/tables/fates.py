@@ -1,0 +1,490 @@
+"""What became of rollouts, prompts and groups of samples: which were used, solved, dropped, and why."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+import pyarrow as pa
+
+from rollbook.book import RolloutQueries
+from rollbook.ground.expressions import literal
+from rollbook.server.shared.endpoint import Endpoint
+from rollbook.server.shared.rows import (
+    axis_values,
+    default_axis,
+    row_id,
+    started,
+)
+from rollbook.server.shared.shapes import (
+    Answer,
+    Num,
+    OfRun,
+    Refused,
+    Row,
+    Sort,
+    cells_of,
+    num,
+    plain,
+    rows_of,
+)
+from rollbook.server.shared.sql import Locked, order_by
+from rollbook.server.shared.state import Hall
+from rollbook.server.tables.rollouts import _CUT, ask_rollouts
+from rollbook.server.tables.samples import (
+    ask_samples,
+    place_on_axis,
+    reward_column,
+)
+
+__all__ = [
+    "ENDPOINTS",
+    "FatesAnswer",
+    "FatesAsk",
+    "FatesLayer",
+    "Prompt",
+    "PromptsAnswer",
+    "PromptsAsk",
+    "Reason",
+    "SharedPromptsAnswer",
+    "SharedPromptsAsk",
+    "SharedPromptsRow",
+    "UnusedAnswer",
+    "UnusedAsk",
+]
+
+
+class UnusedAsk(OfRun, kw_only=True):
+    """What was not trained on, at a point of the axis; the newest without."""
+
+    x: str | None = None
+    at: float | None = None
+
+
+class Reason(msgspec.Struct, kw_only=True):
+    """Groups of one fate."""
+
+    reason: str
+    groups: int
+    rows: int
+    ids: list[str]
+
+
+class UnusedAnswer(Answer, kw_only=True):
+    """What became of the groups of one batch."""
+
+    x: str
+    at: Num
+    groups: int
+    reasons: list[Reason]
+
+
+def unused(hall: Hall, ask: UnusedAsk) -> UnusedAnswer:
+    """The groups of one batch: which were trained on, and which taught nothing."""
+    row = hall.row(ask.run)
+    x = ask.x or default_axis(hall, row)
+    place, shift = place_on_axis(x, started(row))
+
+    def work(db: Locked, names: list[str]) -> pa.Table | None:
+        if "group" not in names or (x not in ("time", "relative") and x not in names):
+            return None
+        chosen = (
+            f"select max({place}) from seen"
+            if ask.at is None
+            else f"select {place} from seen order by abs({place} - ?) limit 1"
+        )
+        given = [] if ask.at is None else [ask.at + shift]
+        return db.table(f"select * from seen where {place} = ({chosen})", given)
+
+    here = ask_samples(hall, row, work)
+    if here is None or not here.num_rows:
+        return UnusedAnswer(x=plain(x), at=None, groups=0, reasons=[])
+    at = float(axis_values(here, x, started(row))[0])
+    groups: dict[object, list[dict[str, object]]] = {}
+    for cells in cells_of(here):
+        groups.setdefault(cells.get("group"), []).append(cells)
+    reward = reward_column(here.column_names)
+    fates: dict[str, list[list[dict[str, object]]]] = {}
+    for members in groups.values():
+        fates.setdefault(_fate(members, reward), []).append(members)
+    reasons = [
+        Reason(
+            reason=plain(reason),
+            groups=len(members_of_group),
+            rows=sum(map(len, members_of_group)),
+            ids=[row_id(members[0]) for members in members_of_group[:50]],
+        )
+        for reason, members_of_group in sorted(fates.items(), key=lambda pair: (pair[0] != "trained on", -len(pair[1])))
+    ]
+    return UnusedAnswer(x=plain(x), at=at, groups=len(groups), reasons=reasons)
+
+
+def _fate(members: list[dict[str, object]], reward: str | None) -> str:
+    """Why a group was not trained on: as the run reports it, else judged by its rewards."""
+    for name in ("discard_reason", "discarded", "skip_reason", "not_trained"):
+        said = next((cells[name] for cells in members if cells.get(name)), None)
+        if said:
+            return str(said) if isinstance(said, str) else name.replace("_", " ")
+    scores = [cells.get(reward) for cells in members] if reward else []
+    known = [float(score) for score in scores if isinstance(score, (int, float)) and math.isfinite(score)]
+    if len(known) > 1 and min(known) == max(known):
+        return f"all rewards equal, {known[0]:g}"
+    return "trained on"
+
+
+class FatesAsk(OfRun, kw_only=True):
+    """What became of all rollouts, in so many stretches of training."""
+
+    points: int = 120
+
+
+class FatesLayer(msgspec.Struct, kw_only=True):
+    """The rollouts of one reason in each stretch."""
+
+    reason: str
+    n: list[int]
+    total: int
+    tokens: Num
+    first: Num
+
+
+class FatesAnswer(Answer, kw_only=True):
+    """What became of the rollouts over training.
+
+    Attributes:
+      x: gradient_step or policy_version; places: where each stretch begins.
+      curves: name -> a number for each stretch. stale: a row for each staleness. tools: a row for each tool.
+      words: those that grew most among high advantage.
+    """
+
+    x: str
+    places: list[Num]
+    total: int
+    layers: list[FatesLayer]
+    curves: dict[str, list[Num]]
+    stale: list[Row]
+    tools: list[Row]
+    words: list[Row]
+
+
+class PromptsAsk(OfRun, kw_only=True):
+    """Which prompts of a run.
+
+    Attributes:
+      only: "never", "sometimes" or "always" solved.
+      sort: columns of `Prompt`, such as recent_rate; without any, by rate, then by most attempts.
+    """
+
+    only: Literal["never", "sometimes", "always"] | None = None
+    sort: list[Sort] = []
+    offset: int = 0
+    limit: int = 100
+
+
+class Prompt(msgspec.Struct, kw_only=True):
+    """One prompt over training; evaluations do not count.
+
+    Attributes:
+      id: of the task. prompt: its beginning; of a conversation that of the user's last message.
+      rollouts: attempts; groups: of rollouts.
+      solved: as in `RolloutVersion`; rate: solved / rollouts; low, high: of the rate, 95 % (Wilson).
+      recent_rollouts: attempts in the last fifth of training, with their solved, rate, low and high; null without any.
+      first, last: step of its first and last attempt. best: its highest reward. example: its newest rollout.
+    """
+
+    id: str
+    prompt: str | None
+    rollouts: int
+    groups: int
+    solved: int
+    rate: Num
+    low: Num
+    high: Num
+    recent_rollouts: int
+    recent_solved: int
+    recent_rate: Num
+    recent_low: Num
+    recent_high: Num
+    first: int | None
+    last: int | None
+    best: Num
+    example: str
+
+
+class PromptsAnswer(Answer, kw_only=True):
+    """A window of the prompts.
+
+    Attributes:
+      x: gradient_step or policy_version; recent_from: where its last fifth begins.
+      above: a rollout with a reward above this solved its prompt.
+      total: all prompts; never, sometimes, always: how many of them are solved so; matched: those asked for.
+    """
+
+    x: str
+    recent_from: int | None
+    above: Num
+    total: int
+    never: int
+    sometimes: int
+    always: int
+    matched: int
+    offset: int
+    rows: list[Prompt]
+
+
+class SharedPromptsAsk(OfRun, kw_only=True):
+    """The prompts that a run has in common with another one.
+
+    Attributes:
+      other: the other run.
+      limit: so many rows: half of them where the other run gains most, half where it loses most.
+    """
+
+    other: str
+    limit: int = 200
+
+
+class SharedPromptsRow(msgspec.Struct, kw_only=True):
+    """One prompt in both runs; the second number of each pair is the other run's.
+
+    Attributes:
+      solved: rollouts with a reward above the middle of the lowest and highest of both runs.
+      example: a rollout of each.
+    """
+
+    prompt: str | None
+    n: list[int]
+    mean: list[Num]
+    solved: list[int]
+    example: list[str]
+
+
+class SharedPromptsAnswer(Answer, kw_only=True):
+    """Prompts in both runs, from the largest loss of the other run to its largest gain.
+
+    Attributes:
+      shared: how many prompts both have; only: how many each has alone.
+      mean: the mean over the shared prompts of their mean rewards, a number for each run.
+      better, worse: on how many prompts the other run's mean reward is higher, or lower.
+    """
+
+    shared: int
+    only: list[int]
+    mean: list[Num]
+    better: int
+    worse: int
+    rows: list[SharedPromptsRow]
+
+
+_QUESTIONS = f"""select task_id, any_value(left(
+    ltrim(split_part(chr(10) || prompt, chr(10) || 'user: ', -1), chr(10)), {_CUT})) as prompt from tasks"""
+"""Of a conversation the user's last message: prompts often begin with the same instructions."""
+
+
+_REASON = """case when used is null then 'no fate yet' when not used then coalesce(reason, 'dropped')
+  when reason is not null then reason else 'used' end"""
+_STALE = """select staleness, count(*) as n, avg(clipped) as clipped, avg(gap_mean) as gap_mean, max(gap_max) as gap_max
+  from rollouts_now where used and staleness is not null group by 1 order by 1 limit 64"""
+_TOOLS = """select t.name, count(*) as calls, count(t.error) as failed, count(t.error) / count(*) as share,
+    median(t.seconds) as seconds, quantile_cont(t.seconds, 0.95) as slow, any_value(t.error) as error
+  from turns t where t.role = 'tool' group by 1 order by failed desc, calls desc limit 50"""
+_WORDS = """with ranked as (select item, ntile(10) over (order by advantage) as tenth from (
+    select item, advantage from rollouts_now where used and advantage is not null and item is not null
+    order by time desc limit 20000)),
+  words as (select tenth, unnest(list_distinct(
+      regexp_extract_all(lower(left(item, 4000)), '[[:alnum:]_.]{3,40}'))) as word
+    from ranked where tenth in (1, 10))
+  select word, count(*) filter (tenth = 10) as high, count(*) filter (tenth = 1) as low from words group by 1
+  having count(*) filter (tenth = 10) >= 3 and count(*) filter (tenth = 10) > 2 * count(*) filter (tenth = 1)
+  order by (count(*) filter (tenth = 10) + 1) / (count(*) filter (tenth = 1) + 1) desc, high desc, word limit 20"""
+_CURVES = (
+    "rollout/reward", "group/solved_all", "group/solved_none", "group/zero_std", "policy/staleness_mean",
+    "policy/gap_mean", "policy/clipped", "rollout/truncated", "rollout/failed", "rollout/length",
+    "time/model_seconds", "time/tools_seconds", "time/reward_seconds", "time/queue_seconds",
+)  # fmt: skip
+
+
+def fates(hall: Hall, ask: FatesAsk) -> FatesAnswer:
+    """The fates of the rollouts over training, and why."""
+    if not 1 <= ask.points <= 1_000:
+        raise Refused("too_large", f"points={ask.points}: 1 to 1,000")
+
+    def work(db: Locked) -> tuple[str, pa.Table, pa.Table, pa.Table, pa.Table, pa.Table]:
+        x = _axis(db)
+        place = f"coalesce({x}, policy_version)"
+        reasons = f"""with r as (select coalesce({place}, 0) as x, {_REASON} as reason, sampled_tokens
+            from rollouts_now where mode is distinct from 'eval'),
+          e as (select min(x) as low, greatest(1, ceil((max(x) - min(x) + 1) / {ask.points}.0)) as width from r)
+          select reason, e.low + floor((x - e.low) / e.width) * e.width as place, count(*) as n,
+            sum(sampled_tokens) as tokens from r, e group by all order by all"""
+        curves = RolloutQueries(db.columns).curves(x)
+        return (
+            x, db.table(reasons), db.table(curves), db.table(_STALE), db.table(_TOOLS), db.table(_WORDS),
+        )  # fmt: skip
+
+    x, reasons, curves, stale, tools, words = ask_rollouts(hall, hall.row(ask.run), ["turns"], work)
+    counted = reasons.to_pylist()
+    places = sorted({cells["place"] for cells in counted})
+    layers: dict[str, FatesLayer] = {}
+    for cells in counted:
+        name = str(plain(cells["reason"]))
+        layer = layers.setdefault(
+            name, FatesLayer(reason=name, n=[0] * len(places), total=0, tokens=0.0, first=num(cells["place"]))
+        )
+        layer.n[places.index(cells["place"])] += cells["n"]
+        layer.total += cells["n"]
+        layer.tokens = float(layer.tokens or 0.0) + float(cells["tokens"] or 0)
+    order = sorted(layers.values(), key=lambda layer: (layer.reason != "used", -layer.total))
+    return FatesAnswer(
+        x=x,
+        places=[num(place) for place in places],
+        total=sum(layer.total for layer in order),
+        layers=order,
+        curves=_binned(curves, x, places),
+        stale=rows_of(stale, _CUT),
+        tools=rows_of(tools, _CUT),
+        words=rows_of(words, _CUT),
+    )
+
+
+def _binned(curves: pa.Table, x: str, places: Sequence[float]) -> dict[str, list[Any]]:
+    """The curves, averaged over the updates of each interval."""
+    found: dict[str, list[Any]] = {}
+    at = curves[x].to_pylist()
+    for name in _CURVES:
+        sums, counts = [0.0] * len(places), [0] * len(places)
+        stretch = 0
+        for place, cell in zip(at, curves[name].to_pylist(), strict=True):
+            while stretch + 1 < len(places) and place >= places[stretch + 1]:
+                stretch += 1
+            if isinstance(cell, (int, float)) and math.isfinite(cell) and places:
+                sums[stretch] += float(cell)
+                counts[stretch] += 1
+        if any(counts):
+            found[name] = [num(total / n) if n else None for total, n in zip(sums, counts, strict=True)]
+    return found
+
+
+def _axis(db: Locked) -> str:
+    """Where in training rollouts stand: at their update, if at least half of them have one."""
+    ends = db.table("select count(gradient_step) as n, count(*) as total from rollouts_now")
+    return "gradient_step" if ends["n"][0].as_py() * 2 >= ends["total"][0].as_py() else "policy_version"
+
+
+_SOLVED = {"never": "solved = 0", "sometimes": "solved > 0 and solved < rollouts", "always": "solved = rollouts"}
+
+
+def prompts(hall: Hall, ask: PromptsAsk) -> PromptsAnswer:
+    """A window of the prompts: how often each was tried and solved, in all and in the last fifth of training."""
+    if not 0 <= ask.limit <= hall.limits.rows or ask.offset < 0:
+        raise Refused(
+            "too_large", f"offset={ask.offset}, limit={ask.limit}: a window has 0 to {hall.limits.rows:,} rows"
+        )
+    columns = [name for name in Prompt.__struct_fields__ if name not in ("id", "prompt", "example")]
+    order = order_by(ask.sort, columns) or " order by rate, rollouts desc"
+    where = f" where {_SOLVED[ask.only]}" if ask.only else ""
+    counts = ", ".join(f"count(*) filter ({condition}) as n_{name}" for name, condition in _SOLVED.items())
+
+    def work(db: Locked) -> tuple[str, pa.Table, pa.Table]:
+        x = _axis(db)
+        found = db.table(f"""with p as materialized ({RolloutQueries(db.columns).prompts(x)}),
+            c as (select count(*) as n_prompts, any_value(recent_from) as since, {counts} from p),
+            w as (select * exclude (recent_from), row_number() over ({order}, task_id) as place from p{where}
+              qualify place > {ask.offset} and place <= {ask.offset + ask.limit}),
+            t as ({_QUESTIONS} where task_id in (select task_id from w) group by 1)
+            select * from c left join (w left join t using (task_id)) on true order by place""")
+        return x, found, db.table("select (min(reward) + max(reward)) / 2 as middle from rollouts")
+
+    x, found, ends = ask_rollouts(hall, hall.row(ask.run), ["tasks"], work)
+    rows = cells_of(found)
+    told = {name: rows[0][f"n_{name}"] for name in _SOLVED}
+    return PromptsAnswer(
+        x=x,
+        recent_from=rows[0]["since"],
+        above=num(ends["middle"][0].as_py()),
+        total=rows[0]["n_prompts"],
+        **told,
+        matched=told[ask.only] if ask.only else rows[0]["n_prompts"],
+        offset=ask.offset,
+        rows=[_prompt(cells) for cells in rows if cells["task_id"] is not None],
+    )
+
+
+def _prompt(cells: Mapping[str, Any]) -> Prompt:
+    shares: dict[str, Any] = {
+        f"{when}{name}": num(cells[f"{when}{name}"]) for when in ("", "recent_") for name in ("rate", "low", "high")
+    }
+    counted = ("rollouts", "groups", "solved", "recent_rollouts", "recent_solved", "first", "last")
+    return Prompt(
+        id=str(cells["task_id"]), prompt=plain(cells["prompt"]), best=num(cells["best"]),
+        example=str(cells["rollout_id"]), **{name: cells[name] for name in counted}, **shares,
+    )  # fmt: skip
+
+
+_MOST_SHARED = 1_000
+_OF_PROMPTS = """select task_id, count(*) as n, avg(reward) as mean, count(*) filter (reward > ?) as solved,
+    max_by(rollout_id, time) as example
+  from rollouts where task_id is not null and reward is not null and mode is distinct from 'eval' group by 1"""
+
+
+def shared_prompts(hall: Hall, ask: SharedPromptsAsk) -> SharedPromptsAnswer:
+    """Two runs on the prompts that both have."""
+    if not 1 <= ask.limit <= _MOST_SHARED:
+        raise Refused("too_large", f"limit={ask.limit}: 1 to {_MOST_SHARED:,}")
+    both = [hall.row(ask.run), hall.row(ask.other)]
+    ends = "select min(reward) as low, max(reward) as high from rollouts"
+    bounds = [cells for row in both for cells in cells_of(ask_rollouts(hall, row, [], lambda db: db.table(ends)))]
+    known = [cells[name] for cells in bounds for name in ("low", "high") if cells.get(name) is not None]
+    middle = (min(known) + max(known)) / 2 if known else 0.0
+    a, b = (
+        {str(cells["task_id"]): cells for cells in cells_of(ask_rollouts(hall, row, [], _prompts_of(middle)))}
+        for row in both
+    )
+    tasks = sorted(a.keys() & b.keys(), key=lambda task: (b[task]["mean"] - a[task]["mean"], task))
+    half = ask.limit // 2
+    chosen = tasks if len(tasks) <= ask.limit else [*tasks[: ask.limit - half], *tasks[len(tasks) - half :]]
+    listed = ", ".join(literal(task) for task in chosen) or "''"
+    named = f"{_QUESTIONS} where task_id in ({listed}) group by 1"
+    told = cells_of(ask_rollouts(hall, both[0], ["tasks"], lambda db: db.table(named)))
+    prompts = {str(cells["task_id"]): cells["prompt"] for cells in told}
+    gains = [b[task]["mean"] - a[task]["mean"] for task in tasks]
+    return SharedPromptsAnswer(
+        shared=len(tasks),
+        only=[len(a) - len(tasks), len(b) - len(tasks)],
+        mean=[num(sum(own[task]["mean"] for task in tasks) / len(tasks)) if tasks else None for own in (a, b)],
+        better=sum(gain > 0 for gain in gains),
+        worse=sum(gain < 0 for gain in gains),
+        rows=[
+            SharedPromptsRow(
+                prompt=plain(prompts.get(task)),
+                n=[own[task]["n"] for own in (a, b)],
+                mean=[num(own[task]["mean"]) for own in (a, b)],
+                solved=[own[task]["solved"] for own in (a, b)],
+                example=[str(own[task]["example"]) for own in (a, b)],
+            )
+            for task in chosen
+        ],
+    )
+
+
+def _prompts_of(middle: float) -> Callable[[Locked], pa.Table]:
+    return lambda db: db.table(_OF_PROMPTS, [middle])
+
+
+ENDPOINTS = [
+Endpoint("GET", "/api/runs/{run}/unused", UnusedAsk, UnusedAnswer, unused, "What was not trained on, and why"),
+Endpoint(
+        "GET", "/api/runs/{run}/fates", FatesAsk, FatesAnswer, fates, "What became of all rollouts, and why"
+    ),
+Endpoint(
+        "POST", "/api/runs/{run}/tasks", PromptsAsk, PromptsAnswer, prompts,
+        "Prompts over training: how often each was tried and solved; those that are never solved come first",
+        lane="question",
+    ),
+Endpoint(
+        "GET", "/api/runs/{run}/prompts", SharedPromptsAsk, SharedPromptsAnswer, shared_prompts,
+        "Two runs on the prompts that both have",
+    ),
+]  # fmt: skip

@@ -1,0 +1,490 @@
+"""The files of a run: lists; pictures and films as they are; all other files only for saving; tables as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import msgspec
+import pyarrow as pa
+
+from rollbook.errors import BadInput, RollbookError, UnknownKey
+from rollbook.ground.expressions import quoted
+from rollbook.ground.run_files import table_names
+from rollbook.ground.tables import TABLES
+from rollbook.server.runs.one_run import Change, changes
+from rollbook.server.shared.catalogue import RunRow
+from rollbook.server.shared.endpoint import Download, Endpoint, Streamed
+from rollbook.server.shared.rows import (
+    axis_values,
+    check_range,
+    default_axis,
+    seconds_column,
+    shown_rows,
+    started,
+    table_of,
+)
+from rollbook.server.shared.shapes import (
+    Answer,
+    Ask,
+    Media,
+    Num,
+    OfRun,
+    Refused,
+    Row,
+    RunAsk,
+    TablePage,
+    cells_of,
+    columns_of,
+    in_seconds,
+    plain,
+)
+from rollbook.server.shared.sql import Locked, in_time, with_tables
+from rollbook.server.shared.state import Hall
+from rollbook.server.tables.health import media_of
+
+__all__ = ["ENDPOINTS", "MediaAsk", "TextAsk", "TextLine"]
+
+
+class FileEntry(msgspec.Struct, kw_only=True):
+    """A file of a run."""
+
+    path: str
+    bytes: int
+    modified: float
+    kind: Literal["checkpoint", "config", "log", "media", "data", "other"]
+
+
+class FilesAnswer(Answer, kw_only=True):
+    """The files of a run and its checkpoints.
+
+    Attributes:
+      bytes: of all files; truncated: more files than are listed.
+    """
+
+    files: list[FileEntry]
+    checkpoints: list[Row]
+    bytes: int
+    truncated: bool
+
+
+class FileAsk(OfRun, kw_only=True):
+    """A file by its path inside the run."""
+
+    path: str
+
+
+class MediaAsk(OfRun, kw_only=True):
+    """Which pictures and films."""
+
+    kind: str | None = None
+    key: str | None = None
+    x: str | None = None
+    offset: int = 0
+    limit: int = 100
+
+
+class MediaAnswer(Answer, kw_only=True):
+    """A window of the pictures and films, newest first."""
+
+    total: int
+    keys: list[str]
+    media: list[Media]
+
+
+class RunTableAsk(OfRun, kw_only=True):
+    """A window of any table."""
+
+    table: str
+    offset: int = 0
+    limit: int = 100
+    attempts: Literal["effective", "all"] = "effective"
+
+
+class ConfigAttempt(msgspec.Struct, kw_only=True):
+    """What one life of a run was started with, and what that changed."""
+
+    n: int
+    started: float | None
+    config: dict[str, Any]
+    changes: list[Change]
+    git: dict[str, Any] | None
+    packages: dict[str, Any] | None
+
+
+class ConfigAnswer(Answer, kw_only=True):
+    """The configuration of each attempt, oldest first."""
+
+    attempts: list[ConfigAttempt]
+
+
+class TextLine(msgspec.Struct, kw_only=True):
+    """A logged text or note."""
+
+    time: float | None
+    key: str
+    text: str
+    x: Num
+    attempt: int | None = None
+
+
+class TextAsk(OfRun, kw_only=True):
+    """Which texts."""
+
+    key: str | None = None
+    search: str | None = None
+    x: str | None = None
+    offset: int = 0
+    limit: int = 200
+
+
+class TextAnswer(Answer, kw_only=True):
+    """A window of the texts, newest first."""
+
+    total: int
+    keys: list[str]
+    rows: list[TextLine]
+
+
+_MOST_WORDS = 12
+_MOST_KEYS = 1_000
+_MOST_FILES = 2_000
+_SHOWN = {
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".gif": "image/gif",
+    ".webp": "image/webp",
+    ".mp4": "video/mp4",
+    ".webm": "video/webm",
+}
+"""What a browser may show of a run: only types that it cannot execute. SVG and HTML are only ever saved."""
+
+_MAGIC = {
+    "image/png": (b"\x89PNG\r\n\x1a\n",),
+    "image/jpeg": (b"\xff\xd8\xff",),
+    "image/gif": (b"GIF87a", b"GIF89a"),
+    "image/webp": (b"RIFF",),
+    "video/webm": (b"\x1aE\xdf\xa3",),
+}
+
+
+def files(hall: Hall, ask: RunAsk) -> FilesAnswer:
+    """The files of a run and its checkpoints."""
+    row = hall.row(ask.run)
+    root = os.path.realpath(row.folder)
+    entries: list[FileEntry] = []
+    total = 0
+    for here, folders, names in os.walk(root):
+        folders[:] = sorted(name for name in folders if not os.path.islink(os.path.join(here, name)))
+        for name in sorted(names):
+            path = os.path.join(here, name)
+            try:
+                stat = os.lstat(path)
+            except OSError:
+                continue
+            total += stat.st_size
+            inside = os.path.relpath(path, root).replace(os.sep, "/")
+            if len(entries) < _MOST_FILES and not os.path.islink(path):
+                entries.append(
+                    FileEntry(path=plain(inside), bytes=stat.st_size, modified=stat.st_mtime, kind=_kind(inside))
+                )
+    table = table_of(hall, row, "checkpoints")
+    hidden = [name for name in ("positions", "state") if name in table.column_names]
+    places = axis_values(table, default_axis(hall, row), started(row))
+    return FilesAnswer(
+        files=entries,
+        checkpoints=list(reversed(shown_rows(table.drop_columns(hidden), places))),
+        bytes=total,
+        truncated=len(entries) >= _MOST_FILES,
+    )
+
+
+def _kind(path: str) -> Any:
+    name = os.path.basename(path)
+    if path.startswith(("ckpt/", "checkpoints/")) or name.endswith(
+        (".pt", ".pth", ".pth.tar", ".ckpt", ".safetensors")
+    ):
+        return "checkpoint"
+    if path.startswith("data/"):
+        return "data"
+    if path.startswith("media/"):
+        return "media"
+    if path.startswith(("log/", "logs/")) or name.endswith((".log", ".txt")):
+        return "log"
+    return "config" if name.endswith((".py", ".json", ".yaml", ".yml", ".toml", ".diff", ".patch")) else "other"
+
+
+def inside(folder: str, path: str) -> str:
+    """A file of a run by its path inside it.
+
+    Raises:
+      Refused: there is none, or the path leads out of the run.
+    """
+    root = os.path.realpath(folder)
+    parts = path.split("/")
+    if (
+        not path
+        or "\0" in path
+        or "\\" in path
+        or any(part in ("", ".", "..") for part in parts)
+        or os.path.isabs(path)
+    ):
+        raise Refused("not_found", f"the run has no file {path!r:.100}")
+    try:
+        real = os.path.realpath(os.path.join(root, *parts))
+    except (OSError, ValueError):
+        raise Refused("not_found", f"the run has no file {path!r:.100}") from None
+    if not real.startswith(root + os.sep) or not os.path.isfile(real):
+        raise Refused(
+            "not_found", f"the run has no file {path!r:.100}", "It may have been evicted, or not be encoded yet."
+        )
+    return real
+
+
+def media_bytes(hall: Hall, ask: FileAsk) -> Download:
+    """A picture or film as it is; other files only for saving."""
+    path = inside(hall.row(ask.run).folder, ask.path)
+    kind = _SHOWN.get(os.path.splitext(path)[1].lower())
+    if kind is None or not _is_what_it_says(path, kind):
+        return Download(path, "application/octet-stream", attachment=True)
+    return Download(path, kind, attachment=False)
+
+
+def is_shown(path: str) -> bool:
+    """Whether a file is a picture or film that a browser may show."""
+    kind = _SHOWN.get(os.path.splitext(path)[1].lower())
+    return kind is not None and _is_what_it_says(path, kind)
+
+
+def _is_what_it_says(path: str, kind: str) -> bool:
+    with open(path, "rb") as file:
+        head = file.read(12)
+    if kind == "video/mp4":
+        return head[4:8] == b"ftyp"
+    return head.startswith(_MAGIC[kind])
+
+
+def file_bytes(hall: Hall, ask: FileAsk) -> Download:
+    """Any file of a run, for saving; never shown."""
+    return Download(inside(hall.row(ask.run).folder, ask.path), "application/octet-stream", attachment=True)
+
+
+def media(hall: Hall, ask: MediaAsk) -> MediaAnswer:
+    """A window of the pictures and films, newest first."""
+    _check_window(hall, ask.offset, ask.limit)
+    row = hall.row(ask.run)
+
+    def work(db: Locked) -> tuple[int, list[str], pa.Table]:
+        return _newest(db, "media", {"key": ask.key, "kind": ask.kind}, (), ask.offset, ask.limit)
+
+    total, keys, picked = with_tables(hall, row, ["media"], "effective", work)
+    return MediaAnswer(
+        total=total,
+        keys=keys,
+        media=media_of(hall, row, picked, ask.x or default_axis(hall, row)),
+    )
+
+
+def text(hall: Hall, ask: TextAsk) -> TextAnswer:
+    """A window of the texts, newest first."""
+    _check_window(hall, ask.offset, ask.limit)
+    row = hall.row(ask.run)
+    x = ask.x or default_axis(hall, row)
+    words = (ask.search or "").lower().split()
+    if len(words) > _MOST_WORDS:
+        raise Refused("too_large", f"{len(words)} words to search for; at most {_MOST_WORDS}")
+
+    def work(db: Locked) -> tuple[int, list[str], pa.Table]:
+        return _newest(db, "text", {"key": ask.key}, words, ask.offset, ask.limit)
+
+    total, keys, rows_of_text = with_tables(hall, row, ["text"], "effective", work)
+    places, times = axis_values(rows_of_text, x, started(row)), seconds_column(rows_of_text)
+    return TextAnswer(
+        total=total,
+        keys=keys,
+        rows=[
+            TextLine(
+                time=float(times[n]),
+                key=plain(str(cells.get("key") or "")),
+                text=plain(str(cells.get("text") or "")[:20_000]),
+                x=float(places[n]) if places[n] == places[n] else None,
+                attempt=cells.get("attempt"),
+            )
+            for n, cells in enumerate(cells_of(rows_of_text))
+        ],
+    )
+
+
+def _newest(
+    db: Locked, name: str, equal: dict[str, str | None], words: Sequence[str], offset: int, limit: int
+) -> tuple[int, list[str], pa.Table]:
+    """(how many rows fit, the keys of the table, a window of those that fit, newest first)."""
+    table, columns = quoted(name), db.columns[name]
+    if "key" not in columns:
+        return 0, [], db.table(f"select * from {table} limit 0")
+    asked = [(column, said) for column, said in equal.items() if said is not None]
+    conditions = [f"{quoted(column)} = ?" for column, _ in asked] + ["contains(lower(text), ?)" for _ in words]
+    values = [*(said for _, said in asked), *words]
+    where = f" where {' and '.join(conditions)}" if conditions else ""
+    total = int(db.table(f"select count(*) as n from {table}{where}", values)["n"][0].as_py())
+    keys = db.table(f"select distinct key from {table} where key is not null order by key limit {_MOST_KEYS}")
+    window = f"select * from {table}{where}{in_time(columns, 'desc')} limit {limit} offset {offset}"
+    return total, [plain(str(key)) for key in keys["key"].to_pylist()], db.table(window, values)
+
+
+def config(hall: Hall, ask: RunAsk) -> ConfigAnswer:
+    """The settings with which each attempt of a run was started."""
+    row = hall.row(ask.run)
+    with hall.book(row) as book:
+        entries = book.attempts
+        whole = book.config
+    attempts: list[ConfigAttempt] = []
+    before: dict[int, dict[str, object]] = {}
+    for entry in sorted((e for e in entries if type(e.get("n")) is int), key=lambda e: int(e["n"])):
+        said = entry.get("config")
+        own: dict[str, object] = said if isinstance(said, dict) else whole
+        parent = before.get(entry.get("parent") or 0)
+        started_at = entry.get("started")
+        attempts.append(
+            ConfigAttempt(
+                n=entry["n"],
+                started=float(started_at) if isinstance(started_at, (int, float)) else None,
+                config=plain(own),
+                changes=changes(parent, own) if parent is not None else [],
+                git=plain(entry["git"]) if isinstance(entry.get("git"), dict) else None,
+                packages=plain(entry["packages"]) if isinstance(entry.get("packages"), dict) else None,
+            )
+        )
+        before[entry["n"]] = own
+    return ConfigAnswer(attempts=attempts)
+
+
+def any_table(hall: Hall, ask: RunTableAsk) -> TablePage:
+    """A window of any table except metrics, unchanged."""
+    _check_window(hall, ask.offset, ask.limit)
+    row = hall.row(ask.run)
+    if ask.table == "metrics":
+        raise Refused("bad_input", "the table metrics is asked for as curves", "POST api/series, or POST api/sql.")
+
+    def work(db: Locked) -> tuple[int, pa.Table]:
+        table = quoted(ask.table)
+        n = int(db.table(f"select count(*) as n from {table}")["n"][0].as_py())
+        window = f"select * from {table}{in_time(db.columns[ask.table])} limit {ask.limit} offset {ask.offset}"
+        return n, db.table(window)
+
+    if ask.table not in (*TABLES, *table_names(row.folder)):
+        raise UnknownKey(f"the run has no table {ask.table!r:.80}")
+    n, part = with_tables(hall, row, [ask.table], ask.attempts, work)
+    return TablePage(total=n, matched=n, offset=ask.offset, columns=columns_of(part), rows=shown_rows(part))
+
+
+def _check_window(hall: Hall, offset: int, limit: int) -> None:
+    if offset < 0 or not 0 <= limit <= hall.limits.rows:
+        raise Refused("too_large", f"offset={offset}, limit={limit}: a window has 0 to {hall.limits.rows:,} rows")
+
+
+class CsvAsk(Ask, kw_only=True):
+    """Rows of a table as CSV.
+
+    Attributes:
+      run, key: repeated; key only for metrics.
+      table: which table.
+    """
+
+    run: list[str]
+    key: list[str] = []
+    x: str | None = None
+    start: float | None = None
+    stop: float | None = None
+    table: str = "metrics"
+
+
+_ROWS_A_PIECE = 2_000
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def export_csv(hall: Hall, ask: CsvAsk) -> Streamed:
+    """Rows of a table of some runs as CSV; times in unix seconds."""
+    check_range(ask.start, ask.stop)
+    if ask.table not in TABLES:
+        raise BadInput(f"table={ask.table!r:.60}: choose one of {', '.join(TABLES)}")
+    rows = hall.rows(ask.run)
+    name = f"{ask.table}-{rows[0].key if len(rows) == 1 else f'{len(rows)}-runs'}.csv"
+    return Streamed("text/csv; charset=utf-8", _pieces(hall, rows, ask), name)
+
+
+def _pieces(hall: Hall, rows: Sequence[RunRow], ask: CsvAsk) -> Iterator[bytes]:
+    header: list[str] | None = None
+    for row in rows:
+        try:
+            with hall.book(row) as book:
+                if ask.table == "metrics":
+                    shift = started(row) if ask.x == "relative" else 0.0
+                    x = "time" if ask.x in ("time", "relative") else ask.x
+                    start = None if ask.start is None else ask.start + shift
+                    stop = None if ask.stop is None else ask.stop + shift
+                    known = set(book.keys()) | set(book.canonical())
+                    keys = [key for key in ask.key if key in known]
+                    if ask.key and not keys:
+                        continue
+                    table = book.metrics(keys or None, x=x, start=start, stop=stop)
+                else:
+                    table = book.table(ask.table)
+        except RollbookError as err:
+            yield _line([f"# {row.key}: {err}"])
+            continue
+        table = in_seconds(table)
+        own = ["run", "name", "seed", *table.column_names]
+        if own != header:
+            header = own
+            yield _line(own)
+        said = [row.key, str(row.about.get("name") or ""), row.about.get("seed")]
+        for place in range(0, table.num_rows, _ROWS_A_PIECE):
+            part = table.slice(place, _ROWS_A_PIECE)
+            columns = [part.column(n).to_pylist() for n in range(part.num_columns)]
+            yield b"".join(_line([*said, *cells]) for cells in zip(*columns, strict=True))
+
+
+def _line(cells: Sequence[object]) -> bytes:
+    """One line. A text that a spreadsheet would take for a formula is marked as text."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerow([_cell(cell) for cell in cells])
+    return out.getvalue().encode("utf-8", "replace")
+
+
+def _cell(cell: object) -> object:
+    if isinstance(cell, float):
+        return repr(cell)
+    if isinstance(cell, str) and cell.startswith(_FORMULA):
+        return "'" + cell
+    return "" if cell is None else cell
+
+
+ENDPOINTS = [
+    Endpoint("GET", "/api/runs/{run}/files", RunAsk, FilesAnswer, files, "The files of a run and its checkpoints"),
+    Endpoint("GET", "/api/runs/{run}/media", MediaAsk, MediaAnswer, media, "A window of the pictures and films"),
+    Endpoint("GET", "/api/runs/{run}/text", TextAsk, TextAnswer, text, "A window of the texts"),
+    Endpoint("GET", "/api/runs/{run}/config", RunAsk, ConfigAnswer, config, "What each life of a run was started with"),
+    Endpoint("GET", "/api/runs/{run}/table/{table}", RunTableAsk, TablePage, any_table, "A window of any table"),
+    Endpoint(
+        "GET",
+        "/media/{run}/{path:path}",
+        FileAsk,
+        "application/octet-stream",
+        media_bytes,
+        "A picture or film as it is",
+    ),
+    Endpoint(
+        "GET",
+        "/files/{run}/{path:path}",
+        FileAsk,
+        "application/octet-stream",
+        file_bytes,
+        "Any file of a run, to be saved",
+    ),
+    Endpoint("GET", "/api/export.csv", CsvAsk, "text/csv", export_csv, "Rows of a table of some runs as CSV"),
+]

@@ -1,0 +1,504 @@
+"""Alerts, and rules that found nothing; media, checkpoints, notes and attempts of runs, as marks and as lists."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from typing import Any, Literal
+from urllib.parse import quote
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from rollbook.errors import RollbookError
+from rollbook.ground import manifest
+from rollbook.ground.aliases import SCORES
+from rollbook.ground.run_files import journal_folder, part_folders
+from rollbook.runs.checking import asked
+from rollbook.server.shared.catalogue import RunRow
+from rollbook.server.shared.endpoint import Endpoint
+from rollbook.server.shared.rows import (
+    axis_values,
+    check_range,
+    clocks_of,
+    contents,
+    default_axis,
+    row_id,
+    seconds_column,
+    started,
+    table_of,
+)
+from rollbook.server.shared.shapes import Alert, Answer, Ask, Media, Num, RunAsk, cells_of, num, plain
+from rollbook.server.shared.state import Facts, Hall
+
+__all__ = ["ENDPOINTS", "AlertsAsk", "MarksAsk", "alerts_of", "media_of"]
+
+
+class QuietRule(msgspec.Struct, kw_only=True):
+    """A rule that looked and found nothing."""
+
+    rule: str
+    label: str
+    checked: str
+
+
+class HealthAnswer(Answer, kw_only=True):
+    """What is wrong, what was looked at and is quiet.
+
+    Attributes:
+      promise: how often the rules raise a false alarm, where that was measured.
+      host_keys: keys of metrics about the machine; their curves are asked for with x = "time".
+    """
+
+    alerts: list[Alert]
+    quiet: list[QuietRule]
+    rules: int
+    promise: str | None
+    host_keys: list[str]
+
+
+class AlertsAsk(Ask, kw_only=True):
+    """Of which runs; all without."""
+
+    runs: list[str] | None = None
+
+
+class FindingRun(msgspec.Struct, kw_only=True):
+    """Where something was found: the place on the run's own axis, and the key that it is about, if they are known."""
+
+    run: str
+    name: str
+    seed: int | None
+    project: str
+    status: str
+    time: float | None
+    axis: str
+    x: Num
+    key: str
+
+
+class Finding(msgspec.Struct, kw_only=True):
+    """What is wrong, once for all runs that have it.
+
+    Attributes:
+      rule: the health rule; "ended" where runs crashed, were killed or fell silent.
+      level: crashed, fail, warn or note.
+      message: of the newest run; runs: the newest first, at most 50; many: how many there are.
+    """
+
+    rule: str
+    level: str
+    message: str
+    runs: list[FindingRun]
+    many: int
+
+
+class AlertsAnswer(Answer, kw_only=True):
+    """How many alerts there are.
+
+    Attributes:
+      by_run: run -> level -> how many.
+      findings: the worst first, then the newest; looked_at: runs; quiet: those of them that have none.
+    """
+
+    total: int
+    by_run: dict[str, dict[str, int]]
+    newest: list[Alert]
+    findings: list[Finding] = []
+    looked_at: int = 0
+    quiet: int = 0
+
+
+class MarksAsk(Ask, kw_only=True):
+    """Of which runs, on which axis."""
+
+    runs: list[str]
+    x: str | None = None
+    start: float | None = None
+    stop: float | None = None
+
+
+class Mark(msgspec.Struct, kw_only=True):
+    """A checkpoint, alert, note or begin of an attempt on the axis."""
+
+    run: str
+    kind: Literal["checkpoint", "alert", "note", "attempt"]
+    x: Num
+    time: float | None
+    id: str
+    label: str
+    text: str
+    level: str | None
+
+
+class MarksAnswer(Answer, kw_only=True):
+    """Marks in order of x."""
+
+    marks: list[Mark]
+    truncated: bool
+
+
+_MOST_MARKS = 5_000
+_MOST_ALERTS = 500
+_ENDED_BADLY = ("crashed", "killed", "stale")
+_ENDINGS = {
+    "crashed": "Ended without an exception: its process vanished",
+    "killed": "Killed from outside: it left no word",
+    "stale": "Silent: its host cannot be asked, and nothing was heard of it for a minute",
+}
+_WORST = ("crashed", "fail", "warn", "note")
+_FILM_SUFFIXES = (".mp4", ".gif", ".png", ".webm")
+
+
+def alerts_of(hall: Hall, row: RunRow, x: str) -> list[Alert]:
+    """All alerts of a run, oldest first."""
+    table = table_of(hall, row, "alerts")
+    if not table.num_rows:
+        return []
+    with hall.book(row) as book:
+        clocks = book.clocks
+    places, times = axis_values(table, x, started(row)), seconds_column(table)
+    return [_alert(row, cells, float(places[n]), float(times[n]), clocks) for n, cells in enumerate(cells_of(table))]
+
+
+def _alert(row: RunRow, cells: dict[str, Any], place: float, moment: float, clocks: tuple[str, ...]) -> Alert:
+    attempt = cells.get("attempt")
+    return Alert(
+        id=row_id(cells),
+        run=row.key,
+        time=moment,
+        x=num(place) if np.isfinite(place) else None,
+        clocks=clocks_of(cells, clocks),
+        rule=plain(str(cells.get("rule") or "")),
+        level=plain(str(cells.get("level") or "note")),
+        message=plain(str(cells.get("message") or "")),
+        evidence=_evidence(cells.get("evidence")),
+        source=plain(str(cells.get("source") or "")),
+        attempt=attempt if isinstance(attempt, int) else None,
+    )
+
+
+def _evidence(said: object) -> object:
+    if isinstance(said, str):
+        try:
+            return plain(json.loads(said))
+        except (ValueError, RecursionError):
+            return plain(said)
+    return plain(said)
+
+
+def media_of(hall: Hall, row: RunRow, table: pa.Table, x: str) -> list[Media]:
+    """Rows of `media` with the addresses of those files that exist."""
+    places = axis_values(table, x, started(row))
+    times = seconds_column(table)
+    media = []
+    for n, cells in enumerate(cells_of(table)):
+        said = str(cells.get("path") or "")
+        path = there(row.folder, said)
+        media.append(
+            Media(
+                id=row_id(cells),
+                key=plain(str(cells.get("key") or "")),
+                kind=plain(str(cells.get("kind") or "image")),
+                url=media_url(row, path) if path is not None else None,
+                path=plain(said),
+                width=_whole(cells.get("width")),
+                height=_whole(cells.get("height")),
+                frames=_whole(cells.get("frames")),
+                fps=float(cells["fps"])
+                if isinstance(cells.get("fps"), (int, float)) and np.isfinite(cells["fps"])
+                else None,
+                bytes=os.path.getsize(os.path.join(row.folder, path)) if path is not None else None,
+                episode_id=plain(str(cells["episode_id"])) if cells.get("episode_id") else None,
+                time=float(times[n]),
+                x=num(float(places[n])) if np.isfinite(places[n]) else None,
+                there=path is not None,
+            )
+        )
+    return media
+
+
+def media_url(row: RunRow, path: str) -> str:
+    """The address of a run's file, relative to the page."""
+    return f"media/{quote(row.key, safe='~')}/{quote(path.replace(os.sep, '/'), safe='/')}"
+
+
+def there(folder: str, path: str) -> str | None:
+    """A path relative to the run, if the file exists and is inside the run; also in another film format."""
+    if not path or "\0" in path:
+        return None
+    root = os.path.realpath(folder)
+    stem = os.path.splitext(path)[0]
+    for name in dict.fromkeys([path, *(stem + suffix for suffix in _FILM_SUFFIXES)]):
+        try:
+            real = os.path.realpath(os.path.join(root, name))
+        except (OSError, ValueError):
+            return None
+        if real.startswith(root + os.sep) and os.path.isfile(real):
+            return os.path.relpath(real, root)
+    return None
+
+
+def _whole(value: object) -> int | None:
+    return (
+        int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 2**31 else None
+    )
+
+
+def marks(hall: Hall, ask: MarksAsk) -> MarksAnswer:
+    """Checkpoints, alerts, notes and starts of attempts on the axis."""
+    check_range(ask.start, ask.stop)
+    drawn: list[Mark] = []
+    for row in hall.rows(ask.runs):
+        try:
+            drawn += _marks_of(hall, row, ask.x or default_axis(hall, row))
+        except (RollbookError, OSError):  # its curves show what is wrong with it
+            continue
+    low = -np.inf if ask.start is None else ask.start
+    high = np.inf if ask.stop is None else ask.stop
+    inside = [mark for mark in drawn if isinstance(mark.x, float) and low <= mark.x < high]
+    inside.sort(key=lambda mark: mark.x if isinstance(mark.x, float) else 0.0)
+    return MarksAnswer(marks=inside[:_MOST_MARKS], truncated=len(inside) > _MOST_MARKS)
+
+
+def _marks_of(hall: Hall, row: RunRow, x: str) -> list[Mark]:
+    drawn = []
+    began = started(row)
+    for name, kind in (("checkpoints", "checkpoint"), ("text", "note")):
+        table = table_of(hall, row, name)
+        if not table.num_rows:
+            continue
+        places, times = axis_values(table, x, began), seconds_column(table)
+        for n, cells in enumerate(cells_of(table)):
+            if (kind == "note" and cells.get("key") != "note") or not np.isfinite(places[n]):
+                continue
+            if kind == "checkpoint":
+                label = "best" if cells.get("is_best") else "checkpoint"
+                score = cells.get("score")
+                text = f"{os.path.basename(str(cells.get('path') or ''))}" + (
+                    f", score {score:g}" if isinstance(score, (int, float)) else ""
+                )
+            else:
+                label, text = "note", str(cells.get("text") or "")
+            identity = str(cells.get("checkpoint_id") or row_id(cells))
+            drawn.append(_mark(row, kind, float(places[n]), float(times[n]), identity, label, text, None))
+    for alert in alerts_of(hall, row, x):
+        if isinstance(alert.x, float):
+            drawn.append(_mark(row, "alert", alert.x, alert.time, alert.id, alert.rule, alert.message, alert.level))
+    with hall.book(row) as book:
+        attempts = book.attempts
+    for entry in attempts:
+        begun = entry.get("started")
+        if entry.get("parent") is not None and isinstance(begun, (int, float)):
+            place = _of_attempt(hall, row, entry, x, began)
+            if place is not None:
+                said = f"attempt {entry['n']} went on from attempt {entry['parent']}"
+                drawn.append(
+                    _mark(
+                        row,
+                        "attempt",
+                        place,
+                        float(begun),
+                        f"attempt-{entry['n']}",
+                        f"attempt {entry['n']}",
+                        said,
+                        None,
+                    )
+                )
+    return drawn
+
+
+def _of_attempt(hall: Hall, row: RunRow, entry: dict[str, Any], x: str, began: float) -> float | None:
+    """The position on the axis where an attempt began: at its checkpoint, else by time."""
+    if x in ("time", "relative"):
+        return float(entry["started"]) - (began if x == "relative" else 0.0)
+    checkpoint = entry.get("checkpoint")
+    table = table_of(hall, row, "checkpoints", "all")
+    if checkpoint and table.num_rows and x in table.column_names:
+        for cells in table.select(["checkpoint_id", x]).to_pylist():
+            if cells["checkpoint_id"] == checkpoint and isinstance(cells[x], int):
+                return float(cells[x])
+    return None
+
+
+def _mark(
+    row: RunRow, kind: Any, x: float, moment: float | None, identity: str, label: str, text: str, level: str | None
+) -> Mark:
+    return Mark(
+        run=row.key,
+        kind=kind,
+        x=x,
+        time=moment,
+        id=plain(identity),
+        label=plain(label),
+        text=plain(text[:500]),
+        level=level,
+    )
+
+
+def all_alerts(hall: Hall, ask: AlertsAsk) -> AlertsAnswer:
+    """How many alerts the runs have, and the newest of them."""
+    rows = (
+        hall.rows(ask.runs)
+        if ask.runs is not None
+        else sorted(hall.catalogue.snapshot().rows.values(), key=_created, reverse=True)[: hall.limits.runs]
+    )
+    by_run: dict[str, dict[str, int]] = {}
+    newest: list[Alert] = []
+    found: dict[tuple[str, str], dict[str, tuple[FindingRun, str]]] = {}
+    for row in rows:
+        if row.status in _ENDED_BADLY:
+            why = _ending(row)
+            ended = row.about.get("ended")
+            at = _found_in(row, "", ended if isinstance(ended, (int, float)) else None, None, "")
+            found.setdefault(("crashed", why.partition(":")[0]), {})[row.key] = at, why
+        if not _may_have_alerts(row.folder):
+            continue
+        try:
+            axis = default_axis(hall, row)
+            alerts = alerts_of(hall, row, axis)
+        except (RollbookError, OSError):
+            continue
+        if alerts:
+            levels = by_run.setdefault(row.key, {})
+            for alert in alerts:
+                levels[alert.level] = levels.get(alert.level, 0) + 1
+                place = _found_in(row, axis, alert.time, alert.x, _key_of(alert, hall.facts.known(row)))
+                found.setdefault((alert.level, alert.rule), {})[row.key] = place, alert.message
+            newest += alerts[-_MOST_ALERTS:]
+    newest.sort(key=lambda alert: alert.time or 0.0, reverse=True)
+    total = sum(sum(levels.values()) for levels in by_run.values())
+    for (level, rule), of_run in found.items():  # a warning that became worse is shown once, at its present level
+        if level == "warn":
+            for run in found.get(("fail", rule), {}):
+                of_run.pop(run, None)
+    troubled = {run for (level, _), runs in found.items() if level != "note" for run in runs}
+    return AlertsAnswer(
+        total=total,
+        by_run=by_run,
+        newest=newest[:50],
+        findings=_worst_first(found),
+        looked_at=len(rows),
+        quiet=len(rows) - len(troubled),
+    )
+
+
+def _ending(row: RunRow) -> str:
+    """Why a run ended before its time, in one line."""
+    try:
+        failure = manifest.failure(manifest.read(row.folder))
+    except (RollbookError, OSError):
+        failure = None
+    if failure is not None:
+        words = f"{failure['type']}: {failure['message']}" if failure["message"] else failure["type"]
+        return str(plain(words.partition("\n")[0][:300]))
+    return _ENDINGS[row.status]
+
+
+def _worst_first(found: dict[tuple[str, str], dict[str, tuple[FindingRun, str]]]) -> list[Finding]:
+    """One finding for each rule and level, for any number of runs."""
+    findings = []
+    for (level, rule), of_run in found.items():
+        if not of_run:
+            continue
+        places = sorted(of_run.values(), key=lambda each: each[0].time or 0.0, reverse=True)
+        findings.append(
+            Finding(
+                rule="ended" if level == "crashed" else rule,
+                level=level,
+                message=places[0][1],
+                runs=[place for place, _ in places[:50]],
+                many=len(places),
+            )
+        )
+    findings.sort(key=lambda one: one.runs[0].time or 0.0, reverse=True)
+    findings.sort(key=lambda one: _WORST.index(one.level) if one.level in _WORST else len(_WORST))
+    return findings[:_MOST_ALERTS]
+
+
+def _key_of(alert: Alert, facts: Facts | None) -> str:
+    """The key that an alert is about: of its evidence, or the first that its message names; of returns theirs."""
+    key = alert.evidence.get("key") if isinstance(alert.evidence, dict) else None
+    words = [key] if isinstance(key, str) else re.findall(r"[^\s,:;()]+", alert.message)
+    known = facts.latest if facts is not None else {}
+    for word in words:
+        if word in known or word == key:
+            return word
+    return next((name for name in ("train/return", *SCORES) if name in known), "") if "return" in alert.message else ""
+
+
+def _found_in(row: RunRow, axis: str, moment: float | None, x: Num, key: str) -> FindingRun:
+    about = row.about
+    seed = about.get("seed")
+    return FindingRun(
+        run=row.key,
+        name=plain(str(about.get("name") or "")),
+        seed=seed if isinstance(seed, int) else None,
+        project=plain(str(about.get("project") or "")),
+        status=row.status,
+        time=moment,
+        axis=plain(axis),
+        x=x,
+        key=plain(key),
+    )
+
+
+def _created(row: RunRow) -> float:
+    created = row.about.get("created")
+    return float(created) if isinstance(created, (int, float)) else 0.0
+
+
+def _may_have_alerts(folder: str) -> bool:
+    """Whether a run has sealed alerts, or a journal that may hold some: two file checks instead of opening it."""
+    if any(os.path.isdir(parts) for parts in part_folders(folder, "alerts")):
+        return True
+    try:
+        with os.scandir(journal_folder(folder)) as writers:
+            return next(writers, None) is not None
+    except OSError:
+        return False
+
+
+def health(hall: Hall, ask: RunAsk) -> HealthAnswer:
+    """The alerts of a run, and the rules that found nothing."""
+    row = hall.row(ask.run)
+    alerts = alerts_of(hall, row, default_axis(hall, row))
+    held = contents(hall, row)
+    facts = hall.facts.now(row)
+    bad = [key for key, value in facts.latest.items() if isinstance(value, float) and value - value != 0]
+    quiet = []
+    if not bad and facts.latest:
+        quiet.append(
+            QuietRule(rule="finite", label="The newest values are numbers", checked=f"{len(facts.latest)} keys")
+        )
+    episodes = held.tables.get("episodes", 0)
+    if episodes and not any(alert.source == "auditor" for alert in alerts):
+        quiet.append(
+            QuietRule(rule="audit", label="Return said equals return counted", checked=f"{episodes:,} episodes")
+        )
+    rules, rows, promise = asked(row.folder)
+    looked = f"{rows:,} rows" if rows else "no row yet"
+    spoke = {alert.rule for alert in alerts}
+    quiet += [
+        QuietRule(rule=plain(name), label=plain(label), checked=looked)
+        for name, label in rules.items()
+        if name not in spoke
+    ]
+    return HealthAnswer(
+        alerts=list(reversed(alerts)),
+        quiet=quiet,
+        rules=len(spoke) + len(quiet),
+        promise=promise,
+        host_keys=[plain(key) for key in held.keys if key.startswith("host/")],
+    )
+
+
+ENDPOINTS = [
+    Endpoint("POST", "/api/marks", MarksAsk, MarksAnswer, marks, "Checkpoints, alerts, notes and attempts on the axis"),
+    Endpoint(
+        "POST", "/api/alerts", AlertsAsk, AlertsAnswer, all_alerts, "How many alerts the runs have, and the newest"
+    ),
+    Endpoint("GET", "/api/runs/{run}/health", RunAsk, HealthAnswer, health, "The alerts of a run, and what is quiet"),
+]

@@ -1,0 +1,277 @@
+"""Text logs of a run: which there are, parts of them, and new lines."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from rollbook.server.shared.catalogue import RunRow
+from rollbook.server.shared.endpoint import Endpoint
+from rollbook.server.shared.shapes import Answer, OfRun, Refused, RunAsk, plain
+from rollbook.server.shared.state import Hall
+
+__all__ = ["ENDPOINTS", "LogAsk", "LogLine", "lines_near", "log_files", "log_path", "new_lines"]
+
+
+class LogLine(msgspec.Struct, kw_only=True):
+    """A line of a log file.
+
+    Attributes:
+      offset: the byte that it begins at.
+      time: as the line says it, or null.
+    """
+
+    offset: int
+    text: str
+    time: float | None
+
+
+class LogFile(msgspec.Struct, kw_only=True):
+    """A log that can be read."""
+
+    name: str
+    label: str
+    bytes: int
+    kind: Literal["file", "text"]
+
+
+class LogsAnswer(Answer, kw_only=True):
+    """The logs of a run."""
+
+    logs: list[LogFile]
+
+
+class LogAsk(OfRun, kw_only=True):
+    """A part of a log; its end without a place.
+
+    Attributes:
+      start: lines from this byte on; before: the lines that end there; near: those around a moment (unix seconds).
+      search: only lines with these words.
+    """
+
+    name: str
+    start: int | None = msgspec.field(name="from", default=None)
+    before: int | None = None
+    near: float | None = None
+    lines: int = 200
+    search: str | None = None
+
+
+class LogAnswer(Answer, kw_only=True):
+    """Lines of a log.
+
+    Attributes:
+      start, end: the bytes that were looked at; size: of the file.
+    """
+
+    name: str
+    lines: list[LogLine]
+    start: int
+    end: int
+    size: int
+
+
+_SUFFIXES = (".txt", ".log", ".out", ".err")
+_MOST_FILES = 200
+_CHUNK = 256 * 1024
+_MOST_LINES = 2_000
+_LONGEST_LINE = 4_000
+_SEARCHED = 16 << 20
+_WHEN = re.compile(r"(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,6}))?(Z|[+-]\d\d:?\d\d)?")
+
+
+def log_files(row: RunRow) -> list[LogFile]:
+    """The text files of a run that are logs, the newest first."""
+    ranked: list[tuple[float, LogFile]] = []
+    root = os.path.realpath(row.folder)
+    places = [os.path.join(root, "log"), os.path.join(root, "logs"), root, os.path.join(root, "data", "keeper")]
+    for place in places:
+        for here, folders, names in os.walk(place):
+            folders[:] = (
+                []
+                if place in (root, places[3])
+                else [n for n in sorted(folders) if not os.path.islink(os.path.join(here, n))]
+            )
+            for name in sorted(names):
+                path = os.path.join(here, name)
+                inside = os.path.relpath(path, root).replace(os.sep, "/")
+                if not (name.endswith(_SUFFIXES) or inside == "data/keeper/log") or os.path.islink(path):
+                    continue
+                try:
+                    stat = os.stat(path)
+                except OSError:
+                    continue
+                label = "keeper" if inside == "data/keeper/log" else os.path.splitext(name)[0]
+                ranked.append(
+                    (stat.st_mtime, LogFile(name=plain(inside), label=plain(label), bytes=stat.st_size, kind="file"))
+                )
+                if len(ranked) >= _MOST_FILES:
+                    break
+    ranked.sort(key=lambda pair: (pair[1].label == "keeper", -pair[0]))
+    return list({entry.name: entry for _, entry in ranked}.values())
+
+
+def logs(hall: Hall, ask: RunAsk) -> LogsAnswer:
+    """The logs of a run."""
+    return LogsAnswer(logs=log_files(hall.row(ask.run)))
+
+
+def log_path(row: RunRow, name: str) -> str:
+    """The file of a log. Only listed files can be read by name.
+
+    Raises:
+      Refused: there is no such log.
+    """
+    if name not in {entry.name for entry in log_files(row)}:
+        raise Refused("not_found", f"the run has no log {name!r:.100}", "GET api/runs/{run}/logs lists them.")
+    return os.path.join(row.folder, *name.split("/"))
+
+
+class Part(NamedTuple):
+    """Lines, and the range of bytes that was read."""
+
+    lines: list[LogLine]
+    start: int
+    end: int
+    size: int
+
+
+def log(hall: Hall, ask: LogAsk) -> LogAnswer:
+    """Lines of a log."""
+    if not 1 <= ask.lines <= _MOST_LINES:
+        raise Refused("too_large", f"lines={ask.lines}: 1 to {_MOST_LINES:,}")
+    path = log_path(hall.row(ask.run), ask.name)
+    words = [word.lower() for word in (ask.search or "").split()]
+    if ask.start is not None:
+        part = _forward(path, ask.start, ask.lines, words)
+    elif ask.near is not None:
+        part = lines_near(path, ask.near, ask.lines)
+    else:
+        part = _backward(path, ask.before, ask.lines, words)
+    return LogAnswer(name=ask.name, lines=part.lines, start=part.start, end=part.end, size=part.size)
+
+
+def new_lines(path: str, start: int) -> Part:
+    """Complete lines from a byte on."""
+    return _forward(path, start, _MOST_LINES, [])
+
+
+def _forward(path: str, start: int, most: int, words: list[str]) -> Part:
+    size = os.path.getsize(path)
+    start = min(max(0, start), size)
+    lines_that_fit: list[LogLine] = []
+    place = start
+    with open(path, "rb") as file:
+        file.seek(start)
+        while len(lines_that_fit) < most and place - start < _SEARCHED:
+            raw = file.readline(_CHUNK)
+            if not raw or (not raw.endswith(b"\n") and len(raw) < _CHUNK):
+                break  # a line that is still being written
+            line = _line(place, raw)
+            place += len(raw)
+            if _fits(line, words):
+                lines_that_fit.append(line)
+    return Part(lines_that_fit, start, place, size)
+
+
+def _backward(path: str, before: int | None, most: int, words: list[str]) -> Part:
+    size = os.path.getsize(path)
+    end = size if before is None else min(max(0, before), size)
+    lines_that_fit: list[LogLine] = []
+    place, rest = end, b""
+    with open(path, "rb") as file:
+        while place > 0 and len(lines_that_fit) < most and end - place < _SEARCHED:
+            step = min(_CHUNK, place)
+            place -= step
+            file.seek(place)
+            block = file.read(step) + rest
+            head = 0 if place == 0 else block.find(b"\n") + 1
+            if head == 0 and place > 0:
+                rest = block[:_CHUNK]
+                continue
+            rest, block = block[:head], block[head:]
+            lines, at = [], place + head
+            for raw in block.splitlines(keepends=True):
+                lines.append(_line(at, raw))
+                at += len(raw)
+            lines_that_fit = [line for line in lines if _fits(line, words)] + lines_that_fit
+            place += head
+            rest = b""
+    lines_that_fit = lines_that_fit[-most:]
+    return Part(lines_that_fit, lines_that_fit[0].offset if lines_that_fit else place, end, size)
+
+
+def lines_near(path: str, moment: float, most: int) -> Part:
+    """Lines around a moment, if lines have times; the file is assumed to be in order of time."""
+    size = os.path.getsize(path)
+    low, high = 0, size
+    with open(path, "rb") as file:
+        for _ in range(48):
+            if high - low < 4_096:
+                break
+            middle = (low + high) // 2
+            said = _first_time(file, middle, high)
+            if said is None:
+                return Part([], 0, 0, size)
+            if said < moment:
+                low = middle
+            else:
+                high = middle
+    before = _backward(path, low, max(1, most // 2), [])
+    after = _forward(path, before.end, most, [])
+    lines = [*before.lines, *after.lines]
+    times = [line.time for line in lines]
+    if not any(said is not None for said in times):
+        return Part([], 0, 0, size)
+    nearest = min(range(len(lines)), key=lambda n: abs((times[n] if times[n] is not None else float("inf")) - moment))  # type: ignore[operator]
+    first = max(0, nearest - most // 2)
+    while first < nearest and times[first] is None:  # a message of several lines is shown from its first line
+        first += 1
+    chosen = lines[first : first + most]
+    return Part(chosen, chosen[0].offset, after.end, size)
+
+
+def _first_time(file: object, start: int, stop: int) -> float | None:
+    file.seek(start)  # type: ignore[attr-defined]
+    block = file.read(min(64 * 1024, stop - start))  # type: ignore[attr-defined]
+    _, _, block = block.partition(b"\n")
+    return _time_in(block.decode("utf-8", "replace"))
+
+
+def _line(offset: int, raw: bytes) -> LogLine:
+    text = raw[:_LONGEST_LINE].decode("utf-8", "replace").rstrip("\r\n")
+    return LogLine(offset=offset, text=text + (" …" if len(raw) > _LONGEST_LINE else ""), time=_time_in(text[:64]))
+
+
+def _fits(line: LogLine, words: list[str]) -> bool:
+    text = line.text.lower()
+    return all(word in text for word in words)
+
+
+def _time_in(text: str) -> float | None:
+    """The time in a text; without a zone, local time."""
+    match = _WHEN.search(text)
+    if not match:
+        return None
+    numbers = [int(part) for part in match.groups()[:6]]
+    micro = int((match[7] or "0").ljust(6, "0"))
+    try:
+        said = datetime.datetime(numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], micro)
+        if match[8]:
+            zone = "+00:00" if match[8] == "Z" else match[8]
+            said = datetime.datetime.fromisoformat(
+                said.isoformat() + (zone if ":" in zone else f"{zone[:3]}:{zone[3:]}")
+            )
+        return said.timestamp()
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+ENDPOINTS = [
+    Endpoint("GET", "/api/runs/{run}/logs", RunAsk, LogsAnswer, logs, "The logs of a run"),
+    Endpoint("GET", "/api/runs/{run}/log", LogAsk, LogAnswer, log, "Lines of a log"),
+]

@@ -1,0 +1,355 @@
+"""Rollouts: searched and sorted in DuckDB; one as a conversation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+import pyarrow as pa
+
+from rollbook.book import RolloutQueries
+from rollbook.errors import BadInput
+from rollbook.ground.expressions import condition, literal
+from rollbook.server.shared.catalogue import RunRow
+from rollbook.server.shared.endpoint import Endpoint
+from rollbook.server.shared.rows import IDENTITY
+from rollbook.server.shared.shapes import (
+    Answer,
+    Cell,
+    Column,
+    Num,
+    OfRun,
+    Refused,
+    Row,
+    Sort,
+    cells_of,
+    columns_of,
+    num,
+    plain,
+    rows_of,
+)
+from rollbook.server.shared.sql import Locked, order_by, with_tables
+from rollbook.server.shared.state import Hall
+
+__all__ = ["ENDPOINTS", "OneRolloutAsk", "RolloutsAsk"]
+
+
+class RolloutsAsk(OfRun, kw_only=True):
+    """Which rollouts.
+
+    Attributes:
+      search: words that must all occur in the last answer or the prompt.
+      where: a condition in SQL over rollouts_now, such as reward > 1 and not used.
+      group: only those of the group of this rollout; task: only those of its task.
+    """
+
+    search: str | None = None
+    where: str | None = None
+    sort: list[Sort] = []
+    offset: int = 0
+    limit: int = 100
+    group: str | None = None
+    task: str | None = None
+
+
+class RolloutRow(msgspec.Struct, kw_only=True):
+    """One rollout with its newest fate: its id, and its cells."""
+
+    id: str
+    cells: Row
+
+
+class RolloutsAnswer(Answer, kw_only=True):
+    """A window of the rollouts."""
+
+    total: int
+    matched: int
+    offset: int
+    columns: list[Column]
+    rows: list[RolloutRow]
+
+
+class OneRolloutAsk(OfRun, kw_only=True):
+    """One rollout by its id."""
+
+    id: str
+
+
+class RolloutTokens(msgspec.Struct, kw_only=True):
+    """The tokens of a turn.
+
+    Attributes:
+      text: ids, as texts; columns: a number for each (sampler, trainer, gap, entropy, advantage, mask).
+    """
+
+    text: list[str]
+    columns: dict[str, list[Num]]
+
+
+class RolloutTurn(msgspec.Struct, kw_only=True):
+    """One turn.
+
+    Attributes:
+      calls: the tool calls, as JSON. length: characters of the whole text, where the text was cut short.
+    """
+
+    turn: int
+    parent: int | None
+    role: str
+    name: str | None
+    text: str | None
+    length: int | None
+    calls: str | None
+    n_tokens: int | None
+    trained: bool | None
+    seconds: Num
+    finish_reason: str | None
+    error: str | None
+    reward: Num
+    policy_version: int | None
+    tokens: RolloutTokens | None
+
+
+class RolloutVersion(msgspec.Struct, kw_only=True):
+    """A task at one version of the policy.
+
+    Attributes:
+      solved: above the middle of the run's lowest and highest reward; low, high: of their share, 95 % (Wilson).
+    """
+
+    version: int | None
+    n: int
+    mean: Num
+    solved: int
+    low: Num
+    high: Num
+    used: int
+
+
+class OneRolloutAnswer(Answer, kw_only=True):
+    """One rollout with its turns, all its fates, and its task over training."""
+
+    id: str
+    cells: Row
+    prompt: Cell
+    messages: str | None
+    tools: str | None
+    turns: list[RolloutTurn]
+    tokens: RolloutTokens | None
+    fates: list[Row]
+    history: list[RolloutVersion]
+    turns_left_out: int
+
+
+T = TypeVar("T")
+
+_CUT = 300
+_LONGEST = 100_000
+_MOST_WORDS = 12
+_MOST_TURNS = 400
+_MOST_TOKENS = 20_000
+_TOKENS = {
+    "sampler": "sampler_logprobs",
+    "trainer": "trainer_logprobs",
+    "entropy": "entropy",
+    "advantage": "advantages",
+    "mask": "mask",
+}
+_PROMPTS = "select task_id, any_value(prompt) as prompt from tasks group by task_id"
+
+
+def ask_rollouts(hall: Hall, row: RunRow, names: Sequence[str], work: Callable[[Locked], T]) -> T:
+    """The result of `work` on the tables of rollouts and the view rollouts_now, which has their newest fates."""
+
+    def joined(db: Locked) -> T:
+        db.view("rollouts_now", RolloutQueries(db.columns).now())
+        return work(db)
+
+    return with_tables(hall, row, ["rollouts", "fates", *names], "effective", joined)
+
+
+def rollouts(hall: Hall, ask: RolloutsAsk) -> RolloutsAnswer:
+    """A window of the rollouts, each with its prompt and newest fate."""
+    if not 0 <= ask.limit <= hall.limits.rows or ask.offset < 0:
+        raise Refused(
+            "too_large", f"offset={ask.offset}, limit={ask.limit}: a window has 0 to {hall.limits.rows:,} rows"
+        )
+
+    def work(db: Locked) -> tuple[int, int, pa.Table]:
+        db.view("seen", f"select r.*, t.prompt from rollouts_now r left join ({_PROMPTS}) t using (task_id)")
+        names = db.table("select * from seen limit 0").column_names
+        conditions, values = _searched(ask.search)
+        if ask.where and ask.where.strip():
+            conditions.append(f"({condition(ask.where).text})")
+        for identity, columns in ((ask.group, ("group", "task_id", "batch")), (ask.task, ("task_id",))):
+            if identity is not None:
+                more, cells = _alike(db, identity, columns)
+                conditions += more
+                values += cells
+        where = f" where {' and '.join(conditions)}" if conditions else ""
+        default = ", ".join(f'"{name}" desc' for name in ("time", "seq", "index") if name in names)
+        order = order_by(ask.sort, names) or (f" order by {default}" if default else "")
+        total = int(db.table("select count(*) as n from rollouts")["n"][0].as_py())
+        matched = int(db.table(f"select count(*) as n from seen{where}", values)["n"][0].as_py()) if where else total
+        return (
+            total,
+            matched,
+            db.table(f"select * from seen{where}{order} limit {ask.limit} offset {ask.offset}", values),
+        )
+
+    total, matched, table = ask_rollouts(hall, hall.row(ask.run), ["tasks"], work)
+    shown = table.select([name for name in table.column_names if name not in (*IDENTITY, "rollout_id")])
+    identities = table["rollout_id"].to_pylist() if table.num_rows else []
+    rows = [
+        RolloutRow(id=plain(str(name)), cells=cells)
+        for name, cells in zip(identities, rows_of(shown, _CUT), strict=True)
+    ]
+    return RolloutsAnswer(total=total, matched=matched, offset=ask.offset, columns=columns_of(shown), rows=rows)
+
+
+def _alike(db: Locked, identity: str, columns: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Conditions, with their values, for the rollouts that share columns with one; only itself if it lacks them."""
+    found = db.table("select * from rollouts where rollout_id = ? limit 1", [identity])
+    (cells,) = cells_of(found) or ({},)
+    shared = {name: cells[name] for name in columns if cells.get(name) is not None}
+    if columns[0] not in shared:
+        shared = {"rollout_id": identity}
+    return [f'"{name}" = ?' for name in shared], [str(value) for value in shared.values()]
+
+
+def _searched(search: str | None) -> tuple[list[str], list[str]]:
+    words = (search or "").split()
+    if len(words) > _MOST_WORDS:
+        raise BadInput(f"{len(words)} words to search for; at most {_MOST_WORDS}")
+    return ["contains(lower(concat_ws(' ', item, prompt)), ?)"] * len(words), [word.lower() for word in words]
+
+
+def one_rollout(hall: Hall, ask: OneRolloutAsk) -> OneRolloutAnswer:
+    """One rollout as a conversation, with its tokens, its fates and its task over training."""
+
+    def work(db: Locked) -> tuple[pa.Table, ...]:
+        own = "where rollout_id = ?"
+        row = db.table(f"select * from rollouts_now {own} limit 1", [ask.id])
+        if not row.num_rows:
+            raise Refused("not_found", f"there is no rollout {ask.id!r:.80}", "Look at the table of rollouts.")
+        task = row["task_id"][0].as_py()
+        version = "policy_version" if "policy_version" in row.column_names else "null"
+        of_task = RolloutQueries(db.columns).now(f"task_id = {literal(str(task))}")
+        history = f"""select *, {RolloutQueries.interval("solved", "n")} from (
+            select {version} as version, count(*) as n, avg(reward) as mean,
+              count(*) filter ({RolloutQueries.SOLVED}) as solved, count(*) filter (used) as used
+            from ({of_task}) where mode is not distinct from ? group by 1)
+            order by version nulls first limit 2000"""
+        return (
+            row,
+            db.table("select * from tasks where task_id = ? limit 1", [task]),
+            db.table(f"select * from turns {own} order by turn, time limit {_MOST_TURNS + 1}", [ask.id]),
+            db.table(f"select * from tokens {own} order by turn nulls last, time", [ask.id]),
+            db.table(f"select * from fates {own} order by time", [ask.id]),
+            db.table(history, [row["mode"][0].as_py()]),
+        )
+
+    row, task, turns, tokens, fates, history = ask_rollouts(hall, hall.row(ask.run), ["tasks", "turns", "tokens"], work)
+    (cells,) = rows_of(row.select([name for name in row.column_names if name not in IDENTITY]), _LONGEST)
+    said = next(iter(cells_of(task)), {})
+    lists: dict[int | None, dict[str, Any]] = {}
+    for part in cells_of(tokens):
+        lists.setdefault(part.get("turn"), {}).update({n: cell for n, cell in part.items() if cell is not None})
+    whole = lists.pop(None, {})
+    listed = cells_of(turns)[:_MOST_TURNS]
+    for start, turn in _late_parts(listed, lists, whole):
+        lists.setdefault(turn, {}).update(start)
+    return OneRolloutAnswer(
+        id=ask.id,
+        cells=cells,
+        prompt=plain(said.get("prompt"), _LONGEST),
+        messages=_text(said.get("messages")),
+        tools=_text(said.get("tools")),
+        turns=[_turn(turn, lists.get(turn["turn"])) for turn in listed],
+        tokens=_shown_tokens(whole) if not listed else None,
+        fates=rows_of(fates.select([name for name in fates.column_names if name not in IDENTITY]), _CUT),
+        history=[_version(cells) for cells in cells_of(history)],
+        turns_left_out=max(0, turns.num_rows - _MOST_TURNS),
+    )
+
+
+def _late_parts(
+    turns: Sequence[Mapping[str, Any]], lists: Mapping[int | None, Mapping[str, Any]], whole: Mapping[str, Any]
+) -> list[tuple[dict[str, Any], int]]:
+    """Lists that the trainer reported for the whole rollout, split at the turns whose tokens are known."""
+    late = {name: whole[name] for name in _TOKENS.values() if isinstance(whole.get(name), list)}
+    if not late:
+        return []
+    parts = []
+    for turn in turns:
+        own = lists.get(turn["turn"], {})
+        n = len(own.get("ids") or own.get("sampler_logprobs") or ())
+        start = own.get("first") or 0
+        cut = {name: cells[start : start + n] for name, cells in late.items()}
+        parts.append(({name: cells for name, cells in cut.items() if n and len(cells) == n}, turn["turn"]))
+    return parts
+
+
+def _turn(cells: Mapping[str, Any], lists: Mapping[str, Any] | None) -> RolloutTurn:
+    text, size = cells.get("text"), cells.get("item_size")
+    cut = isinstance(text, str) and len(text) > _LONGEST
+    length = size if isinstance(size, int) else len(text) if cut and isinstance(text, str) else None
+    return RolloutTurn(
+        turn=cells["turn"],
+        parent=cells.get("parent_turn"),
+        role=plain(str(cells.get("role"))),
+        name=_text(cells.get("name")),
+        text=None if text is None else plain(str(text)[:_LONGEST]),
+        length=length,
+        calls=_text(cells.get("calls")),
+        n_tokens=cells.get("tokens"),
+        trained=cells.get("trained"),
+        seconds=num(cells.get("seconds")),
+        finish_reason=_text(cells.get("finish_reason")),
+        error=_text(cells.get("error")),
+        reward=num(cells.get("reward")),
+        policy_version=cells.get("policy_version"),
+        tokens=_shown_tokens(lists or {}),
+    )
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(plain(str(value)[:_LONGEST]))
+
+
+def _shown_tokens(lists: Mapping[str, Any]) -> RolloutTokens | None:
+    columns = {
+        name: [float(v) if isinstance(v, (int, float)) else math.nan for v in lists[column][:_MOST_TOKENS]]
+        for name, column in _TOKENS.items()
+        if isinstance(lists.get(column), list) and lists[column]
+    }
+    ids = lists.get("ids")
+    n = len(ids) if isinstance(ids, list) else max((len(cells) for cells in columns.values()), default=0)
+    if not n or not columns:
+        return None
+    if {"sampler", "trainer"} <= set(columns):
+        both = zip(columns["trainer"], columns["sampler"], strict=False)
+        columns["gap"] = [trainer - sampler for trainer, sampler in both]
+    text = [str(cell) for cell in ids[:_MOST_TOKENS]] if isinstance(ids, list) else ["·"] * min(n, _MOST_TOKENS)
+    return RolloutTokens(text=text, columns={name: [num(v) for v in cells] for name, cells in columns.items()})
+
+
+def _version(cells: Mapping[str, Any]) -> RolloutVersion:
+    return RolloutVersion(
+        version=cells["version"], n=cells["n"], mean=num(cells["mean"]), solved=cells["solved"],
+        low=num(cells["low"]), high=num(cells["high"]), used=cells["used"],
+    )  # fmt: skip
+
+
+ENDPOINTS = [
+Endpoint(
+        "POST", "/api/runs/{run}/rollouts", RolloutsAsk, RolloutsAnswer, rollouts,
+        "Rollouts with their newest fates: search, filter, sort, window", lane="question",
+    ),
+Endpoint(
+        "GET", "/api/runs/{run}/rollouts/{id}", OneRolloutAsk, OneRolloutAnswer, one_rollout,
+        "One rollout as a conversation, its fates and its task over training",
+    ),
+]  # fmt: skip

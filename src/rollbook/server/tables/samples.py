@@ -1,0 +1,551 @@
+"""Samples: searched and sorted in DuckDB; one with its tokens; the group of its prompt; its history; what was new."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeVar
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from rollbook.book import unique_samples
+from rollbook.errors import BadInput
+from rollbook.ground.array_types import Floats, NDArray
+from rollbook.ground.expressions import condition, quoted
+from rollbook.ground.run_files import table_names
+from rollbook.server.shared.catalogue import RunRow
+from rollbook.server.shared.endpoint import Endpoint
+from rollbook.server.shared.rows import (
+    IDENTITY,
+    NearTable,
+    axis_values,
+    check_points,
+    clocks_of,
+    default_axis,
+    near,
+    row_id,
+    seconds_column,
+    shown_rows,
+    started,
+)
+from rollbook.server.shared.shapes import (
+    Answer,
+    Cell,
+    Column,
+    Num,
+    OfRun,
+    Refused,
+    Row,
+    Sort,
+    cells_of,
+    columns_of,
+    num,
+    plain,
+)
+from rollbook.server.shared.sql import Locked, order_by, with_tables
+from rollbook.server.shared.state import Hall
+from rollbook.server.tables.timings import TimingsAsk
+
+__all__ = ["ENDPOINTS", "SamplesAsk", "near_samples"]
+
+
+class SamplesAsk(OfRun, kw_only=True):
+    """Which samples.
+
+    Attributes:
+      search: words that must all occur in some text of the row.
+      where: a condition in SQL, such as reward > 1.
+      unique: one row for each different item, its newest.
+    """
+
+    search: str | None = None
+    where: str | None = None
+    sort: list[Sort] = []
+    offset: int = 0
+    limit: int = 100
+    columns: list[str] | None = None
+    unique: bool = False
+    attempts: Literal["effective", "all"] = "effective"
+
+
+class SampleRow(msgspec.Struct, kw_only=True):
+    """One sample: its name in the API, and its cells."""
+
+    id: str
+    cells: Row
+
+
+class SamplesAnswer(Answer, kw_only=True):
+    """A window of the samples."""
+
+    total: int
+    matched: int
+    offset: int
+    columns: list[Column]
+    rows: list[SampleRow]
+
+
+class OneSampleAsk(OfRun, kw_only=True):
+    """One sample by its name in the API."""
+
+    id: str
+
+
+class Tokens(msgspec.Struct, kw_only=True):
+    """A completion token by token.
+
+    Attributes:
+      text: the tokens, as texts or ids; columns: a number for each (logprob, sampler_logprob, gap, ratio, entropy …).
+    """
+
+    text: list[str]
+    columns: dict[str, list[Num]]
+
+
+class OneSampleAnswer(Answer, kw_only=True):
+    """One sample, its texts whole."""
+
+    id: str
+    cells: Row
+    group: str | None
+    clocks: dict[str, int]
+    tokens: Tokens | None
+
+
+class GroupAnswer(Answer, kw_only=True):
+    """The completions of one prompt at one moment.
+
+    Attributes:
+      right: how many have a reward above the group's mean and all alike at the top; null where that says nothing.
+      mean, sd: of the rewards (population).
+    """
+
+    group: str
+    prompt: str | None
+    clocks: dict[str, int]
+    columns: list[Column]
+    rows: list[SampleRow]
+    right: int | None
+    mean: Num
+    sd: Num
+
+
+class SampleAxisAsk(OneSampleAsk, kw_only=True):
+    """One sample along an axis."""
+
+    x: str | None = None
+
+
+class HistoryPoint(msgspec.Struct, kw_only=True):
+    """One time that a prompt was seen."""
+
+    id: str
+    x: Num
+    time: float | None
+    reward: Num
+    advantage: Num
+    batch: int | None
+    text: Cell
+
+
+class HistoryGroup(msgspec.Struct, kw_only=True):
+    """What a prompt scored in one batch.
+
+    Attributes:
+      all_equal: all its rewards are the same, so that it taught nothing.
+    """
+
+    x: Num
+    n: int
+    mean: Num
+    all_equal: bool
+
+
+class HistoryAnswer(Answer, kw_only=True):
+    """One prompt or item over all of training."""
+
+    item: str
+    x: str
+    times_seen: int
+    points: list[HistoryPoint]
+    groups: list[HistoryGroup]
+    truncated: bool
+
+
+class NoveltyPoint(msgspec.Struct, kw_only=True):
+    """How much was new in a stretch."""
+
+    x: Num
+    rows: int
+    new: int
+    repeated: int
+    share_new: Num
+
+
+class NoveltyAnswer(Answer, kw_only=True):
+    """New and repeated samples over training."""
+
+    x: str
+    points: list[NoveltyPoint]
+
+
+T = TypeVar("T")
+
+_CUT = 300
+_MOST_WORDS = 12
+_MOST_POINTS = 5_000
+_MOST_IN_GROUP = 512
+_TOKEN_TEXTS = ("tokens", "token_texts", "completion_tokens", "completion_ids", "token_ids")
+_TOKEN_NUMBERS = {
+    "logprob": ("logprobs", "logprob", "trainer_logprobs", "log_probs"),
+    "sampler_logprob": ("sampler_logprobs", "sampling_logprobs", "rollout_logprobs", "vllm_logprobs"),
+    "entropy": ("entropies", "entropy", "token_entropy"),
+    "ratio": ("ratios", "ratio", "importance_ratio"),
+    "gap": ("gaps", "logprob_gap"),
+}
+
+
+def ask_samples(hall: Hall, row: RunRow, work: Callable[[Locked, list[str]], T], attempts: str = "effective") -> T:
+    """The result of `work`, called with the columns of the view `samples`.
+
+    The samples are scanned in their files. Advantages that came later, in a separate table, are joined to them.
+    """
+    names = ["samples", *(["advantages"] if "advantages" in table_names(row.folder) else [])]
+
+    def joined(db: Locked) -> T:
+        columns = db.columns["samples"]
+        if "advantages" in names and "advantage" not in columns and "sample_id" in columns:
+            late = "select sample_id, any_value(advantage) as advantage from advantages group by sample_id"
+            db.view("seen", f"select samples.*, late.advantage from samples left join ({late}) late using (sample_id)")
+            return work(db, [*columns, "advantage"])
+        db.view("seen", "select * from samples")
+        return work(db, columns)
+
+    return with_tables(hall, row, names, attempts, joined)
+
+
+def samples(hall: Hall, ask: SamplesAsk) -> SamplesAnswer:
+    """A window of the samples."""
+    if not 0 <= ask.limit <= hall.limits.rows or ask.offset < 0:
+        raise Refused(
+            "too_large", f"offset={ask.offset}, limit={ask.limit}: a window has 0 to {hall.limits.rows:,} rows"
+        )
+    row = hall.row(ask.run)
+
+    def work(db: Locked, names: list[str]) -> tuple[int, int, pa.Table]:
+        conditions, values = _searched(db, ask.search)
+        if ask.where and ask.where.strip():
+            conditions.append(condition(ask.where).text)
+        where = f" where {' and '.join(conditions)}" if conditions else ""
+        source = unique_samples(names, "seen") if ask.unique else "seen"
+        default = ", ".join(f"{quoted(n)} desc" for n in ("time", "seq", "index") if n in names)
+        order = order_by(ask.sort, names) or (f" order by {default}" if default else "")
+        total = _count(db, "select count(*) as n from samples")
+        matched = _count(db, f"select count(*) as n from {source}{where}", values) if where or ask.unique else total
+        window = db.table(f"select * from {source}{where}{order} limit {ask.limit} offset {ask.offset}", values)
+        return total, matched, window
+
+    total, matched, rows_in_window = ask_samples(hall, row, work, ask.attempts)
+    shown = [name for name in ask.columns if name in rows_in_window.column_names] if ask.columns is not None else None
+    return SamplesAnswer(
+        total=total,
+        matched=matched,
+        offset=ask.offset,
+        columns=columns_of(
+            rows_in_window.select([name for name in rows_in_window.column_names if name not in IDENTITY])
+        ),
+        rows=_sample_rows(rows_in_window, shown, _CUT),
+    )
+
+
+def _count(db: Locked, query: str, values: Sequence[object] = ()) -> int:
+    return int(db.table(query, values)["n"][0].as_py())
+
+
+def _searched(db: Locked, search: str | None) -> tuple[list[str], list[str]]:
+    """Conditions, with their values, that each word occurs in some text."""
+    words = (search or "").split()
+    if not words:
+        return [], []
+    if len(words) > _MOST_WORDS:
+        raise BadInput(f"{len(words)} words to search for; at most {_MOST_WORDS}")
+    empty = db.table("select * from seen limit 0")
+    texts = [column.name for column in columns_of(empty) if column.type == "text" and column.name not in IDENTITY]
+    if not texts:
+        return ["false"], []
+    whole = "lower(concat_ws(' ', " + ", ".join(quoted(name) for name in texts) + "))"
+    return [f"contains({whole}, ?)" for _ in words], [word.lower() for word in words]
+
+
+def _sample_rows(table: pa.Table, names: Sequence[str] | None, longest: int | None) -> list[SampleRow]:
+    samples = []
+    for cells in shown_rows(table, None, longest):
+        identity = cells.pop("id")
+        samples.append(SampleRow(id=identity, cells=cells if names is None else {n: cells.get(n) for n in names}))
+    return samples
+
+
+def _one(hall: Hall, row: RunRow, identity: str) -> pa.Table:
+    """The sample of that name."""
+    parts = identity.split(":")
+    missing = Refused("not_found", f"there is no sample {identity!r:.80}", "Look at the table of samples.")
+    if len(parts) != 4:
+        raise missing
+
+    def work(db: Locked, names: list[str]) -> pa.Table:
+        conditions, values = ["true"], []
+        for name, said in zip(("writer", "lane", "seq", "index"), parts, strict=True):
+            if name in names and said == "":
+                conditions.append(f"{quoted(name)} is null")
+            elif name in names:
+                conditions.append(f"cast({quoted(name)} as varchar) = ?")
+                values.append(said)
+        return db.table(f"select * from seen where {' and '.join(conditions)} limit 1", values)
+
+    sample = ask_samples(hall, row, work, "all")
+    if not sample.num_rows:
+        raise missing
+    return sample
+
+
+def one_sample(hall: Hall, ask: OneSampleAsk) -> OneSampleAnswer:
+    """One sample with its full texts."""
+    row = hall.row(ask.run)
+    sample = _one(hall, row, ask.id)
+    (cells,) = cells_of(sample)
+    (shown,) = _sample_rows(sample, None, None)
+    with hall.book(row) as book:
+        clocks = book.clocks
+    group = cells.get("group")
+    return OneSampleAnswer(
+        id=shown.id,
+        cells=shown.cells,
+        group=plain(str(group)) if group is not None else None,
+        clocks=clocks_of(cells, clocks),
+        tokens=_tokens(cells),
+    )
+
+
+def _tokens(cells: dict[str, Any]) -> Tokens | None:
+    text = next((cells[name] for name in _TOKEN_TEXTS if isinstance(cells.get(name), list) and cells[name]), None)
+    columns: dict[str, list[float]] = {}
+    for name, own in _TOKEN_NUMBERS.items():
+        values = next((cells[n] for n in own if isinstance(cells.get(n), list) and cells[n]), None)
+        if values is not None:
+            columns[name] = [float(v) if isinstance(v, (int, float)) else math.nan for v in values]
+    if text is None or not columns:
+        return None
+    if "gap" not in columns and {"logprob", "sampler_logprob"} <= set(columns):
+        columns["gap"] = [a - b for a, b in zip(columns["logprob"], columns["sampler_logprob"], strict=False)]
+    return Tokens(
+        text=[plain(str(token)) for token in text],
+        columns={name: [num(v) for v in values] for name, values in columns.items()},
+    )
+
+
+def group(hall: Hall, ask: OneSampleAsk) -> GroupAnswer:
+    """The completions of one prompt at one moment."""
+    row = hall.row(ask.run)
+    sample = _one(hall, row, ask.id)
+    (cells,) = cells_of(sample)
+    names = [n for n in ("group", "batch", "attempt") if cells.get(n) is not None]
+    if "group" not in names:
+        names = [n for n in ("prompt", "batch", "attempt") if cells.get(n) is not None]
+    if "batch" not in names:
+        names.append("time")
+    values = [round(cells["time"] * 1e6) if name == "time" else cells[name] for name in names]
+    conditions = " and ".join("epoch_us(time) = ?" if name == "time" else f"{quoted(name)} = ?" for name in names)
+    order = ", ".join(quoted(name) for name in ("seq", "index") if name in sample.column_names)
+    query = f"select * from seen where {conditions} order by {order} limit {_MOST_IN_GROUP}"
+    rows = ask_samples(hall, row, lambda db, _: db.table(query, values), "all")
+    with hall.book(row) as book:
+        clocks = book.clocks
+    rewards = _numbers(rows, reward_column(rows.column_names))
+    finite = rewards[np.isfinite(rewards)]
+    top = finite.max() if len(finite) else math.nan
+    right = int((finite == top).sum()) if len(finite) and finite.min() < top else None
+    return GroupAnswer(
+        group=plain(str(cells.get("group") if cells.get("group") is not None else "")),
+        prompt=plain(str(cells["prompt"])) if cells.get("prompt") is not None else None,
+        clocks=clocks_of(cells, clocks),
+        columns=columns_of(rows.select([name for name in rows.column_names if name not in IDENTITY])),
+        rows=_sample_rows(rows, None, None),
+        right=right,
+        mean=num(float(finite.mean())) if len(finite) else None,
+        sd=num(float(finite.std())) if len(finite) else None,
+    )
+
+
+def reward_column(names: Sequence[str]) -> str | None:
+    """The column with the score of a sample."""
+    if "reward" in names:
+        return "reward"
+    return next((name for name in names if name.startswith(("rewards/", "reward"))), None)
+
+
+def _numbers(table: pa.Table, name: str | None) -> Floats:
+    if name is None or name not in table.column_names:
+        return np.full(table.num_rows, math.nan)
+    return np.array(
+        [float(c) if isinstance(c, (int, float)) else math.nan for c in table[name].to_pylist()], dtype=np.float64
+    )
+
+
+def history(hall: Hall, ask: SampleAxisAsk) -> HistoryAnswer:
+    """One prompt (or item) over all of training."""
+    row = hall.row(ask.run)
+    x = ask.x or default_axis(hall, row)
+    sample = _one(hall, row, ask.id)
+    (cells,) = cells_of(sample)
+    by = next((n for n in ("prompt", "group", "content", "sample_id") if cells.get(n) is not None), None)
+    if by is None:
+        raise Refused("not_found", "this sample has neither prompt, group nor id to be found again by")
+    order = ", ".join(quoted(name) for name in ("time", "seq", "index") if name in sample.column_names)
+    same = f"from seen where {quoted(by)} = ?"
+
+    def work(db: Locked, _: list[str]) -> tuple[int, pa.Table]:
+        seen = _count(db, f"select count(*) as n {same}", [cells[by]])
+        return seen, db.table(f"select * {same} order by {order} limit {_MOST_POINTS}", [cells[by]])
+
+    seen, rows = ask_samples(hall, row, work)
+    places, times = axis_values(rows, x, started(row)), seconds_column(rows)
+    rewards, advantages = _numbers(rows, reward_column(rows.column_names)), _numbers(rows, "advantage")
+    batches = rows["batch"].to_pylist() if "batch" in rows.column_names else [None] * rows.num_rows
+    text = next((n for n in ("completion", "response", "output", "item") if n in rows.column_names), None)
+    texts = rows[text].to_pylist() if text else [None] * rows.num_rows
+    identities = [row_id(c) for c in rows.select([n for n in IDENTITY if n in rows.column_names]).to_pylist()]
+    points = [
+        HistoryPoint(
+            id=identities[n],
+            x=_there(places[n]),
+            time=float(times[n]),
+            reward=_there(rewards[n]),
+            advantage=_there(advantages[n]),
+            batch=batches[n] if isinstance(batches[n], int) else None,
+            text=plain(texts[n], _CUT),
+        )
+        for n in range(rows.num_rows)
+    ]
+    return HistoryAnswer(
+        item=plain(str(cells[by])),
+        x=plain(x),
+        times_seen=seen,
+        points=points,
+        groups=_by_batch(places, rewards, batches),
+        truncated=seen > len(points),
+    )
+
+
+def _there(value: float) -> Num:
+    return None if math.isnan(value) else num(float(value))
+
+
+def _by_batch(places: NDArray, rewards: NDArray, batches: Sequence[object]) -> list[HistoryGroup]:
+    members: dict[object, list[int]] = {}
+    for n, batch in enumerate(batches):
+        members.setdefault(batch if batch is not None else float(places[n]), []).append(n)
+    groups = []
+    for rows in members.values():
+        finite = [float(rewards[n]) for n in rows if math.isfinite(rewards[n])]
+        equal = len(finite) > 1 and min(finite) == max(finite)
+        mean = num(sum(finite) / len(finite)) if finite else None
+        groups.append(HistoryGroup(x=_there(float(places[rows[0]])), n=len(rows), mean=mean, all_equal=equal))
+    return groups
+
+
+def novelty(hall: Hall, ask: TimingsAsk) -> NoveltyAnswer:
+    """New and repeated samples over training."""
+    check_points(ask.points, 2_000)
+    row = hall.row(ask.run)
+    x = ask.x or default_axis(hall, row)
+    place, shift = place_on_axis(x, started(row))
+
+    def work(db: Locked, names: list[str]) -> pa.Table | None:
+        if "is_new" not in names or (x not in ("time", "relative") and x not in names):
+            return None
+        rows = f"(select {place} as x, is_new from seen where {place} is not null)"
+        ends = db.table(f"select min(x) as low, max(x) as high from {rows}").to_pylist()[0]
+        if ends["low"] is None:
+            return None
+        width = (ends["high"] - ends["low"]) / ask.points or 1.0
+        number = f"least({ask.points - 1}, floor((x - ?) / ?))"
+        counted = f"select {number} as number, count(*) as rows, count(*) filter (is_new) as new from {rows} group by 1"
+        query = f"select ? + (number + 0.5) * ? as x, rows, new from ({counted}) order by 1"
+        return db.table(query, [ends["low"], width, ends["low"], width])
+
+    table = ask_samples(hall, row, work)
+    return NoveltyAnswer(
+        x=plain(x),
+        points=[
+            NoveltyPoint(
+                x=cells["x"] - shift,
+                rows=cells["rows"],
+                new=cells["new"],
+                repeated=cells["rows"] - cells["new"],
+                share_new=cells["new"] / cells["rows"],
+            )
+            for cells in (cells_of(table) if table is not None else ())
+        ],
+    )
+
+
+def place_on_axis(x: str, began: float) -> tuple[str, float]:
+    """(the position of a row, in SQL; an offset to subtract from it)."""
+    if x in ("time", "relative"):
+        return "epoch_us(time) / 1e6", began if x == "relative" else 0.0
+    return f"cast({quoted(x)} as double)", 0.0
+
+
+def near_samples(hall: Hall, row: RunRow, x: str, at: float, window: float, rows: int) -> NearTable:
+    """The samples near a point of an axis."""
+    if "samples" not in table_names(row.folder):
+        return NearTable(columns=[], rows=[], total_in_window=0, nearest=None)
+    place, shift = place_on_axis(x, started(row))
+
+    def work(db: Locked, names: list[str]) -> tuple[int, pa.Table]:
+        if not names or (x not in ("time", "relative") and x not in names):
+            return 0, db.table("select * from seen limit 0")
+        values = [at + shift, window]
+        away = f"abs({place} - ?)"
+        total = _count(db, f"select count(*) as n from seen where {away} <= ?", values)
+        query = f"select * from seen where {place} is not null order by {away} limit {rows if total else 1}"
+        return total, db.table(query, [at + shift])
+
+    total, neighbours = ask_samples(hall, row, work)
+    places = axis_values(neighbours, x, started(row))
+    return near(neighbours, places, at, window, rows, "sample_id", 160, total)
+
+
+ENDPOINTS = [
+    Endpoint(
+        "POST",
+        "/api/runs/{run}/samples",
+        SamplesAsk,
+        SamplesAnswer,
+        samples,
+        "A window of the samples",
+        lane="question",
+    ),
+    Endpoint("GET", "/api/runs/{run}/sample", OneSampleAsk, OneSampleAnswer, one_sample, "One sample, its texts whole"),
+    Endpoint(
+        "GET",
+        "/api/runs/{run}/sample/group",
+        OneSampleAsk,
+        GroupAnswer,
+        group,
+        "The completions of one prompt at one moment",
+    ),
+    Endpoint(
+        "GET",
+        "/api/runs/{run}/sample/history",
+        SampleAxisAsk,
+        HistoryAnswer,
+        history,
+        "One prompt over all of training",
+    ),
+    Endpoint(
+        "GET", "/api/runs/{run}/novelty", TimingsAsk, NoveltyAnswer, novelty, "New and repeated samples over training"
+    ),
+]
