@@ -79,6 +79,7 @@ ONE: dict[str, tuple[list[str], tuple[str, ...]]] = {  # command -> its other wo
     "wait": (["--until", 'status != "running"', "--json"], (OLD, NEW, BARE)),
     "episodes": (["--json"], (OLD,)),
     "samples": (["--json"], (OLD,)),
+    "rollouts": (["--json"], ()),
     "checkpoints": (["--json"], (OLD,)),
     "timings": (["--json"], (OLD,)),
     "export": (["--table", "episodes", "--to", "jsonl"], (OLD,)),

@@ -1,4 +1,4 @@
-"""docs/rollouts.md does what it says: its blocks run one after the other, and its queries are answered."""
+"""docs/rollouts.md does what it says: its blocks run one after the other, and its questions are answered."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 TEXT = (Path(__file__).parents[2] / "docs" / "rollouts.md").read_text("utf-8")
 
 
-def test_the_blocks_run_and_every_query_of_the_table_is_answered(
+def test_the_blocks_run_and_every_line_of_python_in_the_table_is_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -22,7 +22,7 @@ def test_the_blocks_run_and_every_query_of_the_table_is_answered(
         exec(compile(block, "docs/rollouts.md", "exec"), names)
     said = capsys.readouterr().out
     assert "rollout/reward" in said
-    queries = re.findall(r"`(select [^`]*)`", TEXT)
-    assert len(queries) >= 7
-    for query in queries:
-        names["book"].sql(query).fetchall()
+    lines = re.findall(r"`(book\.rollout[^`]*\))` \|", TEXT)
+    assert len(lines) >= 11
+    for line in lines:
+        eval(line, {"book": names["book"], "id": names["ids"][0]})

@@ -431,6 +431,9 @@ export interface FatesAnswer {
   stale: { [name: string]: Cell }[];
   tools: { [name: string]: Cell }[];
   words: { [name: string]: Cell }[];
+  gaps: { [name: string]: Cell }[];
+  tokens: { [name: string]: Cell }[];
+  trimmed: string;
 }
 
 /** The rollouts of one reason in each stretch. */
@@ -910,6 +913,8 @@ export interface RolloutTurn {
   calls: string | null;
   n_tokens: number | null;
   trained: boolean | null;
+  trimmed: boolean;
+  tokens_trimmed: boolean;
   seconds: number | "-Infinity" | "Infinity" | "NaN" | null;
   finish_reason: string | null;
   error: string | null;

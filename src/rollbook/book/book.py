@@ -39,6 +39,7 @@ from rollbook.book.read_context import Context
 from rollbook.book.results import all_marks, results_written, summary_of
 from rollbook.book.rollout import Rollout, find_rollout
 from rollbook.book.rollout_curves import RolloutQueries
+from rollbook.book.rollout_questions import answer_query
 from rollbook.book.row_groups import RowGroups
 from rollbook.book.run_fields import RunFields
 from rollbook.book.scan import Scan, scan_of
@@ -465,6 +466,25 @@ class Book(RunFields):
             left join (select task_id, any_value(prompt) as prompt from tasks group by 1) t using (task_id)
             order by rate, rollouts desc, task_id"""
         return in_utc(self._database.arrow(named, self._tables()))
+
+    @suggesting
+    def rollout_answer(self, question: str, *, rollout_id: str | None = None, limit: int | None = None) -> pa.Table:
+        """The answer to a question about the rollouts; the most important row comes first.
+
+        Args:
+          question: "fates", "history" (of one prompt), "prompts" (`rollout_prompts`), "groups" (that taught nothing),
+            "staleness", "gaps" (between sampler and trainer), "tokens" (of the 200 rollouts with the largest gaps),
+            "tools", "time", "words" (in rewarded answers), "lost".
+          rollout_id: for "history": one rollout of the prompt.
+          limit: the maximum number of rows.
+        Raises:
+          BadInput: there is no such question, or it lacks its rollout.
+        """
+        if question == "prompts":
+            prompts = self.rollout_prompts()
+            return prompts if limit is None else prompts.slice(0, limit)
+        most = "" if limit is None else f" limit {int(limit)}"
+        return in_utc(self._database.arrow(f"{answer_query(question, rollout_id)}{most}", self._tables()))
 
     def rollout(self, rollout_id: str) -> Rollout:
         """One rollout, with its turns, tokens, group, history, task and fates.

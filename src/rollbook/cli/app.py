@@ -29,6 +29,7 @@ _COMMANDS = {
     "mcp": ("rollbook.cli.mcp", "Answer the questions of an agent about runs (Model Context Protocol)."),
     "episodes": ("rollbook.cli.tables", "List the episodes of a run."),
     "samples": ("rollbook.cli.tables", "Search and sort the samples of a run."),
+    "rollouts": ("rollbook.cli.rollouts", "Answer a question about the rollouts of a run."),
     "checkpoints": ("rollbook.cli.checkpoints", "List the checkpoints of a run, or print the path of one."),
     "play": ("rollbook.cli.play", "Show or write the video of an episode."),
     "timings": ("rollbook.cli.timings", "Say where the time of a run went, by stage."),

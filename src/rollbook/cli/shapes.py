@@ -78,6 +78,7 @@ SHAPES: dict[str, object] = {
         "name": "text", "n": "integer", "seconds": "number", "median": "number", "longest": "number",
         "share": "number?",
     }],
+    "rollouts": [{"*": "any"}],
     "export": {"wrote": "text", "counts": {"*": "integer"}},
     "sql": [{"*": "any"}],
     "views": {"sql": "text"},

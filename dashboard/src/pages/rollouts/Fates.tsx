@@ -54,6 +54,9 @@ function All({ run, found }: { run: string; found: Found }) {
           </h2>
           {tokens > 0 && <span class="soft">{percent(wasted / tokens)} of the sampled tokens taught nothing</span>}
         </header>
+        {found.trimmed !== "" && (
+          <p class="in soft">Dropped by retention: {shown(found.trimmed)}. Rows and fates stay.</p>
+        )}
         <StackedArea
           label={`Fates of ${found.total} rollouts over training, as shares`}
           x={found.places.map(Number)}
@@ -116,6 +119,20 @@ function All({ run, found }: { run: string; found: Found }) {
         columns={["name", "calls", "failed", "share", "seconds", "slow", "error"]}
       />
       <Rows
+        run={run}
+        title="Largest gaps"
+        soft="log-probability per token, trainer minus sampler"
+        rows={found.gaps}
+        columns={["rollout_id", "gap_max", "gap_mean", "staleness", "clipped", "reward"]}
+      />
+      <Rows
+        run={run}
+        title="Largest gaps by token"
+        soft="tokens of the 200 rollouts with the largest gaps; example: where the gap is largest"
+        rows={found.tokens}
+        columns={["token", "gap_max", "gap_mean", "n", "rollout_id", "turn", "place"]}
+      />
+      <Rows
         title="What high advantage says"
         soft="words in the last answers of the top and the bottom tenth; newest 20 000 used"
         rows={found.words}
@@ -149,12 +166,17 @@ function Small({ name, cells }: { name: string; cells: readonly Num[] }) {
   );
 }
 
+const HEADS: { [id: string]: string } = { slow: "95 %", seconds: "median", rollout_id: "rollout", n: "times" };
+
 function Rows({
+  run,
   title,
   soft,
   rows,
   columns,
 }: {
+  /** Whose rollouts the column rollout_id links to. */
+  run?: string;
   title: string;
   soft: string;
   rows: readonly { [name: string]: Cell }[];
@@ -178,11 +200,19 @@ function Rows({
         label={title}
         columns={named.map((id) => ({
           id,
-          head: { slow: "95 %", seconds: "median", n: "rollouts" }[id] ?? id.replace("_", " "),
+          head: HEADS[id] ?? id.replace("_", " "),
           number: rows.some((row) => typeof row[id] === "number"),
         }))}
         rows={rows}
-        cell={(row, column) => text(column, row[column])}
+        cell={(row, column) =>
+          column === "rollout_id" && run !== undefined ? (
+            <a class="mono" href={addressOf("rollouts", { run, tab: "", row: String(row[column]) })}>
+              {text(column, row[column])}
+            </a>
+          ) : (
+            text(column, row[column])
+          )
+        }
       />
     </section>
   );

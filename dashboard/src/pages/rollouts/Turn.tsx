@@ -53,6 +53,8 @@ export function Turn({
         ) : (
           text !== "" && <pre>{text}</pre>
         )}
+        {turn.trimmed && <p class="soft">Its text was dropped by retention.</p>}
+        {turn.tokens_trimmed && <p class="soft">Its token lists were dropped by retention.</p>}
         {turn.length !== null && <p class="soft">cut: {count(turn.length)} in all</p>}
         {turn.calls !== null && (
           <details open={open} class="calls">

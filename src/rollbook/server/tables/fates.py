@@ -9,7 +9,8 @@ from typing import Any, Literal
 import msgspec
 import pyarrow as pa
 
-from rollbook.book import RolloutQueries
+from rollbook.book import FATE, RolloutQueries, answer_query, retention_words
+from rollbook.ground import manifest
 from rollbook.ground.expressions import literal
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.rows import (
@@ -156,7 +157,8 @@ class FatesAnswer(Answer, kw_only=True):
     Attributes:
       x: gradient_step or policy_version; places: where each stretch begins.
       curves: name -> a number for each stretch. stale: a row for each staleness. tools: a row for each tool.
-      words: those that grew most among high advantage.
+      words: those that grew most among high advantage. gaps: the rollouts with the largest; tokens: the tokens.
+      trimmed: what retention has removed, in words; "" for nothing.
     """
 
     x: str
@@ -167,6 +169,9 @@ class FatesAnswer(Answer, kw_only=True):
     stale: list[Row]
     tools: list[Row]
     words: list[Row]
+    gaps: list[Row]
+    tokens: list[Row]
+    trimmed: str
 
 
 class PromptsAsk(OfRun, kw_only=True):
@@ -283,22 +288,8 @@ _QUESTIONS = f"""select task_id, any_value(left(
 """Of a conversation the user's last message: prompts often begin with the same instructions."""
 
 
-_REASON = """case when used is null then 'no fate yet' when not used then coalesce(reason, 'dropped')
-  when reason is not null then reason else 'used' end"""
-_STALE = """select staleness, count(*) as n, avg(clipped) as clipped, avg(gap_mean) as gap_mean, max(gap_max) as gap_max
-  from rollouts_now where used and staleness is not null group by 1 order by 1 limit 64"""
-_TOOLS = """select t.name, count(*) as calls, count(t.error) as failed, count(t.error) / count(*) as share,
-    median(t.seconds) as seconds, quantile_cont(t.seconds, 0.95) as slow, any_value(t.error) as error
-  from turns t where t.role = 'tool' group by 1 order by failed desc, calls desc limit 50"""
-_WORDS = """with ranked as (select item, ntile(10) over (order by advantage) as tenth from (
-    select item, advantage from rollouts_now where used and advantage is not null and item is not null
-    order by time desc limit 20000)),
-  words as (select tenth, unnest(list_distinct(
-      regexp_extract_all(lower(left(item, 4000)), '[[:alnum:]_.]{3,40}'))) as word
-    from ranked where tenth in (1, 10))
-  select word, count(*) filter (tenth = 10) as high, count(*) filter (tenth = 1) as low from words group by 1
-  having count(*) filter (tenth = 10) >= 3 and count(*) filter (tenth = 10) > 2 * count(*) filter (tenth = 1)
-  order by (count(*) filter (tenth = 10) + 1) / (count(*) filter (tenth = 1) + 1) desc, high desc, word limit 20"""
+_ANSWERS = {"staleness": 64, "tools": 50, "words": 20, "gaps": 20, "tokens": 20}
+"""Question -> the rows that are shown."""
 _CURVES = (
     "rollout/reward", "group/solved_all", "group/solved_none", "group/zero_std", "policy/staleness_mean",
     "policy/gap_mean", "policy/clipped", "rollout/truncated", "rollout/failed", "rollout/length",
@@ -311,20 +302,22 @@ def fates(hall: Hall, ask: FatesAsk) -> FatesAnswer:
     if not 1 <= ask.points <= 1_000:
         raise Refused("too_large", f"points={ask.points}: 1 to 1,000")
 
-    def work(db: Locked) -> tuple[str, pa.Table, pa.Table, pa.Table, pa.Table, pa.Table]:
+    def work(db: Locked) -> tuple[str, pa.Table, pa.Table, dict[str, list[Row]]]:
         x = _axis(db)
         place = f"coalesce({x}, policy_version)"
-        reasons = f"""with r as (select coalesce({place}, 0) as x, {_REASON} as reason, sampled_tokens
+        reasons = f"""with r as (select coalesce({place}, 0) as x, {FATE} as reason, sampled_tokens
             from rollouts_now where mode is distinct from 'eval'),
           e as (select min(x) as low, greatest(1, ceil((max(x) - min(x) + 1) / {ask.points}.0)) as width from r)
           select reason, e.low + floor((x - e.low) / e.width) * e.width as place, count(*) as n,
             sum(sampled_tokens) as tokens from r, e group by all order by all"""
         curves = RolloutQueries(db.columns).curves(x)
-        return (
-            x, db.table(reasons), db.table(curves), db.table(_STALE), db.table(_TOOLS), db.table(_WORDS),
-        )  # fmt: skip
+        answers = {
+            name: rows_of(db.table(f"{answer_query(name)} limit {most}"), _CUT) for name, most in _ANSWERS.items()
+        }
+        return x, db.table(reasons), db.table(curves), answers
 
-    x, reasons, curves, stale, tools, words = ask_rollouts(hall, hall.row(ask.run), ["turns"], work)
+    row = hall.row(ask.run)
+    x, reasons, curves, answers = ask_rollouts(hall, row, ["turns", "tokens"], work)
     counted = reasons.to_pylist()
     places = sorted({cells["place"] for cells in counted})
     layers: dict[str, FatesLayer] = {}
@@ -343,9 +336,12 @@ def fates(hall: Hall, ask: FatesAsk) -> FatesAnswer:
         total=sum(layer.total for layer in order),
         layers=order,
         curves=_binned(curves, x, places),
-        stale=rows_of(stale, _CUT),
-        tools=rows_of(tools, _CUT),
-        words=rows_of(words, _CUT),
+        stale=answers["staleness"],
+        tools=answers["tools"],
+        words=answers["words"],
+        gaps=answers["gaps"],
+        tokens=answers["tokens"],
+        trimmed=plain(retention_words(manifest.look(row.folder).get("retention") or {})),
     )
 
 

@@ -93,6 +93,7 @@ class RolloutTurn(msgspec.Struct, kw_only=True):
 
     Attributes:
       calls: the tool calls, as JSON. length: characters of the whole text, where the text was cut short.
+      trimmed, tokens_trimmed: retention has removed its text, or its token lists.
     """
 
     turn: int
@@ -104,6 +105,8 @@ class RolloutTurn(msgspec.Struct, kw_only=True):
     calls: str | None
     n_tokens: int | None
     trained: bool | None
+    trimmed: bool
+    tokens_trimmed: bool
     seconds: Num
     finish_reason: str | None
     error: str | None
@@ -306,6 +309,8 @@ def _turn(cells: Mapping[str, Any], lists: Mapping[str, Any] | None) -> RolloutT
         calls=_text(cells.get("calls")),
         n_tokens=cells.get("tokens"),
         trained=cells.get("trained"),
+        trimmed=cells.get("trimmed") is True,
+        tokens_trimmed=bool(lists and lists.get("trimmed")),
         seconds=num(cells.get("seconds")),
         finish_reason=_text(cells.get("finish_reason")),
         error=_text(cells.get("error")),

@@ -1,0 +1,108 @@
+"""The questions about the rollouts of a run, each as one SQL query: for `book.rollout_answer`, the command, the page.
+
+`answer_query("tools")` is over the tables of rollouts and the view `rollouts_now`. `prompts` and `history` are
+questions, too; they have their own methods.
+"""
+
+from __future__ import annotations
+
+from rollbook.errors import BadInput, did_you_mean
+from rollbook.ground.expressions import literal
+
+__all__ = ["FATE", "ROLLOUT_QUESTIONS", "answer_query"]
+
+ROLLOUT_QUESTIONS: dict[str, str] = {
+    "fates": "What became of the rollouts?",
+    "history": "How does the policy answer one prompt over training?",
+    "prompts": "Which prompt is never solved?",
+    "groups": "Which groups taught nothing, and why?",
+    "staleness": "How stale was what was trained on, and does it hurt?",
+    "gaps": "Where do sampler and trainer disagree most?",
+    "tokens": "On which tokens do they disagree?",
+    "tools": "Which tool breaks agents?",
+    "time": "Where did the time go?",
+    "words": "Is the reward hacked: which words grew among high advantage?",
+    "lost": "What was lost: which rollouts have no fate?",
+}
+"""Question -> what it asks."""
+
+FATE = """case when used is null then 'no fate yet' when not used then coalesce(reason, 'dropped')
+  when reason is not null then reason else 'used' end"""
+"""What became of a rollout, in a word."""
+
+_MOST_UNUSUAL = 200
+"""The rollouts whose tokens are compared: those with the largest gaps."""
+
+_FATES = f"""select {FATE} as fate, count(*) as rollouts, count(distinct "group") as groups,
+    sum(sampled_tokens)::bigint as sampled_tokens, avg(reward) as reward
+  from rollouts_now where mode is distinct from 'eval' group by 1 order by rollouts desc, fate"""
+_GROUPS = """select coalesce(reason, 'dropped') as reason, count(distinct "group") as groups, count(*) as rollouts,
+    sum(sampled_tokens)::bigint as sampled_tokens, min(coalesce(gradient_step, policy_version)) as first,
+    max(coalesce(gradient_step, policy_version)) as last
+  from rollouts_now where not used or reason is not null group by 1 order by groups desc, reason"""
+_STALENESS = """select staleness, count(*) as n, avg(clipped) as clipped, avg(gap_mean) as gap_mean,
+    max(gap_max) as gap_max, avg(reward) as reward
+  from rollouts_now where used and staleness is not null group by 1 order by 1"""
+_GAPS = """select rollout_id, gap_max, gap_mean, ratio_max, clipped, staleness, reward,
+    coalesce(gradient_step, policy_version) as at, task_id
+  from rollouts_now where gap_max is not null order by gap_max desc, rollout_id"""
+# Lists of the trainer may be one row for the whole rollout (without a turn): they are cut where the turn begins.
+_TOKENS = f"""with worst as (select rollout_id, max(gap_max) as gap_max from fates group by 1
+    order by 2 desc nulls last, 1 limit {_MOST_UNUSUAL}),
+  own as (select t.* from tokens t semi join worst using (rollout_id)),
+  late as (select rollout_id, any_value(trainer_logprobs) as logprobs from own
+    where turn is null and trainer_logprobs is not null group by 1),
+  pairs as (select o.rollout_id, o.turn, o.ids, o.sampler_logprobs as sampler, coalesce(o.trainer_logprobs,
+      l.logprobs[coalesce(o.first, 0) + 1 : coalesce(o.first, 0) + len(o.sampler_logprobs)])::double[] as trainer
+    from own o left join late l using (rollout_id) where o.ids is not null and o.sampler_logprobs is not null),
+  cells as (select rollout_id, turn, unnest(range(len(ids))) as place, unnest(ids) as token,
+      unnest(trainer) - unnest(sampler) as gap
+    from pairs where len(ids) = len(sampler) and len(ids) = len(trainer))
+  select token::bigint as token, count(*) as n, avg(abs(gap)) as gap_mean, max(abs(gap)) as gap_max,
+    max_by(rollout_id, abs(gap)) as rollout_id, max_by(turn, abs(gap)) as turn, max_by(place, abs(gap)) as place
+  from cells where not isnan(gap) group by 1 order by gap_max desc, token"""
+_TOOLS = """select t.name, count(*) as calls, count(t.error) as failed, count(t.error) / count(*) as share,
+    median(t.seconds) as seconds, quantile_cont(t.seconds, 0.95) as slow, any_value(t.error) as error
+  from turns t where t.role = 'tool' group by 1 order by failed desc, calls desc"""
+_PARTS = ("model", "tools", "reward", "queue")
+_TIME = f"""select part, seconds, seconds / sum(seconds) over () as share from (
+    select unnest([{", ".join(f"'{part}'" for part in _PARTS)}]) as part,
+      unnest([{", ".join(f'sum("seconds/{part}")' for part in _PARTS)}]) as seconds from rollouts)
+  order by seconds desc nulls last"""
+_WORDS = """with ranked as (select item, ntile(10) over (order by advantage) as tenth from (
+    select item, advantage from rollouts_now where used and advantage is not null and item is not null
+    order by time desc limit 20000)),
+  words as (select tenth, unnest(list_distinct(
+      regexp_extract_all(lower(left(item, 4000)), '[[:alnum:]_.]{3,40}'))) as word
+    from ranked where tenth in (1, 10))
+  select word, count(*) filter (tenth = 10) as high, count(*) filter (tenth = 1) as low from words group by 1
+  having count(*) filter (tenth = 10) >= 3 and count(*) filter (tenth = 10) > 2 * count(*) filter (tenth = 1)
+  order by (count(*) filter (tenth = 10) + 1) / (count(*) filter (tenth = 1) + 1) desc, high desc, word"""
+_LOST = """select coalesce(status, '-') as status, count(*) as rollouts, min(time) as first, max(time) as last,
+    max_by(rollout_id, time) as rollout_id
+  from rollouts anti join fates using (rollout_id) where mode is distinct from 'eval' group by 1 order by 2 desc, 1"""
+_HISTORY = """select coalesce(policy_version, gradient_step) as version, count(*) as rollouts, avg(reward) as reward,
+    max(reward) as best, count(*) filter (used) as used, max_by(rollout_id, (reward, rollout_id)) as rollout_id
+  from rollouts_now where task_id = (select any_value(task_id) from rollouts where rollout_id = $id)
+  group by 1 order by 1 nulls first"""
+_QUERIES = {
+    "fates": _FATES, "history": _HISTORY, "groups": _GROUPS, "staleness": _STALENESS, "gaps": _GAPS, "tokens": _TOKENS,
+    "tools": _TOOLS, "time": _TIME, "words": _WORDS, "lost": _LOST,
+}  # fmt: skip
+
+
+def answer_query(question: str, rollout_id: str | None = None) -> str:
+    """The query for a question; the most important row comes first.
+
+    Args:
+      rollout_id: for `history`: one rollout of the prompt.
+    Raises:
+      BadInput: there is no such question, or `history` without a rollout.
+    """
+    if question not in _QUERIES:
+        raise BadInput(f"no question {question!r}.{did_you_mean(question, list(ROLLOUT_QUESTIONS))}")
+    if question != "history":
+        return _QUERIES[question]
+    if rollout_id is None:
+        raise BadInput("the question 'history' is about one prompt: pass the id of one of its rollouts")
+    return _HISTORY.replace("$id", literal(rollout_id))

@@ -1,0 +1,110 @@
+"""Each question about rollouts has the same right answer in Python, by a command and on the page."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import rollbook
+from rollbook.book import ROLLOUT_QUESTIONS
+from rollbook.cli.app import app
+from rollbook.errors import BadInput
+
+DOCS = Path(__file__).parents[2] / "docs" / "rollouts.md"
+
+
+@pytest.fixture(scope="module")
+def book(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Four rollouts of two prompts: one is hacked, one fails by its tool, one is dropped, one is lost."""
+    folder = tmp_path_factory.mktemp("runs")
+    with rollbook.init("p", "r", dir=folder, sinks=[], keeper="inline", rules=()) as run:
+        ids = []
+        for task, reward, version in (("easy", 1.0, 0), ("easy", 0.0, 1), ("hard", 0.0, 1), ("hard", 0.0, 1)):
+            with run.rollouts.begin(task=task, group=f"{task}-{version}", policy_version=version) as rollout:
+                rollout.turn("assistant", "pytest.skip it", tokens=[7, 8], logprobs=[-1.0, -1.0], seconds=3.0)
+                rollout.turn("tool", "?", name="bash", seconds=1.0, error=None if task == "easy" else "TimeoutError")
+                rollout.turn("assistant", "done", tokens=[7, 9, 9], logprobs=[-1.0, -1.0, -1.0], seconds=2.0)
+                rollout.reward(tests=reward)
+            ids.append(rollout.id)
+        run.rollouts.trained(
+            ids[:2], advantage=[1.0, -1.0], gradient_step=2, trained_version=2, clipped=[0.1, 0.3], gap_max=[0.5, 3.0],
+            gap_mean=[0.2, 0.6], trainer_logprobs=[[-1.0, -1.5, -1.0, -1.0, -1.25], [-1.0, -1.0, -1.0, -4.0, -1.0]],
+        )  # fmt: skip
+        run.rollouts.dropped(ids[2], reason="zero_std", gradient_step=2)
+    return rollbook.open(folder).one()
+
+
+def _first(book: Any, question: str, **more: Any) -> dict[str, Any]:
+    return dict(book.rollout_answer(question, **more).to_pylist()[0])
+
+
+def test_each_answer_begins_with_the_row_that_matters_most(book: Any) -> None:
+    ids = book.rollouts()["rollout_id"].to_pylist()
+    assert _first(book, "fates") == {
+        "fate": "used", "rollouts": 2, "groups": 2, "sampled_tokens": 10, "reward": 0.5,
+    }  # fmt: skip
+    assert _first(book, "groups") == {
+        "reason": "zero_std", "groups": 1, "rollouts": 1, "sampled_tokens": 5, "first": 2, "last": 2,
+    }  # fmt: skip
+    stale = {row["staleness"]: (row["n"], row["clipped"]) for row in book.rollout_answer("staleness").to_pylist()}
+    assert stale == {1: (1, 0.3), 2: (1, 0.1)}
+    assert (_first(book, "gaps")["rollout_id"], _first(book, "gaps")["gap_max"]) == (ids[1], 3.0)
+    worst = _first(book, "tokens")
+    assert (worst["token"], worst["gap_max"], worst["rollout_id"], worst["turn"], worst["place"]) == (
+        9,
+        3.0,
+        ids[1],
+        2,
+        1,
+    )
+    assert [row["token"] for row in book.rollout_answer("tokens").to_pylist()] == [9, 8, 7]
+    assert {name: _first(book, "tools")[name] for name in ("name", "calls", "failed", "share")} == {
+        "name": "bash", "calls": 4, "failed": 2, "share": 0.5,
+    }  # fmt: skip
+    assert _first(book, "time") == {"part": "model", "seconds": 20.0, "share": 20 / 24}
+    assert (_first(book, "lost")["rollouts"], _first(book, "lost")["rollout_id"]) == (1, ids[3])
+    assert _first(book, "prompts", limit=1)["prompt"] == "hard"
+    history = book.rollout_answer("history", rollout_id=ids[0]).to_pylist()
+    assert [(row["version"], row["rollouts"], row["reward"]) for row in history] == [(0, 1, 1.0), (1, 1, 0.0)]
+
+
+def test_words_of_hacked_answers_come_first(tmp_path: Path) -> None:
+    with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline", rules=()) as run:
+        texts = [f"answer {n} " + ("pytest.skip" if n >= 36 else "fixed") for n in range(40)]
+        ids = run.rollouts.log_many(prompts=["q"] * 40, completions=texts, reward=[float(n) for n in range(40)])
+        run.rollouts.trained(ids, advantage=[float(n) for n in range(40)], gradient_step=1)
+    assert _first(rollbook.open(tmp_path).one(), "words") == {"word": "pytest.skip", "high": 4, "low": 0}
+
+
+@pytest.mark.parametrize("question", ROLLOUT_QUESTIONS)
+def test_the_command_gives_the_answer_of_python(question: str, book: Any) -> None:
+    one = book.rollouts()["rollout_id"][0].as_py()
+    words = ["rollouts", str(book.path), question, "--json", "--id", one]
+    done = CliRunner().invoke(app, words, catch_exceptions=False)
+    expected = book.rollout_answer(question, rollout_id=one)
+    rows = json.loads(done.stdout)
+    assert len(rows) == expected.num_rows
+    assert [set(row) for row in rows] == [set(expected.column_names)] * len(rows)
+
+
+def test_an_unknown_question_and_a_history_of_nothing_say_what_there_is(book: Any) -> None:
+    with pytest.raises(BadInput, match=r"'tool'.*Did you mean 'tools'"):
+        book.rollout_answer("tool")
+    with pytest.raises(BadInput, match="one of its rollouts"):
+        book.rollout_answer("history")
+
+
+def test_the_table_of_the_docs_names_every_question_once_with_its_command_and_place() -> None:
+    table = re.findall(
+        r"^\|[^|]+\| `rollbook rollouts last(?:` or `…)? (\w+)[^|]*\| `([^|]+)` \| (.+) \|$", DOCS.read_text(), re.M
+    )
+    assert [question for question, _python, _place in table] == list(ROLLOUT_QUESTIONS)
+    own = {"history": "book.rollout(id).history()", "prompts": "book.rollout_prompts()"}
+    for question, python, place in table:
+        assert python == own.get(question, f'book.rollout_answer("{question}")')
+        assert place
