@@ -37,13 +37,26 @@ def test_summaries_of_tinker_are_rollouts_with_versions_and_a_turn_a_step(tmp_pa
     (done,) = import_runs(tinker_summaries(tmp_path), dir=tmp_path / "runs")
     book = rollbook.open(done.folder).one()
     one = book.rollout("train-3-2-1")
-    wanted = {"policy_version": 2, "gradient_step": 3, "reward": 5.5, "rewards/final": 5.0, "sampled_tokens": 4,
+    wanted = {"policy_version": 2, "gradient_step": 3, "reward": 5.5, "rewards/final": 5.0, "sampled_tokens": 9,
               "metrics/correct": 1.0, "stop_reason": "stop", "mode": "train", "group": "train-3-2"}  # fmt: skip
     assert {name: one[name] for name in wanted} == wanted
     (turn,) = one.turns().to_pylist()
-    assert (turn["role"], turn["tokens"], turn["logs/answer"]) == ("assistant", 4, "4")
+    assert (turn["role"], turn["tokens"], turn["logs/answer"]) == ("assistant", 9, "4")
     assert one.group().num_rows == 2
-    assert list(done.left_out.values()) == [1]  # the transcripts
+
+
+def test_texts_of_tinker_come_from_version_3_or_from_the_transcript_of_that_group(tmp_path: Path) -> None:
+    (done,) = import_runs(tinker_summaries(tmp_path), dir=tmp_path / "runs")
+    book = rollbook.open(done.folder).one()
+    told = book.rollout("train-3-1-1")  # of the logtree's only group with its lengths
+    assert told.task()["prompt"] == "user: 1 & 2?"
+    assert told.turns()["text"].to_pylist() == ["1.1", "ok"]
+    assert told.turns()["role"].to_pylist() == ["assistant", "tool"]
+    assert told.turns()["tokens"].to_pylist() == [7, None]
+    failed = book.rollout("train-3-3-1")
+    assert (failed["status"], failed["error"], failed["item"]) == ("failed", "TimeoutError", "5")
+    assert book.rollout("train-3-0-0").turns()["text"].to_pylist() == [None]
+    assert list(done.left_out.values()) == [2]  # the transcripts of a group that was filtered out
 
 
 def test_batches_of_nemo_rl_are_rollouts_with_the_numbers_of_each_token(tmp_path: Path) -> None:

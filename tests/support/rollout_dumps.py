@@ -6,6 +6,7 @@ import json
 import pickle
 import zipfile
 from pathlib import Path
+from typing import Any
 
 
 def verl_dumps(folder: Path) -> Path:
@@ -31,13 +32,53 @@ def tinker_summaries(folder: Path) -> Path:
             "schema_version": 1, "split": "train", "iteration": 3, "group_idx": n // 2, "traj_idx": n % 2,
             "tags": ["gsm8k"], "sampling_client_step": 2, "total_reward": 0.5 + n, "final_reward": float(n),
             "trajectory_metrics": {"correct": 1.0}, "final_ob_len": 13,
-            "steps": [{"step_idx": 0, **step, "logs": {"answer": "4"}}],
+            "steps": [{"step_idx": 0, **step, "ac_len": 4 + n, "logs": {"answer": "4"}}],
         }
         for n in range(8)
     ]  # fmt: skip
+    talk = [{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": [{"type": "text", "text": "5"}]}]
+    lines[7] |= {"schema_version": 3, "conversation": talk, "status": "error", "error_type": "TimeoutError"}
     (made / "train_rollout_summaries.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    (made / "train_logtree.json").write_text(json.dumps({"title": "RL", "root": {"tag": "body", "children": []}}))
+    groups = [_logtree_group([(9, 4 + 2 * group), (9, 5 + 2 * group)], group) for group in (1, 40)]
+    tree = {"title": "RL", "started_at": "2026-01-01T00:00:00", "root": {"tag": "body", "children": groups}}
+    (made / "train_logtree.json").write_text(json.dumps(tree))
     return made.parent
+
+
+def _logtree_group(lengths: list[tuple[int, int]], group: int) -> dict[str, Any]:
+    """A group as `do_group_rollout` leaves it in a logtree: transcripts, then the numbers of each episode."""
+    talks = [
+        [{"role": "user", "content": f"{group} & 2?"}, {"role": "assistant", "content": f"{group}.{n}"}]
+        for n in range(len(lengths))
+    ]
+    said = [
+        _section(
+            "do_single_rollout", {"tag": "div", "children": [], "data": {"type": "conversation", "messages": part}}
+        )
+        for talk in talks
+        for part in [talk]
+    ]
+    for n, section in enumerate(said):  # a later step logs what was there before it once more
+        more = [*talks[n], {"role": "tool", "content": "ok"}]
+        section["children"][1]["children"].append({"tag": "div", "data": {"type": "conversation", "messages": more}})
+    episodes = [
+        _section(f"Trajectory {n} Episode", _section("Turn 1", _table(ob_len=ob, ac_len=ac, step_reward="0.500")))
+        for n, (ob, ac) in enumerate(lengths)
+    ]
+    return _section("do_group_rollout", *said, _section("Trajectory Details", *episodes))
+
+
+def _section(title: str, *inside: object) -> dict[str, Any]:
+    return {"tag": "section", "attrs": {"class": "lt-section"}, "children": [
+        {"tag": "h2", "children": [title]}, {"tag": "div", "children": list(inside)},
+    ]}  # fmt: skip
+
+
+def _table(**cells: object) -> dict[str, Any]:
+    rows = [
+        {"tag": "tr", "children": [{"tag": "td", "children": [str(text)]} for text in row]} for row in cells.items()
+    ]
+    return {"tag": "table", "children": [{"tag": "tbody", "children": rows}]}
 
 
 def nemo_batches(folder: Path) -> Path:

@@ -3,7 +3,8 @@
 A line is a trajectory (schema_version 1): split, iteration, group_idx, traj_idx, tags, sampling_client_step,
 total_reward, final_reward, trajectory_metrics, final_ob_len, and its steps with step_idx, ob_len, ac_len, reward,
 episode_done, stop_reason, metrics, logs (thinking-machines-lab/tinker-cookbook at 08ee6ea,
-tinker_cookbook/rl/rollout_logging.py, `serialize_rollout_summaries`).
+tinker_cookbook/rl/rollout_logging.py, `serialize_rollout_summaries`). Schema version 3 adds `conversation`, `status`,
+`error_type`, `error_message` and `stop_reason` (tinker_chef's types of the same repository).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from rollbook.formats.importers._rollouts import TABLES, lines_of, rows_of
+from rollbook.formats.importers._tinker_transcripts import conversation_of, transcripts
 from rollbook.protocols import ForeignRun, Row
 
 __all__ = ["Tinker"]
@@ -23,7 +25,10 @@ _NAME = "*_rollout_summaries.jsonl"
 
 
 class Tinker:
-    """Rollout summaries of the Tinker cookbook: rewards, groups, versions, and a turn for each step, without texts.
+    """Rollout summaries of the Tinker cookbook: rewards, groups, versions, and the turns.
+
+    Texts are those of the summaries (schema version 3), or of the transcripts beside them, which have some groups.
+    Without texts there is a turn for each step.
 
     `sampling_client_step` is the policy version, `iteration` the clock gradient_step. Values that a step logs are
     columns `logs/…` of its turn. The summaries have no advantages, so there are no fates.
@@ -48,9 +53,6 @@ class Tinker:
 
     def _rows(self, files: list[Path], run: ForeignRun) -> Iterator[Row]:
         run.left_out.clear()
-        for folder in dict.fromkeys(file.parent for file in files):
-            if any(folder.glob("*_logtree.json")):
-                run.leave_out("transcripts (_logtree.json): they do not name the trajectory of a message")
         return rows_of(one for file in files for one in _rollouts(file, run))
 
 
@@ -60,12 +62,15 @@ def _rollouts(file: Path, run: ForeignRun) -> Iterator[dict[str, Any]]:
     except OSError:
         run.leave_out("files that cannot be read")
         return
+    summaries = []
     for said in lines_of(data, run.leave_out):
         steps, iteration = said.get("steps"), said.get("iteration")
         if not isinstance(steps, list) or not isinstance(iteration, int) or isinstance(iteration, bool):
             run.leave_out("lines that are no trajectory")
-            continue
-        steps = [step for step in steps if isinstance(step, dict)]
+        else:
+            summaries.append({**said, "steps": [step for step in steps if isinstance(step, dict)]})
+    for said, messages in _with_texts(summaries, file, run):
+        steps, iteration = said["steps"], said["iteration"]
         split, group = str(said.get("split")), said.get("group_idx")
         version = said.get("sampling_client_step")
         clocks = {"gradient_step": iteration}
@@ -74,14 +79,18 @@ def _rollouts(file: Path, run: ForeignRun) -> Iterator[dict[str, Any]]:
         metrics = said.get("trajectory_metrics")
         lengths = [step["ac_len"] for step in steps if isinstance(step.get("ac_len"), int)]
         last = steps[-1] if steps else {}
+        stop = said.get("stop_reason") or last.get("stop_reason")
+        prompt, turns = _turns(steps, messages)
         columns = {
             "mode": "train" if split == "train" else "eval",
             "env": split,
             "group": f"{split}-{iteration}-{group}",
             "reward": said.get("total_reward"),
             "rewards/final": said.get("final_reward"),
-            "stop_reason": last.get("stop_reason"),
-            "status": "truncated" if last.get("stop_reason") == "length" else "completed",
+            "stop_reason": stop,
+            "status": "failed" if said.get("status") == "error" else "truncated" if stop == "length" else "completed",
+            "error": ": ".join(str(said[name]) for name in ("error_type", "error_message") if said.get(name)) or None,
+            "item": next((turn["text"] for turn in reversed(turns) if turn.get("text") is not None), None),
             "sampled_tokens": sum(lengths),
             "prompt_tokens": steps[0].get("ob_len") if steps else None,
             "tags": ", ".join(map(str, said["tags"])) if isinstance(said.get("tags"), list) else None,
@@ -91,11 +100,54 @@ def _rollouts(file: Path, run: ForeignRun) -> Iterator[dict[str, Any]]:
             "id": f"{split}-{iteration}-{group}-{said.get('traj_idx')}",
             "time": moment,
             "clocks": clocks,
-            "prompt": None,
-            "turns": [_turn(step) for step in steps],
+            "prompt": prompt,
+            "turns": turns,
             "columns": columns,
             "fate": None,
         }
+
+
+def _with_texts(
+    summaries: list[dict[str, Any]], file: Path, run: ForeignRun
+) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """Each summary with its messages; [] if there are none."""
+    groups: dict[object, list[dict[str, Any]]] = {}
+    for said in summaries:
+        groups.setdefault(said.get("group_idx"), []).append(said)
+    tree = file.with_name(file.name.replace("_rollout_summaries.jsonl", "_logtree.json"))
+    known = transcripts(tree)
+    keys = {group: tuple(_lengths(said) for said in members) for group, members in groups.items()}
+    used = set()
+    for group, members in groups.items():
+        talks: list[list[dict[str, Any]]] = [[] for _ in members]
+        if list(keys.values()).count(keys[group]) == 1 and keys[group] in known:
+            talks = known[keys[group]]
+            used.add(keys[group])
+        for said, talk in zip(members, talks, strict=True):
+            yield said, conversation_of(said) or talk
+    for lengths in known.keys() - used:
+        run.leave_out("transcripts (_logtree.json) of groups that the summaries do not have", len(lengths))
+
+
+def _lengths(said: dict[str, Any]) -> tuple[tuple[int, int], ...]:
+    return tuple((step.get("ob_len"), step.get("ac_len")) for step in said["steps"])
+
+
+def _turns(steps: list[dict[str, Any]], messages: list[dict[str, Any]]) -> tuple[str | None, list[dict[str, Any]]]:
+    """(the prompt, the turns): the messages from the first one of the assistant on, whose turns are the steps."""
+    first = next((n for n, message in enumerate(messages) if message.get("role") == "assistant"), None)
+    if first is None:
+        return None, [_turn(step) for step in steps]
+    own = iter(steps)
+    turns = []
+    for message in messages[first:]:
+        is_model = message.get("role") == "assistant"
+        more = _turn(next(own, {})) if is_model else {"tokens": message.get("token_count")}
+        content = {name: message.get(name) for name in ("role", "name")}
+        turns.append({**more, **content, "text": message.get("content"), "calls": message.get("tool_calls"),
+                      "trained": is_model})  # fmt: skip
+    prompt = "\n\n".join(f"{message.get('role')}: {message.get('content')}" for message in messages[:first])
+    return prompt, turns
 
 
 def _turn(step: dict[str, Any]) -> dict[str, Any]:
@@ -105,7 +157,7 @@ def _turn(step: dict[str, Any]) -> dict[str, Any]:
         "tokens": step.get("ac_len"),
         "reward": step.get("reward"),
         "finish_reason": step.get("stop_reason"),
-        **{f"logs/{name}": cell for name, cell in (logs if isinstance(logs, dict) else {}).items()},
+        **{f"logs/{name}": cell for name, cell in (logs if isinstance(logs, dict) else {}).items() if name[:1] != "_"},
     }
 
 
