@@ -58,7 +58,7 @@ _TOKENS = f"""with worst as (select rollout_id, max(gap_max) as gap_max from fat
   cells as (select rollout_id, turn, unnest(range(len(ids))) as place, unnest(ids) as token,
       unnest(trainer) - unnest(sampler) as gap
     from pairs where len(ids) = len(sampler) and len(ids) = len(trainer))
-  select token::bigint as token, count(*) as n, avg(abs(gap)) as gap_mean, max(abs(gap)) as gap_max,
+  select token::bigint as token, count(*) as times, avg(abs(gap)) as gap_mean, max(abs(gap)) as gap_max,
     max_by(rollout_id, abs(gap)) as rollout_id, max_by(turn, abs(gap)) as turn, max_by(place, abs(gap)) as place
   from cells where not isnan(gap) group by 1 order by gap_max desc, token"""
 _TOOLS = """select t.name, count(*) as calls, count(t.error) as failed, count(t.error) / count(*) as share,

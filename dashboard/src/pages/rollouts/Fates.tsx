@@ -130,7 +130,7 @@ function All({ run, found }: { run: string; found: Found }) {
         title="Largest gaps by token"
         soft="tokens of the 200 rollouts with the largest gaps; example: where the gap is largest"
         rows={found.tokens}
-        columns={["token", "gap_max", "gap_mean", "n", "rollout_id", "turn", "place"]}
+        columns={["token", "gap_max", "gap_mean", "times", "rollout_id", "turn", "place"]}
       />
       <Rows
         title="What high advantage says"
@@ -166,7 +166,7 @@ function Small({ name, cells }: { name: string; cells: readonly Num[] }) {
   );
 }
 
-const HEADS: { [id: string]: string } = { slow: "95 %", seconds: "median", rollout_id: "rollout", n: "times" };
+const HEADS: { [id: string]: string } = { slow: "95 %", seconds: "median", rollout_id: "rollout", n: "rollouts" };
 
 function Rows({
   run,
@@ -186,6 +186,7 @@ function Rows({
   const named = columns.filter((name) => rows.some((row) => row[name] !== null && row[name] !== undefined));
   const text = (name: string, cell: Cell | undefined): string => {
     if (typeof cell !== "number") return shown(String(cell ?? "–"));
+    if (name === "token") return String(cell); // an id, not an amount
     if (name === "share" || name === "clipped") return percent(cell);
     if (name === "seconds" || name === "slow") return seconds(cell);
     return Number.isInteger(cell) ? count(cell) : value(cell);
