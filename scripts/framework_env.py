@@ -152,7 +152,7 @@ GROUPS: dict[str, Group] = {
     ),
     # TRL and transformers ask for no particular torch; the override keeps the CPU wheel that pip was told of.
     "trl": Group(
-        packages=("trl>=1.16,<1.17", "transformers", "pandas"),
+        packages=("trl>=1.16,<1.17", "transformers", "pandas", "wandb>=0.31,<0.32"),
         modules=("torch", "transformers", "trl"),
     ),
     # Its training needs a serving engine (vLLM or SGLang) and GPUs: only its logger and its dumps are tested.
@@ -169,6 +169,7 @@ GROUPS: dict[str, Group] = {
             "rsl-rl-lib>=5.5,<5.6",
             "optuna>=5,<6",
             "hydra-core>=1.3,<1.4",
+            "wandb>=0.31,<0.32",
         ),
         modules=("lightning", "pytorch_lightning", "rsl_rl.runners", "optuna", "hydra"),
     ),
@@ -183,13 +184,15 @@ GROUPS: dict[str, Group] = {
             "elements>=3.22",
             "tensorboard",
             "tensorboardX",
+            "wandb>=0.31,<0.32",
         ),
         overrides=("gymnasium>=1.2,<1.3",),
         modules=("skrl", "rl_games.torch_runner", "d3rlpy", "torchrl", "elements", "gymnasium"),
     ),
     # The part of PufferLib that is on the registry as a wheel; its advantage kernel needs CUDA, its loop does not.
+    # It calls wandb.util.generate_id, which wandb 0.31 no longer has.
     "puffer": Group(
-        packages=("pufferlib-core==3.0.23", "gymnasium[classic-control]>=1.2,<1.3"),
+        packages=("pufferlib-core==3.0.23", "gymnasium[classic-control]>=1.2,<1.3", "wandb>=0.21,<0.22"),
         modules=("pufferlib.pufferl", "gymnasium"),
     ),
     # Stoix is on no registry. Its own list names six repositories; these are the packages that its DQN needs.

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
-import struct
 import sys
 from pathlib import Path
 
 import pytest
 
+import wandb_files
 from rollbook import sinks, testing
 from rollbook.ground.values import Histogram, Image
 from rollbook.protocols import Row
@@ -41,25 +40,8 @@ def write(sink, folder: Path, rows=ROWS, attempt: int = 1) -> None:
 
 
 def wandb_history(folder: Path, number: int = 0) -> list[dict]:
-    """The rows in an offline run's file: blocks of 32 KiB, records of (checksum, length, kind), messages in them."""
-    from wandb.proto import wandb_internal_pb2
-
-    data = sorted((folder / "run" / "wandb").glob("offline-run-*/*.wandb"))[number].read_bytes()
-    at, message, found = 7, b"", []
-    while at + 7 <= len(data):
-        if 32768 - at % 32768 < 7:
-            at += 32768 - at % 32768
-            continue
-        _, length, kind = struct.unpack_from("<IHB", data, at)
-        message += data[at + 7 : at + 7 + length]
-        at += 7 + length
-        if kind in (1, 4):
-            record = wandb_internal_pb2.Record.FromString(message)
-            message = b""
-            if record.WhichOneof("record_type") == "history":
-                items = record.history.item
-                found.append({"/".join(i.nested_key) or i.key: json.loads(i.value_json) for i in items})
-    return found
+    """The rows in an offline run's file."""
+    return wandb_files.history(sorted((folder / "run" / "wandb").glob("offline-run-*/*.wandb"))[number])
 
 
 @pytest.mark.core

@@ -257,3 +257,38 @@ def test_messages_made_elsewhere_can_be_written(tmp_path: Path, writer: Any) -> 
     writer.close()
     assert summaries(tmp_path / "own")["a"][0] == summaries(tmp_path / "logs")["a"][0] == 4
     assert RecordWriter.__module__.startswith("tensorboard.")
+
+
+def test_a_library_that_writes_event_files_without_a_summary_writer_is_recorded(run: Any, tmp_path: Path) -> None:
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.compat.proto.summary_pb2 import Summary
+    from tensorboard.summary import Writer
+    from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+    from rollbook.adapters import tensorboard
+
+    def write(number: float) -> None:
+        bare = EventFileWriter(str(tmp_path / "bare"))  # as skrl does
+        bare.add_event(Event(step=7, wall_time=1.7e9, summary=Summary(value=[{"tag": "loss", "simple_value": number}])))
+        bare.close()
+        newer = Writer(str(tmp_path / "newer"))
+        newer.add_scalar("return", number, step=8)
+        newer.close()
+        ours = SummaryWriter(tmp_path / "ours", run=run)
+        ours.add_scalar("once", number, 9)
+        ours.close()
+
+    tensorboard.install(run=run)
+    try:
+        write(0.5)
+    finally:
+        tensorboard.uninstall()
+    write(1.5)
+    book = run.book
+    kept = {
+        key: book.metrics([key]).to_pylist()
+        for key in sorted(book.keys())
+        if not key.startswith(("rollbook/", "host/"))
+    }
+    kept = {key.rpartition("/")[2]: [(row["step"], row[key]) for row in rows] for key, rows in kept.items()}
+    assert kept == {"loss": [(7, 0.5)], "return": [(8, 0.5)], "once": [(9, 0.5), (9, 1.5)]}

@@ -24,7 +24,7 @@ class _Finder:
     def __init__(self) -> None:
         from rollbook.adapters.tensorboard import native
 
-        self._libraries = {module: library for library, module in native.PACKAGES.items()}
+        self._libraries = {module: library for library, module in native.PACKAGES.items()} | {native.EVENT_FILES: ""}
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         library = self._libraries.pop(name, None)
@@ -40,8 +40,9 @@ class _Finder:
         def exec_module(module: ModuleType) -> None:
             load(module)
             from rollbook.adapters.tensorboard import install
+            from rollbook.adapters.tensorboard.event_files import follow
 
-            install(library)
+            install(library) if library else follow({})
 
         spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec

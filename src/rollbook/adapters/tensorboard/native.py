@@ -16,12 +16,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["CHOICES", "PACKAGES", "default_folder", "open_events", "original"]
+__all__ = ["CHOICES", "EVENT_FILES", "PACKAGES", "default_folder", "open_events", "original"]
 
 _COMMON = ("purge_step", "max_queue", "flush_secs", "filename_suffix")
 CHOICES = ("auto", "torch", "tensorboardX", "rollbook")
 PACKAGES = {"torch": "torch.utils.tensorboard", "tensorboardX": "tensorboardX"}
 """Where each library's SummaryWriter is imported from. The class itself is in the module `writer` of that package."""
+
+
+EVENT_FILES = "tensorboard.summary.writer.event_file_writer"
+"""Where libraries find tensorboard's writer of files, below torch's SummaryWriter or without one; see `event_files`."""
 
 
 def default_folder(comment: str) -> str:

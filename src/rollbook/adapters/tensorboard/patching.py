@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-from rollbook.adapters.tensorboard import native
+from rollbook.adapters.tensorboard import event_files, native
 from rollbook.adapters.tensorboard.writer import SummaryWriter
 from rollbook.errors import MissingExtra, UnknownOption, did_you_mean
 
@@ -44,14 +44,15 @@ def install(*libraries: str, **options: object) -> list[str]:
     adds modules that were loaded since.
 
     Args:
-      libraries: "torch", "tensorboardX" or both; none: those that can be imported. They are imported here.
+      libraries: "torch", "tensorboardX" or both; none: those that can be imported. They are imported here. With none,
+        scalars that a library writes by tensorboard's EventFileWriter alone (skrl) are recorded, too.
       options: further arguments for every writer made from then on, such as clock="epoch" for a library whose steps are
         not environment steps, run= or project=.
     Returns:
       The names of the modules in which the class was replaced now.
     Raises:
       UnknownOption: another library.
-      MissingExtra: the library is not installed, or none of them is.
+      MissingExtra: the library is not installed, or none of them is, tensorboard included.
     """
     for library in libraries:
         if library not in native.PACKAGES:
@@ -66,7 +67,12 @@ def install(*libraries: str, **options: object) -> list[str]:
             missing.append(f"{library}: {err}")
             continue
         replaced += _replace(library, options)
-    if missing and (libraries or len(missing) == len(native.PACKAGES)):
+    if not libraries:
+        try:
+            event_files.follow(options)
+        except ImportError as err:
+            missing.append(f"tensorboard: {err}")
+    if missing and (libraries or len(missing) > len(native.PACKAGES)):
         raise MissingExtra(
             f"install({', '.join(map(repr, libraries))}) found no SummaryWriter to replace ({'; '.join(missing)}). "
             "Install torch and tensorboard, or tensorboardX; or import rollbook.adapters.tensorboard.SummaryWriter"
@@ -80,6 +86,7 @@ def uninstall() -> list[str]:
     Returns:
       The names of the modules in which a class was put back.
     """
+    event_files.leave()
     restored: list[str] = []
     for library, ours in list(_installed.items()):
         theirs = native.original(library)

@@ -28,7 +28,7 @@ from rollbook.adapters.wandb._data import (
     Table,
     Video,
 )
-from rollbook.adapters.wandb._inner import apis, sdk, tensorboard
+from rollbook.adapters.wandb._inner import apis, env, sdk, tensorboard, wandb_run
 from rollbook.adapters.wandb._run import Config, Run, Settings, Summary
 from rollbook.adapters.wandb._state import (
     AlertLevel,
@@ -44,6 +44,7 @@ from rollbook.adapters.wandb._state import (
     log_code,
     login,
     mark_preempting,
+    require,
     restore,
     save,
     setup,
@@ -60,14 +61,16 @@ from rollbook.ground.lazy import attach
 from rollbook.ground.version import __version__
 
 __all__ = [
-    "AlertLevel", "Api", "Artifact", "Audio", "CommError", "Config", "Error", "Graph", "Histogram", "Html",
-    "Image", "Molecule", "Object3D", "Plotly", "Run", "Settings", "Summary", "Table", "UsageError", "Video",
-    "__version__", "agent", "alert", "api", "apis", "config", "controller", "define_metric", "ensure_configured",
-    "errors", "finish", "init", "log", "log_artifact", "log_code", "login", "mark_preempting", "plot", "restore", "run",
-    "save", "sdk", "setup", "summary", "sweep", "teardown", "tensorboard", "termerror", "termlog", "termwarn",
-    "unwatch", "use_artifact", "util", "watch",
+    "AlertLevel", "Api", "Artifact", "Audio", "CommError", "Config", "Error", "Graph", "Histogram", "Html", "Image",
+    "Molecule", "Object3D", "Plotly", "Run", "Settings", "Summary", "Table", "UsageError", "Video", "__version__",
+    "agent", "alert", "api", "apis", "config", "controller", "define_metric", "ensure_configured", "env", "errors",
+    "finish", "init", "log", "log_artifact", "log_code", "login", "mark_preempting", "plot", "require", "restore",
+    "run", "save", "sdk", "setup", "summary", "sweep", "teardown", "tensorboard", "termerror", "termlog",
+    "termwarn", "unwatch", "use_artifact", "util", "wandb_run", "watch",
 ]  # fmt: skip
 
+
+_attach = _state.attached  # Lightning asks for it
 
 __getattr__, __dir__ = attach(
     __name__,

@@ -5,7 +5,9 @@ Each is created here with the parts that programs use; `import wandb.sdk.data_ty
 
 from __future__ import annotations
 
+import os
 import sys
+from functools import partial
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
@@ -19,11 +21,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["apis", "sdk", "tensorboard"]
+__all__ = ["apis", "env", "sdk", "tensorboard", "wandb_run"]
 
 
 class ConfigError(Error):
     """wandb's error for a changed configuration; never raised here."""
+
+
+class RunDisabled:
+    """wandb's run of mode "disabled"; here that is a `Run` as well."""
 
 
 class ServerResponseError(Exception):
@@ -32,6 +38,10 @@ class ServerResponseError(Exception):
 
 def _no_reports(name: str) -> Any:
     raise AttributeError(f"wandb.apis.reports.{name}: reports lie on wandb's server. Here `rollbook report` writes one")
+
+
+def _set(variable: str, value: str, env: Any = None) -> None:
+    (os.environ if env is None else env)[variable] = value
 
 
 def _module(name: str, **names: object) -> ModuleType:
@@ -47,12 +57,16 @@ def _module(name: str, **names: object) -> ModuleType:
     return module
 
 
+wandb_run = _module("wandb_run", Run=Run)
+env = _module("env", set_project=partial(_set, "WANDB_PROJECT"), set_entity=partial(_set, "WANDB_ENTITY"))
 sdk = _module("sdk")
 _module("sdk.wandb_run", Run=Run)
 _module("sdk.wandb_config", Config=Config)
 _module("sdk.wandb_summary", Summary=Summary)
 _module("sdk.wandb_settings", Settings=Settings)
-_module("sdk.lib")
+_module(
+    "sdk.lib", RunDisabled=type("RunDisabled", (), {"__doc__": "wandb's run of mode disabled; here that is a Run."})
+)
 _module("sdk.lib.config_util", ConfigError=ConfigError)
 _module("sdk.lib.runid", generate_id=util.generate_id)
 _module("sdk.mailbox")

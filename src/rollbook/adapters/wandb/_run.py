@@ -251,6 +251,11 @@ class Run:
         return self._recorder.id if self._recorder is not None else "disabled"
 
     @property
+    def _attach_id(self) -> str:
+        """What `wandb._attach` takes; Lightning stores it with its logger."""
+        return self.id
+
+    @property
     def name(self) -> str:
         """The run's name."""
         return self._recorder.name if self._recorder is not None else "disabled"

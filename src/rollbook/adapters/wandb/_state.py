@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from rollbook.run.run import Run as Recorder
 
 __all__ = [
-    "AlertLevel", "CommError", "Error", "UsageError", "agent", "alert", "controller", "current", "current_or_waiting",
-    "define_metric", "ensure_configured", "finish", "init", "keep_tensorboard", "log", "log_artifact", "log_code",
-    "login", "mark_preempting", "opened", "patch_tensorboard", "restore", "save", "setup", "sweep", "teardown",
-    "termerror", "termlog", "termwarn", "unwatch", "use_artifact", "watch",
+    "AlertLevel", "CommError", "Error", "UsageError", "agent", "alert", "attached", "controller", "current",
+    "current_or_waiting", "define_metric", "ensure_configured", "finish", "init", "keep_tensorboard", "log",
+    "log_artifact", "log_code", "login", "mark_preempting", "opened", "patch_tensorboard", "require", "restore",
+    "save", "setup", "sweep", "teardown", "termerror", "termlog", "termwarn", "unwatch", "use_artifact", "watch",
 ]  # fmt: skip
 
 
@@ -348,6 +348,23 @@ def login(*_arguments: object, **_options: object) -> bool:
 
 def setup(settings: object = None) -> None:
     """Does nothing. Arguments as in `wandb.setup`."""
+
+
+def require(*_arguments: object, **_options: object) -> None:
+    """Does nothing: what wandb makes optional there is not needed here."""
+
+
+def attached(attach_id: str | None = None, run_id: str | None = None, **_options: object) -> Run:
+    """The open run of that id; another process joins a run by `rollbook.attach`.
+
+    Raises:
+      UsageError: this process has no such run.
+    """
+    wanted = attach_id or run_id
+    found: Run | None = next((run for run in runs() if run.id == wanted), None)
+    if found is None:
+        raise UsageError(f"wandb._attach({wanted!r}): this process has no such run. Join it by rollbook.attach(folder)")
+    return found
 
 
 def ensure_configured() -> None:

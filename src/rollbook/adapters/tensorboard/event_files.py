@@ -1,0 +1,87 @@
+"""Scalars that a library writes with tensorboard's EventFileWriter, without a SummaryWriter (skrl), are recorded, too.
+
+Torch's SummaryWriter stands on the same class; `patching` replaces it as a whole, so its files are left out here.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from rollbook.adapters.tensorboard.writer import SummaryWriter
+from rollbook.ground.foreign import tolerating
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["follow", "leave"]
+
+_options: dict[str, object] = {}
+_own: dict[str, Any] = {}
+"""The class's own methods by name, while it is followed."""
+
+_ELSEWHERE = ("torch.", "rollbook.")
+"""Modules whose event files have a SummaryWriter of ours above them."""
+
+
+def follow(options: dict[str, object]) -> None:
+    """Let each EventFileWriter of tensorboard that is made from now on write its scalars to a run as well.
+
+    Args:
+      options: arguments of `SummaryWriter`, such as run=.
+    Raises:
+      ImportError: tensorboard is not installed.
+    """
+    from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+    kind: Any = EventFileWriter
+    _options.clear()
+    _options.update(options)
+    if _own:
+        return
+    begin, add, close = kind.__init__, kind.add_event, kind.close
+    _own.update(__init__=begin, add_event=add, close=close)
+
+    def beginning(self: Any, logdir: Any, *arguments: Any, **more: Any) -> None:
+        begin(self, logdir, *arguments, **more)
+        self.of_run = None
+        if not sys._getframe(1).f_globals.get("__name__", "").startswith(_ELSEWHERE):
+            with tolerating(Exception):
+                self.of_run = SummaryWriter(logdir, **{**_options, "events": False})  # type: ignore[arg-type]
+
+    def adding(self: Any, event: Any) -> Any:
+        if getattr(self, "of_run", None) is not None:
+            for value in event.summary.value:
+                number = _number(value)
+                if number is not None:
+                    self.of_run.add_scalar(value.tag, number, event.step, event.wall_time)
+        return add(self, event)
+
+    def closing(self: Any) -> Any:
+        if getattr(self, "of_run", None) is not None:
+            self.of_run.close()
+        return close(self)
+
+    kind.__init__, kind.add_event, kind.close = beginning, adding, closing
+
+
+def leave() -> None:
+    """Put the class's own methods back."""
+    if _own:
+        from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+        for name, method in _own.items():
+            setattr(EventFileWriter, name, method)
+        _own.clear()
+
+
+def _number(value: Any) -> float | None:
+    """The scalar of a summary; None for everything else."""
+    if value.HasField("simple_value"):
+        return float(value.simple_value)
+    if value.metadata.plugin_data.plugin_name == "scalars" and value.HasField("tensor"):
+        with tolerating(Exception):
+            from tensorboard.util.tensor_util import make_ndarray
+
+            return float(make_ndarray(value.tensor))
+    return None

@@ -1,0 +1,102 @@
+"""Libraries with a wandb of their own, unchanged: `--wandb replace` records the numbers of wandb's own offline file."""
+
+from __future__ import annotations
+
+import os
+import struct
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rollbook
+from wandb_files import history
+
+GROUPS = ("loops", "puffer", "trl", "doors")
+
+HERE = Path(__file__).resolve().parent
+GROUP = os.environ.get("ROLLBOOK_FRAMEWORK_GROUP", "")
+PROGRAMS = {"loops": ("skrl", "rl_games"), "puffer": ("pufferlib",), "trl": ("trl",), "doors": ("lightning",)}
+MEASURED = (
+    "performance/",
+    "profiling/",
+    "uptime",
+    "SPS",
+    "train_runtime",
+    "per_second",
+    "step_time",
+    "fps",
+    "step_inference",
+)
+"""Parts of the names of durations, of speeds, and of rl_games' numbers over time: no two trainings share them."""
+
+FILLED = "train/global_step"
+"""wandb repeats the x-axis of define_metric in rows that the program logged without it."""
+
+CLOCKS = ("env_step", "step")
+
+pytest.importorskip("wandb")
+
+
+def numbers_of(rows: list[dict[str, Any]]) -> dict[str, list[tuple[int, float]]]:
+    """(step, number) by key, of wandb's rows; words for what JSON has no number for are numbers again."""
+    found: dict[str, list[tuple[int, float]]] = defaultdict(list)
+    for row in rows:
+        for key, value in row.items():
+            if value in ("NaN", "Infinity", "-Infinity"):
+                value = float(value)
+            if key.startswith("_") or key == FILLED or f"{key.rpartition('.')[0]}._type" in row:  # a part of a table
+                continue
+            if isinstance(value, (int, float)):
+                found[key].append((row["global_step"] if "global_step" in row else row["_step"], float(value)))
+    return found
+
+
+def event_files(folder: Path) -> list[dict[str, Any]]:
+    """Rows of one number, by tensorboard's own reader."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    (path,) = folder.rglob("*tfevents*")
+    reader = EventAccumulator(str(path), size_guidance={"scalars": 0})
+    reader.Reload()
+    return [{key: e.value, "_step": e.step} for key in reader.Tags()["scalars"] for e in reader.Scalars(key)]
+
+
+def single(number: float) -> str:
+    """In 32 bits, as event files have it."""
+    return str(struct.unpack("f", struct.pack("f", number))[0])
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("name", PROGRAMS.get(GROUP, ()))
+def test_every_number_of_wandbs_own_file_is_in_the_book(name: str, own_place: Path) -> None:
+    env = {**os.environ, "WANDB_MODE": "offline", "WANDB_SILENT": "true", "ROLLBOOK_DIR": str(own_place / "books")}
+    env["TORCH_COMPILE_DISABLE"] = "1"
+    program = [str(HERE / "wandb_programs.py"), name]
+    for place, command in (("theirs", program), ("ours", ["-m", "rollbook", "run", *program, "--wandb", "replace"])):
+        (own_place / place).mkdir()
+        subprocess.run([sys.executable, *command], cwd=own_place / place, env=env, check=True, timeout=400)
+    assert not (own_place / "ours" / "wandb").exists()
+    (book,) = rollbook.open(own_place / "books")
+    (file,) = (own_place / "theirs").rglob("*.wandb")
+    theirs = numbers_of(history(file, "."))
+    theirs.pop("global_step", None)
+    if name == "skrl":  # wandb 0.31 does not see the writer of skrl 2.1: its file has no number
+        assert not theirs
+        theirs = numbers_of(event_files(own_place / "theirs"))
+    compared = 0
+    for key, points in theirs.items():
+        rows = [row for row in book.metrics([key], x="step").to_pylist() if row[key] is not None]
+        ours = {(row[clock], of(float(row[key]))) for row in rows for clock in CLOCKS for of in (str, single)}
+        if any(part in key for part in MEASURED):
+            assert len(rows) >= len(points), key
+            continue
+        for step, number in points:
+            assert (step, str(number)) in ours or (step, single(number)) in ours, key
+        compared += len(points)
+    assert compared >= 40
+    assert book.status == "finished"
+    assert book.problems() == []
