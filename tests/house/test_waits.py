@@ -16,19 +16,24 @@ RUNS = {"call", "check_call", "check_output", "run"}
 
 ALLOWED: dict[str, str] = {
     "adapters/acme/asynchronous.py:_run": "a daemon thread that waits for its owner",
+    "book/book.py:tail": "the caller's own loop, until the run ends or `stop` says so",
     "cli/demo.py:demo": "the page in the foreground, until Ctrl-C",
     "cli/run.py:run": "the program in the foreground, until it ends (Windows)",
     "cli/ui.py:page_is_ready": "the building of the page in the foreground, until Ctrl-C",
+    "formats/foreign.py:look": "a daemon thread that follows files",
     "ground/optional.py:__enter__": "another import of this process; a fork that waits for it has a deadline",
+    "keeper/many_runs.py:_lead": "the keeper's own loop, which another thread ends",
     "keeper/many_runs.py:run": "a file lock that is tried, not waited for",
     "keeper/many_runs.py:_has_left": "a file lock that is tried, not waited for",
     "keeper/one_run.py:_take_lock": "a file lock that is tried, not waited for",
     "keeper/rules.py:run": "a daemon thread that waits for its owner",
     "runs/mapping.py:ended": "an answer that is there",
     "runs/results.py:for_each_run": "the caller's own question, computed in threads of this process",
+    "runs/waiting.py:wait": "the caller's own clock has the deadline",
     "server/live.py:_look": "under asyncio.wait_for",
     "server/live.py:_send": "a listener's own task, which ends with its socket",
     "server/curves/row_helpers.py:main": "a helper, which is killed by its asker",
+    "server/serving.py:serve": "until the server has started or has failed",
     "storage/sealing/helpers.py:seal_by_helpers": "a timer kills the helpers, which ends what they say",
     "stats/iqm_bootstrap.py:together": "the caller's own question, computed in threads of this process",
 }
@@ -44,6 +49,8 @@ def waits_without_a_deadline(source: str) -> list[tuple[str, int, str]]:
             function = node.name
         if isinstance(node, ast.Call) and waits(node):
             found.append((function, node.lineno, ast.unparse(node.func)))
+        if isinstance(node, ast.While) and "sleep(" in (loop := ast.unparse(node)) and "monotonic()" not in loop:
+            found.append((function, node.lineno, f"while {ast.unparse(node.test)}: sleep"))
         for child in ast.iter_child_nodes(node):
             look(child, function)
 
@@ -84,9 +91,11 @@ def test_the_search_finds_each_kind_of_wait_and_passes_those_with_a_deadline() -
     found = waits_without_a_deadline(
         "def f():\n a.wait()\n b.join()\n lock.acquire()\n p.communicate(x)\n g.result()\n os.waitpid(1, 0)\n"
         " subprocess.run(x)\n p.stdout.read()\n self._queue.get()\n"
+        " while not try_lock(fd):\n  time.sleep(1)\n"
     )
-    assert len(found) == 9
+    assert len(found) == 10
     assert not waits_without_a_deadline(
         "def f():\n a.wait(1)\n ','.join(x)\n lock.acquire(timeout=2)\n p.communicate(x, timeout=3)\n"
         " os.waitpid(1, os.WNOHANG)\n subprocess.run(x, timeout=5)\n d.get()\n"
+        " while not try_lock(fd) and time.monotonic() < until:\n  time.sleep(1)\n"
     )

@@ -13,9 +13,12 @@ import rollbook
 from rollbook import errors
 from rollbook.cli.app import app
 from rollbook.ground.addresses import backlog
+from rollbook.ground.files import try_lock
 from rollbook.remote import views
+from rollbook.remote.local import FolderPlace
 from rollbook.remote.opening import open_place
 from rollbook.remote.push import push
+from rollbook.remote.steps import Away
 from stores import await_shipped
 from waiting import PATIENCE
 
@@ -66,6 +69,16 @@ def test_a_stalled_request_is_given_up_and_made_again(tmp_path, moto, proxy, buc
         push(folder, bucket)
     proxy.faults.stall = 0.0
     assert len(rollbook.open(bucket)) == 1
+
+
+def test_a_folder_that_a_stopped_process_has_locked_is_not_waited_for_for_ever(tmp_path):
+    place = FolderPlace("file:///there", str(tmp_path), patience=0.1)
+    place.put("a", b"1", create=True)
+    with open(tmp_path / ".rollbook-place.lock", "r+b") as held:
+        assert try_lock(held.fileno())
+        with pytest.raises(Away, match=r"file:///there: another process has locked it for 0\.1 seconds"):
+            place.put("b", b"2", create=True)
+    place.put("b", b"2", create=True)
 
 
 def test_while_a_store_is_away_everything_waits_here_counted_and_goes_later(tmp_path, bucket, proxy):

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import copied_locks
 import forking
 from waiting import PATIENCE
 
@@ -38,3 +39,14 @@ def test_a_forked_child_logs_and_ends_whatever_lock_another_thread_holds(keeper:
     assert "Ticker > Event > Condition > lock" in found
     assert any(way.endswith("Checkpoints > RLock") for way in found)
     assert [(way, status) for way, status in children if status != 0] == []
+
+
+def test_a_lock_ends_with_the_work_it_guards_even_while_another_thread_starts_a_program(tmp_path: Path) -> None:
+    """A program that is just being started has copies of all descriptors, and a lock lasts as long as any of them."""
+    variables = {"ROLLBOOK_RUNTIME_DIR": str(tmp_path / "runtime"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    command = [sys.executable, copied_locks.__file__, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env={**os.environ, **variables})
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert set(told["taken"]) >= {"page.lock", "ship.lock", ".rollbook-place.lock", "seal-lock", "lock"}
+    assert told["locked"] == []

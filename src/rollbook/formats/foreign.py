@@ -23,7 +23,7 @@ from rollbook.errors import RollbookError
 from rollbook.formats.importers._into_runs import as_name, import_one, stamp_of
 from rollbook.formats.importers._registry import make, patterns
 from rollbook.ground import manifest
-from rollbook.ground.files import loosely, read_json, try_lock, user_cache, write_json
+from rollbook.ground.files import loosely, read_json, try_lock, unlock, user_cache, write_json
 from rollbook.protocols import ForeignRun
 
 TYPE_CHECKING = False
@@ -85,8 +85,11 @@ def laid_out(root: str | os.PathLike[str], problems: list[str] | None = None, ow
         until = time.monotonic() + _PATIENCE
         while try_lock(lock.fileno()) is False and time.monotonic() < until:
             time.sleep(0.05)
-        with loosely():
-            _bring_up_to_date(Path(base), sources, home, [] if problems is None else problems)
+        try:
+            with loosely():
+                _bring_up_to_date(Path(base), sources, home, [] if problems is None else problems)
+        finally:
+            unlock(lock.fileno())
     return os.path.join(home, "runs")
 
 

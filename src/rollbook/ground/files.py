@@ -45,6 +45,7 @@ __all__ = [
     "replacing",
     "sync_folder",
     "try_lock",
+    "unlock",
     "user_cache",
     "write_json",
 ]
@@ -306,6 +307,18 @@ def try_lock(fd: int, *, shared: bool = False) -> bool | None:
     except ours(OSError):
         return None
     return True
+
+
+def unlock(fd: int) -> None:
+    """Release a lock at once; call it before the descriptor is closed.
+
+    Closing alone releases it later: a lock lasts as long as any copy of the descriptor, and while another thread starts
+    a program, the new process has one until the program runs.
+    """
+    with tolerating(OSError, ModuleNotFoundError):  # no locks on this file system; Windows, where closing is enough
+        import fcntl
+
+        fcntl.flock(fd, fcntl.LOCK_UN)
 
 
 def _try_lock_windows(fd: int) -> bool | None:

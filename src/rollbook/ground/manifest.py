@@ -731,11 +731,13 @@ class ManifestLock:
         return self
 
     def __exit__(self, *_exc: object) -> None:
-        if self._file is not None:
+        if self._file is not None and not self._file.closed:
+            files.unlock(self._file.fileno())
             self._file.close()
 
-    def __del__(self) -> None:
-        self.__exit__()
+    def __del__(self) -> None:  # in a forked child, too, where the lock is another process's
+        if self._file is not None:
+            self._file.close()
 
 
 def _opened(path: str, _flags: int) -> int:

@@ -10,7 +10,7 @@ import os
 import time
 import weakref
 
-from rollbook.ground.files import read_json, try_lock
+from rollbook.ground.files import read_json, try_lock, unlock
 from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.liveness import host_name, identity, is_alive, machine, pid_namespace
 
@@ -103,6 +103,8 @@ class Lock:
         with tolerating(OSError):
             if self.held():
                 os.unlink(self.path)
+        if self._fd >= 0:
+            unlock(self._fd)
         self.forget()
 
     def forget(self) -> None:
@@ -124,6 +126,7 @@ class Lock:
                 return _held_by_other(self.path)
             return not free and not _known_dead(self.path)
         finally:
+            unlock(fd)
             os.close(fd)
 
 

@@ -19,7 +19,7 @@ import sys
 import time
 import zlib
 
-from rollbook.ground.files import is_folder, make_folders, read_json, try_lock
+from rollbook.ground.files import is_folder, make_folders, read_json, try_lock, unlock
 from rollbook.ground.liveness import boot_id, identity, is_alive, pid_namespace
 
 TYPE_CHECKING = False
@@ -191,6 +191,7 @@ class Household:
             if try_lock(fd, shared=True):
                 return None
         finally:
+            unlock(fd)
             os.close(fd)
         holder = read_json(self._lock_path)
         return holder if holder and is_alive(holder) is not False else None
@@ -238,6 +239,7 @@ class Household:
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.ftruncate(fd, 0)
+            unlock(fd)
             os.close(fd)
 
     def doors(self) -> Iterator[tuple[str, tuple[int, int], str]]:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from rollbook.errors import NoPermission, PlaceError
-from rollbook.ground.files import sync_folder, try_lock
+from rollbook.ground.files import sync_folder, try_lock, unlock
 from rollbook.remote.steps import Away, Entry, Missing, Refused, Stored, Unknown
 
 __all__ = ["FolderPlace"]
@@ -26,10 +26,11 @@ class FolderPlace:
     Args:
       url: its address.
       folder: an absolute path; made when something is put there.
+      patience: seconds that a put waits for another process that puts something.
     """
 
-    def __init__(self, url: str, folder: str) -> None:
-        self.url, self._folder = url, folder
+    def __init__(self, url: str, folder: str, patience: float = 40.0) -> None:
+        self.url, self._folder, self._patience = url, folder, patience
 
     def get(self, key: str, into: str = "") -> Stored:
         """See `place.Place`."""
@@ -146,10 +147,17 @@ class FolderPlace:
         os.makedirs(self._folder, exist_ok=True)
         fd = os.open(os.path.join(self._folder, _LOCK), os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o666)
         try:
+            until = time.monotonic() + self._patience
             while try_lock(fd) is False:
+                if time.monotonic() >= until:
+                    raise Away(
+                        f"{self.url}: another process has locked it for {self._patience:g} seconds. Look for one that "
+                        "hangs, or try again later"
+                    )
                 time.sleep(0.002)
             yield
         finally:
+            unlock(fd)
             os.close(fd)
 
 

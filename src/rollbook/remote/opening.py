@@ -30,7 +30,7 @@ def open_place(url: str, *, patience: float = 40.0) -> Place:
     url = check_remote(url)
     scheme, bucket, prefix = parts_of(url)
     if scheme == "file":
-        return FolderPlace(url, prefix)
+        return FolderPlace(url, prefix, patience)
     from rollbook.remote.objects import open_objects
 
     return open_objects(url, scheme, bucket, f"{prefix}/" if prefix else "", patience)

@@ -16,7 +16,7 @@ from typing import Any
 from rollbook.errors import Damaged, NotARun, PlaceAway, PlaceError, RollbookError
 from rollbook.ground import manifest
 from rollbook.ground.addresses import Origin, begin, check_remote, is_copy, origin_of, pulled_from, run_and_place
-from rollbook.ground.files import read_json, try_lock, write_json
+from rollbook.ground.files import read_json, try_lock, unlock, write_json
 from rollbook.remote import Place, claim, open_place, perform
 from rollbook.remote.catalogue import mark_pushed, note_run
 from rollbook.remote.commit import Commits, Gone, Local, Manifest, NotShipped, plan
@@ -100,6 +100,7 @@ def push(
             shipment.before.pop("known", None)
         return shipment.run()
     finally:
+        unlock(fd)
         os.close(fd)
 
 

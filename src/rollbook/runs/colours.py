@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Any
 
 from rollbook.errors import BadInput
-from rollbook.ground.files import is_folder, read_json, replacing, try_lock
+from rollbook.ground.files import is_folder, read_json, replacing, try_lock, unlock
 
 __all__ = ["COLOURS", "colours_of_groups", "keep", "kept"]
 
@@ -170,4 +170,5 @@ def _alone_at(path: str) -> Iterator[None]:
             time.sleep(0.01)
         yield
     finally:
+        unlock(fd)
         os.close(fd)

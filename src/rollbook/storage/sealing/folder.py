@@ -18,7 +18,7 @@ from contextlib import contextmanager
 
 from rollbook.errors import Damaged
 from rollbook.ground import manifest
-from rollbook.ground.files import names_in, own_files, read_json, write_json
+from rollbook.ground.files import names_in, own_files, read_json, unlock, write_json
 from rollbook.ground.run_files import data_folder, irregular, part_folders
 from rollbook.journal import list_writers
 from rollbook.storage.sealing.helpers import seal_by_helpers
@@ -157,5 +157,6 @@ def only_one(run: str, wait: float) -> Iterator[int | None]:
                     return
                 time.sleep(0.05)
         yield fd
+        unlock(fd)  # not after an exception: helpers that still work hold the lock, too
     finally:
         os.close(fd)
