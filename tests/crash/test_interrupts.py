@@ -140,6 +140,7 @@ def test_an_exception_at_any_line_comes_out_and_costs_no_row(
         # Once more with what was made by then: streams, segments, files.
         more_done, more_undone, _places = interrupted_calls(run, call, 100_000)
     check(run, done + more_done, undone + more_undone)
+    assert sys.exc_info()[1] is None, "an exception is still being handled"
     # A few come of the run's own thread, which on a slow machine looks at a lane just when it is wanted.
     assert len(run.internals.writer.lanes) <= 8, "interrupts use up lanes"
     say(capsys, verb, len(undone) + len(more_undone), len(done) + len(more_done))

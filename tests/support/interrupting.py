@@ -74,7 +74,7 @@ def interrupt_at(
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        call()
+        next(_apart(call))
     except BaseException as err:
         came_out = err
     finally:
@@ -88,6 +88,16 @@ def interrupt_at(
     if came_out is not None:
         came_out.__traceback__ = None
     return bool(place), place
+
+
+def _apart(call: Callable[[], object]) -> Iterator[object]:
+    """The call in a generator, which has its own record of the exception that is being handled.
+
+    CPython (3.11 to 3.13) leaves an `except` block in two steps. What a trace function raises between them, at the line
+    of a `return` in the block, keeps the block's exception "being handled" in the caller (`sys.exc_info()`), for good.
+    Signal handlers do not run there.
+    """
+    yield call()
 
 
 def _is_finalizing(frame: FrameType | None) -> bool:
