@@ -16,7 +16,7 @@ LONG = "a" * 50
 
 
 @pytest.fixture(scope="module")
-def held(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     """What the verbs of the reading and the writing end return, over runs with long rows and long names."""
     root = tmp_path_factory.mktemp("held")
     rng = np.random.default_rng(0)
@@ -35,7 +35,8 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     book = runs[0]
     curves = runs.curves("test/return", by="config.algo", x="env_step")
     scores = rng.normal(0, 1, (8, 3))
-    return {
+    siblings = rollbook.siblings(2, project="p", dir=root, sinks=[], keeper="inline")
+    yield {
         "run": run, "scope": run.scope("train"), "checkpoint": checkpoint, "timer": run.timer("x"),
         "runs": runs, "book": book, "saved": book.checkpoint("best"), "episode": book.episode("last"),
         "series": book.series("test/return"), "reduced": book.series("test/return", points=100),
@@ -45,8 +46,9 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         "tasks": runs.compare("test/return", by="config.algo", task="seed"),
         "diff": runs.diff(), "diff by": runs.diff("test/return"), "answers": runs.map(lambda book: book.id),
         "interval": stats.iqm_interval(scores) if hasattr(stats, "iqm_interval") else None,
-        "siblings": rollbook.siblings(2, project="p", dir=root, sinks=[], keeper="inline"),
+        "siblings": siblings,
     }  # fmt: skip
+    siblings.finish()
 
 
 def ours(value: object, depth: int = 0) -> Iterator[Any]:
@@ -77,8 +79,6 @@ def test_what_a_user_holds_prints_in_a_screenful(held: dict[str, Any]) -> None:
                 assert " object at 0x" not in text, (name, text)
                 assert "array(" not in text, (name, text)
     assert {"Comparison", "Curves", "GroupCurve", "Band", "Aligned", "Group", "Pair", "Interval", "Series"} <= kinds
-    for run in held["siblings"].runs:
-        run.finish()
 
 
 def test_a_comparison_prints_its_sentences(held: dict[str, Any]) -> None:
