@@ -53,6 +53,7 @@ export type {
   DiffAnswer,
   Group as GroupOf,
   MarksAnswer as Marks,
+  NewestAnswer,
   NoveltyAnswer as Novelty,
   OneRolloutAnswer as OneRollout,
   RolloutRow,

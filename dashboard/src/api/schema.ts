@@ -717,6 +717,15 @@ export interface NearTable {
   nearest: Nearest | null;
 }
 
+/** A run to open first. */
+export interface NewestAnswer {
+  took_ms: number;
+  run: string;
+  has: boolean;
+  looked: number;
+  of: number;
+}
+
 /** New and repeated samples over training. */
 export interface NoveltyAnswer {
   took_ms: number;

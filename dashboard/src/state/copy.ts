@@ -60,6 +60,7 @@ export class Copy implements Source {
     }));
     return { ...all, keys: counted.filter((one) => one.runs > 0) };
   };
+  newest = async (table: string) => (await this.json<{ [table: string]: string }>("newest.json"))[table] ?? "";
   run: Source["run"] = (run) => this.of(run, "run");
   series: Source["series"] = async (query, on, signal) => {
     for (const key of query.keys) {

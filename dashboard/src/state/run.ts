@@ -1,7 +1,7 @@
 /** The one run that a page is about: the one of the address, or the newest. */
 
 import { useEffect, useState } from "preact/hooks";
-import type { RunDetail, RunRow } from "../api/names.ts";
+import type { RunDetail } from "../api/names.ts";
 import { say, word } from "./address.ts";
 import { useAnswer, type Answer } from "./answer.ts";
 import { source } from "./here.ts";
@@ -9,25 +9,10 @@ import { hear, watch } from "./live.ts";
 
 const chosen = word("run");
 
-const LOOK = 8;
-
-/** The newest run that has rows in `table`, or the newest of all where none of the first few has. */
-async function newestWith(table: string | null): Promise<string> {
-  const { rows } = await source.runs({ limit: LOOK, sections: false, columns: [] });
-  const runs = rows.filter((row): row is RunRow => row.kind === "run").map((row) => row.run);
-  if (table !== null) {
-    for (const run of runs) {
-      const detail = await source.run(run).catch(() => null);
-      if ((detail?.tables[table] ?? 0) > 0) return run;
-    }
-  }
-  return runs[0] ?? "";
-}
-
 /** The run that is open on this page, and what is known of it; `run` is null while that is being found out. */
-export function useRun(table: string | null = null): { run: string | null; detail: Answer<RunDetail>; none: boolean } {
+export function useRun(table = ""): { run: string | null; detail: Answer<RunDetail>; none: boolean } {
   const said = chosen.value;
-  const newest = useAnswer(said === "" ? "newest" : null, () => newestWith(table));
+  const newest = useAnswer(said === "" ? "newest" : null, () => source.newest(table));
   const first = newest.value ?? "";
   useEffect(() => {
     if (said === "" && first !== "") say({ run: first });

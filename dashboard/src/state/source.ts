@@ -29,6 +29,8 @@ export interface Source {
   runs(query: api.RunsQuery, signal?: AbortSignal): Promise<api.RunsAnswer>;
   columns(runs?: string[]): Promise<api.ColumnsAnswer>;
   keys(runs: string[]): Promise<api.KeysAnswer>;
+  /** The newest run that has rows in a table; the newest of all where none has. */
+  newest(table: string): Promise<string>;
   run(run: string): Promise<api.RunDetail>;
   series(query: api.SeriesQuery, on: Stream<SeriesEntry>, signal?: AbortSignal): Promise<void>;
   curves(query: api.CurvesQuery, on: Stream<CurveEntry>, signal?: AbortSignal): Promise<void>;

@@ -57,6 +57,8 @@ _MOST_COMPARED = 5
 _MOST_KEYS = 5
 _MOST_LOGS = 20
 _PLAIN = re.compile(r"[A-Za-z0-9._~-]{1,150}")
+_OPENED_BY = ("", "episodes", "rollouts", "samples", "timings")
+"""The tables by which a page chooses the run it opens on; "": any run."""
 _NOTE = "Charts, tables and films work; SQL and rows finer than {points:,} points a curve do not."
 
 Said = Callable[[str], None]
@@ -170,7 +172,11 @@ class _Copy:
             self._said(f"{number + 1} of {len(rows)}: {row.about.get('project')}/{row.about.get('name')} {row.key}")
         self._curves(groups)
         self._compared(groups)
+        self._json("newest.json", self._newest)
         self._json("hello.json", self._hello)  # last: an unfinished copy is not valid
+
+    def _newest(self) -> dict[str, str]:
+        return {table: one_run.newest(self._hall, one_run.NewestAsk(table=table)).run for table in _OPENED_BY}
 
     def _hello(self) -> dict[str, object]:
         said: dict[str, object] = msgspec.to_builtins(hello(self._hall, HelloAsk()))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +12,7 @@ import msgspec
 from rollbook.book import Book
 from rollbook.errors import BadInput, RollbookError
 from rollbook.ground import manifest
+from rollbook.ground.source import is_view
 from rollbook.server.runs.columns import flat
 from rollbook.server.runs.table import TableRow, table_row
 from rollbook.server.shared.catalogue import RunRow
@@ -19,6 +22,27 @@ from rollbook.server.shared.shapes import Answer, Ask, Cell, Refused, RunAsk, pl
 from rollbook.server.shared.state import Hall
 
 __all__ = ["ENDPOINTS", "Change", "LeftOut"]
+
+
+class NewestAsk(Ask, kw_only=True):
+    """A table of one run, such as "rollouts"; "": any run."""
+
+    table: str = ""
+
+
+class NewestAnswer(Answer, kw_only=True):
+    """A run to open first.
+
+    Attributes:
+      run: its id; "" where there are no runs.
+      has: whether it has rows in the table. Otherwise it is the newest of all.
+      looked, of: how many runs were looked at, newest first, and how many there are.
+    """
+
+    run: str
+    has: bool
+    looked: int
+    of: int
 
 
 class Change(msgspec.Struct, kw_only=True):
@@ -341,7 +365,44 @@ def _check(ask: EditAsk) -> None:
             raise BadInput("a run's name is not empty")
 
 
+_PATIENCE = 1.0
+"""Seconds of looking for a run. Most cost one stat call; those being written, and those of a store, have to be read."""
+
+
+def newest(hall: Hall, ask: NewestAsk) -> NewestAnswer:
+    """The newest run that has rows in a table; the newest of all where none is asked for, or none found in time."""
+    rows = [row for row in hall.catalogue.snapshot().rows.values() if not row.is_archived]
+    rows.sort(key=lambda row: row.about.get("created") or 0, reverse=True)
+    began, looked = time.perf_counter(), 0
+    for row in rows:
+        if looked and time.perf_counter() - began > _PATIENCE:
+            break
+        looked += 1
+        if not ask.table or _has(hall, row, ask.table):
+            return NewestAnswer(run=row.key, has=True, looked=looked, of=len(rows))
+    return NewestAnswer(run=rows[0].key if rows else "", has=False, looked=looked, of=len(rows))
+
+
+def _has(hall: Hall, row: RunRow, table: str) -> bool:
+    data = os.path.join(row.folder, "data")
+    if not is_view(row.folder) and not os.path.isdir(os.path.join(data, table)) and not _writers(data):
+        return False  # all of it is sealed, and nothing into this table
+    try:
+        return contents(hall, row).tables.get(table, 0) > 0
+    except (RollbookError, OSError):  # its page shows what is wrong with it
+        return False
+
+
+def _writers(data: str) -> list[str]:
+    """The writers with rows that are not sealed yet."""
+    try:
+        return os.listdir(os.path.join(data, "journal"))
+    except OSError:
+        return []
+
+
 ENDPOINTS = [
+    Endpoint("GET", "/api/newest", NewestAsk, NewestAnswer, newest, "The newest run that has rows in a table"),
     Endpoint("GET", "/api/runs/{run}", RunAsk, RunAnswer, one_run, "Everything that a run says about itself"),
     Endpoint("POST", "/api/edit", EditAsk, EditAnswer, edit, "Change tags, notes, names; archive", edits=True),
 ]
