@@ -1,7 +1,7 @@
 /** The answer on top: the ranking in one line, why, the plan and its state, what to run next. */
 
 import type { Cell, CompareAnswer, GroupOf, StoredPlan } from "../../api/names.ts";
-import { count } from "../../data/numbers.ts";
+import { count, sentence } from "../../data/numbers.ts";
 import { decidedPairs, ranked, runNext } from "../../data/ranking.ts";
 import { Copy } from "../../parts/CopyLink.tsx";
 import { Menu } from "../../parts/Menu.tsx";
@@ -28,7 +28,7 @@ export function Answer({ found, groups }: { found: CompareAnswer; groups: GroupO
         ))}
       </p>
       <p class="verdict why">
-        {plain(top?.sentence ?? found.groups[0]?.sentence ?? found.sentence)}{" "}
+        {sentence(plain(top?.sentence ?? found.groups[0]?.sentence ?? found.sentence))}{" "}
         {found.pairs.length > 1 && (
           <span class="soft">
             {count(decided)} of {count(found.pairs.length)} pairs are decided. &gt; decided, ≈ not decided.
@@ -43,7 +43,7 @@ export function Answer({ found, groups }: { found: CompareAnswer; groups: GroupO
         <p class="notes">
           {notes.map((note) => (
             <span key={note} class="tag">
-              {note}
+              {sentence(note)}
             </span>
           ))}
         </p>

@@ -2,10 +2,11 @@
 
 import { signal } from "@preact/signals";
 import type { Cell, ColumnsAnswer, GroupCell, GroupRow, Row, RunRow } from "../../api/names.ts";
-import { ago, clock, count, plain, seconds, short, value } from "../../data/numbers.ts";
+import { ago, clock, count, plain, seconds, sentence, short, value } from "../../data/numbers.ts";
 import { telling } from "../../data/keys.ts";
 import type { Column } from "../../parts/Grid.tsx";
 import { Status } from "../../parts/Status.tsx";
+import { behind } from "../../state/first.ts";
 import { source } from "../../state/here.ts";
 import { say } from "../../state/address.ts";
 import { HEIGHT, spark, WIDTH } from "./sparks.ts";
@@ -41,8 +42,9 @@ export async function learnColumns(after = AGAIN): Promise<void> {
   const answer = await source.columns();
   known.value = answer;
   heroKey.value = telling(answer.metrics) ?? "";
-  if (answer.pending > 0)
-    setTimeout(() => void learnColumns(Math.min(SELDOM, after * 1.5)).catch(() => undefined), after);
+  if (answer.pending === 0) return;
+  await behind;
+  setTimeout(() => void learnColumns(Math.min(SELDOM, after * 1.5)).catch(() => undefined), after);
 }
 
 /** Columns of the table, in order: those of the address, or a good choice. */
@@ -194,7 +196,7 @@ function GroupContent({ cell, metric }: { cell: Cell | GroupCell | undefined; me
     const half = typeof low === "number" && typeof high === "number" ? (high - low) / 2 : null;
     if (group.centre === null || group.centre === undefined) return <span class="soft">–</span>;
     return (
-      <span title={group.sentence}>
+      <span title={sentence(group.sentence)}>
         {value(centre)} {half !== null && <span class="pm">±{value(half, 2)}</span>}
       </span>
     );

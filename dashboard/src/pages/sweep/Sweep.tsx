@@ -154,7 +154,7 @@ function Shown({ found }: { found: SweepAnswer }) {
           </span>
           {found.notes.map((note) => (
             <span key={note} class="tag">
-              {note}
+              {sentence(note)}
             </span>
           ))}
           {found.left_out > 0 && <span class="tag warn">{count(found.left_out)} configurations are left out</span>}
