@@ -19,7 +19,7 @@ def curves(
     root: Path, runs: list[str], x: str | None, helpers: int
 ) -> tuple[list[dict[str, Any]], list[dict[str, bytes]]]:
     """What a new server says of two keys of one group that so many helpers read, however few the runs are."""
-    with client_of(root, limits=Limits(kept_runs=3, helpers=helpers)) as client:
+    with client_of(root, limits=Limits(kept_runs=2, helpers=helpers)) as client:
         groups = [{"name": "all", "runs": runs}]
         ask: dict[str, Any] = {"groups": groups, "keys": ["train/return", "odd/key"], "x": x, "points": 50}
         frames = unpack(client.post("/api/curves", json=ask).content)

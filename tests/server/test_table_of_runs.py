@@ -10,6 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import rollbook
+import waiting
 from page_server import client_of, record
 from rollbook.server.runs.columns import telling_columns
 from rollbook.server.settings import Limits
@@ -210,9 +211,9 @@ def test_what_is_drawn_comes_with_the_table_so_that_its_curves_can_be_asked_for_
 
 
 def test_of_more_runs_than_are_quickly_opened_some_tell_their_keys_with_the_table(recorded: Path) -> None:
-    with client_of(recorded, limits=Limits(first_keys=6)) as client:
+    with client_of(recorded, limits=Limits(first_runs=6)) as client:
         assert not table(client, group_by=["auto"], draw_first=5)["drawn"]["is_part"]
-    with client_of(recorded, limits=Limits(first_keys=2)) as client:
+    with client_of(recorded, limits=Limits(first_runs=2)) as client:
         drawn = table(client, group_by=["auto"], draw_first=5)["drawn"]
         assert drawn["is_part"]
         assert len(drawn["runs"]) == 6
@@ -232,3 +233,36 @@ def test_a_run_with_damaged_parts_says_so_in_its_row_and_in_its_groups(tmp_path:
         (group,) = table(client, group_by=["auto"], columns=["last:train/return"])["rows"]
         assert group["damaged"] == "1 of 3 runs have parts that cannot be read"
         assert client.get(f"/api/runs/{identity}").json()["problems"]
+
+
+def test_a_page_finds_the_newest_run_that_has_something_to_show_however_old(tmp_path: Path) -> None:
+    for number in range(12):
+        with rollbook.init("p", f"n{number}", dir=tmp_path, sinks=[], keeper="inline") as run:
+            run.log({"train/return": 1.0}, env_step=1)
+            if number in (0, 1):
+                run.log_samples(["what?"], ["that"], reward=[1.0])
+    with (
+        rollbook.init("p", "live", dir=tmp_path, sinks=[], keeper="inline") as live,
+        client_of(tmp_path) as client,
+    ):
+
+        def newest(table: str) -> tuple[str, bool, int]:
+            answer = client.get("/api/newest", params={"table": table}).json()
+            names = {
+                row["run"]: row["name"] for row in client.post("/api/runs", json={"sections": False}).json()["rows"]
+            }
+            return names[answer["run"]], answer["has"], answer["looked"]
+
+        assert newest("samples") == ("n1", True, 12)
+        assert newest("rollouts") == ("live", False, 13), "none has any: the newest of all"
+        assert newest("") == ("live", True, 1)
+        live.log_samples(["why?"], ["so"], reward=[1.0])
+        waiting.until(lambda: newest("samples") == ("live", True, 1))
+
+
+def test_sealed_runs_are_asked_for_a_table_without_being_read(tmp_path: Path) -> None:
+    for number in range(5):
+        record(tmp_path, f"n{number}", number, 1e-3, rows=20)
+    with client_of(tmp_path) as client:
+        assert client.get("/api/newest", params={"table": "rollouts"}).json()["looked"] == 5
+        assert len(client.app.app.state.hall.readers) == 0  # type: ignore[attr-defined]

@@ -7,6 +7,7 @@ import { isPage, PAGES, type PageId } from "../pages/registry.ts";
 import { Runs } from "../pages/runs/Runs.tsx";
 import { address, addressOf } from "../state/address.ts";
 import { takeColors } from "../state/colors.ts";
+import { behind, shown } from "../state/first.ts";
 import { hello, source } from "../state/here.ts";
 import { hear, reborn, watch } from "../state/live.ts";
 import { refusal, type Refusal } from "../state/source.ts";
@@ -29,7 +30,7 @@ const alerts = signal(0);
 const UNDER: { [page in PageId]?: PageId } = { run: "runs", sweep: "compare" };
 /** How long one may be away from a page before its alerts are counted again. */
 const ALERTS_EVERY = 30_000;
-/** The charts come first: to count alerts, every run is opened. */
+/** The first view comes first: to count alerts, every run is opened. */
 const SLOWLY_AFTER = 2_000;
 
 function open(id: PageId): void {
@@ -38,6 +39,7 @@ function open(id: PageId): void {
       if (page.peek() !== id) return;
       loaded.value = { id, view };
       failed.value = null;
+      if (id !== "runs") shown();
       document.title = `${PAGES[id].name} · rollbook`;
     },
     (error: unknown) => {
@@ -62,8 +64,10 @@ function startSlowly(): () => void {
   const first = setTimeout(() => {
     // So that they open at once, also while the server is away.
     for (const one of Object.values(PAGES)) void one.load().catch(() => undefined);
-    count();
-    stops.push(hear("runs", count));
+    void behind.then(() => {
+      count();
+      stops.push(hear("runs", count));
+    });
   }, SLOWLY_AFTER);
   return () => {
     clearTimeout(first);

@@ -4,7 +4,9 @@ import { signal, type Signal } from "@preact/signals";
 import type { View } from "../charts/hub.ts";
 import type { Line } from "../charts/model.ts";
 import type { CurveEntry, Frame, SeriesEntry } from "../data/frames.ts";
+import { sentence } from "../data/numbers.ts";
 import { groupLine, runLine, type LineLook } from "../data/lines.ts";
+import { shown } from "./first.ts";
 import { source } from "./here.ts";
 import type { ErrorBody } from "../api/names.ts";
 import { refusal, Refusal } from "./source.ts";
@@ -252,6 +254,7 @@ export class Feed {
         if (!view && isAll && store.rough.size === 0) store.fresh = true;
         this.publish(store);
       }
+      shown();
     };
     try {
       await Promise.all([
@@ -363,7 +366,7 @@ export class Feed {
       parts.delete(look.id);
       return;
     }
-    store.sentences.set(look.name, entry.sentence);
+    store.sentences.set(look.name, sentence(entry.sentence));
     if (entry.preliminary) store.rough.add(look.id);
     else store.rough.delete(look.id);
     const line = groupLine(entry, payload, look);

@@ -24,6 +24,8 @@ export class Windows<Row, Answer extends WindowAnswer<Row>> {
   private pages = new Set<number>();
   private seen: [number, number] = [0, 30];
   private stop = new AbortController();
+  private asking = false;
+  private owed = false;
 
   constructor(private ask: AskWindow<Answer>) {}
 
@@ -42,11 +44,18 @@ export class Windows<Row, Answer extends WindowAnswer<Row>> {
     void this.fill();
   }
 
+  /** Something changed: asks again, behind an answer that is under way. That one is not thrown away for a newer one. */
+  async renew(): Promise<void> {
+    if (this.asking) this.owed = true;
+    else await this.again();
+  }
+
   /** Asks anew, with a new question or because something changed; what is shown stays until then. */
   async again(ask: AskWindow<Answer> = this.ask): Promise<void> {
     this.ask = ask;
     this.stop.abort();
     this.stop = new AbortController();
+    [this.asking, this.owed] = [true, false];
     const { signal: alive } = this.stop;
     const page = Math.floor(Math.min(this.seen[0], Math.max(0, this.total.peek() - 1)) / SIZE);
     try {
@@ -63,6 +72,9 @@ export class Windows<Row, Answer extends WindowAnswer<Row>> {
     } catch (error) {
       if (!alive.aborted) this.error.value = refusal(error);
     }
+    if (alive.aborted) return;
+    this.asking = false;
+    if (this.owed) await this.again();
   }
 
   /** Puts newer contents into the rows that are known, without moving any. */

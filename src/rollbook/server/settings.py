@@ -29,15 +29,15 @@ class Limits:
       open_books: readers that are kept open.
       cache_bytes: of finished answers that are kept; group_bytes: of rows behind curves of groups.
       process_bytes: an SQL process that once took more is not used again.
-      kept_runs: from this many runs of a group on, their rows are kept on disk for the next server.
+      kept_runs: the rows of more runs than this are kept on disk for the next server.
       helpers: processes that read the runs of a large group beside the server; None: as idle cores allow.
       draft_points: of all runs of a group; below this, full bands are ready as soon as preliminary ones.
       zipped_curves, zipped_points: from this many on (short arrays with large headers; a third of a megabyte), series
         are compressed. The first charts are not: compression would delay them.
-      first_keys: of more runs, the keys of about so many come with the table, which does not wait for all of them.
       whole_rows: larger tables are queried, not kept: each row may be a long text.
-      many_runs: of more unread runs, the first curve is made of about `first_runs`, spread over the groups: reading
-        those takes a fifth of a second, reading a thousand takes seconds.
+      first_runs: of more runs, the keys of at most so many, spread over the groups, come with the table. Of more than
+        `many_runs` unread ones, the first curve is of the same: reading them takes a fifth of a second, reading a
+        thousand takes seconds.
     """
 
     body_bytes: int = 256 * 1024
@@ -67,10 +67,9 @@ class Limits:
     draft_points: int = 10_000
     zipped_curves: int = 400
     zipped_points: int = 25_000
-    first_keys: int = 64
     whole_rows: int = 2_000
     many_runs: int = 400
-    first_runs: int = 96
+    first_runs: int = 64
 
 
 LIMITS = Limits()

@@ -4,11 +4,12 @@ import { signal, type Signal } from "@preact/signals";
 import type { Row } from "../../api/names.ts";
 import { doubles, floats, type ArrayPlace } from "../../data/frames.ts";
 import { sparkPath } from "../../data/spark.ts";
+import { behind } from "../../state/first.ts";
 import { source } from "../../state/here.ts";
 import { rowId } from "./table.ts";
 
 const POINTS = 40;
-const BEHIND = 300; // ms: the first charts come first
+const SOON = 60; // ms, in which rows come on the screen together
 export const WIDTH = 62;
 export const HEIGHT = 18;
 
@@ -16,7 +17,6 @@ const paths = new Map<string, Signal<string>>();
 const waiting = new Map<string, Row>();
 let timer: ReturnType<typeof setTimeout> | undefined;
 let key = "";
-let asked = false;
 
 /** The path of a row's curve of `of`, empty until it is there. */
 export function spark(row: Row, of: string): Signal<string> {
@@ -30,7 +30,7 @@ export function spark(row: Row, of: string): Signal<string> {
     path = signal("");
     paths.set(id, path);
     waiting.set(id, row);
-    timer ??= setTimeout(() => void ask(), asked ? 60 : BEHIND);
+    timer ??= setTimeout(() => void behind.then(ask), SOON);
   }
   return path;
 }
@@ -48,7 +48,6 @@ export function forget(runs: readonly string[], rows: Iterable<Row>): void {
 
 async function ask(): Promise<void> {
   timer = undefined;
-  asked = true;
   const rows = [...waiting.values()];
   waiting.clear();
   const of = key;

@@ -53,6 +53,9 @@ const query = computed(() => ({
 /** What is asked, as a text: equal questions are one, however often the address changes beside them. */
 const question = computed(() => JSON.stringify(query.value));
 
+/** What of it decides which rows there are and how they lie; cells do not. */
+const layout = computed(() => JSON.stringify({ ...query.value, columns: [] }));
+
 /** What of the question decides which runs there are; order and cells do not. */
 const selects = computed(() =>
   JSON.stringify([view.filter.value, view.search.value, view.grouping.value, view.archived.value]),
@@ -86,6 +89,7 @@ const known = new Map<string, Row>();
 export const table = new Windows<Row, TableAnswer>(ask);
 
 export function startTable(): () => void {
+  let laid = "";
   const stops = [
     effect(() => {
       const asked = table.answer.value?.selects ?? "";
@@ -100,8 +104,10 @@ export function startTable(): () => void {
     }),
     effect(() => {
       void question.value;
-      void reborn.value;
-      void table.again();
+      const now = `${layout.value} ${reborn.value}`;
+      if (now === laid) void table.renew();
+      else void table.again();
+      laid = now;
     }),
     effect(() => void askPinned(view.pinnedRuns.value)),
     hear("runs", () => void refresh()),
@@ -117,7 +123,7 @@ export function startTable(): () => void {
 
 /** Live rows never move what is under the pointer: cells are renewed in place, the order when the pointer has left. */
 async function refresh(): Promise<void> {
-  if (!pointerInside.peek() && document.querySelector(".grid :popover-open") === null) return table.again();
+  if (!pointerInside.peek() && document.querySelector(".grid :popover-open") === null) return table.renew();
   orderWaits.value = true;
   const answer = await ask(0, 200, new AbortController().signal).catch(() => null);
   if (!answer) return;

@@ -19,6 +19,7 @@ from rollbook.runs.groups import units_of
 from rollbook.server.curves.row_helpers import RowHelpers, Rows, keep, kept, rows_in
 from rollbook.server.curves.series import EntryError, axis_name, version_of
 from rollbook.server.frames import MEDIA_TYPE, Array, Frame
+from rollbook.server.runs.columns import some_of
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint, Streamed
 from rollbook.server.shared.rows import check_points, check_range, started
@@ -104,8 +105,13 @@ _NOTHING = RowsOfRun("", np.zeros(0), np.zeros(0))
 """For a run without the key."""
 
 
-def unread(hall: Hall, rows: Sequence[RunRow], key: str, x: str | None, stamps: Mapping[str, object]) -> list[RunRow]:
-    """The runs whose rows of a key are not in memory."""
+def _unread(hall: Hall, rows: Sequence[RunRow], key: str, x: str | None) -> int:
+    """How many runs have no rows of a key in memory, not even older ones."""
+    return sum(not hall.group_rows.holds((row.folder, key, x)) for row in rows)
+
+
+def _missing(hall: Hall, rows: Sequence[RunRow], key: str, x: str | None, stamps: Mapping[str, object]) -> list[RunRow]:
+    """The runs whose newest rows of a key are not in memory."""
     return [row for row in rows if hall.group_rows.get((row.folder, key, x), stamps[row.folder]) is None]
 
 
@@ -132,10 +138,10 @@ def rows_of_runs(
     read: dict[str, RowsOfRun] = {}
     now: dict[str, RowsOfRun] = {}  # by folder: a thousand long runs are more than the shelf keeps
     axis = x
-    new = unread(hall, rows, key, x, stamps)
-    if len(new) >= hall.limits.kept_runs:
+    new = _missing(hall, rows, key, x, stamps)
+    if len(new) > hall.limits.kept_runs:
         with hall.reading_many if len(new) > _IN_TURN else nullcontext():
-            new = unread(hall, rows, key, x, stamps)  # another request may have read them meanwhile
+            new = _missing(hall, rows, key, x, stamps)  # another request may have read them meanwhile
             known = kept(hall.catalogue.roots, key, x, {row.folder: stamps[row.folder] for row in new})
             for folder, of_run in known.items():
                 now[folder] = RowsOfRun(*of_run)
@@ -150,7 +156,7 @@ def rows_of_runs(
             rows_of_run = _rows_of(hall, row, [key], axis, stamps[row.folder])
         if len(rows_of_run.x):
             read[row.key] = rows_of_run
-    if len(new) >= hall.limits.kept_runs:
+    if len(new) > hall.limits.kept_runs:
         done = {row.folder: (*read[row.key],) for row in rows if row.key in read and not row.is_live}
         keep(hall.catalogue.roots, key, x, stamps, done)
     return read
@@ -294,32 +300,41 @@ def refined(
     Args:
       ahead: keys that will be requested next.
     """
-    stamps = {row.folder: stamp_of(row.folder) for rows in groups.values() for row in rows}
-    version = version_of(tuple(stamps.values()))
     members = tuple((name, tuple(row.folder for row in rows)) for name, rows in groups.items())
     known = ("curves", members, key, ask.x, ask.points, ask.start, ask.stop, ask.statistic, ask.level)
+    every = [row for rows in groups.values() for row in rows]
+    if ask.refine and not hall.shelf.holds(known) and _unread(hall, every, key, ask.x) > hall.limits.many_runs:
+        with hall.drawing:
+            part = _first_of(hall, groups, key, ask)
+        if part is not None:
+            yield part
+    stamps = {row.folder: stamp_of(row.folder) for row in every}
+    version = version_of(tuple(stamps.values()))
     kept: Drawn | None = hall.shelf.get(known, version)
     if kept is not None:
         yield kept
         return
-    every = [row for rows in groups.values() for row in rows]
-    if ask.refine and len(unread(hall, every, key, ask.x, stamps)) > hall.limits.many_runs:
-        step = len(every) // hall.limits.first_runs
-        some = {name: rows[::step] for name, rows in groups.items()}
-        for drawn in _drawn(hall, some, key, ask, stamps, version, (FEW_DRAWS,)):
-            if drawn.curves is not None:
-                told = {
-                    name: f"{len(some[name]):,} of {len(rows):,} runs so far. {drawn.sentences[name]}"
-                    for name, rows in groups.items()
-                    if name in drawn.sentences
-                }
-                yield drawn._replace(sentences=told, is_part=True)
     stages = (FEW_DRAWS, DRAWS) if ask.refine and len(every) * ask.points >= hall.limits.draft_points else (DRAWS,)
     for drawn in _drawn(hall, groups, key, ask, stamps, version, stages, ahead):
         if drawn.curves is not None and not drawn.preliminary:
             size = 200 * ask.points * len(groups) + 18 * len(drawn.curves.x_P) * len(every) + 1_000
             hall.shelf.put(known, version, drawn, size)
         yield drawn
+
+
+def _first_of(hall: Hall, groups: dict[str, list[RunRow]], key: str, ask: CurvesAsk) -> Drawn | None:
+    """The curves of some runs of each group, with few resamples; None if those have no rows."""
+    some = dict(zip(groups, some_of([*groups.values()], hall.limits.first_runs), strict=True))
+    stamps = {row.folder: stamp_of(row.folder) for rows in some.values() for row in rows}
+    (drawn,) = _drawn(hall, some, key, ask, stamps, version_of(tuple(stamps.values())), (FEW_DRAWS,))
+    if drawn.curves is None:
+        return None
+    told = {
+        name: f"{len(some[name]):,} of {len(rows):,} runs so far. {drawn.sentences[name]}"
+        for name, rows in groups.items()
+        if name in drawn.sentences
+    }
+    return drawn._replace(sentences=told, is_part=True)
 
 
 def _drawn(

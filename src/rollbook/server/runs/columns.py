@@ -45,6 +45,7 @@ __all__ = [
     "metric_of",
     "metrics_in",
     "searched",
+    "some_of",
     "sort_key",
     "telling_columns",
 ]
@@ -216,8 +217,8 @@ def _at(config: Mapping[str, object], path: str) -> object:
     return value
 
 
-_PATIENCE = 0.15
-"""Seconds that the answer waits for runs whose keys were not read yet."""
+_PATIENCE, _AT_ONCE = 0.15, 32
+"""Seconds that the answer waits for runs whose keys were not read yet, and how many are read then."""
 _MOST_OF_A_STORE = 200
 """The newest runs of a store whose keys are read in advance: each one costs requests."""
 
@@ -226,11 +227,12 @@ def columns(hall: Hall, ask: ColumnsAsk) -> ColumnsAnswer:
     """The possible columns: the fields of the configurations and summaries, and the keys of metrics."""
     shot = hall.catalogue.snapshot()
     rows = hall.rows(ask.runs) if ask.runs is not None else list(shot.rows.values())
-    until = time.perf_counter() + _PATIENCE
+    until, left = time.perf_counter() + _PATIENCE, _AT_ONCE
     alike: Counter[tuple[str, ...]] = Counter()  # most runs log the same keys: each set of keys is handled once
     for row in rows:
         facts = hall.facts.known(row)
-        if facts is None and time.perf_counter() < until:
+        if facts is None and left and time.perf_counter() < until:
+            left -= 1
             try:
                 facts = hall.facts.now(row)
             except Exception:  # a damaged run has no columns to offer
@@ -437,6 +439,12 @@ class RunGroup:
     section: str
     values: dict[str, object]
     members: list[RunRow]
+
+
+def some_of(groups: Sequence[list[RunRow]], most: int) -> list[list[RunRow]]:
+    """Runs spread evenly over each group: about `most` in all, and at least one of each group that has any."""
+    step = max(1, -(-sum(map(len, groups)) // most))
+    return [rows[::step] for rows in groups]
 
 
 def auto_columns(rows: Sequence[RunRow]) -> list[str]:

@@ -26,6 +26,7 @@ from rollbook.server.runs.columns import (
     metrics_in,
     progress_of,
     searched,
+    some_of,
     sort_key,
     value_of,
 )
@@ -343,15 +344,12 @@ def _drawn(hall: Hall, shot: Snapshot, flattened: _Flat, ask: RunsAsk) -> Drawn 
     if ask.drawn:
         groups = {entry.id: entry for entry in flattened.entries if isinstance(entry, RunGroup)}
         chosen = [groups.get(name) or shot.rows.get(name) for name in ask.drawn]
-    runs: list[str] = []
-    for head in chosen:
-        if head is None:  # the page looks for it elsewhere
-            return None
-        runs += [row.key for row in head.members] if isinstance(head, RunGroup) else [head.key]
-    if not runs:
+    if not chosen or None in chosen:  # the page looks for it elsewhere
         return None
-    step = -(-len(runs) // hall.limits.first_keys)
-    return Drawn(runs=runs, keys=keys(hall, KeysAsk(runs=runs[::step])), is_part=step > 1)
+    members = [head.members if isinstance(head, RunGroup) else [head] for head in chosen if head is not None]
+    first = some_of(members, hall.limits.first_runs)
+    runs, told = ([row.key for rows in part for row in rows] for part in (members, first))
+    return Drawn(runs=runs, keys=keys(hall, KeysAsk(runs=told)), is_part=len(told) < len(runs))
 
 
 def _first_of(flattened: _Flat, many: int) -> list[RunGroup | RunRow]:
@@ -464,6 +462,8 @@ def _read_ahead(hall: Hall, window: Sequence[_Entry], columns: Sequence[str]) ->
     began = time.perf_counter()
     late = []
     longest = _PATIENCE_FOR_NEWER if hall.facts.is_reading else _PATIENCE  # the background reads them already
+    if hall.drawing:
+        longest = 0.0
     for row in shown:
         patience = _PATIENCE_FOR_NEWER if row.is_live and hall.facts.known(row) is not None else longest
         if time.perf_counter() - began > patience:

@@ -191,7 +191,9 @@ _AT_ONCE = 500
 others."""
 _LONGEST_REST = 0.1
 _FIRST_CURVES_SECONDS = 0.6
-"""Before more than `_AT_ONCE` runs are read: the first curves, which need the interpreter as much, come before them."""
+"""Before more than `_AT_ONCE` runs are read: the first curves, which need the interpreter as much, are asked for
+meanwhile. As long as they are made nothing is read, for at most `_DRAWING_SECONDS`."""
+_DRAWING_SECONDS = 10.0
 _OFTEN, _SELDOM = 0.5, 5.0
 """Seconds between two reports of newer numbers: the first ones that a request waits for; the others. In between, the
 pause doubles with each report: the page asks for the whole table after each."""
@@ -224,6 +226,7 @@ class FactsShelf:
     Args:
       readers: the open books.
       changed: called when requested facts have been read.
+      wait: returns once no first curves are being made, or after so many seconds.
     """
 
     def __init__(
@@ -233,8 +236,9 @@ class FactsShelf:
         *,
         at_once: int = _AT_ONCE,
         rest: Callable[[float], object] = time.sleep,
+        wait: Callable[[float], object] = lambda seconds: None,
     ) -> None:
-        self._at_once, self._sleep = at_once, rest
+        self._at_once, self._sleep, self._wait = at_once, rest, wait
         self._readers, self._changed = readers, changed
         self._facts: dict[str, Facts] = {}
         self._waiting: OrderedDict[tuple[str, str], RunRow] = OrderedDict()
@@ -302,6 +306,7 @@ class FactsShelf:
         if len(self._waiting) > _AT_ONCE and len(self._facts) < _AT_ONCE:
             time.sleep(_FIRST_CURVES_SECONDS)
         while True:
+            self._wait(_DRAWING_SECONDS)
             with self._lock:
                 if not self._waiting and not self._later:
                     self._thread = None
@@ -380,6 +385,10 @@ class Shelf:
             self._items.move_to_end(key)
             return item[0]
 
+    def holds(self, key: object) -> bool:
+        """Whether there is a value of a key, for whatever stamp."""
+        return key in self._items
+
     def put(self, key: object, stamp: object, value: object, size: int) -> None:
         """Keep a value of this many bytes, in place of one with an older stamp."""
         with self._lock:
@@ -394,6 +403,30 @@ class Shelf:
                 self._size -= freed
 
 
+class Drawing:
+    """Whether first curves of many runs are being made: what fills the table waits for them. Any thread may use it."""
+
+    def __init__(self) -> None:
+        self._many, self._changed = 0, threading.Condition()
+
+    def __enter__(self) -> None:
+        with self._changed:
+            self._many += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._changed:
+            self._many -= 1
+            self._changed.notify_all()
+
+    def __bool__(self) -> bool:
+        return self._many > 0
+
+    def wait(self, seconds: float) -> None:
+        """Return once nothing is drawn, or after this time."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._many, seconds)
+
+
 class Hall:
     """The server's shared state.
 
@@ -404,6 +437,7 @@ class Hall:
       asked_at: when the last request came (monotonic seconds).
       catalogue, readers, facts, shelf: the runs, the books, their newest values, the finished answers.
       group_rows: the rows behind curves and comparisons of groups (`group_rows.py`).
+      drawing: held while first curves are made.
       reading_many: held while the rows of many runs are read, so that two requests do not read the same runs.
       listeners: called, in any thread, when requested numbers of the table have been read.
     """
@@ -415,9 +449,9 @@ class Hall:
         self.catalogue = Catalogue(settings.roots)
         self.readers = Readers(self.limits.open_books)
         self.shelf, self.group_rows = Shelf(self.limits.cache_bytes), Shelf(self.limits.group_bytes)
-        self.reading_many = threading.Lock()
+        self.drawing, self.reading_many = Drawing(), threading.Lock()
         self.listeners: list[Callable[[], None]] = []
-        self.facts = FactsShelf(self.readers, self._facts_came)
+        self.facts = FactsShelf(self.readers, self._facts_came, wait=self.drawing.wait)
 
     def _facts_came(self) -> None:
         for listener in list(self.listeners):
