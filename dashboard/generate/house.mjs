@@ -1,6 +1,6 @@
 // Holds the house of the page, part of `npm run check`: a file of a component has at most 300 lines, a line at most 120
-// characters, no type is `any`, sentences of the server are shown by `sentence`, and no file imports itself in a circle, by
-// types or later imports neither.
+// characters, no type is `any`, sentences of the server are shown by `sentence`, and no file imports itself in a circle,
+// by types or later imports neither.
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 
@@ -25,7 +25,7 @@ for (const name of files) {
     const code = line.replace(/\/\/.*|\/?\*.*|"[^"]*"|`[^`]*`/g, "");
     if (/[:<|,(]\s*any\b\s*[>;,)=|[\]{]|\bas any\b/.test(code))
       wrong.push(`${name}:${i + 1}: any; say what it is, or unknown`);
-    if (name.endsWith(".tsx") && /(?<!\$)\{(\w+[.?!]+)*(sentence|note)\}/.test(code))
+    if (name.endsWith(".tsx") && /(?<!\$)\{((\w+[.?!]+)*sentence|note)\}/.test(code))
       wrong.push(
         `${name}:${i + 1}: a sentence of the server's has thousands with commas; sentence(…) writes them as here`,
       );

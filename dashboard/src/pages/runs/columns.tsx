@@ -196,7 +196,7 @@ function GroupContent({ cell, metric }: { cell: Cell | GroupCell | undefined; me
     const half = typeof low === "number" && typeof high === "number" ? (high - low) / 2 : null;
     if (group.centre === null || group.centre === undefined) return <span class="soft">–</span>;
     return (
-      <span title={sentence(group.sentence)}>
+      <span title={sentence(group.sentence ?? "")}>
         {value(centre)} {half !== null && <span class="pm">±{value(half, 2)}</span>}
       </span>
     );
