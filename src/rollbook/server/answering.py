@@ -7,6 +7,7 @@ let a browser execute only the page's own script.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import ipaddress
 import logging
@@ -16,12 +17,12 @@ import socket
 import time
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from http.cookies import CookieError, SimpleCookie
 from typing import TypeVar
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import anyio
-import anyio.to_thread
 import msgspec
 import numpy as np
 from starlette.datastructures import Headers, MutableHeaders
@@ -41,11 +42,17 @@ log = logging.getLogger("rollbook.server")
 
 EDIT_HEADER = "x-rollbook-edit"
 
+MOST_GIVEN_UP = 8
+"""Answers of one kind that may still be computed although nobody waits for them any more."""
+
 Given = TypeVar("Given")
 
 
 class Workers:
     """Threads that answer: a limited number at work, a limited number waiting.
+
+    An answer that takes too long is given up, but its thread cannot be ended. Others take its place, up to
+    `MOST_GIVEN_UP` of them: a file system that hangs holds up the page no longer, and threads do not pile up.
 
     Args:
       at_work, waiting: the limits.
@@ -54,6 +61,7 @@ class Workers:
 
     def __init__(self, at_work: int, waiting: int, seconds: float) -> None:
         self._at_work, self._most_waiting, self._seconds = at_work, waiting, seconds
+        self._threads = ThreadPoolExecutor(at_work + MOST_GIVEN_UP, thread_name_prefix="rollbook-answer")
         self._limiter: anyio.CapacityLimiter | None = None
 
     async def run(self, work: Callable[[], Given]) -> Given:
@@ -66,7 +74,8 @@ class Workers:
         if limiter.statistics().tasks_waiting >= self._most_waiting:
             raise Refused("too_many", f"{self._most_waiting} requests are waiting already", "Ask again in a moment.")
         with anyio.move_on_after(self._seconds):
-            return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter)
+            async with limiter:
+                return await asyncio.wrap_future(self._threads.submit(work))
         raise Refused("timeout", f"this took longer than {self._seconds:g} s", "Ask for a smaller range or fewer runs.")
 
 
