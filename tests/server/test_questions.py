@@ -1,4 +1,4 @@
-"""Thirty questions about fixed runs: an agent finds each answer in at most three calls of 2,000 tokens.
+"""Thirty questions about fixed runs: an agent finds each answer in at most three calls and 2,000 tokens altogether.
 
 No model is asked. A question stands with the calls that a reader of the tools' descriptions would make, and with the
 answer that has to be found in what they return.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from rollbook.server.agents import BUDGET, AgentTools
 
 Answers = list[dict[str, Any]]
 Call = tuple[str, dict[str, Any]]
+TOKEN = re.compile(r" ?[A-Za-z]{1,6}|\d{1,3}| ?[^\sA-Za-z\d]{1,2}|\s+")
+"""What counts as a token: more of them than the vocabularies of models make, which have longer words and signs."""
 
 
 @pytest.fixture(scope="module")
@@ -264,9 +267,12 @@ def test_an_answer_takes_at_most_three_calls(
     assert len(calls) <= 3
     by_name = {tool.__name__: tool for tool in tools.tools()}
     found: Answers = []
+    tokens = 0
     for name, arguments in calls:
         first = found[-1]["rows"][0] if found else {}
         text = by_name[name](**{k: first[v[1:-1]] if v in ("{id}", "{run}") else v for k, v in arguments.items()})
-        assert len(text) <= BUDGET  # about 2,000 tokens
+        assert len(text) <= BUDGET
+        tokens += len(TOKEN.findall(text))
         found.append(json.loads(text))
+    assert tokens <= 2_000
     assert answer(found) == expected

@@ -43,8 +43,8 @@ from rollbook.server.shared.state import Hall
 __all__ = ["BUDGET", "AgentEndpoint", "AgentTools", "serve_streams"]
 
 
-BUDGET = 8_000
-"""Characters of an answer, about 2,000 tokens."""
+BUDGET = 4_400
+"""Characters of an answer: at most 2,000 tokens."""
 _FEWEST = 1_000
 _LONGEST_WAIT = 300.0
 _CELLS = (1_000, 300, 80, 20)
