@@ -137,7 +137,7 @@ class Pair:
         so_far = "none yet" if self.evidence is None else f"{self.evidence:.3g} of the {self.decides:g} that decide"
         return (
             f"{self.a} and {self.b}: not decided. {self._ahead()}; evidence {so_far}{lower}. "
-            "Make a plan before the next seeds (plan=…) for an answer with fewer of them."
+            "Make a plan before the next seeds (plan=…, --plan NAME) for an answer with fewer of them."
         ).replace(".;", ";")
 
     @property
