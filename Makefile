@@ -79,7 +79,7 @@ test-lowest: .venvs/lowest/.has-lowest  ## the tests of what is stored, read and
 
 docs: .venvs/docs/.has-docs  ## the site, into build/site: strict about links, with llms.txt
 	NO_MKDOCS_2_WARNING=1 .venvs/docs/bin/mkdocs build --quiet
-	@echo "The site is in build/site. Search and the copies of the gallery need a server: python -m http.server -d build/site"
+	@echo "The site is in build/site. The copies of the gallery need a server: python -m http.server -d build/site"
 
 gallery: $(VENV)/.has-demo page  ## record the studies of the gallery, a copy of the page of each, into build/gallery
 	@$(call install,$(VENV)) tensorboard wandb
