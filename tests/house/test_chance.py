@@ -15,7 +15,7 @@ PROGRAMS = {
     "support/sealing_forks.py",
     "support/first_calls.py",
     "support/forking.py",
-    "house/run_page.py",
+    "support/run_page.py",
 }  # run as processes of their own
 FILES = {
     str(path.relative_to(TESTS)): path.read_text("utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import os
 import re
 import shlex
@@ -15,16 +16,31 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+import run_page as run_page_module
+from around_pages import AROUND
 from rollbook.cli.app import app
 from sealing_forks import python_path
 
 ROOT = Path(__file__).resolve().parents[2]
-RUNNER = Path(__file__).with_name("run_page.py")
+RUNNER = Path(run_page_module.__file__)
 GUIDES = [ROOT / "docs" / "start.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]
 """Pages whose commands run, too."""
-OURS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *GUIDES[1:]]
-"""Pages whose code needs nothing but rollbook; those of the adapters need their frameworks and are tested with them."""
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+WITH_PYTHON = [page for page in PAGES if run_page_module.blocks(page.read_text("utf-8"))]
+IN_FRAMEWORKS = {ROOT / "docs" / name.removeprefix("docs/") for name, around in AROUND.items() if around.group}
+"""Run by tests/frameworks/test_pages_run.py; remote.md, which needs a store, by tests/places/test_page_of_docs.py."""
+OURS = [page for page in WITH_PYTHON if page not in IN_FRAMEWORKS]
+"""Pages whose code needs nothing but rollbook, or the stand-ins of around_pages."""
+NOT_RUN = {
+    "README.md": "make demo, make test and make docs: targets that CI runs by themselves",
+    "docs/start.md": "installs from the registry, and opens a browser",
+    "docs/cli.md": "joins the folders of two hosts; tests/cluster/test_parts.py does",
+    "docs/guides/other-tools.md": "reads folders that W&B and MLflow wrote; tests/importers has such folders",
+    "docs/guides/paper.md": "downloads the published scores of a paper",
+    "docs/adapters/rollout_frameworks.md": "slime's command line, which needs a GPU",
+    "docs/adapters/verl.md": "verl's command line, which needs a GPU",
+}
+"""Pages with commands in a block marked `shell` or `bash`, which no test runs, and why. Every Python block runs."""
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +61,7 @@ def run_page() -> Iterator[Callable[[Path, Path], tuple[int, str]]]:
         yield run
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if "```python\n" in p.read_text("utf-8")], ids=lambda p: p.name)
+@pytest.mark.parametrize("page", WITH_PYTHON, ids=lambda p: p.name)
 def test_the_python_on_a_page_is_python(page: Path) -> None:
     for code in re.findall(r"^```python\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL):
         ast.parse(code, str(page))
@@ -53,9 +69,10 @@ def test_the_python_on_a_page_is_python(page: Path) -> None:
 
 def runs_of(pages: list[Path]) -> list[Any]:
     """(page, how often it runs): the first page twice in `make test`, all pages twice in `make test-long`."""
-    first, *others = [page for page in pages if "```python\n" in page.read_text("utf-8")]
+    first, *others = pages
+    repeated = [page for page in others if page.parent.name != "adapters"]  # a check after their blocks wants one run
     once = [pytest.param(page, 1, id=page.name) for page in others]
-    twice = [pytest.param(page, 2, id=f"{page.name}-twice", marks=pytest.mark.long) for page in others]
+    twice = [pytest.param(page, 2, id=f"{page.name}-twice", marks=pytest.mark.long) for page in repeated]
     return [pytest.param(first, 2, id=first.name), *once, *twice]
 
 
@@ -73,6 +90,17 @@ def test_the_python_on_a_page_runs_and_runs_again_in_the_same_folder(
         for line in "".join(blocks).splitlines():
             said = CliRunner().invoke(app, shlex.split(line)[1:])
             assert said.exit_code == 0, f"{line}\n{said.output}"
+
+
+def test_every_block_of_code_runs_but_the_commands_that_are_named_here() -> None:
+    fences = {page: re.findall(r"^ *```(\w+)", page.read_text("utf-8"), re.MULTILINE) for page in PAGES}
+    assert {*itertools.chain(*fences.values())} <= {"python", "sh", "shell", "bash", "text", "json", "yaml", "r"}
+    for page, languages in fences.items():  # indented or passed-over Python would be seen by no test
+        assert languages.count("python") == len(run_page_module.blocks(page.read_text("utf-8"))), page.name
+    named = {
+        page.relative_to(ROOT).as_posix() for page, languages in fences.items() if {"shell", "bash"} & {*languages}
+    }
+    assert named == set(NOT_RUN)
 
 
 def test_the_quick_start_is_twenty_lines() -> None:

@@ -25,8 +25,8 @@ OF_THE_PAPER = {
     "SimPLe": {"median": 0.13405558483729887, "mean": 0.3319978533732483},  # 5 runs of each of 26 games
     "SPR": {"median": 0.39562938291779215, "mean": 0.6157957428691673},  # 100 runs
 }
-"""What the authors of rliable printed of their Atari 100k scores, from which the figures of "Deep Reinforcement Learning
-at the Edge of the Statistical Precipice" are made: deep_rl_precipice_colab.ipynb of github.com/google-research/rliable,
+"""What the authors of rliable printed of their Atari 100k scores, of which they made the figures of "Deep Reinforcement
+Learning at the Edge of the Statistical Precipice": deep_rl_precipice_colab.ipynb of github.com/google-research/rliable,
 ccd9f4d. Their raw scores (Apache 2.0) lie beside this file, as github.com/eloialonso/iris, 24326aa, passes them on."""
 
 

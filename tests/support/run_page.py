@@ -3,39 +3,53 @@
     python run_page.py PAGE
     python run_page.py         for each line of stdin, "FOLDER\tPAGE", in a process of its own; prints its status
 
-Errors show the page's own line numbers. A block after a line `<!-- not run: why -->` is passed over. The second form
-forks: what others wrote and pages use is loaded once, rollbook itself anew by each page.
+Errors show the page's own line numbers. What stands around the blocks of a page about a framework (its model, its data)
+is in around_pages. The second form forks: what others wrote is loaded once, rollbook itself anew by each page.
 """
 
 from __future__ import annotations
 
+import ast
+import asyncio
 import importlib
 import os
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def blocks(text: str) -> list[tuple[int, str]]:
-    """(line of the page at which it begins, code) of each block that is to run."""
-    found = []
-    for match in BLOCK.finditer(text):
-        before = text[: match.start()].rstrip().rpartition("\n")[2]
-        if not before.startswith("<!-- not run:"):
-            found.append((text.count("\n", 0, match.start(1)), match.group(1)))
-    return found
+    """(line of the page at which it begins, code) of each block."""
+    return [(text.count("\n", 0, match.start(1)), match.group(1)) for match in BLOCK.finditer(text)]
 
 
 def run(page: Path) -> None:
     """Run one page here."""
+    from around_pages import AROUND
     from rollbook.run import start_and_finish
 
     start_and_finish.FINISH_SECONDS = 300.0  # what a page reads is sealed, on a slow machine too
-    namespace: dict[str, object] = {"__name__": "__main__"}
-    for line, code in blocks(page.read_text(encoding="utf-8")):
-        exec(compile("\n" * line + code, str(page), "exec"), namespace)
+    around = AROUND.get(f"{page.parent.name}/{page.name}")
+    frame = around.frame() if around else iter(({},))
+    namespace: dict[str, Any] = {"__name__": "__main__", **next(frame)}
+    text = page.read_text(encoding="utf-8")
+    instead = around.instead if around else {}
+    assert all(any(old in code for _, code in blocks(text)) for old in instead), "a text to replace is not on the page"
+    for line, code in blocks(text):
+        for old, new in instead.items():
+            code = code.replace(old, new)
+        compiled = compile("\n" * line + code, str(page), "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        waiting = eval(compiled, namespace)
+        if waiting is not None:  # a block that awaits, as the middle of an asynchronous program
+            asyncio.run(waiting)
+    if around:
+        try:
+            frame.send(namespace)
+        except StopIteration:
+            pass
 
 
 def next_page() -> Path:
