@@ -368,12 +368,12 @@ def cluster() -> Frame:
     for seed in range(2):
         with rollbook.init("ended", "ppo", seed=seed, sinks=[]) as run:
             run.log({"test/return": float(seed)}, env_step=1)
-            run.scope("train").log_episode(**{"return": float(seed), "length": 3})
+            run.scope("train").log_episode(return_=float(seed), length=3)
     ray.init(num_cpus=3, include_dashboard=False, ignore_reinit_error=True)
     names = yield {"runs": rollbook.open("runs").named("ended"), "score_of": score_of}
     ray.get([sampler.sample.remote(n) for n, sampler in enumerate(names["samplers"])])
     ray.get(names["evaluate"].remote(names["told"], 5))
-    assert sorted(names["scores"].values.values()) == [0.0, 1.0]
+    assert sorted(names["scores"].values) == [0.0, 1.0]
     ray.shutdown()
     rollbook.finish()
     book = rollbook.open("runs").one("ant/ppo")
