@@ -86,7 +86,7 @@ gallery: $(VENV)/.has-demo page  ## record the studies of the gallery, a copy of
 	$(BIN)/python scripts/gallery.py build/gallery $(ARGS)
 
 release-check: $(VENV)/.has-dev page  ## build sdist and wheel, check them, install the wheel in a new environment and use it
-	@$(call install,$(VENV)) build twine
+	@$(call install,$(VENV)) build twine py-rattler-build
 	@rm -rf build/release
 	$(BIN)/python scripts/release_check.py build/release
 

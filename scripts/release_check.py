@@ -76,6 +76,7 @@ def main(out: Path) -> int:
     full, full_sdist = build(out / "sources", out / "full")
     run(sys.executable, "-m", "twine", "check", "--strict", core, sdist, full, full_sdist)
     names = check_files(core, sdist, full)
+    check_recipe()
 
     with tempfile.TemporaryDirectory() as folder:
         python = environment(out / "alone", core)
@@ -139,6 +140,14 @@ def check_files(core: Path, sdist: Path, full: Path) -> list[str]:
     assert {"README.md", "CHANGELOG.md", "LICENSE", "Makefile", "pyproject.toml"} <= inside
     assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), f"CHANGELOG.md has no {version}"
     return names
+
+
+def check_recipe() -> None:
+    """conda-forge's builder reads the recipe as these packages. It builds none: that needs packages of conda-forge."""
+    from rattler_build import Stage0Recipe
+
+    made = [each.recipe.package.name for each in Stage0Recipe.from_file(str(ROOT / "recipe/recipe.yaml")).render()]
+    assert made == ["rollbook-core", "rollbook"], made
 
 
 def environment(folder: Path, *packages: str | Path) -> Path:
