@@ -20,7 +20,19 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
-from benchmarks import datasets, episodes, harness, importing, long_series, page, reading, samples, scale, sealing
+from benchmarks import (
+    datasets,
+    episodes,
+    harness,
+    importing,
+    long_series,
+    page,
+    reading,
+    rollouts,
+    samples,
+    scale,
+    sealing,
+)
 from benchmarks.loggers import MODULES
 from benchmarks.results import RESULTS, ROOMS, measured_at
 from benchmarks.results import page as page_of_results
@@ -30,9 +42,9 @@ TABLE = {str(number): row for number, row in ROWS.items()}
 TABLE |= {"15": reading.row_15, "16": reading.row_16, "17": reading.row_17, "18": reading.row_18}
 TABLE |= {"19": reading.row_19, "20": reading.row_20}
 TABLE |= {"D": datasets.rows, "E": episodes.rows, "F": scale.rows, "K": sealing.rows, "L": long_series.rows}
-TABLE |= {"I": importing.rows, "P": page.rows, "S": samples.rows}
+TABLE |= {"I": importing.rows, "P": page.rows, "R": rollouts.rows, "S": samples.rows}
 """Rows of the table by name: the recorder's by number, exports, episodes, many writers on failing hosts, sealing, a
-long series, event files, the page in a browser, samples."""
+long series, event files, the page in a browser, rollouts, samples."""
 
 
 PROGRAMS = (

@@ -34,6 +34,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "F": ("ground", "journal", "run", "keeper", "storage", "remote"),
     "I": ("ground", "formats", "journal", "run", "runs", "storage"),
     "P": ("ground", "storage", "book", "runs", "server", "dashboard"),
+    "R": ("ground", "capture", "journal", "storage", "book"),
     "S": ("capture", "journal"),
 }
 """Row -> the rooms in src/rollbook that it measures; `dashboard` is the page's own folder."""

@@ -14,16 +14,21 @@ from __future__ import annotations
 import argparse
 import json
 import resource
+import subprocess
+import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import rollbook
+from benchmarks.rows import Context, Line
 
+MANY = 500_000
 GROUP, TURNS, SAMPLED = 16, 16, 2_000
 _WORDS, _CHARACTERS, _TASKS = 8_000_000, 560, 2_000
 QUESTIONS: dict[str, Any] = {
@@ -31,27 +36,25 @@ QUESTIONS: dict[str, Any] = {
     "its group": lambda book, name: book.rollout(name).group(),
     "its task over training": lambda book, name: book.rollout(name).history(),
     "how often each prompt is solved": lambda book, name: book.rollout_prompts(),
-    "which groups taught nothing": lambda book, name: book.sql(
-        'select reason, count(distinct "group") from rollouts_now where reason is not null group by 1'
-    ).fetchall(),
-    "staleness and clipping": lambda book, name: book.sql(
-        "select staleness, avg(clipped) from rollouts_now where used group by 1"
-    ).fetchall(),
-    "worst gaps": lambda book, name: book.rollouts("gap_max is not null", "gap_max desc", 20),
-    "which tool breaks": lambda book, name: book.sql(
-        "select name, avg((error is not null)::int), avg(seconds) from turns where role = 'tool' group by 1"
-    ).fetchall(),
-    "where the time went": lambda book, name: book.sql(
-        'select sum("seconds/model"), sum("seconds/tools") from rollouts'
-    ).fetchall(),
-    "what was lost": lambda book, name: book.sql(
-        "select count(*) from rollouts anti join fates using (rollout_id)"
-    ).fetchall(),
+    "which groups taught nothing": lambda book, name: book.rollout_answer("groups"),
+    "staleness and clipping": lambda book, name: book.rollout_answer("staleness"),
+    "worst gaps": lambda book, name: book.rollout_answer("gaps", limit=20),
+    "worst gaps by token": lambda book, name: book.rollout_answer("tokens", limit=20),
+    "which tool breaks": lambda book, name: book.rollout_answer("tools"),
+    "where the time went": lambda book, name: book.rollout_answer("time"),
+    "words of high advantage": lambda book, name: book.rollout_answer("words"),
+    "what was lost": lambda book, name: book.rollout_answer("lost"),
     "a text in a window of steps": lambda book, name: book.rollouts(
         "gradient_step between 100 and 110 and contains(item, 'pword15 ')", limit=20
     ),
     "curves": lambda book, name: book.rollout_curves(),
 }
+
+
+GOALS = {"one rollout with its turns": 300, "its group": 300, "its task over training": 300, "curves": 1_500,
+         "a text in a window of steps": 1_000, "how often each prompt is solved": None, "worst gaps by token": None,
+         "words of high advantage": None}  # fmt: skip
+"""Milliseconds of processor time; 500 for every other question, None for those without a goal."""
 
 
 def write(run: Any, rollouts: int, all_tokens: bool = False) -> float:
@@ -112,6 +115,27 @@ def measure(rollouts: int, folder: str, all_tokens: bool = False) -> dict[str, A
         took[question] = sorted(times)[1]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {"rollouts": rollouts, "writer_seconds": seconds, "bytes": sizes, "milliseconds": took, "peak_mib": peak}
+
+
+def rows(context: Context) -> Iterator[Line]:
+    """Lines for the table of numbers: written in one process, asked in another."""
+    words = [
+        sys.executable,
+        "-m",
+        "benchmarks.rollouts",
+        "--json",
+        f"--rollouts={MANY}",
+        f"--in={context.root}/rollouts",
+    ]
+    written, asked = (
+        json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout) for _ in range(2)
+    )
+    seconds, size = written["writer_seconds"], sum(written["bytes"].values()) / 1e9
+    yield Line("R", f"writing {MANY:,} rollouts, CPU", seconds, "s", goal=57, note="16 turns, tokens of one in 16")
+    yield Line("R", f"{MANY:,} rollouts on disk", size, "GB", goal=3)
+    for question, (_elapsed, worked) in asked["milliseconds"].items():
+        yield Line("R", f"{question}, CPU", worked, "ms", goal=GOALS.get(question, 500))
+    yield Line("R", "memory of the process that asks all of these", asked["peak_mib"], "MiB", goal=500)
 
 
 def main() -> None:

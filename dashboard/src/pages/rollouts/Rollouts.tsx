@@ -5,7 +5,7 @@ import { Context } from "../../parts/Context.tsx";
 import { CopyLink } from "../../parts/CopyLink.tsx";
 import { RunPicker } from "../../parts/RunPicker.tsx";
 import { Empty, Failure } from "../../parts/Say.tsx";
-import { say, word } from "../../state/address.ts";
+import { addressOf, say, word } from "../../state/address.ts";
 import { useRun } from "../../state/run.ts";
 import { Fates } from "./Fates.tsx";
 import { List } from "./List.tsx";
@@ -57,6 +57,9 @@ export function Rollouts() {
         <main id="main" class={!has ? "" : ({ "": "split", tasks: "split prompts" }[tab.value] ?? "")}>
           {!has ? (
             <Empty title="This run has no rollouts" code="with run.rollouts.begin(task=prompt) as rollout: …">
+              {(detail.value.tables["samples"] ?? 0) > 0 && (
+                <a href={addressOf("samples", { run })}>Show its samples</a>
+              )}
               <p>What a language model or an agent said and did, and whether it was trained on, stands here:</p>
             </Empty>
           ) : tab.value === "fates" ? (

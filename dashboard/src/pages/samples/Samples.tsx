@@ -10,7 +10,7 @@ import { Field } from "../../parts/Field.tsx";
 import { Grid, type Column } from "../../parts/Grid.tsx";
 import { RunPicker } from "../../parts/RunPicker.tsx";
 import { Empty, Failure, Waiting } from "../../parts/Say.tsx";
-import { joined, list, say, word } from "../../state/address.ts";
+import { addressOf, joined, list, say, word } from "../../state/address.ts";
 import { useHands } from "../../state/hands.ts";
 import { source } from "../../state/here.ts";
 import { useNews, useRun } from "../../state/run.ts";
@@ -65,6 +65,9 @@ export function Samples() {
         <main id="main" class={has && tab.value === "" ? "split" : ""}>
           {!has ? (
             <Empty title="This run has no samples" code="run.log_samples(prompts, reward=r, advantage=a)">
+              {(detail.value.tables["rollouts"] ?? 0) > 0 && (
+                <a href={addressOf("rollouts", { run })}>Show its rollouts</a>
+              )}
               <p>Completions, transitions or prompts appear here once the script logs them:</p>
             </Empty>
           ) : tab.value === "new" ? (
