@@ -360,6 +360,20 @@ def test_what_does_nothing_here_says_so_once(root: Path) -> None:
     assert book(root).table("eval_rows")["n"].to_pylist() == [1, 2]
 
 
+def test_a_logged_model_is_found_again_and_what_has_no_place_names_what_to_do(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "model.pt").write_text("weights")
+    with wandb.init(project="p") as run:
+        wandb.log_model(str(tmp_path / "model.pt"), name="policy")
+        assert (Path(wandb.use_model("policy:latest")) / "model.pt").read_text() == "weights"
+        with pytest.raises(FileNotFoundError, match="logged no such model"):
+            run.use_model("other")
+        with pytest.raises(AttributeError, match="Log the labels"):
+            getattr(wandb, "Classes")  # noqa: B009
+        with pytest.raises(wandb.UsageError, match="Join it by"):
+            wandb._attach("nobody")
+        assert wandb._attach(run._attach_id) is run
+
+
 PROGRAM = """
 import subprocess, sys
 import wandb

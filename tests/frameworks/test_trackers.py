@@ -164,3 +164,19 @@ def test_trackers_handed_to_spinning_ups_logger_get_every_row(tmp_path, mlflow_u
     assert client.get_run(active.info.run_id).data.params["ac_kwargs.hidden"] == "64"
     until(lambda: len(wandb_history(tmp_path)) == 3)
     assert [(row["_step"], row["AverageEpRet"]) for row in wandb_history(tmp_path)] == expected
+
+
+@pytest.mark.core
+def test_each_public_name_of_wandb_is_there_or_its_error_says_what_to_do(tmp_path, monkeypatch):
+    import rollbook.wandb as ours
+    import wandb as theirs
+
+    monkeypatch.setenv("ROLLBOOK_DIR", str(tmp_path))
+    with ours.init(project="p") as run:
+        absent = {name for name in [*theirs.__all__, "Classes", "JoinedTable"] if not hasattr(ours, name)}
+        for name in absent:
+            with pytest.raises(AttributeError, match=f"wandb.{name}: rollbook has no place for it. \\w+"):
+                getattr(ours, name)
+        kind = theirs.sdk.wandb_run.Run
+        assert [name for name in dir(kind) if not name.startswith("_") and not hasattr(run, name)] == []
+    assert len(absent) < 8

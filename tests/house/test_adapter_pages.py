@@ -80,3 +80,25 @@ def test_what_the_page_of_an_adapter_calls_takes_these_arguments(page: Path) -> 
 def test_the_pages_are_seen_to_call_something() -> None:
     called = {(module, name) for page in PAGES for module, name, _ in calls_of_ours(page)}
     assert len(called) >= 20, called
+
+
+def test_the_table_of_what_was_trained_names_every_door_and_tests_that_exist() -> None:
+    page = ROOT / "docs" / "adapters" / "index.md"
+    section = page.read_text("utf-8").partition("## What was trained")[2].partition("\n## ")[0]
+    told = {path.name: path.resolve() for path in (page.parent / name for name in re.findall(r"\]\((.*?)\)", section))}
+    assert [str(path) for path in told.values() if not path.exists()] == []
+    doors = {file.stem for file in (SRC / "rollbook" / "adapters").iterdir() if file.name[0] not in "_."}
+    older = {
+        "acme",
+        "lightzero",
+        "mrl",
+        "rllib",
+        "sb3",
+        "spinningup",
+        "tensorboard",
+        "tianshou",
+        "verl",
+    }  # by their pages
+    words = section.lower().replace("-", "_").replace(" ", "_")
+    missing = {door for door in doors - older - {"keys"} if door not in words}
+    assert missing == set()

@@ -39,9 +39,12 @@ from rollbook.adapters.wandb._state import (
     ensure_configured,
     finish,
     init,
+    join,
+    link_model,
     log,
     log_artifact,
     log_code,
+    log_model,
     login,
     mark_preempting,
     require,
@@ -55,6 +58,7 @@ from rollbook.adapters.wandb._state import (
     termwarn,
     unwatch,
     use_artifact,
+    use_model,
     watch,
 )
 from rollbook.ground.lazy import attach
@@ -64,13 +68,32 @@ __all__ = [
     "AlertLevel", "Api", "Artifact", "Audio", "CommError", "Config", "Error", "Graph", "Histogram", "Html", "Image",
     "Molecule", "Object3D", "Plotly", "Run", "Settings", "Summary", "Table", "UsageError", "Video", "__version__",
     "agent", "alert", "api", "apis", "config", "controller", "define_metric", "ensure_configured", "env", "errors",
-    "finish", "init", "log", "log_artifact", "log_code", "login", "mark_preempting", "plot", "require", "restore",
-    "run", "save", "sdk", "setup", "summary", "sweep", "teardown", "tensorboard", "termerror", "termlog",
-    "termwarn", "unwatch", "use_artifact", "util", "wandb_run", "watch",
+    "finish", "init", "join", "link_model", "log", "log_artifact", "log_code", "log_model", "login",
+    "mark_preempting", "plot", "require", "restore", "run", "save", "sdk", "setup", "summary", "sweep", "teardown",
+    "tensorboard", "termerror", "termlog", "termwarn", "unwatch", "use_artifact", "use_model", "util", "wandb_run",
+    "watch",
 ]  # fmt: skip
 
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _attach = _state.attached  # Lightning asks for it
+
+_ABSENT = {
+    "ArtifactTTL": "An artifact is a folder of files in the run; delete it when you like",
+    "Classes": "Log the labels as a wandb.Table",
+    "EvalTable": "Log a wandb.Table",
+    "JoinedTable": "Log one wandb.Table",
+    "box3d": "Log the boxes as a wandb.Table",
+    "plot_table": "Log the wandb.Table itself",
+}
+
+
+def _absent(name: str) -> Any:
+    raise AttributeError(f"wandb.{name}: rollbook has no place for it. {_ABSENT[name]}")
+
 
 __getattr__, __dir__ = attach(
     __name__,
@@ -80,6 +103,7 @@ __getattr__, __dir__ = attach(
         "run": lambda _name: current(),
         "config": lambda _name: _state.current_or_waiting().config,
         "summary": lambda _name: _state.current_or_waiting().summary,
+        **dict.fromkeys(_ABSENT, _absent),
     },
     modules=False,
 )

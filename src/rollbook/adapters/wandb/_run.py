@@ -532,6 +532,34 @@ class Run:
         """Copy a model's files, as an artifact of type model."""
         self.log_artifact(path, name=name or f"run-{self.id}-model", type="model", aliases=aliases)
 
+    def use_model(self, name: str) -> str:
+        """The folder of a model that this run logged.
+
+        Raises:
+          FileNotFoundError: it logged no model of that name. There is no registry to download from.
+        """
+        folder = os.path.join(self.dir, "artifacts", name.partition(":")[0].replace(os.sep, "_"))
+        if not os.path.isdir(folder):
+            raise FileNotFoundError(f"wandb.use_model({name!r}): this run logged no such model. Pass its path instead")
+        return folder
+
+    def link_model(self, path: Any, registered_model_name: str, name: str | None = None, **_options: object) -> None:
+        """Same as `log_model`: there is no registry."""
+        self.log_model(path, name or registered_model_name)
+
+    def pin_config_keys(self, keys: Iterable[str]) -> None:
+        """Does nothing: no view here has pinned settings."""
+
+    def write_logs(self, text: str) -> None:
+        """Log a line of text, as `wandb/logs`."""
+        if self._recorder is not None:
+            self._recorder.log_text("wandb/logs", text, step=self._step)
+
+    @property
+    def sync_dir(self) -> str:
+        """The run's folder."""
+        return self.dir if self._recorder is None else str(self._recorder.folder)
+
     def use_artifact(self, artifact_or_name: Any, type: str | None = None, **_options: object) -> Any:
         """Note that an artifact was used. There is no registry to download it from."""
         if self._recorder is not None:

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AlertLevel", "CommError", "Error", "UsageError", "agent", "alert", "attached", "controller", "current",
-    "current_or_waiting", "define_metric", "ensure_configured", "finish", "init", "keep_tensorboard", "log",
-    "log_artifact", "log_code", "login", "mark_preempting", "opened", "patch_tensorboard", "require", "restore",
-    "save", "setup", "sweep", "teardown", "termerror", "termlog", "termwarn", "unwatch", "use_artifact", "watch",
+    "current_or_waiting", "define_metric", "ensure_configured", "finish", "init", "join", "keep_tensorboard",
+    "link_model", "log", "log_artifact", "log_code", "log_model", "login", "mark_preempting", "opened",
+    "patch_tensorboard", "require", "restore", "save", "setup", "sweep", "teardown", "termerror", "termlog",
+    "termwarn", "unwatch", "use_artifact", "use_model", "watch",
 ]  # fmt: skip
 
 
@@ -329,6 +330,21 @@ def use_artifact(artifact_or_name: Any, type: str | None = None, **options: Any)
     return current_or_waiting().use_artifact(artifact_or_name, type)
 
 
+def log_model(path: Any, name: str | None = None, aliases: Iterable[str] | None = None) -> None:
+    """See `Run.log_model`. Arguments as in `wandb.log_model`."""
+    current_or_waiting().log_model(path, name, aliases)
+
+
+def use_model(name: str) -> str:
+    """See `Run.use_model`. Arguments as in `wandb.use_model`."""
+    return str(current_or_waiting().use_model(name))
+
+
+def link_model(path: Any, registered_model_name: str, name: str | None = None, **_options: object) -> None:
+    """Same as `log_model`: there is no registry. Arguments as in `wandb.link_model`."""
+    current_or_waiting().log_model(path, name or registered_model_name)
+
+
 def log_code(*_arguments: object, **_options: object) -> None:
     """Does nothing: rollbook records the commit and the uncommitted changes of every run."""
 
@@ -336,6 +352,9 @@ def log_code(*_arguments: object, **_options: object) -> None:
 def mark_preempting() -> None:
     """See `Run.mark_preempting`."""
     current_or_waiting().mark_preempting()
+
+
+join = finish
 
 
 # -- what needs no run
