@@ -319,7 +319,7 @@ def test_words_of_the_summary_are_kept_whatever_strikes_while_they_are_said(
     say(capsys, "summary", interrupts, len(done))
 
 
-@lines_apart(929, 61)
+@lines_apart(1301, 61)
 @pytest.mark.parametrize("verb", ["restore", "rewind"])
 def test_going_back_happens_or_does_not_and_rows_logged_afterwards_count(
     open_run: Callable[[], Any], verb: str, apart: int, capsys: pytest.CaptureFixture[str]
@@ -493,7 +493,7 @@ def test_exceptions_in_the_first_calls_of_a_forked_child_come_out_once_and_its_r
     kind: str, tmp_path: Path
 ) -> None:
     """In an interpreter of its own, where nothing but `init` has loaded anything."""
-    children = 40 * max(1, LONG)
+    children = 24 * max(1, LONG)
     command = [sys.executable, first_calls.__file__, kind, str(tmp_path), str(children)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
     told = json.loads(done.stdout.splitlines()[-1])
@@ -530,7 +530,7 @@ def test_exceptions_at_random_moments_cost_no_row_and_are_never_eaten(
         patch.setattr("warnings.warn", lambda *_a, **_k: None)
         # What strikes in a finalizer or a callback of the garbage collector, Python itself keeps to itself.
         patch.setattr("sys.unraisablehook", unheard.append)
-        for _ in range(200 * max(1, LONG)):
+        for _ in range(120 * max(1, LONG)):
             try:
                 start()
                 go_on_until_struck()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from cases import some_of
 from rollbook.capture.episodes.recorder import EpisodeRecorder
 from rollbook.capture.transitions import TransitionRecorder
 from rollbook.errors import BadInput, Damaged
@@ -56,8 +58,13 @@ def assert_same_tree(one: Any, other: Any) -> None:
 # -- out and back
 
 
-@pytest.mark.parametrize("version", ["v3.0", "v2.1"])
-@pytest.mark.parametrize("name", list(EXPORTED))
+@pytest.mark.parametrize(
+    ("name", "version"),
+    some_of(
+        itertools.product(EXPORTED, ["v3.0", "v2.1"]),
+        lambda case: (list(EXPORTED).index(case[0]) % 2 == 0) == (case[1] == "v3.0"),
+    ),
+)
 def test_every_space_that_has_numbers_of_one_shape_comes_back(
     recorded: Any, new_run: Any, tmp_path: Path, name: str, version: Any
 ) -> None:

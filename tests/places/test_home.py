@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import rollbook
+from cases import some_of
 from rollbook.book.book import Book
 from rollbook.cli.app import app
 from rollbook.ground import manifest
@@ -108,8 +109,13 @@ def shown(store, name):
     return manifest.clean(page)[0]
 
 
-@pytest.mark.parametrize("first", ["push to", "sync with"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("kind", "first"),
+    some_of(
+        itertools.product(KINDS, ["push to", "sync with"]),
+        lambda case: (case[0] in KINDS[::2]) == (case[1] == "push to"),
+    ),
+)
 def test_no_command_on_a_part_or_copy_moves_the_run_backwards(kind, first, tmp_path, store, monkeypatch):
     run = begun(tmp_path / "home")
     name = run.folder.name

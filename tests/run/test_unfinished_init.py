@@ -39,7 +39,7 @@ def test_a_run_whose_init_was_interrupted_as_its_thread_began_is_continued_by_th
     assert run.book.metrics(["a"])["a"].to_pylist() == [1.0]
 
 
-@pytest.mark.parametrize("apart", [101, pytest.param(3, marks=pytest.mark.long)])
+@pytest.mark.parametrize("apart", [151, pytest.param(3, marks=pytest.mark.long)])
 @pytest.mark.parametrize("resume", ["never", "must"])
 def test_an_init_that_is_interrupted_anywhere_leaves_nothing_open_and_the_run_as_it_was(
     resume: str, apart: int, tmp_path: Path, nothing_is_sealed: None

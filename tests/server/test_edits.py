@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,18 @@ from starlette.testclient import TestClient
 from page_server import client_of, record
 
 
+@pytest.fixture(scope="module")
+def recorded_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with one small run. Not to be changed."""
+    folder = tmp_path_factory.mktemp("edits") / "runs"
+    record(folder, "ppo", 0, 1e-3, rows=10)
+    return folder
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A folder with one small run."""
-    record(tmp_path / "runs", "ppo", 0, 1e-3, rows=10)
-    return tmp_path / "runs"
+def folder(recorded_once: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    return Path(shutil.copytree(recorded_once, tmp_path / "runs"))
 
 
 def change(client: TestClient, **body: Any) -> Any:

@@ -99,7 +99,7 @@ def test_no_damaged_field_ends_in_a_traceback_or_hides_the_list(
         result = CliRunner().invoke(main, [*command, "--limit", "1000"])
         assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
         assert "good" in result.output
-    for row in runs.rows()[::2]:
+    for row in runs.rows()[:: 2 if values is ODD else 6]:
         result = CliRunner().invoke(main, ["show", str(row["path"])])
         assert result.exception is None or isinstance(result.exception, SystemExit), (row["path"], result.exception)
 

@@ -13,6 +13,7 @@ import pytest
 from fake_writer import FakeWriter, make_run
 
 import rollbook
+from cases import some_of
 from rollbook.book import nearest, scan
 from rollbook.book import sql as queries
 from rollbook.book.book import Book
@@ -180,12 +181,15 @@ def _merge(folder: Path, merged: Path) -> None:
 
 @pytest.mark.parametrize(
     ("read", "moment"),
-    [
-        (read, moment)
-        for read in READS
-        for moment in MOMENTS
-        if ("are chosen" not in moment and "are made" not in moment) or _scans(read, moment)
-    ],
+    some_of(
+        [
+            (read, moment)
+            for read in READS
+            for moment in MOMENTS
+            if ("are chosen" not in moment and "are made" not in moment) or _scans(read, moment)
+        ],
+        lambda case: (list(READS).index(case[0]) + list(MOMENTS).index(case[1])) % 2 == 0,
+    ),
 )
 def test_a_read_is_whole_when_its_parts_are_merged_under_it(
     run: Path, merged: Path, tmp_path: Path, meanwhile: Callable[..., list[str]], read: str, moment: str
