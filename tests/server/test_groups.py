@@ -116,6 +116,15 @@ def test_the_first_curve_of_very_many_runs_is_of_some_and_says_so(
         assert [len(group["seeds"]) for group in judged["groups"]] == [3, 3]
 
 
+def test_a_new_range_of_very_many_runs_is_of_some_first_and_then_of_all(recorded: Path, runs: list[str]) -> None:
+    ask = {"groups": groups_of(runs), "keys": ["train/return"], "points": 31}
+    with client_of(recorded, limits=Limits(many_runs=5, first_runs=2)) as client:
+        curves(client, **ask)
+        (low, some), _, (_, whole), _ = curves(client, **ask, start=1000, stop=2000, refine=True)
+        assert low["sentence"].startswith("1 of 3 runs so far. ")
+        assert (set(some["count"].tolist()), set(whole["count"].tolist())) == ({1}, {3})
+
+
 def test_a_part_of_the_axis_has_as_many_points(client: TestClient, runs: list[str]) -> None:
     ((_, arrays), _) = curves(client, groups=groups_of(runs), keys=["train/return"], points=40, start=1000, stop=2000)
     assert len(arrays["x"]) == 40

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
+from weakref import WeakValueDictionary
 
 import msgspec
 import numpy as np
@@ -192,9 +193,24 @@ def _take(hall: Hall, row: RunRow, key: str, x: str | None, stamp: object, rows:
     return rows_of_run
 
 
+_axes: WeakValueDictionary[tuple[object, ...], NDArray] = WeakValueDictionary()
+"""Axes in memory: seeds that log at the same steps share one."""
+
+
+def _shared(x: NDArray) -> tuple[NDArray, int]:
+    """An axis, or an equal one that is in memory; and how many bytes it adds."""
+    name = (x.dtype.str, len(x), x[0].item(), x[-1].item()) if len(x) else ()
+    known = _axes.get(name)
+    if known is not None and np.array_equal(known, x):
+        return known, 0
+    _axes[name] = x
+    return x, x.nbytes
+
+
 def _remember(hall: Hall, folder: str, key: str, x: str | None, stamp: object, rows_of_run: RowsOfRun) -> None:
+    axis, size = _shared(rows_of_run.x)
+    rows_of_run, size = rows_of_run._replace(x=axis), size + rows_of_run.y.nbytes + 300
     for name in {x, rows_of_run.axis or x}:  # once the page knows the axis, it requests it by name
-        size = rows_of_run.x.nbytes + rows_of_run.y.nbytes + 300
         hall.group_rows.put((folder, key, name), stamp, rows_of_run, size)
 
 
@@ -303,7 +319,7 @@ def refined(
     members = tuple((name, tuple(row.folder for row in rows)) for name, rows in groups.items())
     known = ("curves", members, key, ask.x, ask.points, ask.start, ask.stop, ask.statistic, ask.level)
     every = [row for rows in groups.values() for row in rows]
-    if ask.refine and not hall.shelf.holds(known) and _unread(hall, every, key, ask.x) > hall.limits.many_runs:
+    if ask.refine and not hall.shelf.holds(known) and _is_long(hall, every, key, ask):
         with hall.drawing:
             part = _first_of(hall, groups, key, ask)
         if part is not None:
@@ -320,6 +336,13 @@ def refined(
             size = 200 * ask.points * len(groups) + 18 * len(drawn.curves.x_P) * len(every) + 1_000
             hall.shelf.put(known, version, drawn, size)
         yield drawn
+
+
+def _is_long(hall: Hall, rows: Sequence[RunRow], key: str, ask: CurvesAsk) -> bool:
+    """Whether some of these runs are drawn first: many are still to be read, or another part of many is asked for."""
+    if ask.start is not None or ask.stop is not None:
+        return len(rows) > hall.limits.many_runs
+    return _unread(hall, rows, key, ask.x) > hall.limits.many_runs
 
 
 def _first_of(hall: Hall, groups: dict[str, list[RunRow]], key: str, ask: CurvesAsk) -> Drawn | None:
