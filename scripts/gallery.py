@@ -3,8 +3,8 @@
 
     python scripts/gallery.py OUT [NAME ...]        OUT/NAME/index.html for each study of examples/gallery, or some
 
-A study is a script of examples/gallery that records runs below ./runs, and those of other tools below ./logs; the copy
-works from any file server. The site of `make docs` takes the copies of build/gallery along and links them.
+A study is a script of examples/gallery that records runs below ./runs, or those of several tools below ./study; the
+copy works from any file server. The site of `make docs` takes the copies of build/gallery along and links them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def main(out: Path, names: list[str]) -> int:
         with tempfile.TemporaryDirectory() as folder:
             run = partial(subprocess.run, cwd=folder, env=clean, check=True, stdout=subprocess.DEVNULL)
             run([sys.executable, str(STUDIES / f"{name}.py")])
-            folders = [each for each in ("runs", "logs") if Path(folder, each).is_dir()]
+            folders = [each for each in ("runs", "study") if Path(folder, each).is_dir()]
             shutil.rmtree(out / name, ignore_errors=True)
             run([sys.executable, "-m", "rollbook", "ui", *folders, "--export", str(out / name)])
         size = sum(path.stat().st_size for path in (out / name).rglob("*") if path.is_file())

@@ -1,35 +1,48 @@
-"""One study, logged with three tools.
+"""One study, logged with four tools, in one folder.
 
-Five seeds were logged with TensorBoard and five with W&B, offline, before anybody knew of rollbook; five are new. The
-folders are opened as they are, and nothing in them is changed. Group by "group": one table, one picture, one verdict.
+Five seeds each were logged with TensorBoard, W&B (offline) and MLflow, before anybody knew of rollbook; five are new.
+`rollbook ui study` opens the folder as it is, and changes nothing in it. Group by "group": one table, one picture, one
+verdict.
 """
 
+import os
 import random
 
+import mlflow
 import wandb
 from tensorboard.summary import Writer
 
 import rollbook
 
-
-def score(step: int, gain: float) -> float:
-    return step * gain + random.gauss(0, 5)
+KEY = "rollout/ep_rew_mean"
 
 
+def scores(gain: float) -> list[tuple[int, float]]:
+    return [(step, step * gain + random.gauss(0, 5)) for step in range(0, 2000, 20)]
+
+
+os.makedirs("study", exist_ok=True)
+mlflow.set_tracking_uri("sqlite:///study/mlflow.db")
 for seed in range(5):
     random.seed(seed)
-    with rollbook.init("study", "new", seed=seed, group="new", config={"algo": "new"}) as run:
-        for step in range(0, 2000, 20):
-            run.log({"rollout/ep_rew_mean": score(step, 0.1)}, env_step=step)
+    with rollbook.init("study", "new", seed=seed, group="new", dir="study") as run:
+        for step, score in scores(0.1):
+            run.log({KEY: score}, env_step=step)
 
-    writer = Writer(f"logs/older_s{seed}")
-    for step in range(0, 2000, 20):
-        writer.add_scalar("rollout/ep_rew_mean", score(step, 0.07), step)
+    writer = Writer(f"study/tensorboard/tuned_s{seed}")
+    for step, score in scores(0.07):
+        writer.add_scalar(KEY, score, step)
     writer.close()
 
     settings = wandb.Settings(mode="offline", x_disable_stats=True, console="off")
     config = {"algo": "old", "seed": seed}
-    theirs = wandb.init(project="study", name="old", group="old", dir="logs", config=config, settings=settings)
-    for step in range(0, 2000, 20):
-        theirs.log({"rollout/ep_rew_mean": score(step, 0.05), "global_step": step})
+    theirs = wandb.init(project="study", name="old", group="old", dir="study", config=config, settings=settings)
+    for step, score in scores(0.05):
+        theirs.log({KEY: score, "global_step": step})
     theirs.finish()
+
+    mlflow.set_experiment("study")
+    with mlflow.start_run(run_name=f"first_s{seed}"):
+        mlflow.log_params({"algo": "first", "group": "first", "seed": seed})
+        for step, score in scores(0.04):
+            mlflow.log_metric(KEY, score, step=step)

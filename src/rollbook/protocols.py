@@ -279,6 +279,7 @@ class ForeignRun:
       clocks: clocks that its rows name, in addition to the standard ones.
       files: the files that are read. An import does nothing if they have not changed.
       left_out: description of what could not be read or stored -> count.
+      lost: those descriptions that mean damage.
       tables: the tables that its rows name, in writing order; `rows` is called once for each.
       columns: yields the same rows in the same order, many at once where they are single numbers; for large files.
     """
@@ -296,6 +297,7 @@ class ForeignRun:
     clocks: tuple[str, ...] = ()
     files: Sequence[Path] = ()
     left_out: dict[str, int] = field(default_factory=dict)
+    lost: set[str] = field(default_factory=set)
     parts: Mapping[str, Callable[[], Iterable[Row]]] = field(default_factory=dict)
     tables: tuple[str, ...] = ()
     columns: Callable[[], Iterable[Row | Scalars]] | None = None
@@ -318,6 +320,16 @@ class ForeignRun:
           n: how many.
         """
         self.left_out[what] = self.left_out.get(what, 0) + n
+
+    def lose(self, what: str, n: int = 1) -> None:
+        """Count something that is damaged. It is left out, too, and whoever opens the folder is told.
+
+        Args:
+          what: its name in the plural, such as "records with a wrong checksum".
+          n: how many.
+        """
+        self.lost.add(what)
+        self.leave_out(what, n)
 
 
 @runtime_checkable

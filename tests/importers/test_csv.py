@@ -65,7 +65,7 @@ def test_monitor_files_are_episodes(tmp_path: Path) -> None:
     path = tmp_path / "0.monitor.csv"
     path.write_text(f"#{json.dumps({'t_start': 1.6e9, 'env_id': 'CartPole'})}\nr,l,t\n10.0,10,1.5\n30.5,31,4.0\n2,")
     (done,) = importers.import_runs(path, dir=tmp_path / "runs")
-    assert (done.rows, done.left_out) == (2, {"lines of 0.monitor.csv that do not fit its header": 1})
+    assert (done.rows, done.left_out) == (2, {"lines that are half written": 1})
     (book,) = rollbook.open(tmp_path / "runs")
     episodes = book.episodes()
     assert episodes["return"].to_pylist() == [10.0, 30.5]

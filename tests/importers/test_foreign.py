@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import shutil
+import sqlite3
+import time
 from pathlib import Path
 
 import pytest
@@ -92,6 +96,14 @@ def test_where_two_formats_tell_of_one_run_it_is_one_run(study: Path) -> None:
     assert len(rollbook.open(study, foreign=True)) == 4
 
 
+def test_a_database_or_a_table_in_the_folder_hides_no_run_below_it(study: Path) -> None:
+    names = {book.name for book in rollbook.open(study)}
+    with contextlib.closing(sqlite3.connect(study / "mlflow.db")) as made:
+        made.executescript((SAMPLES / "mlflow.sql").read_text())
+    (study / "progress.csv").write_text("time/total_timesteps,train/loss\n1,0.5\n2,0.25\n")
+    assert names < {book.name for book in rollbook.open(study)}
+
+
 def test_the_cache_can_be_lost(study: Path, tmp_path: Path) -> None:
     assert len(rollbook.open(study, foreign=True)) == 4
     shutil.rmtree(tmp_path / "cache")
@@ -106,12 +118,46 @@ def test_what_cannot_be_read_is_a_problem_with_words_and_the_others_are_there(st
     assert {book.name for book in runs} >= {"ppo-7", "tb-dqn_1", "a2c_1", "ppo"}
 
 
-def test_beside_runs_of_rollbook_they_are_read_when_that_is_asked_for(study: Path) -> None:
-    """A program that logs to TensorBoard and to rollbook is one training, not two."""
-    assert [book.name for book in rollbook.open(study)] == ["ppo"]
-    assert len(rollbook.open(study, foreign=True)) == 4
-    assert len(rollbook.open(study / "tb")) == 1
-    assert len(rollbook.open(study / "tb", foreign=False)) == 0
+def test_runs_of_other_tools_are_there_beside_runs_of_rollbook(study: Path) -> None:
+    every = {"ppo", "ppo-7", "tb-dqn_1", "a2c_1"}
+    assert {book.name for book in rollbook.open(study)} == every
+    assert [book.name for book in rollbook.open(study, foreign=False)] == ["ppo"]
+    listed = CliRunner().invoke(app, ["ls", str(study), "--json"])
+    assert {row["name"] for row in json.loads(listed.stdout)} == every
+    shown = CliRunner().invoke(app, ["show", "ppo-7", "--dir", str(study)])
+    assert shown.exit_code == 0, shown.output
+    assert "W&B offline run" in shown.output
+    compared = CliRunner().invoke(app, ["compare", str(study), "--by", "name", "--metric", "loss", "--json"])
+    assert "tb-dqn_1" in compared.output, compared.output
+
+
+def test_the_page_has_runs_of_both_and_follows_them(study: Path) -> None:
+    from rollbook.cli.ui import _folders
+
+    places = _folders(str(study), "runs")
+    assert {book.name for place in places for book in rollbook.open(place, foreign=False)} == {
+        "ppo", "ppo-7", "tb-dqn_1", "a2c_1",
+    }  # fmt: skip
+
+
+def test_a_training_that_a_program_logs_to_rollbook_too_is_one_run(study: Path) -> None:
+    (study / "own").rename(study / "elsewhere")
+    messages = Messages("the tests")
+    folder = study / "tb" / "both"
+    folder.mkdir()
+    with (
+        rollbook.init("own", "both", dir=study, sinks=[], rules=()) as run,
+        open(folder / "events.out.tfevents.1.host", "wb") as file,
+    ):
+        file.write(messages.framed(messages.version(time.time())))
+        for n in range(10):
+            run.log({"loss": n / 3}, env_step=n)
+            file.write(messages.framed(messages.event(time.time(), n, [messages.scalar("loss", n / 3)])))
+    runs = rollbook.open(study)
+    assert sorted(book.name for book in runs) == ["a2c_1", "both", "ppo", "ppo-7", "tb-dqn_1"]
+    assert runs.filter(lambda row: row["name"] == "both")[0].path.is_relative_to(study / "own")
+    shutil.rmtree(study / "own")
+    assert "tb-both" in [book.name for book in rollbook.open(study)]
 
 
 def test_ls_lists_them_all(study: Path) -> None:

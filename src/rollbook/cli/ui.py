@@ -171,13 +171,10 @@ def _folders(asked: str, root: str) -> list[str]:
     """A folder of runs, the named run, or a store; of one run of a store its view in the cache."""
     from rollbook.formats.foreign import follow
     from rollbook.ground.manifest import holds_a_run
-    from rollbook.runs.catalog import open as open_own
 
     if not is_address(asked):
         own = _places_of(asked, root)
-        foreign = [
-            follow(place) for place in own if os.path.isdir(place) and not holds_a_run(place) and not open_own(place)
-        ]
+        foreign = [follow(place) for place in own if os.path.isdir(place) and not holds_a_run(place)]
         return [*own, *(place for place in foreign if place is not None)]
     from rollbook.runs.catalog import open as open_runs
 

@@ -11,24 +11,28 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
+import functools
 import hashlib
 import os
 import re
+import shutil
 import threading
 import time
 from pathlib import Path
 from typing import Any
 
-from rollbook.errors import RollbookError
+from rollbook.errors import BadInput, RollbookError
 from rollbook.formats.importers._into_runs import as_name, import_one, stamp_of
 from rollbook.formats.importers._registry import make, patterns
+from rollbook.formats.twins import twin_of
 from rollbook.ground import manifest
 from rollbook.ground.files import loosely, read_json, try_lock, unlock, user_cache, write_json
 from rollbook.protocols import ForeignRun
+from rollbook.runs.catalog import stamped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Collection, Container, Iterator
 
 __all__ = ["follow", "found", "is_laid_out", "laid_out"]
 
@@ -37,6 +41,9 @@ _MOST_ENTRIES = 300_000
 """In a larger tree, only this many files and folders are searched."""
 
 _PASSED_OVER = frozenset({"node_modules", "__pycache__", "site-packages", ".git", ".venv", "venv", "artifacts"})
+_OF_MANY = frozenset({".db", ".sqlite"})
+"""Databases hold many runs: that one lies in a folder says nothing about the other files there."""
+
 _PATIENCE = 60.0
 """Seconds to wait for another process that lays out the same folder."""
 
@@ -51,12 +58,12 @@ def found(root: str | os.PathLike[str], own: Container[str] = ()) -> dict[str, l
     Args:
       own: folders that are known to be runs of rollbook; others are recognised by their run.json.
     """
-    wanted, looks_for = patterns(), _any_of(patterns())
+    wanted, looks_for = _wanted()
     sources: dict[str, list[str]] = {}
     for folder, names in _folders(os.path.abspath(os.fspath(root)), own):
-        above = os.path.basename(folder)
+        above = os.path.basename(os.path.dirname(folder)) + "/" + os.path.basename(folder)
         for name in names:
-            match = looks_for.fullmatch(f"{above}/{name}")
+            match = looks_for.fullmatch(f"/{above}/{name}")
             if match is not None:
                 folders = sources.setdefault(str(match.lastgroup), [])
                 if not folders or folders[-1] != folder:
@@ -64,15 +71,16 @@ def found(root: str | os.PathLike[str], own: Container[str] = ()) -> dict[str, l
     return {name: sources[name] for name in wanted if name in sources}
 
 
-def laid_out(root: str | os.PathLike[str], problems: list[str] | None = None, own: Container[str] = ()) -> str | None:
+def laid_out(root: str | os.PathLike[str], problems: list[str] | None = None, own: Collection[str] = ()) -> str | None:
     """The folder in the user's cache that holds the runs of other tools below `root`; None if there are none.
 
     Each is brought up to date with its files. If two formats describe one run (progress.csv and event files), the one
-    with more data is read. One process at a time lays out a folder; the others wait for it.
+    with more data is read; a training that rollbook recorded, too, is left to rollbook's own run. One process at a time
+    lays out a folder; the others wait for it.
 
     Args:
-      problems: gets a sentence for each run that cannot be read.
-      own: see `found`.
+      problems: gets a sentence for each run that cannot be read, or only in part.
+      own: the folders of the runs of rollbook there; see `found`.
     """
     base = os.path.abspath(os.fspath(root))
     sources = found(base, own)
@@ -87,7 +95,7 @@ def laid_out(root: str | os.PathLike[str], problems: list[str] | None = None, ow
             time.sleep(0.05)
         try:
             with loosely():
-                _bring_up_to_date(Path(base), sources, home, [] if problems is None else problems)
+                _Folder(Path(base), home, own, [] if problems is None else problems).bring_up_to_date(sources)
         finally:
             unlock(lock.fileno())
     return os.path.join(home, "runs")
@@ -100,70 +108,140 @@ def is_laid_out(folder: str) -> bool:
 
 def follow(root: str | os.PathLike[str], *, seconds: float = 2.0) -> str | None:
     """Call `laid_out` now and then every few seconds in a thread, to follow growing files."""
-    folder = laid_out(root)
+    base = os.path.abspath(os.fspath(root))
+    folder = laid_out(base, own=stamped(base))
     if folder is not None:
 
         def look() -> None:
             while True:
                 time.sleep(seconds)
                 with contextlib.suppress(Exception):  # a disk that is temporarily unavailable
-                    laid_out(root)
+                    laid_out(base, own=stamped(base))
 
         threading.Thread(target=look, name="rollbook-foreign", daemon=True).start()
     return folder
 
 
-def _bring_up_to_date(base: Path, sources: dict[str, list[str]], home: str, problems: list[str]) -> None:
-    index = os.path.join(home, "index.json")
-    known: dict[str, Any] = read_json(index).get("runs", {})
-    now: dict[str, Any] = {}
-    claimed: set[str] = set()
-    for format_name, folders in sources.items():
-        importer = make(format_name)
-        whole = getattr(importer, "gathers", False)
-        own: set[str] = set()
-        for path in [base] if whole else [Path(folder) for folder in folders]:
-            try:
-                runs = list(importer.runs(path))
-            except (RollbookError, OSError) as err:
-                problems.append(f"{path}: {err}")
-                continue
-            for run in runs:
-                homes = {str(file.parent) for file in run.files}
-                if homes and (all(_is_within(home, claimed) for home in homes) or _is_of_rollbook(homes, base)):
+class _Folder:
+    """A folder of other tools, and the folder of the cache in which their runs are laid out.
+
+    Args:
+      base: the folder.
+      home: its folder in the cache: `runs`, and `twins` for what rollbook recorded, too.
+      own: the folders of the runs of rollbook there.
+      problems: gets what cannot be read.
+    """
+
+    def __init__(self, base: Path, home: str, own: Collection[str], problems: list[str]) -> None:
+        self._base, self._home, self._problems = base, home, problems
+        self._own = {path: manifest.look(path) for path in sorted(own)}
+        self._own_digest = hashlib.blake2b("\0".join(self._own).encode("utf-8", "surrogateescape")).hexdigest()
+
+    def bring_up_to_date(self, sources: dict[str, list[str]]) -> None:
+        """Read what is new in those folders, by format."""
+        index = os.path.join(self._home, "index.json")
+        known: dict[str, Any] = read_json(index).get("runs", {})
+        now: dict[str, Any] = {}
+        claimed: set[str] = set()
+        for format_name, folders in sources.items():
+            importer = make(format_name)
+            whole = getattr(importer, "gathers", False)
+            taken: set[str] = set()
+            for path in [self._base] if whole else [Path(folder) for folder in folders]:
+                try:
+                    runs = list(importer.runs(path))
+                except (RollbookError, OSError) as err:
+                    self._problems.append(f"{path}: {err}")
                     continue
-                own |= homes
-                identity = f"{format_name}\0{path}\0{run.name}"
-                now[identity] = _one(run, format_name, path, base, home, known.get(identity), problems)
-        claimed |= own
-    if now != known:
-        write_json(index, {"runs": now})
+                for run in runs:
+                    homes = {str(file.parent) for file in run.files}
+                    is_claimed = homes and all(_is_within(home, claimed, str(self._base)) for home in homes)
+                    if is_claimed or _is_of_rollbook(homes, self._base):
+                        continue
+                    if not any(file.suffix in _OF_MANY for file in run.files):
+                        taken |= homes
+                    identity = f"{format_name}\0{path}\0{run.name}"
+                    now[identity] = self._one(run, format_name, path, known.get(identity, {}))
+            claimed |= taken
+        for identity in known.keys() - now.keys():
+            _remove(known[identity])
+        if now != known:
+            write_json(index, {"runs": now})
+
+    def _one(self, run: ForeignRun, format_name: str, path: Path, known: dict[str, Any]) -> dict[str, Any]:
+        """The index entry of a run: the stamps of its files, its folder, its twin and its problem.
+
+        It is read again if the stamps differ, and from its beginning if rows changed that were read before.
+        """
+        stamps = stamp_of(run)
+        twin = known.get("twin")
+        is_there = bool(known) and os.path.exists(os.path.join(known["folder"], "run.json"))
+        if is_there and known["files"] == stamps and (twin in self._own or not twin):
+            if not twin and known["compared"] != self._own_digest:
+                known = self._apart(known)
+            self._problems += [known["problem"]] if known.get("problem") else []
+            return known
+        if twin and twin not in self._own:
+            _remove(known)
+            twin = None
+        root = os.path.join(self._home, "twins" if twin else "runs")
+        project = as_name(run.project or self._base.name or "foreign")
+        try:
+            try:
+                done = import_one(run, format_name, path, root, project, as_name(run.name), {})
+            except BadInput:
+                if not is_there:
+                    raise
+                _remove(known)  # the file was written anew
+                done = import_one(run, format_name, path, root, project, as_name(run.name), {})
+        except (RollbookError, OSError) as err:
+            self._problems.append(f"{path}: {err}")
+            return {"files": [], "folder": ""}
+        problem = _problem_of(run, path, done.left_out)
+        self._problems += [problem] if problem else []
+        entry = {"files": stamps, "folder": str(done.folder), "twin": twin, "problem": problem}
+        return entry if twin else self._apart(entry)
+
+    def _apart(self, entry: dict[str, Any]) -> dict[str, Any]:
+        """The entry, moved among the twins if rollbook recorded that training, too."""
+        entry["compared"] = self._own_digest
+        twin = twin_of(entry["folder"], self._own) if entry["folder"] else None
+        if twin is None:
+            return entry
+        folder = entry["folder"]
+        to = os.path.join(self._home, "twins", os.path.basename(os.path.dirname(folder)), os.path.basename(folder))
+        shutil.rmtree(to, ignore_errors=True)
+        os.makedirs(os.path.dirname(to), exist_ok=True)
+        os.rename(folder, to)
+        return {**entry, "folder": to, "twin": twin}
 
 
-def _one(
-    run: ForeignRun, format_name: str, path: Path, base: Path, home: str, known: dict[str, Any] | None,
-    problems: list[str],
-) -> dict[str, Any]:  # fmt: skip
-    """The index entry of a run: the stamps of its files and its folder. Read again if they differ."""
-    stamps = stamp_of(run)
-    if known is not None and known["files"] == stamps and os.path.exists(os.path.join(known["folder"], "run.json")):
-        return known
-    project = as_name(run.project or base.name or "foreign")
-    try:
-        done = import_one(run, format_name, path, os.path.join(home, "runs"), project, as_name(run.name), {})
-    except (RollbookError, OSError) as err:
-        problems.append(f"{path}: {err}")
-        return {"files": [], "folder": ""}
-    return {"files": stamps, "folder": str(done.folder)}
+def _remove(entry: dict[str, Any]) -> None:
+    if entry.get("folder"):
+        shutil.rmtree(entry["folder"], ignore_errors=True)
 
 
-def _is_within(folder: str, claimed: set[str]) -> bool:
-    """Whether a folder is one of those, or inside one."""
+def _problem_of(run: ForeignRun, path: Path, left_out: dict[str, int]) -> str:
+    """What is damaged in a run's files, and what to do; "" for a sound one."""
+    lost = [f"{n:,} {what}" for what, n in left_out.items() if what in run.lost]
+    if not lost:
+        return ""
+    place = run.files[0] if len(run.files) == 1 else path
+    return (
+        f"{place}: {', '.join(lost)}. The rest is shown. If the file is sound where it was written, copy it from there "
+        "again; if a newer version of the tool wrote it, use a newer rollbook"
+    )
+
+
+def _is_within(folder: str, claimed: set[str], base: str) -> bool:
+    """Whether a folder is one of those, or inside one.
+
+    What lies beside the runs, in the folder that was opened, says nothing about those below it.
+    """
     while folder not in claimed:
-        above = os.path.dirname(folder)
-        if above == folder:
+        folder = os.path.dirname(folder)
+        if len(folder) <= len(base):
             return False
-        folder = above
     return True
 
 
@@ -179,11 +257,18 @@ def _is_of_rollbook(folders: set[str], base: Path) -> bool:
     return False
 
 
+@functools.cache
+def _wanted() -> tuple[list[str], re.Pattern[str]]:
+    """The formats in their order, and `_any_of` for their patterns. Other packages may offer some: asked for once."""
+    known = patterns()
+    return [*known], _any_of(known)
+
+
 def _any_of(wanted: dict[str, tuple[str, ...]]) -> re.Pattern[str]:
-    """One expression for "folder/file" whose last group is the format of a file name."""
+    """One expression for "/folder/folder/file" whose last group is the format of a file name."""
     groups = []
     for name, globs in wanted.items():
-        paths = [glob if "/" in glob else f"*/{glob}" for glob in globs]
+        paths = [f"*/{glob}" for glob in globs]
         inside = "|".join(fnmatch.translate(path).removesuffix(r"\Z").removesuffix(r"\z") for path in paths)
         groups.append(f"(?P<{name}>{inside})")
     return re.compile("|".join(groups) or r"(?!)")

@@ -12,24 +12,23 @@ from rollbook.runs.run_set import RunSet
 __all__ = ["open"]
 
 
-def open(path: str | os.PathLike[str] = "runs", *, foreign: bool | None = None) -> RunSet:
+def open(path: str | os.PathLike[str] = "runs", *, foreign: bool = True) -> RunSet:
     """All runs below a folder (or the one run that the folder is), as they are now.
 
-    If the folder has no runs of rollbook, runs that other tools wrote there are read (offline runs of Weights & Biases,
-    event files, progress.csv …; see docs/importers.md), through the user's cache folder. Their files never change.
+    Runs that other tools wrote there are read, too (offline runs of Weights & Biases, event files, progress.csv …; see
+    docs/importers.md), through the user's cache folder. Their files never change. A training that a program logged to
+    both is rollbook's run alone.
 
     Args:
       path: a folder of projects, a project, or a run; or the address of one in a remote, such as "s3://bucket/prefix".
-      foreign: True also reads runs of other tools next to runs of rollbook. Both may then describe one training (a
-        program that logs to TensorBoard and to rollbook). False never reads them.
+      foreign: False reads runs of rollbook alone.
     Raises:
       RunNotFound: there is no such folder. A folder without runs gives an empty set.
       NotARun, NewerFormat: the folder is one run, and its run.json cannot be read. Among several runs, such a run is
         left out and reported in `problems`.
     """
     own = open_own(path)
-    wanted = not len(own) if foreign is None else foreign
-    if not wanted or is_address(path) or (len(own) == 1 and own.rows()[0]["path"] == own.root):
+    if not foreign or is_address(path) or (len(own) == 1 and own.rows()[0]["path"] == own.root):
         return own
     problems = list(own.problems)
     folder = laid_out(path, problems, own={str(row["path"]) for row in own.rows()})

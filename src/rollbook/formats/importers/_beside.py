@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import ForeignRun
 
-__all__ = ["CONFIG_NAMES", "config_beside", "describe", "hydra_of", "of_table", "plain", "seed_of"]
+__all__ = ["CONFIG_NAMES", "complete", "config_beside", "describe", "hydra_of", "of_table", "plain", "seed_of"]
 
 CONFIG_NAMES = ("params.json", "config.json", "hparams.json", "args.json", "hparams.yaml", "config.yaml", "config.yml")
 """A file with one of these names next to the rows is the configuration; the first readable one is used."""
@@ -66,6 +66,20 @@ def describe(run: ForeignRun, folder: Path, config: Mapping[str, Any] | None = N
         if said is None and seeded is not None and int(seeded["seed"]) == run.seed:
             said = seeded["group"] or os.path.basename(os.path.dirname(os.path.abspath(folder)))
         run.group = said
+
+
+def complete(run: ForeignRun) -> None:
+    """Set the seed and the group of a run that its tool has no record of: from its configuration, else its name."""
+    seeded = _SEEDED.fullmatch(run.name)
+    if run.seed is None:
+        run.seed = seed_of(run.config)
+    if run.seed is None and seeded is not None:
+        run.seed = int(seeded["seed"])
+    if run.group is None:
+        said = _shallowest(run.config, _GROUPS, str)
+        if said is None and seeded is not None and int(seeded["seed"]) == run.seed:
+            said = seeded["group"]
+        run.group = said or None
 
 
 def config_beside(folder: Path) -> dict[str, Any]:

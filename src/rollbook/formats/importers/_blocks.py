@@ -22,7 +22,7 @@ _LONGEST = 256 * 1024 * 1024
 """The maximum length of a record; a longer one is treated as damaged."""
 
 
-def blocks_of(file: Path, header: bytes, what: str, leave_out: Callable[[str], object]) -> Iterator[bytes]:
+def blocks_of(file: Path, header: bytes, what: str, lose: Callable[[str], object]) -> Iterator[bytes]:
     """The records of a file in order; a partially written one is skipped.
 
     Args:
@@ -31,7 +31,7 @@ def blocks_of(file: Path, header: bytes, what: str, leave_out: Callable[[str], o
     """
     with open(file, "rb") as stream:
         if stream.read(len(header)) != header:
-            leave_out(what)
+            lose(what)
             return
         parts: list[bytes] = []
         length = 0
@@ -47,7 +47,7 @@ def blocks_of(file: Path, header: bytes, what: str, leave_out: Callable[[str], o
             if len(data) < size:
                 return  # half a piece: a run that is still writing, or was killed
             if zlib.crc32(data, zlib.crc32(head[6:7])) != checksum or not _WHOLE <= form <= _LAST:
-                leave_out("blocks of 32 KiB with a wrong checksum")  # its length is not trusted, either
+                lose("blocks of 32 KiB with a wrong checksum")  # its length is not trusted, either
                 stream.seek((stream.tell() - 7 - size) // _BLOCK * _BLOCK + _BLOCK)
                 parts, length = [], 0
                 continue
@@ -58,7 +58,7 @@ def blocks_of(file: Path, header: bytes, what: str, leave_out: Callable[[str], o
             parts.append(data)
             length += size
             if length > _LONGEST:
-                leave_out("records of more than 256 MiB")
+                lose("records of more than 256 MiB")
                 parts, length = [], 0
             if form not in (_WHOLE, _LAST) or not parts:
                 continue

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
+    from rollbook.protocols import ForeignRun
+
 __all__ = ["Told", "histogram_of", "hparams_of", "images_of", "records", "tensor_of", "told_by"]
 
 _POLYNOMIAL = 0x82F63B78
@@ -60,13 +62,13 @@ class Told(NamedTuple):
 _FORMS = {2: "simple", 4: "image", 5: "histo", 6: "audio", 8: "tensor"}
 
 
-def records(path: str | os.PathLike[str], leave_out: Callable[[str], object], most: int = -1) -> Iterator[bytes]:
+def records(path: str | os.PathLike[str], run: ForeignRun, most: int = -1) -> Iterator[bytes]:
     """The records of an event file, in order, each with a correct checksum.
 
     A record with damaged content is skipped. After a record with a damaged length, nothing more can be read.
 
     Args:
-      leave_out: called with a description of each unreadable part.
+      run: counts each unreadable part.
       most: stop at the first record after this many bytes; -1 reads all.
     """
     checksum = _checksum()
@@ -79,28 +81,28 @@ def records(path: str | os.PathLike[str], leave_out: Callable[[str], object], mo
                 if not data:
                     return
                 if len(data) < 12:
-                    leave_out("ends of files that were cut short")
+                    run.leave_out("ends of files that were cut short")
                     return
             if 0 <= most <= read:
                 return
             length, said = unpack(data, at)
             crc = checksum(data[at : at + 8])
             if ((crc >> 15 | crc << 17) + _MASK) & 0xFFFFFFFF != said:
-                leave_out("rests of files behind damage")
+                run.lose("rests of files behind damage")
                 return
             end = at + 12 + length
             if len(data) < end + 4:
                 data, at, end = data[at:], 0, 12 + length
                 data += file.read(max(_CHUNK, min(end + 4 - len(data), 1 << 40)))
                 if len(data) < end + 4:
-                    leave_out("ends of files that were cut short")
+                    run.leave_out("ends of files that were cut short")
                     return
             content = data[at + 12 : end]
             read += length + 16
             at = end + 4
             crc = checksum(content)
             if ((crc >> 15 | crc << 17) + _MASK) & 0xFFFFFFFF != int.from_bytes(data[end:at], "little"):
-                leave_out("records whose checksum is wrong")
+                run.lose("records whose checksum is wrong")
                 continue
             yield content
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rollbook.formats.importers._beside import hydra_of, seed_of
+from rollbook.errors import BadInput
+from rollbook.formats.importers._beside import complete, hydra_of
 from rollbook.formats.importers._media import filed
 from rollbook.formats.importers._registry import choose, make, what
 from rollbook.ground import manifest
@@ -72,7 +73,10 @@ def import_runs(
     root = os.path.abspath(os.fspath(dir) if dir is not None else os.environ.get("ROLLBOOK_DIR", "runs"))
     home = as_name(project or path.resolve().stem or "imported")
     done = []
-    runs = list(importer.runs(path))
+    try:
+        runs = list(importer.runs(path))
+    except OSError as err:
+        raise _gone(err) from None
     own = project is None
     for foreign in runs:
         called = foreign.name if name is None else name if len(runs) == 1 else f"{name}-{foreign.name}"
@@ -101,8 +105,7 @@ def import_one(
             return Imported(Path(there), 0, {str(what): int(n) for what, n in before.get("left_out", {}).items()})
     if foreign.files:
         foreign.config = {**hydra_of(foreign.files[0].parent), **foreign.config}
-    if foreign.seed is None:
-        foreign.seed = seed_of(foreign.config)
+    complete(foreign)
     run = init(
         project,
         name,
@@ -157,11 +160,25 @@ class _Passing:
 
     def watch(self, rows: Any) -> Iterator[Any]:
         """The rows; those with a picture or film have its path instead of its bytes."""
-        for row in rows:
+        rows = iter(rows)
+        while True:
+            try:
+                row = next(rows)
+            except StopIteration:
+                return
+            except OSError as err:
+                raise _gone(err) from None
             first, last = (row.time, row.time) if type(row) is Row else (row.times_R.min(), row.times_R.max())
             self.first, self.last = min(self.first, float(first)), max(self.last, float(last))
             has_file = type(row) is Row and row.table == "media" and "content" in row.values
             yield filed(row, self._folder) if has_file else row
+
+
+def _gone(err: OSError) -> BadInput:
+    return BadInput(
+        f"import {err.filename or 'of files'}: {err.strerror or err}. The files went away, or became unreadable, while "
+        "they were read. What was read before is kept: repeat the import once they are there"
+    )
 
 
 def _tell_of_origin(folder: Path, span: _Passing, imported: dict[str, object], made_by: str) -> None:

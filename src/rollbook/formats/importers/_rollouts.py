@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from rollbook.protocols import Row
+from rollbook.protocols import ForeignRun, Row
 
 __all__ = ["TABLES", "floats", "lines_of", "rows_of", "whole"]
 
@@ -44,9 +44,10 @@ def rows_of(found: Iterable[Mapping[str, Any]]) -> Iterator[Row]:
             yield Row(moment, later, {"rollout_id": name, **_plain(one["fate"])}, table="fates")
 
 
-def lines_of(data: bytes, leave_out: Any) -> Iterator[dict[str, Any]]:
+def lines_of(data: bytes, run: ForeignRun) -> Iterator[dict[str, Any]]:
     """The JSON objects of a file, one per line; other lines are counted."""
-    for line in data.splitlines():
+    lines = data.splitlines(keepends=True)
+    for line in lines:
         if not line.strip():
             continue
         try:
@@ -55,8 +56,10 @@ def lines_of(data: bytes, leave_out: Any) -> Iterator[dict[str, Any]]:
             said = None
         if isinstance(said, dict):
             yield said
+        elif line is lines[-1] and not line.endswith(b"\n"):
+            run.leave_out("lines that are half written")
         else:
-            leave_out("lines that are no object")
+            run.lose("lines that are no object")
 
 
 def whole(value: object) -> int | None:

@@ -68,7 +68,7 @@ class Csv:
     def _rows(self, file: Path, run: ForeignRun) -> Iterator[Row]:
         header = _header_of(file)
         if header is None:
-            run.leave_out("files without a header")
+            run.lose("files without a header")
         elif header.monitor is not None:
             yield from self._episodes(file, header, run)
         else:
@@ -110,13 +110,15 @@ class Csv:
     def _episodes(self, file: Path, header: _Header, run: ForeignRun) -> Iterator[Row]:
         """The episodes of a Monitor file: return, length and seconds since its start."""
         start = header.monitor.get("t_start") if header.monitor else None
-        start = float(start) if isinstance(start, (int, float)) else os.stat(file).st_mtime
+        if not isinstance(start, (int, float)):
+            run.lose(f"starting times of {file.name}")
+            start = os.stat(file).st_mtime
         steps = 0
         for n, cells in enumerate(_lines(file, header, run)):
             said = dict(zip(header.columns, map(_value_of, cells), strict=True))
             gained, length, elapsed = said.pop("r", None), said.pop("l", None), said.pop("t", None)
             if not isinstance(gained, (int, float)) or not isinstance(length, int):
-                run.leave_out("lines that are no episode")
+                run.lose("lines that are no episode")
                 continue
             steps += length
             moment = start + float(elapsed) if isinstance(elapsed, (int, float)) and elapsed == elapsed else start
@@ -181,13 +183,13 @@ def _header_of(file: Path) -> _Header | None:
 def _lines(file: Path, header: _Header, run: ForeignRun) -> Iterator[list[str]]:
     """The lines after the header as cells; those that do not fit are counted."""
     with open(file, encoding="utf-8", errors="surrogateescape", newline="") as stream:
-        reader = csv.reader(stream, delimiter=header.separator)
+        reader = csv.reader(_ended(stream, run), delimiter=header.separator)
         number = 0
         while True:
             try:
                 cells = next(reader, None)
             except csv.Error:
-                run.leave_out(f"lines of {file.name} that cannot be read")
+                run.lose(f"lines of {file.name} that cannot be read")
                 continue
             if cells is None:
                 return
@@ -195,14 +197,23 @@ def _lines(file: Path, header: _Header, run: ForeignRun) -> Iterator[list[str]]:
             if number <= header.lines or not cells:
                 continue
             if len(cells) != len(header.columns) or any("\x00" in cell for cell in cells):
-                run.leave_out(f"lines of {file.name} that do not fit its header")
+                run.lose(f"lines of {file.name} that do not fit its header")
                 continue
             if not all(map(str.isascii, cells)):
                 told = [cell.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace") for cell in cells]
                 if told != cells:
-                    run.leave_out(f"bytes of {file.name} that are not UTF-8")
+                    run.lose(f"bytes of {file.name} that are not UTF-8")
                 cells = told
             yield cells
+
+
+def _ended(stream: Iterable[str], run: ForeignRun) -> Iterator[str]:
+    """The lines of a file, without a last one that has no end: its last number may be cut short."""
+    for line in stream:
+        if line.endswith(("\n", "\r")):
+            yield line
+        else:
+            run.leave_out("lines that are half written")
 
 
 def _start_of(file: Path, header: _Header, timed: str, written: float) -> float:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import datetime
 import json
-import sqlite3
 from pathlib import Path
 
 from rollbook.formats.importers._beside import plain, seed_of
-from rollbook.formats.importers._database import damaged, has_tables, opened, with_log
+from rollbook.formats.importers._database import UNREADABLE, damaged, has_tables, opened, with_log
 from rollbook.ground.counters import clocks_of
 from rollbook.protocols import ForeignRun, Row
 
@@ -53,15 +52,15 @@ class GoodSeed:
         return made
 
     def _run(self, file: Path) -> ForeignRun:
-        with contextlib.closing(opened(file)) as database:
-            try:
+        try:
+            with contextlib.closing(opened(file)) as database:
                 meta = {str(key): value for key, value in database.execute("select key, value from run_meta")}
                 said = {
                     str(path): _value(kind, value)
                     for path, kind, value in database.execute("select path, type_tag, value from configs")
                 }
-            except sqlite3.Error:
-                return damaged(file)
+        except UNREADABLE:
+            return damaged(file)
         config = {
             path: value for path, value in said.items() if not path.startswith(("sys/", "source_code/", "monitoring/"))
         }
@@ -84,23 +83,26 @@ class GoodSeed:
         )
         values: dict[str, Any] = {}
         moment: tuple[float, float] | None = None
-        with contextlib.closing(opened(file)) as database:
-            try:
+        try:
+            with contextlib.closing(opened(file)) as database:
                 for stamp, step, path, value in database.execute(query):
+                    if not isinstance(stamp, (int, float)) or not isinstance(step, (int, float)) or step != step:
+                        run.lose("points without a time or a step")
+                        continue
                     if moment != (stamp, step) or path in values:
                         if moment is not None:
                             yield self._row(moment, values)
                         moment, values = (stamp, step), {}
                     values[str(path)] = value
-            except sqlite3.Error:
-                run.leave_out("rows of a damaged database")
+        except UNREADABLE:
+            run.lose("rows of a damaged database")
         if moment is not None:
             yield self._row(moment, values)
 
     def _row(self, moment: tuple[float, float], values: dict[str, Any]) -> Row:
         stamp, step = moment
         clocks = clocks_of(values)
-        if step == int(step):
+        if abs(step) < 2**53 and step == int(step):
             return Row(float(stamp), {**clocks, self._clock: int(step)}, values)
         return Row(float(stamp), clocks, {**values, f"clock/{self._clock}": step})
 

@@ -109,7 +109,7 @@ def _objects(file: Path, run: ForeignRun) -> Iterator[dict[str, Any]]:
             if isinstance(said, dict):
                 yield said
             elif line.strip():
-                run.leave_out("lines that are no JSON object")
+                run.lose("lines that are no JSON object")
 
 
 def _parsed(line: bytes) -> object:

@@ -72,7 +72,7 @@ class MarlEval:
     def _rows(self, file: Path, steps: dict[str, Any], run: ForeignRun) -> Iterator[Row]:
         run.left_out.clear()
         if not steps:
-            run.leave_out("files that cannot be read")
+            run.lose("files that cannot be read")
         found = sorted((int(match[1]), said) for key, said in steps.items() if (match := _STEP.fullmatch(key)))
         passed = [float(said.get("elapsed_time", 0.0) or 0.0) for _n, said in found if isinstance(said, dict)]
         start = os.stat(file).st_mtime - max(passed, default=0.0)
@@ -80,7 +80,7 @@ class MarlEval:
         moment = start
         for n, said in found:
             if not isinstance(said, dict) or not _is_number(said.get("step_count")):
-                run.leave_out("evaluations without a step_count")
+                run.lose("evaluations without a step_count")
                 continue
             clocks = {"env_step": int(said["step_count"])}
             moment = start + float(said.get("elapsed_time", 0.0) or 0.0)

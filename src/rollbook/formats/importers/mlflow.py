@@ -7,11 +7,10 @@ refuses the file store since 3.13 (mlflow#18534).
 from __future__ import annotations
 
 import contextlib
-import sqlite3
 from pathlib import Path
 
 from rollbook.formats.importers._beside import plain, seed_of
-from rollbook.formats.importers._database import has_tables, opened, with_log
+from rollbook.formats.importers._database import UNREADABLE, has_tables, opened, with_log
 from rollbook.ground.counters import clocks_of
 from rollbook.protocols import ForeignRun, Row
 
@@ -70,7 +69,7 @@ class MLflow:
 
     def _of_folder(self, folder: Path) -> Iterator[tuple[str, ForeignRun]]:
         about = _flat_yaml(folder / "meta.yaml")
-        if about.get("lifecycle_stage", "active") != "active":
+        if about.get("lifecycle_stage") == "deleted":
             return
         run_id = about.get("run_id") or about.get("run_uuid") or folder.name
         texts = {part: dict(_texts(folder / part)) for part in ("params", "tags")}
@@ -93,8 +92,8 @@ class MLflow:
     # -- the database
 
     def _of_database(self, file: Path) -> Iterator[tuple[str, ForeignRun]]:
-        with contextlib.closing(opened(file)) as database:
-            try:
+        try:
+            with contextlib.closing(opened(file)) as database:
                 experiments = dict(database.execute("select experiment_id, name from experiments"))
                 found = database.execute(
                     "select run_uuid, name, status, experiment_id from runs "
@@ -104,8 +103,8 @@ class MLflow:
                     table: _by_run(database.execute(f"select run_uuid, key, value from {table}"))
                     for table in ("params", "tags")
                 }
-            except sqlite3.Error:
-                return
+        except UNREADABLE:
+            return
         for run_id, name, status, experiment in found:
             params, tags = texts["params"].get(run_id, {}), texts["tags"].get(run_id, {})
             run = _described(run_id, name or tags.get("mlflow.runName"), experiments.get(experiment), params, tags)
@@ -118,18 +117,21 @@ class MLflow:
         run.left_out.clear()
         run.status = _WORDS.get(status, "finished")
         points: list[tuple[int, int, str, float]] = []
-        with contextlib.closing(opened(file)) as database:
-            try:
+        try:
+            with contextlib.closing(opened(file)) as database:
                 rows = database.execute(
                     "select timestamp, step, key, value, is_nan from metrics where run_uuid = ?", (run_id,)
                 )
                 for stamp, step, key, value, is_nan in rows:
-                    number = float("nan") if is_nan else float(value)
-                    if abs(number) >= _INFINITE:
-                        number = float("inf") if number > 0 else float("-inf")
-                    points.append((int(stamp), int(step), str(key), number))
-            except (sqlite3.Error, TypeError, ValueError):
-                run.leave_out("rows of a damaged database")
+                    try:
+                        number = float("nan") if is_nan else float(value)
+                        if abs(number) >= _INFINITE:
+                            number = float("inf") if number > 0 else float("-inf")
+                        points.append((int(stamp), int(step), str(key), number))
+                    except (TypeError, ValueError):
+                        run.lose("points without a time, a step or a number")
+        except UNREADABLE:
+            run.lose("rows of a damaged database")
         yield from self._rows(points)
 
     def _rows(self, points: list[tuple[int, int, str, float]]) -> Iterator[Row]:
@@ -199,16 +201,17 @@ def _points(metrics: list[Path], base: Path, run: ForeignRun) -> list[tuple[int,
         try:
             lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
         except OSError:
-            run.leave_out("metrics that cannot be read")
+            run.lose("metrics that cannot be read")
             continue
-        half = lines.pop()  # text after the last newline is an unfinished line
-        for line in [*lines, half] if half.count(" ") >= 2 else lines:
+        if lines.pop():  # MLflow ends each line; without its end, the step may be cut short
+            run.leave_out("lines that are half written")
+        for line in lines:
             words = line.split(" ")
             try:
                 points.append((int(words[0]), int(words[2]) if len(words) > 2 else 0, key, float(words[1])))
             except (ValueError, IndexError):
                 if line.strip():
-                    run.leave_out("lines that are no time, value and step")
+                    run.lose("lines that are no time, value and step")
     return points
 
 

@@ -57,12 +57,12 @@ def _rollouts(step: int, file: Path, run: ForeignRun) -> Iterator[dict[str, Any]
     try:
         data, moment = file.read_bytes(), os.stat(file).st_mtime
     except ours(OSError):
-        run.leave_out("files that cannot be read")
+        run.lose("files that cannot be read")
         return
-    for number, line in enumerate(lines_of(data, run.leave_out)):
+    for number, line in enumerate(lines_of(data, run)):
         said = {name: cell[0] if isinstance(cell, list) and len(cell) == 1 else cell for name, cell in line.items()}
         if "content" not in said:
-            run.leave_out("lines without a content")
+            run.lose("lines without a content")
             continue
         length = whole(said.get("input_lengths"))
         lists = {

@@ -104,8 +104,8 @@ class Neptune:
                         yield from self._numbers(rows, run)
                     elif kind not in _VALUES:
                         yield from self._others(kind, rows, run, part)
-        except (pa.ArrowException, OSError, KeyError):
-            run.leave_out("parts that cannot be read")
+        except (pa.ArrowException, OSError, KeyError, ValueError):  # of a name that is no UTF-8
+            run.lose("parts that cannot be read")
 
     def _numbers(self, rows: Any, run: ForeignRun) -> Iterator[Row | Scalars]:
         """A stretch of single numbers, as a block; as rows if no block can hold them."""
@@ -126,7 +126,7 @@ class Neptune:
         for n, is_known in enumerate(known.tolist()):
             moment = float(times[n])
             if not is_known or not 0 <= moment < _LATEST:
-                run.leave_out("points without a value or a time")
+                run.lose("points without a value or a time")
                 continue
             yield Row(moment, *self._at(float(steps[n]), {keys[int(key_R[n])]: float(numbers[n])}))
 
@@ -225,7 +225,7 @@ def _single(part: str, size: int, mtime: int) -> dict[str, Any]:
             for cells in batch.filter(single).to_pylist():
                 value = cells[_VALUES[cells["attribute_type"]]]
                 said[cells["attribute_path"]] = value.isoformat() if hasattr(value, "isoformat") else value
-    except (pa.ArrowException, OSError, KeyError):
+    except (pa.ArrowException, OSError, KeyError, ValueError):  # of a name that is no UTF-8
         pass
     return said
 
@@ -256,5 +256,5 @@ def _is_export(file: Path) -> bool:
     try:
         with open(file, "rb") as opened:
             return set(pq.read_schema(opened).names) >= _WANTED
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, ValueError):
         return False

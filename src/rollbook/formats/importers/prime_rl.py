@@ -322,9 +322,9 @@ def _lines(file: Path, run: ForeignRun) -> Iterator[dict[str, Any]]:
     try:
         data = file.read_bytes()
     except ours(OSError):
-        run.leave_out("files that cannot be read")
+        run.lose("files that cannot be read")
         return
-    yield from lines_of(data, run.leave_out)
+    yield from lines_of(data, run)
 
 
 def _files(path: Path, pattern: str) -> list[Path]:

@@ -76,7 +76,7 @@ class StableBaselines3:
             ):  # fmt: skip
                 raise ValueError(f"arrays of the shapes {shape} and others")
         except Exception:  # a zip file's own errors, and those of numpy
-            run.leave_out("evaluations.npz that cannot be read")
+            run.lose("evaluations.npz that cannot be read")
             return
         for n, step in enumerate(steps.tolist()):
             clocks = {"env_step": int(step)}

@@ -71,7 +71,7 @@ class ScalarFiles:
                 elif (row := self._row(moment, key, cells, header)) is not None:
                     yield row
                 else:
-                    run.leave_out(f"lines of {file.name} that are no step and value")
+                    run.lose(f"lines of {file.name} that are no step and value")
 
     def _row(self, moment: float, key: str, cells: list[str], header: list[str]) -> Row | None:
         try:

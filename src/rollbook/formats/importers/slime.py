@@ -113,18 +113,18 @@ def _rollouts(step: int, file: Path, run: ForeignRun) -> Iterator[dict[str, Any]
         moment = os.stat(file).st_mtime
         held = torch.load(file, weights_only=True, map_location="cpu")
     except ours(Exception):  # any error of torch for a file that is damaged or holds more than data
-        run.leave_out("files that are damaged, or hold more than data (read by weights_only)")
+        run.lose("files that are damaged, or hold more than data (read by weights_only)")
         return
     samples = held.get("samples") if isinstance(held, dict) else None
     if not isinstance(samples, list):
-        run.leave_out("files without samples")
+        run.lose("files without samples")
         return
     mode = "eval" if "eval" in file.name.lower() else "train"
     for number, sample in enumerate(samples):
         if isinstance(sample, dict):
             yield {**rollout_of(sample, step, number, mode), "time": moment}
         else:
-            run.leave_out("samples that are no object")
+            run.lose("samples that are no object")
 
 
 def _text(prompt: object) -> str | None:

@@ -82,7 +82,7 @@ class SwanLab:
         run.status = "crashed"  # without an end record: it was killed, or it still runs
         values: dict[str, Any] = {}
         step, stamp = None, 0.0
-        for record in blocks_of(file, _HEADER, _WRONG, run.leave_out):
+        for record in blocks_of(file, _HEADER, _WRONG, run.lose):
             try:
                 said = {number: value for number, value in fields(record) if number >= _START}
                 if isinstance(scalar := said.get(_SCALAR), bytes):
@@ -103,7 +103,7 @@ class SwanLab:
                         if number in _SKIPPED:
                             run.leave_out(_SKIPPED[number])
             except BadMessage:
-                run.leave_out("records that cannot be read")
+                run.lose("records that cannot be read")
         if values:
             yield self._row(stamp, step, values)
 

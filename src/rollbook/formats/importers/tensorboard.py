@@ -99,7 +99,7 @@ class TensorBoard:
         for file in run.files:
             part = f"/{under[file]}" if under[file] else ""
             plain = _Plain(self._clock, tags, part)
-            for data in records(file, run.leave_out):
+            for data in records(file, run):
                 behind = _behind_step(data)
                 number = shapes.get(data[behind:-4]) if behind else None
                 if number is not None:
@@ -116,7 +116,7 @@ class TensorBoard:
                             told.append(one)
                             self._take(one, values, films, kinds, run)
                 except (BadMessage, struct.error):
-                    run.leave_out("records that are no event")
+                    run.lose("records that are no event")
                     continue
                 is_one = behind and len(told) == 1 and told[0].form == "simple" and told[0].tag in values
                 if is_one and data.endswith(told[0].content) and len(shapes) < _MOST_SHAPES:
@@ -129,7 +129,7 @@ class TensorBoard:
                     for tag, width, height, content in films:
                         film = media_row(moment, {self._clock: step}, f"{tag}{part}", content, width, height)
                         if film is None:
-                            run.leave_out("images that are no PNG, JPEG, GIF or WebP")
+                            run.lose("images that are no PNG, JPEG, GIF or WebP")
                         else:
                             yield film
             yield from plain.given()
@@ -274,7 +274,7 @@ class _Head:
         self.group = ""
         self.tags: set[str] = set()
         try:
-            for data in records(file, lambda _what: None, most=_HEAD):
+            for data in records(file, ForeignRun(""), most=_HEAD):
                 if self.tags and b"hparams" not in data and b"|param|" not in data:
                     continue
                 for summary in _event(data, ForeignRun(""))[2]:

@@ -60,13 +60,13 @@ def _rollouts(file: Path, run: ForeignRun) -> Iterator[dict[str, Any]]:
     try:
         data, moment = file.read_bytes(), os.stat(file).st_mtime
     except OSError:
-        run.leave_out("files that cannot be read")
+        run.lose("files that cannot be read")
         return
     summaries = []
-    for said in lines_of(data, run.leave_out):
+    for said in lines_of(data, run):
         steps, iteration = said.get("steps"), said.get("iteration")
         if not isinstance(steps, list) or not isinstance(iteration, int) or isinstance(iteration, bool):
-            run.leave_out("lines that are no trajectory")
+            run.lose("lines that are no trajectory")
         else:
             summaries.append({**said, "steps": [step for step in steps if isinstance(step, dict)]})
     for said, messages in _with_texts(summaries, file, run):

@@ -10,7 +10,7 @@ import sqlite3
 from pathlib import Path
 
 from rollbook.formats.importers._beside import seed_of
-from rollbook.formats.importers._database import damaged, has_tables, opened, with_log
+from rollbook.formats.importers._database import UNREADABLE, damaged, has_tables, opened, with_log
 from rollbook.formats.importers._plain import flat
 from rollbook.ground.counters import clocks_of
 from rollbook.protocols import ForeignRun, Row
@@ -52,7 +52,7 @@ class Trackio:
         for file in _files(path):
             try:
                 yield from self._of_database(file)
-            except sqlite3.Error:
+            except UNREADABLE:
                 yield damaged(file)
         if path.is_file() and not _files(path):
             yield damaged(path)
@@ -98,14 +98,14 @@ class Trackio:
 def _said(
     file: Path, run: ForeignRun, query: str, run_id: object, optional: bool = False
 ) -> Iterator[tuple[float, Any, dict[str, Any]]]:
-    with contextlib.closing(opened(file)) as database:
-        try:
+    try:
+        with contextlib.closing(opened(file)) as database:
             for stamp, step, text in database.execute(query, (run_id,)):
                 try:
                     moment = datetime.datetime.fromisoformat(str(stamp))
                     said = json.loads(text)
                 except (ValueError, TypeError, RecursionError):
-                    run.leave_out("rows that cannot be read")
+                    run.lose("rows that cannot be read")
                     continue
                 values: dict[str, Any] = {}
                 flat("", said, values, run.leave_out)
@@ -113,9 +113,9 @@ def _said(
                 if values:
                     aware = moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
                     yield aware.timestamp(), step, values
-        except sqlite3.Error:
-            if not optional:
-                run.leave_out("rows of a damaged database")
+    except UNREADABLE:
+        if not optional:
+            run.lose("rows of a damaged database")
 
 
 def _configs(database: sqlite3.Connection) -> dict[object, dict[str, Any]]:
@@ -128,7 +128,7 @@ def _configs(database: sqlite3.Connection) -> dict[object, dict[str, Any]]:
                 said = json.loads(text)
                 if isinstance(said, dict):
                     configs[name] = configs[run_id] = said
-    except sqlite3.Error:
+    except UNREADABLE:
         pass
     return configs
 

@@ -64,12 +64,12 @@ class TrainerState:
             if not isinstance(logged, list):
                 raise TypeError
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            run.leave_out("files that are no state of a Trainer")
+            run.lose("files that are no state of a Trainer")
             return
         for entry in logged:
             step = entry.get("step") if isinstance(entry, dict) else None
             if not isinstance(step, int):
-                run.leave_out("entries without a step")
+                run.lose("entries without a step")
                 continue
             values: dict[str, Any] = {}
             flat("", {key: value for key, value in entry.items() if key != "step"}, values, run.leave_out)

@@ -60,16 +60,17 @@ def _rollouts(step: int, file: Path, run: ForeignRun) -> Iterator[dict[str, Any]
     try:
         with open(file, "rb") as opened:
             table, moment = pq.read_table(opened), os.stat(file).st_mtime
-    except (pa.ArrowException, OSError):
-        run.leave_out("files that cannot be read")
+        listed = table.to_pylist()
+    except (pa.ArrowException, OSError, ValueError):  # of a text that is no UTF-8
+        run.lose("files that cannot be read")
         return
     if not {"prompt", "completion"} <= set(table.column_names):
-        run.leave_out("files without a prompt and a completion")
+        run.lose("files without a prompt and a completion")
         return
     more = [name for name in table.column_names if name not in _OWN and not name.startswith("__")]
     numbers = [name for name in more if pa.types.is_floating(table.schema.field(name).type)]
     groups: dict[str, int] = {}
-    for number, said in enumerate(table.to_pylist()):
+    for number, said in enumerate(listed):
         prompt, turns = _text(said["prompt"]), _turns(said["completion"])
         group = groups.setdefault(prompt, len(groups))
         own = {

@@ -20,6 +20,8 @@ __all__ = ["VerlRollouts"]
 
 _FILE = re.compile(r"(\d+)\.jsonl")
 _FIRST = 1 << 20
+_LOOKED_AT = 8
+"""Files at the beginning, of which some may be damaged."""
 
 
 class VerlRollouts:
@@ -54,12 +56,12 @@ def _rollouts(step: int, file: Path, run: ForeignRun, mode: str) -> Iterator[dic
     try:
         data, moment = file.read_bytes(), os.stat(file).st_mtime
     except OSError:
-        run.leave_out("files that cannot be read")
+        run.lose("files that cannot be read")
         return
     groups: dict[str, int] = {}
-    for number, said in enumerate(lines_of(data, run.leave_out)):
+    for number, said in enumerate(lines_of(data, run)):
         if "output" not in said:
-            run.leave_out("lines without an output")
+            run.lose("lines without an output")
             continue
         prompt = None if said.get("input") is None else str(said["input"])
         answer = str(said["output"])
@@ -78,15 +80,16 @@ def _rollouts(step: int, file: Path, run: ForeignRun, mode: str) -> Iterator[dic
 
 
 def _files(path: Path) -> list[tuple[int, Path]]:
-    """(step, file) of the dumps at a path, by step; none unless the first one has outputs."""
+    """(step, file) of the dumps at a path, by step; none unless one of the first has outputs."""
     there = [path] if path.is_file() else list(path.glob("*.jsonl")) if path.is_dir() else []
     files = sorted((int(match[1]), file) for file in there if (match := _FILE.fullmatch(file.name)))
-    for _step, file in files[:1]:
-        try:
-            with open(file, "rb") as opened:
-                first = opened.read(_FIRST)
-        except OSError:
-            return []
-        if b'"output"' not in first or b'"input"' not in first:
-            return []
-    return files
+    return files if any(_is_dump(file) for _step, file in files[:_LOOKED_AT]) else []
+
+
+def _is_dump(file: Path) -> bool:
+    try:
+        with open(file, "rb") as opened:
+            first = opened.read(_FIRST)
+    except OSError:
+        return False
+    return b'"output"' in first and b'"input"' in first

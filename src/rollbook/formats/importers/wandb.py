@@ -107,7 +107,7 @@ class Wandb:
         run.status = "crashed"  # without an end record: it was killed, or it still runs
         for file in run.files:
             start = 0.0
-            for number, data in _records(file, run.leave_out):
+            for number, data in _records(file, run.lose):
                 try:
                     if number == _HISTORY:
                         row = self._row(data, start, run)
@@ -122,7 +122,7 @@ class Wandb:
                     elif number in _SKIPPED:
                         run.leave_out(_SKIPPED[number])
                 except BadMessage:
-                    run.leave_out("records that cannot be read")
+                    run.lose("records that cannot be read")
 
     def _row(self, data: bytes, start: float, run: ForeignRun) -> Row | None:
         logged: dict[str, Any] = {}
@@ -154,13 +154,13 @@ def _files(path: Path) -> Iterator[Path]:
         yield from (file for file in path.rglob("*.wandb") if file.is_file())
 
 
-def _records(file: Path, leave_out: Callable[[str], None], until: int = 0) -> Iterator[tuple[int, bytes]]:
+def _records(file: Path, lose: Callable[[str], None], until: int = 0) -> Iterator[tuple[int, bytes]]:
     """(field number, message) of each record, in the order of the file; a partially written one is skipped.
 
     Args:
       until: stop before the first record of that number.
     """
-    for record in blocks_of(file, _HEADER, "files that do not begin as a .wandb file of version 0 does", leave_out):
+    for record in blocks_of(file, _HEADER, "files that do not begin as a .wandb file of version 0 does", lose):
         try:
             told = next(
                 (
@@ -171,7 +171,7 @@ def _records(file: Path, leave_out: Callable[[str], None], until: int = 0) -> It
                 None,
             )
         except BadMessage:
-            leave_out("records that cannot be read")
+            lose("records that cannot be read")
             continue
         if told is None:
             continue

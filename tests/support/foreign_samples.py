@@ -1,0 +1,110 @@
+"""For each format a small source: what its tool wrote, or the same bytes by a writer here."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rollbook.sinks.event_files import Messages
+from rollout_dumps import nemo_batches, prime_traces, slime_dumps, tinker_summaries, verl_dumps
+
+WRITTEN = Path(__file__).parents[1] / "importers" / "samples"
+"""What the tools themselves wrote: the make_*.py there say how."""
+
+
+def slime_with_torch(folder: Path) -> Path:
+    pytest.importorskip("torch")
+    return slime_dumps(folder)
+
+
+def event_files(folder: Path) -> Path:
+    """A folder with one event file of scalars."""
+    messages = Messages("the tests")
+    made = folder / "tb"
+    made.mkdir()
+    with open(made / "events.out.tfevents.1.host", "wb") as file:
+        file.write(messages.framed(messages.version(1.7e9)))
+        for n in range(40):
+            file.write(messages.framed(messages.event(1.7e9 + n, 10 * n, [messages.scalar("loss", 1 / (n + 1))])))
+    return made
+
+
+def progress_csv(folder: Path) -> Path:
+    """A progress.csv as Stable-Baselines3 writes it."""
+    path = folder / "progress.csv"
+    lines = ["time/total_timesteps,time/time_elapsed,train/loss,rollout/ep_rew_mean"]
+    lines += [f"{2048 * n},{3 * n},{1 / (n + 1)!r},{'' if n < 2 else 20 + n}" for n in range(40)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def wandb_run(folder: Path) -> Path:
+    """An offline run as wandb wrote it."""
+    made = folder / "offline-run-20261123_000000-k3v9x2ab"
+    made.mkdir()
+    shutil.copy(WRITTEN / "run-k3v9x2ab.wandb", made)
+    return made
+
+
+def mlflow_store(folder: Path) -> Path:
+    """A file store as MLflow wrote it."""
+    shutil.copytree(WRITTEN / "mlruns", folder / "mlruns")
+    return folder / "mlruns"
+
+
+def json_lines(folder: Path) -> Path:
+    """A metrics.jsonl as the Dreamer family writes it."""
+    path = folder / "metrics.jsonl"
+    path.write_text("".join(f'{{"step": {128 * n}, "train/return": {n / 2}}}\n' for n in range(40)))
+    return path
+
+
+SQL = {"trackio": "study.db", "goodseed": "projects/study/runs/rapid-heron.sqlite"}
+
+
+def of_database(name: str) -> Callable[[Path], Path]:
+    """A database that a tool wrote, from its dump."""
+
+    def make(folder: Path) -> Path:
+        path = folder / SQL[name]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.closing(sqlite3.connect(path)) as made:
+            made.executescript((WRITTEN / f"{name}.sql").read_text())
+        return path
+
+    return make
+
+
+def copied(name: str) -> Callable[[Path], Path]:
+    """A file or folder as a tool wrote it."""
+    copy = shutil.copytree if (WRITTEN / name).is_dir() else shutil.copyfile
+    return lambda folder: Path(copy(WRITTEN / name, folder / Path(name).name))
+
+
+SAMPLES: dict[str, Callable[[Path], Path]] = {
+    "acme": copied("acme"),
+    "csv": progress_csv,
+    "goodseed": of_database("goodseed"),
+    "marl_eval": copied("marl_eval/metrics.json"),
+    "neptune": copied("neptune"),
+    "sb3": copied("sb3"),
+    "scalar_files": copied("torchrl"),
+    "swanlab": copied("swanlab"),
+    "trackio": of_database("trackio"),
+    "trl": copied("trl/completions"),
+    "trainer_state": copied("trainer"),
+    "jsonl": json_lines,
+    "mlflow": mlflow_store,
+    "tensorboard": event_files,
+    "wandb": wandb_run,
+    "nemo_rl": nemo_batches,
+    "prime_rl": prime_traces,
+    "slime": slime_with_torch,
+    "tinker": tinker_summaries,
+    "verl_rollouts": verl_dumps,
+}
