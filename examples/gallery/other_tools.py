@@ -25,9 +25,9 @@ os.makedirs("study", exist_ok=True)
 mlflow.set_tracking_uri("sqlite:///study/mlflow.db")
 for seed in range(5):
     random.seed(seed)
-    with rollbook.init("study", "new", seed=seed, group="new", dir="study") as run:
+    with rollbook.init("study", "new", seed=seed, group="new", dir="study", clocks=["step"]) as run:
         for step, score in scores(0.1):
-            run.log({KEY: score}, env_step=step)
+            run.log({KEY: score}, step=step)
 
     writer = Writer(f"study/tensorboard/tuned_s{seed}")
     for step, score in scores(0.07):
@@ -38,7 +38,7 @@ for seed in range(5):
     config = {"algo": "old", "seed": seed}
     theirs = wandb.init(project="study", name="old", group="old", dir="study", config=config, settings=settings)
     for step, score in scores(0.05):
-        theirs.log({KEY: score, "global_step": step})
+        theirs.log({KEY: score}, step=step)
     theirs.finish()
 
     mlflow.set_experiment("study")

@@ -22,9 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from rollbook.errors import BadInput, RollbookError
-from rollbook.formats.importers._into_runs import as_name, import_one, stamp_of
 from rollbook.formats.importers._registry import make, patterns
-from rollbook.formats.twins import twin_of
 from rollbook.ground import manifest
 from rollbook.ground.files import loosely, read_json, try_lock, unlock, user_cache, write_json
 from rollbook.protocols import ForeignRun
@@ -173,6 +171,8 @@ class _Folder:
 
         It is read again if the stamps differ, and from its beginning if rows changed that were read before.
         """
+        from rollbook.formats.importers._into_runs import as_name, import_one, stamp_of
+
         stamps = stamp_of(run)
         twin = known.get("twin")
         is_there = bool(known) and os.path.exists(os.path.join(known["folder"], "run.json"))
@@ -204,6 +204,8 @@ class _Folder:
 
     def _apart(self, entry: dict[str, Any]) -> dict[str, Any]:
         """The entry, moved among the twins if rollbook recorded that training, too."""
+        from rollbook.formats.twins import twin_of
+
         entry["compared"] = self._own_digest
         twin = twin_of(entry["folder"], self._own) if entry["folder"] else None
         if twin is None:

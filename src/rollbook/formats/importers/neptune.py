@@ -11,8 +11,6 @@ import itertools
 import re
 from pathlib import Path
 
-import numpy as np
-
 from rollbook.formats.importers._beside import seed_of
 from rollbook.formats.importers._media import media_row
 from rollbook.ground.values import Histogram
@@ -92,6 +90,7 @@ class Neptune:
             yield from self._of_part(run, part)
 
     def _of_part(self, run: ForeignRun, part: Path) -> Iterator[Row | Scalars]:
+        import numpy as np
         import pyarrow as pa
 
         try:
@@ -109,6 +108,7 @@ class Neptune:
 
     def _numbers(self, rows: Any, run: ForeignRun) -> Iterator[Row | Scalars]:
         """A stretch of single numbers, as a block; as rows if no block can hold them."""
+        import numpy as np
         import pyarrow as pa
 
         encoded = rows["attribute_path"].dictionary_encode()

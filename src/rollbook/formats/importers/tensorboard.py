@@ -6,8 +6,6 @@ import re
 import struct
 from pathlib import Path
 
-import numpy as np
-
 from rollbook.formats.importers._beside import describe, of_table
 from rollbook.formats.importers._events import Told, histogram_of, hparams_of, images_of, records, tensor_of, told_by
 from rollbook.formats.importers._media import media_row
@@ -209,6 +207,8 @@ class _Plain:
         """The collected events, in order, as a block; those that no block can hold as rows."""
         if not self._keys:
             return
+        import numpy as np  # only where there are rows: listing runs stays light
+
         times = np.frombuffer(b"".join(self._moments), dtype="<f8")
         steps = np.array(self._steps, dtype=np.int64)
         numbers = np.frombuffer(b"".join(self._numbers), dtype="<f4").astype(np.float64)

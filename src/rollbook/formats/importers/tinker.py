@@ -116,6 +116,8 @@ def _with_texts(
         groups.setdefault(said.get("group_idx"), []).append(said)
     tree = file.with_name(file.name.replace("_rollout_summaries.jsonl", "_logtree.json"))
     known = transcripts(tree)
+    if not known and tree.is_file():
+        run.lose("transcripts (_logtree.json) without a message that can be read")
     keys = {group: tuple(_lengths(said) for said in members) for group, members in groups.items()}
     used = set()
     for group, members in groups.items():
