@@ -69,12 +69,14 @@ _TIME = f"""select part, seconds, seconds / sum(seconds) over () as share from (
     select unnest([{", ".join(f"'{part}'" for part in _PARTS)}]) as part,
       unnest([{", ".join(f'sum("seconds/{part}")' for part in _PARTS)}]) as seconds from rollouts)
   order by seconds desc nulls last"""
-_WORDS = """with ranked as (select item, ntile(10) over (order by advantage) as tenth from (
-    select item, advantage from rollouts_now where used and advantage is not null and item is not null
-    order by time desc limit 20000)),
+# The texts are read last, of a fifth of the newest rollouts.
+_WORDS = """with newest as (select rollout_id, advantage, time from rollouts_now
+    where used and advantage is not null order by time desc limit 20000),
+  ranked as (select rollout_id, ntile(10) over (order by advantage) as tenth from newest),
   words as (select tenth, unnest(list_distinct(
       regexp_extract_all(lower(left(item, 4000)), '[[:alnum:]_.]{3,40}'))) as word
-    from ranked where tenth in (1, 10))
+    from rollouts join (select * from ranked where tenth in (1, 10)) using (rollout_id)
+    where rollouts.time >= (select min(time) from newest) and item is not null)
   select word, count(*) filter (tenth = 10) as high, count(*) filter (tenth = 1) as low from words group by 1
   having count(*) filter (tenth = 10) >= 3 and count(*) filter (tenth = 10) > 2 * count(*) filter (tenth = 1)
   order by (count(*) filter (tenth = 10) + 1) / (count(*) filter (tenth = 1) + 1) desc, high desc, word"""
