@@ -72,11 +72,11 @@ def test_a_stalled_request_is_given_up_and_made_again(tmp_path, moto, proxy, buc
 
 
 def test_a_folder_that_a_stopped_process_has_locked_is_not_waited_for_for_ever(tmp_path):
-    place = FolderPlace("file:///there", str(tmp_path), patience=0.1)
+    place = FolderPlace("file://there", str(tmp_path), patience=0.1)
     place.put("a", b"1", create=True)
     with open(tmp_path / ".rollbook-place.lock", "r+b") as held:
         assert try_lock(held.fileno())
-        with pytest.raises(Away, match=r"file:///there: another process has locked it for 0\.1 seconds"):
+        with pytest.raises(Away, match=r"file://there: another process has locked it for 0\.1 seconds"):
             place.put("b", b"2", create=True)
     place.put("b", b"2", create=True)
 
