@@ -15,6 +15,7 @@ from click import Context
 from click.testing import CliRunner, Result
 
 import rollbook
+from cases import some_of
 from rollbook.cli.app import app
 from rollbook.errors import RunNotFound
 
@@ -109,7 +110,7 @@ NONE = {"mcp", "demo", "import", "pull", "catalogue", "views", "run", "scores", 
 """They take no run: a place, a file, a program, or nothing."""
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", some_of(WAYS, list(WAYS)[::2].count))
 def test_a_command_about_one_run_takes_the_newest_that_has_something_to_show(
     way: str, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

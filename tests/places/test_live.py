@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import rollbook
+from cases import some_of
 from rollbook import errors
 from rollbook.ground import manifest, source
 from rollbook.ground.addresses import backlog, begin
@@ -351,10 +352,13 @@ def repr_of(value):
 
 @pytest.mark.parametrize(
     ("seconds", "ahead", "kind"),
-    [
-        (0.0, 0.0, "store"), (5.0, 0.0, "store"), (45.0, 0.0, "store"), (300.0, 0.0, "store"),
-        (5.0, HOURS, "store"), (45.0, -HOURS, "store"), (5.0, HOURS, "bucket"), (45.0, -HOURS, "bucket"),
-    ],
+    some_of(
+        [
+            (0.0, 0.0, "store"), (45.0, -HOURS, "store"), (300.0, 0.0, "store"), (5.0, HOURS, "bucket"),
+            (5.0, 0.0, "store"), (45.0, 0.0, "store"), (5.0, HOURS, "store"), (45.0, -HOURS, "bucket"),
+        ],
+        4,
+    ),
 )  # fmt: skip
 def test_a_living_run_is_never_called_stale_however_slowly_it_is_shipped_and_one_that_ended_is(
     tmp_path, request, monkeypatch, seconds, ahead, kind

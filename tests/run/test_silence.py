@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import rollbook
+from cases import some_of
 from rollbook.cli.show import summary
 from rollbook.errors import MissingExtra, RollbookWarning, RunExists
 from rollbook.keeper.main import Keeper
@@ -201,8 +202,10 @@ def test_a_program_may_open_two_runs_of_one_name(start: Start) -> None:
     assert [run.status for run in (start(), start())] == ["running", "running"]
 
 
-@pytest.mark.parametrize("errors", ["closed", "None"])
-@pytest.mark.parametrize("warnings", ["shown", "errors"])
+@pytest.mark.parametrize(
+    ("errors", "warnings"),
+    some_of([("closed", "shown"), ("None", "errors"), ("closed", "errors"), ("None", "shown")], 2),
+)
 def test_a_program_without_standard_streams_and_without_a_working_folder_trains_on(
     root: Path, tmp_path: Path, errors: str, warnings: str
 ) -> None:

