@@ -189,7 +189,7 @@ FAULTS: dict[str, Fault] = {
         Version("as configured", {"gamma": 1.05}, 0.0, {"gamma": 1.05}),
     ),
     "gamma_0": _fault(
-        "gamma is 0", ALL, "settings", _VALUES,
+        "gamma is 0", ALL, "settings short_sighted", _VALUES,
         Version("not in the configuration", {"gamma": 0.0}, 0.0),
         Version("as configured", {"gamma": 0.0}, 0.0, {"gamma": 0.0}),
     ),
@@ -220,7 +220,7 @@ FAULTS: dict[str, Fault] = {
         Version("later on", {"endless": 1}), Version("from the start", {"endless": 1}, 0.0),
     ),
     "target_frozen": _fault(
-        "the target network is not updated", OFF_POLICY, "learns_nothing return_fall", "returns",
+        "the target network is not updated", OFF_POLICY, "learns_nothing return_fall short_sighted", "returns",
         Version("later on", {"target_every": 1e9, "target_share": 0.0}),
         Version("never", {"target_every": 1e9, "target_share": 0.0}, 0.0),
     ),

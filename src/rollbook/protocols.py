@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+from rollbook.ground.records import Alert, Row, RunInfo
 from rollbook.ground.values import Value
 
 TYPE_CHECKING = False
@@ -30,41 +31,6 @@ __all__ = [
     "Truncatable",
     "Value",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """The content of one `log` call.
-
-    Attributes:
-      time: unix time in seconds.
-      clocks: the known clocks of this row: name -> reading.
-      values: full key (scope included) -> value. Missing keys are absent; NaN and infinities are kept.
-      scope: the opened scope it was logged through, "" for the run itself.
-      writer, lane, seq: the identity of the row. Together they are unique, also across restarts; `seq` grows within
-        (writer, lane). A sink that may receive a row twice uses them as the idempotency key.
-      attempt: the attempt that wrote it.
-      mark: "" for a row of values. All other marks have empty `values`: "dump" for a dump mark; "rewind" where the run
-        went back to a checkpoint and abandoned earlier rows (run.json has the cut); "final" for the last entry of a
-        finished run.
-      keys: of a dump mark, what was dumped, () for all; of a final one, the run's status.
-      at: the id of the checkpoint it was logged at, "" for most rows.
-      table: the table it belongs to. Sinks get rows of the tables in `tables.FORWARDED`. Readers can ask for rows of
-        other tables (episodes, samples, …); those carry their cells by column, without the cells that are None.
-    """
-
-    time: float
-    clocks: Mapping[str, int]
-    values: Mapping[str, Value]
-    scope: str = ""
-    writer: str = ""
-    lane: int = 0
-    seq: int = 0
-    attempt: int = 1
-    mark: str = ""
-    keys: tuple[str, ...] = ()
-    at: str = ""
-    table: str = "metrics"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,38 +71,6 @@ class Scalars:
         columns = (self.key_R.tolist(), self.times_R.tolist(), self.readings_R.tolist(), self.numbers_R.tolist())
         for key, moment, reading, number in zip(*columns, strict=True):
             yield Row(moment, {self.clock: reading}, {self.keys[key]: number})
-
-
-@dataclass(frozen=True, slots=True)
-class RunInfo:
-    """What a sink learns about its run when it is opened.
-
-    Attributes:
-      folder: the run's folder.
-      project, name, id, group, tags, notes: as `init` was given them; `id` is unique.
-      attempt: number of the attempt, from 1.
-      clocks: all clock names of the run, the standard ones first.
-      config: the configuration when the attempt began.
-      seed: the run's seed; None if it is unknown.
-      x: the clock for a sink with one step axis; "" means the first of `clocks` that a row knows.
-      resumed: the run was resumed; a file sink appends.
-      total: planned length of the run: clock -> reading.
-    """
-
-    folder: Path
-    project: str
-    name: str
-    id: str
-    attempt: int = 1
-    clocks: tuple[str, ...] = ()
-    config: Mapping[str, Any] = field(default_factory=dict)
-    seed: int | None = None
-    group: str | None = None
-    tags: tuple[str, ...] = ()
-    notes: str = ""
-    x: str = ""
-    resumed: bool = False
-    total: Mapping[str, int] = field(default_factory=dict)
 
 
 @runtime_checkable
@@ -202,29 +136,6 @@ class Stateful(Protocol):
 
 Probe: TypeAlias = Callable[[], Mapping[str, float]]
 """Reads something about the host and returns it by key, e.g. {"host/cpu_percent": 12.5}. Never blocks for long."""
-
-
-@dataclass(frozen=True, slots=True)
-class Alert:
-    """What a health rule found. `rollbook.ground.alerts.Alerts` reports and stores it.
-
-    Attributes:
-      rule: the name of the rule.
-      level: "note" (an oddity, not an alarm), "warn" or "fail".
-      message: one sentence for people, with the numbers that caused the alert.
-      evidence: those numbers: rows, steps, limits; plain JSON data.
-      source: where the rule's threshold comes from, or who found it.
-      key: the series it is about, "" for none. An alert is reported once per rule and key.
-      clocks: the point in training; {} for now.
-    """
-
-    rule: str
-    level: str
-    message: str
-    evidence: Mapping[str, Any] = field(default_factory=dict)
-    source: str = ""
-    key: str = ""
-    clocks: Mapping[str, int] = field(default_factory=dict)
 
 
 @runtime_checkable

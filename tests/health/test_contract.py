@@ -58,6 +58,12 @@ def updates(n: int, **later: Any) -> list[Row]:
 
 
 TROUBLE: dict[str, list[Row]] = {
+    "short_sighted": rows(
+        400,
+        losses__qf1_values=lambda i: -1.0,
+        charts__episodic_return=lambda i: -20.0 + i % 3,
+        charts__episodic_length=lambda i: 20.0,
+    ),
     "alpha": rows(60, losses__alpha=lambda i: math.exp(0.2 * i)),
     "clip_fraction": rows(60, losses__clipfrac=lambda i: 0.1 if i < 30 else 0.9),
     "constant": rows(120, losses__value_loss=lambda i: math.sin(i) if i < 40 else 0.25),

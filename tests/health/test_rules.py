@@ -33,12 +33,14 @@ def told(name: str, key: str, values: list[Any], *, config: Any = None, **option
     ]
 
 
-def test_a_number_that_becomes_nan_is_a_warning_at_once_and_a_failure_when_it_stays() -> None:
-    warned, failed = told("non_finite", "loss", [1.0] * 5 + [NAN] * 9)
-    assert (warned.level, warned.clocks, warned.evidence["in_a_row"]) == ("warn", {"env_step": 5}, 1)
-    assert (failed.level, failed.clocks, failed.evidence["in_a_row"]) == ("fail", {"env_step": 7}, 3)
-    assert warned.evidence["row"]["seq"] == 6
-    assert [alert.level for alert in told("non_finite", "loss", [1.0, math.inf, 1.0, NAN, 2.0])] == ["warn", "warn"]
+def test_a_loss_that_becomes_nan_is_one_alert_at_once_and_another_key_one_when_it_stays() -> None:
+    (failed,) = told("non_finite", "loss", [1.0] * 5 + [NAN] * 9)
+    assert (failed.level, failed.clocks, failed.evidence["in_a_row"]) == ("fail", {"env_step": 5}, 1)
+    assert failed.evidence["row"]["seq"] == 6
+    (warned,) = told("non_finite", "my/number", [1.0] * 5 + [NAN] * 9)
+    assert (warned.level, warned.clocks, warned.evidence["in_a_row"]) == ("warn", {"env_step": 7}, 3)
+    assert [alert.level for alert in told("non_finite", "loss", [1.0, math.inf, 1.0, NAN, 2.0])] == ["fail", "fail"]
+    assert told("non_finite", "my/number", [1.0, math.inf, 1.0, NAN, 2.0]) == []
 
 
 def test_nan_until_there_is_something_to_tell_is_no_trouble_and_nan_for_ever_is() -> None:
@@ -106,6 +108,8 @@ def test_an_explained_variance_at_zero_is_a_note_and_far_below_it_a_failure() ->
     values = [0.5] * 25 + [-0.01] * 12 + [0.5] * 12 + [-0.9] * 15
     alerts = told("explained_variance", "train/explained_variance", values, steps=0)
     assert [alert.level for alert in alerts] == ["note", "fail"]
+    slightly = told("explained_variance", "train/explained_variance", [0.5] * 25 + [-0.2] * 60, steps=0)
+    assert {alert.level for alert in slightly} == {"note"}, "many runs that learn have such a value function for long"
     (blind,) = told("explained_variance", "train/explained_variance", [0.02, 1e-9, -1e-8, 0.0, 1e-9, 0.0, 0.0])
     assert (blind.level, blind.clocks) == ("fail", {"env_step": 5})
     assert told("explained_variance", "train/explained_variance", [NAN] * 60) == []
@@ -333,3 +337,35 @@ def test_an_entropy_that_is_gone_in_the_first_part_of_a_run_is_said_whatever_the
     (alert,) = heard("entropy", {}, rows, total=200)
     assert alert.clocks["env_step"] < 30
     assert heard("entropy", {}, rows) == []
+
+
+@pytest.mark.parametrize(
+    ("gamma", "total", "value", "speaks"),
+    [(0.99, 4_000, -1.1, True), (0.99, 4_000, -30.0, False), (0.5, 4_000, -1.1, False), (0.99, 0, -1.1, False)],
+)
+def test_values_of_one_step_are_reported_where_the_configuration_says_to_look_ahead(
+    gamma: float, total: int, value: float, speaks: bool
+) -> None:
+    rule = health.make("short_sighted")
+    rule.open(replace(some_run(Path("run")), config={"gamma": gamma}, total={"env_step": total} if total else {}))
+    found = []
+    for i in range(200):
+        step = 20 * (i + 1)
+        cells = {"charts/episodic_return": -20.0 + i % 3, "charts/episodic_length": 20.0, "losses/qf1_values": value}
+        found += rule.look(columns_of([Row(1.7e9 + i, {"env_step": step}, cells, seq=i + 1)]), 1.7e9 + i)
+    assert [alert.level for alert in found] == ["warn"] * speaks
+
+
+@pytest.mark.parametrize(("envs", "total", "at"), [(8, 16_000, 0.05), (None, 16_000, 0.1), (64, 1_000_000, 0.064)])
+def test_a_first_episode_is_waited_for_as_long_as_one_in_each_environment_may_take(
+    envs: int | None, total: int, at: float
+) -> None:
+    rule = health.make("no_episode")
+    rule.open(replace(some_run(Path("run")), config={"num_envs": envs} if envs else {}, total={"env_step": total}))
+    found = []
+    for i in range(1_000):
+        step = total * (i + 1) // 1_000
+        row = Row(1.7e9 + i, {"env_step": step}, {"losses/value_loss": 1.0 + i % 7}, seq=i + 1)
+        found += rule.look(columns_of([row]), 1.7e9 + i)
+    (alert,) = found
+    assert at * total <= alert.clocks["env_step"] <= (at + 0.003) * total

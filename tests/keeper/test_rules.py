@@ -336,7 +336,7 @@ def test_a_run_says_what_the_usual_rules_find_and_nothing_without_them(tmp_path:
                 run.log({"loss": math.nan if n > 20 else 1.0}, env_step=n)
         found = _book(run.folder)
         assert [(row["rule"], row["level"], row["env_step"]) for row in found] == (
-            [("non_finite", "warn", 21), ("non_finite", "fail", 23)] if name == "usual" else []
+            [("non_finite", "fail", 21)] if name == "usual" else []
         )
 
 
@@ -345,4 +345,4 @@ def test_a_keeper_process_asks_the_rules_and_the_alerts_outlive_it(tmp_path: Pat
         for n in range(30):
             run.log({"loss": math.nan if n > 20 else 1.0}, env_step=n)
     Keeper(run.folder).run_to_end()
-    assert [row["level"] for row in _book(run.folder)] == ["warn", "fail"]
+    assert [row["level"] for row in _book(run.folder)] == ["fail"]

@@ -77,11 +77,14 @@ class Registry:
           BadInput: an option with a value that it cannot use.
         """
         made = self.load(name) if made is None else made
-        takes = options_of(made)[len(before) :]
-        self.check_options(name, options, takes, also)
+        takes: Sequence[str] = ()
+        if options:
+            takes = options_of(made)[len(before) :]
+            self.check_options(name, options, takes, also)
         try:
             return made(*before, **options)
         except TypeError as err:
+            takes = takes or options_of(made)[len(before) :]
             message = (
                 f"{self._what} {name!r} was given {dict(options)!r}: {err}. Its options: {', '.join(takes) or 'none'}."
             )

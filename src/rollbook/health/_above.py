@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from rollbook.errors import BadInput
+from rollbook.ground.records import Alert, RunInfo
 from rollbook.health._keyed import KeyedRule, Last, place
-from rollbook.protocols import Alert, RunInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from rollbook.ground import aliases
-from rollbook.protocols import Alert, RunInfo
+from rollbook.ground.records import Alert, RunInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,8 +7,11 @@ from bisect import bisect_right
 from operator import sub
 
 from rollbook.ground.clocks import UNKNOWN
+from rollbook.ground.records import Alert, RunInfo
 from rollbook.health._keyed import meaning
-from rollbook.protocols import Alert, RunInfo
+
+COPIES = ("num_envs", "n_envs", "num_envs_per_worker")
+"""How a configuration calls the number of environments, in lower case."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
 
     from rollbook.ground.columns import Column, Columns, Where
 
-__all__ = ["PaceRule"]
+__all__ = ["COPIES", "PaceRule"]
 
 CLOCK = "env_step"
 _EXACT, _STRIDE = 200, 8

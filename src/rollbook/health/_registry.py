@@ -43,6 +43,7 @@ _RULES = {
     "rollouts": "rollouts:Rollouts",
     "sampler_mismatch": "sampler_mismatch:SamplerMismatch",
     "settings": "settings:Settings",
+    "short_sighted": "short_sighted:ShortSighted",
     "silent": "silent:Silent",
     "value_scale": "value_scale:ValueScale",
     "zero_variance_groups": "zero_variance_groups:ZeroVarianceGroups",

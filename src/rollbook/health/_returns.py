@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 
+from rollbook.ground.records import Alert, RunInfo
 from rollbook.health._keyed import Spellings, in_order, meaning, place
-from rollbook.protocols import Alert, RunInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from rollbook.errors import BadInput
+from rollbook.ground.records import Alert
 from rollbook.health._config import plain
 from rollbook.health._keyed import KeyedRule, Last, in_order, meaning, place
-from rollbook.protocols import Alert
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from itertools import groupby
 from operator import eq
 
 from rollbook.errors import BadInput
+from rollbook.ground.records import Alert
 from rollbook.health._keyed import KeyedRule, place
-from rollbook.protocols import Alert
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

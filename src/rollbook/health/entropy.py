@@ -7,9 +7,9 @@ from array import array
 from operator import neg
 
 from rollbook.errors import BadInput
+from rollbook.ground.records import Alert, RunInfo
 from rollbook.health._keyed import KeyedRule, Last, in_order, meaning, median, place
 from rollbook.health._returns import progress
-from rollbook.protocols import Alert, RunInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

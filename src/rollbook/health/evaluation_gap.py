@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rollbook.ground.columns import Column, Columns
-    from rollbook.protocols import Alert, RunInfo
+    from rollbook.ground.records import Alert, RunInfo
 
 __all__ = ["EvaluationGap"]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rollbook.errors import BadInput
+from rollbook.ground.records import Alert
 from rollbook.health._keyed import KeyedRule, Last, place
-from rollbook.protocols import Alert
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class ExplainedVariance(KeyedRule):
         values, where = last.values(), last.where()
         return where["time"], Alert(
             self.name,
-            "fail" if limit else "note",
+            "fail" if limit <= -0.5 else "note",
             f"{key} has been {f'below {limit:g}' if limit else 'at or below 0'} in {rows} updates in a row, now "
             f"{values[-1]:.3g}{place(where['clocks'])}: the value function predicts worse than a constant",
             last.evidence(limit=limit),

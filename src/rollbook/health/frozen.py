@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rollbook.errors import BadInput
+from rollbook.ground.records import Alert
 from rollbook.health._keyed import KeyedRule, Last, place
-from rollbook.protocols import Alert
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

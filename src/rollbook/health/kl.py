@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rollbook.protocols import RunInfo
+    from rollbook.ground.records import RunInfo
 
 __all__ = ["Kl"]
 

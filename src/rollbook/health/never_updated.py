@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from rollbook.health._config import number_in
-from rollbook.health._pace import PaceRule
+from rollbook.health._pace import COPIES, PaceRule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.protocols import RunInfo
+    from rollbook.ground.records import RunInfo
 
 __all__ = ["NeverUpdated"]
 
 _STARTS = ("learning_starts", "learning_start", "start_steps", "update_after", "random_steps")
 _ROLLOUT, _SHORTEST = ("n_steps", "num_steps", "rollout_length"), 5
-_COPIES = ("num_envs", "n_envs", "num_envs_per_worker")
 _REPLAY = ("buffer_size", "replay_size", "replay_capacity", "memory_size")
 """With a replay buffer, a setting of this name is about n-step returns."""
 
@@ -44,7 +43,7 @@ class NeverUpdated(PaceRule):
         steps = number_in(self.run.config, *_ROLLOUT)
         if steps is None or steps < _SHORTEST or number_in(self.run.config, *_REPLAY) is not None:
             return None
-        rollout = steps * (number_in(self.run.config, *_COPIES) or 1.0)
+        rollout = steps * (number_in(self.run.config, *COPIES) or 1.0)
         return rollout + max(self.least * self._total, 2 * rollout)
 
     def _limit(self) -> float | None:

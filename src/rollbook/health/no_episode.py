@@ -5,20 +5,22 @@ from __future__ import annotations
 from math import gcd
 from operator import sub
 
+from rollbook.health._config import number_in
 from rollbook.health._keyed import meaning
-from rollbook.health._pace import PaceRule
+from rollbook.health._pace import COPIES, PaceRule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rollbook.ground.columns import Column, Columns
-    from rollbook.protocols import RunInfo
+    from rollbook.ground.records import RunInfo
 
 __all__ = ["NoEpisode"]
 
 _USUAL = 1_000
 """The time limit of most tasks of Gymnasium. Up to it, a policy that learns to survive may lengthen episodes much."""
+_SOON = 0.05
 _LIMIT = 5
 """The longest length is a time limit if it came this often."""
 
@@ -31,7 +33,8 @@ class NoEpisode(PaceRule):
     below 1,000 steps and came fewer than five times (so it is not the time limit), it is ten times that, up to 1,000: a
     policy that learns to survive lengthens the episodes of all environments at once. If lengths are not logged at each
     end: after five times the longest stretch. If none ever ended: after a tenth of the run, whose length must be known
-    (`init(total=…)`).
+    (`init(total=…)`); where the configuration has the number of environments (`num_envs`, `n_envs`), after a 20th, and
+    1,000 steps of each if the run has at least 10,000 for each.
 
     The number of environments is the greatest common divisor of the clock's steps: a vector of them advances it by one
     for each.
@@ -46,6 +49,17 @@ class NoEpisode(PaceRule):
         """A run begins, or continues after a rewind."""
         super().open(run)
         self.memory.update(first=-1, every=0, longest=0.0, often=0, lengths=0.0)
+
+    def _limit(self) -> float | None:
+        if self.memory["gap"] or not self._total:
+            return super()._limit()
+        share = self.never
+        copies = number_in(self.run.config, *COPIES)
+        if copies is not None:
+            own = self._total / copies  # the steps of one environment in the whole run
+            longest = _USUAL if own >= 10 * _USUAL else own * _SOON  # a run is planned for more than ten episodes each
+            share = min(share, max(_SOON, longest / own))
+        return float(max(0, self.memory["last"]) + share * self._total)
 
     def columns_of(self, columns: Columns) -> tuple[Column | None, Column | None]:
         """See `PaceRule`."""

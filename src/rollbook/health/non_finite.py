@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 from rollbook.errors import BadInput
+from rollbook.ground import aliases
+from rollbook.ground.records import Alert, RunInfo
 from rollbook.health._keyed import Spellings, in_order, meaning, place
-from rollbook.protocols import Alert, RunInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,13 +25,13 @@ _MAY_BE_NAN = frozenset({"update/explained_variance"})
 class NonFinite:
     """A metric or return that becomes NaN or infinite, or never was a number.
 
-    A key that held numbers and then does not: "warn" at the first row, "fail" after `rows` in a row. A key that never
-    held a number: "warn" after `patience` rows, because many programs log NaN until there is a value; after ten rows
-    for a loss, which is logged only at updates. Explained variances are not checked: they are NaN wherever there is no
-    variance.
+    A quantity that rollbook knows, or a loss: "fail" at the first row that is no number after one that was. Any other
+    key: "warn" after `rows` in a row. A key that never held a number: "warn" after `patience` rows, because many
+    programs log NaN until there is a value; after ten rows for a loss, which is logged only at updates. Explained
+    variances are not checked: they are NaN wherever there is no variance.
 
     Args:
-      rows: how many rows in a row make it a failure.
+      rows: how many rows in a row, for keys that rollbook does not know.
       patience: how many first rows of a key may be no numbers.
     """
 
@@ -85,7 +86,7 @@ class NonFinite:
                 self._in_a_row.pop(key, None)
                 continue
             count = self._in_a_row[key] = self._in_a_row.get(key, 0) + 1
-            if key in self._numbers and count in (1, self._rows):
+            if key in self._numbers and count == (1 if _is_known(key) else self._rows):
                 yield self._alert(key, value, column.where(i), count)
             elif key not in self._numbers and count == self._patience_with(key):
                 where = column.where(i)
@@ -95,18 +96,25 @@ class NonFinite:
                 yield where["time"], Alert(self.name, "warn", words, evidence, self.source, key, clocks)
 
     def _patience_with(self, key: str) -> int:
-        is_loss = meaning(key).startswith("update/loss/") or key.lower().endswith("loss")
-        return min(self._patience, _LOSS_PATIENCE) if is_loss else self._patience
+        return min(self._patience, _LOSS_PATIENCE) if _is_loss(key) else self._patience
 
     def _alert(self, key: str, value: float, where: Where, count: int) -> tuple[float, Alert]:
-        failing = count >= self._rows
         often = f" in {count} rows one after the other" if count > 1 else ""
         return where["time"], Alert(
             self.name,
-            "fail" if failing else "warn",
+            "fail" if _is_known(key) else "warn",
             f"{key} became {value}{often}{place(where['clocks'])}; it had been a number before",
             {"value": value, "in_a_row": count, **where},
             self.source,
             key,
             where["clocks"],
         )
+
+
+def _is_loss(key: str) -> bool:
+    return meaning(key).startswith("update/loss/") or key.lower().endswith("loss")
+
+
+def _is_known(key: str) -> bool:
+    """Whether a key has a meaning that rollbook knows, or is called a loss."""
+    return key.startswith("episodes/") or _is_loss(key) or aliases.describe(meaning(key)) is not None

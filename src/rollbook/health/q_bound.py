@@ -5,9 +5,9 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from rollbook.errors import BadInput
+from rollbook.ground.records import Alert, RunInfo
 from rollbook.health._config import number_in
 from rollbook.health._keyed import KeyedRule, Last, in_order, meaning, place
-from rollbook.protocols import Alert, RunInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from rollbook.errors import BadInput
+from rollbook.ground.records import Alert
 from rollbook.health._keyed import place
-from rollbook.protocols import Alert
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rollbook.ground.columns import Columns, Where
-    from rollbook.protocols import RunInfo
+    from rollbook.ground.records import RunInfo
 
 __all__ = ["Rollouts"]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from rollbook.ground.records import Alert, RunInfo
 from rollbook.health._config import plain
 from rollbook.health._keyed import meaning
-from rollbook.protocols import Alert, RunInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rollbook.errors import BadInput
-from rollbook.protocols import Alert, RunInfo
+from rollbook.ground.records import Alert, RunInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

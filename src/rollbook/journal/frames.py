@@ -15,6 +15,7 @@ from rollbook.errors import Damaged
 from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.raw_array import ITEM_SIZES, RawArray
 from rollbook.ground.values.arrays import host_array, plain_array
+from rollbook.journal.small_frames import decode_small
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,6 +66,11 @@ def decode(data: bytes | memoryview) -> dict[str, Any]:
     Raises:
       Damaged: the bytes are not a msgpack map, nest too deeply, or contain an array whose shape and size disagree.
     """
+    if len(data) <= _SMALL and "msgspec" not in sys.modules and _cached.get("small", 0) < _FEW:
+        _cached["small"] = _cached.get("small", 0) + 1
+        small = decode_small(data)
+        if small is not None:
+            return small
     import msgspec
 
     try:
@@ -79,6 +85,10 @@ def decode(data: bytes | memoryview) -> dict[str, Any]:
 
 
 _cached: dict[str, Any] = {}
+
+_SMALL, _FEW = 4096, 500
+"""So many frames of at most so many bytes are decoded without msgspec, which takes memory for good. More would take
+longer than it takes to load."""
 
 
 def _encoder() -> Callable[[object], bytes]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from rollbook.ground.clocks import UNKNOWN
 from rollbook.ground.foreign import tolerating
 from rollbook.ground.raw_array import RawArray
+from rollbook.ground.records import Row
 from rollbook.ground.tables import FORWARDED, FORWARDED_MARKS, table_of, timing_key
-from rollbook.protocols import Row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -253,11 +253,9 @@ def run_info(run_folder: str | os.PathLike[str], x: str = "") -> RunInfo:
     Raises:
       NotARun: there is no run.json that can be read.
     """
-    from pathlib import Path
+    from rollbook.ground.records import RunInfo
 
-    from rollbook.protocols import RunInfo
-
-    folder = Path(os.path.abspath(os.fspath(run_folder)))
+    folder = os.path.abspath(os.fspath(run_folder))
     fields = manifest.look(folder) or manifest.read(folder)
     return RunInfo(
         folder=folder,

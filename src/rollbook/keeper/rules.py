@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rollbook.ground.columns import Columns
+    from rollbook.ground.records import Alert, Row, RunInfo
     from rollbook.journal import ColumnsRead
-    from rollbook.protocols import Alert, Row, Rule, RunInfo
+    from rollbook.protocols import Rule
 
 __all__ = ["Rules", "alerts_path", "rules_path"]
 
@@ -113,7 +114,7 @@ class Rules:
         news = {writer: dict(lanes) for writer, lanes in marks.items()}
         if news == self._seen and now - self._asked_at < _PAUSE_SECONDS:
             return
-        if now < self._rest_until or (looker is None and not news):
+        if now < self._rest_until or (looker is None and not any(news.values())):  # before the first row, load nothing
             return
         self._seen, self._asked_at = news, now
         self._ask(last=False)

@@ -80,7 +80,7 @@ def keeps_what_it_does_not_own(make_filter: MakeFilter, folder: Path) -> None:
         if field.name not in own:  # a value other than its default
             given = getattr(training_rows(1)[0], field.name)
             marked[field.name] = f"some {field.name}" if isinstance(given, str) else given + 3
-    rows = [replace(row, **marked) for row in [*training_rows(300), final(301)]]  # type: ignore[arg-type]
+    rows = [replace(row, **marked) for row in [*training_rows(300), final(301)]]
     for split in (0, 150):
         to = _Kept()
         made = make_filter(to)

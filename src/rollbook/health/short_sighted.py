@@ -1,0 +1,138 @@
+"""Action values that are worth one step."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from rollbook.errors import BadInput
+from rollbook.ground.records import Alert
+from rollbook.health._config import number_in
+from rollbook.health._keyed import KeyedRule, meaning, place
+from rollbook.health._returns import progress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any
+
+    from rollbook.ground.columns import Column, Columns
+    from rollbook.ground.records import RunInfo
+
+__all__ = ["ShortSighted"]
+
+_EPISODES, _RECENT, _SHORTEST, _SURE = 20, 200, 8, 4.0
+_LEAST, _MOST = -0.5, 2.5
+"""Of the mean reward of a step. On healthy trainings values were there for at most ten rows in a row."""
+
+
+class ShortSighted(KeyedRule):
+    """Mean action values that stay about as large as the reward of one step: "warn".
+
+    After `rows` rows in a row and `share` of the run's length (`init(total=…)`), or `steps` if that is unknown. Only
+    where episodes have several steps, the configured gamma is 0.9 or more, and returns are clearly not 0 on average:
+    then values that look ahead are many times larger.
+
+    Args:
+      rows: how many rows in a row.
+      share: of the run's length: values that are only slow to rise leave this range before.
+      steps: environment steps, if the length is unknown.
+      keys: further keys to check.
+    """
+
+    name = "short_sighted"
+    source = "rollbook's own: values of a policy add up the rewards of 1 / (1 - gamma) steps"
+    tables = frozenset({"metrics", "episodes"})
+    meanings = frozenset({"update/q_value", "update/q_value_2"})
+
+    def __init__(self, rows: int = 18, share: float = 0.15, steps: int = 100_000, keys: Sequence[str] = ()) -> None:
+        super().__init__(keys)
+        if rows < 1 or not 0 < share <= 1 or steps < 1:
+            raise BadInput(
+                f"rule 'short_sighted': rows={rows!r} and steps={steps!r} must be at least 1, share={share!r} lie "
+                "between 0 and 1"
+            )
+        self._rows, self._share, self._steps = rows, share, steps
+
+    def open(self, run: RunInfo) -> None:
+        """A run begins, or continues after a rewind."""
+        super().open(run)
+        gamma = number_in(run.config, "gamma", "discount", "discount_factor")
+        self._looks_ahead = gamma is None or gamma >= 0.9
+        self._named_for: tuple[str, ...] | None = None
+        self._names: tuple[str, ...] = ("", "")
+
+    def look(self, columns: Columns, now: float) -> Iterable[Alert]:
+        """See `protocols.Rule`."""
+        if not self._looks_ahead:
+            return ()
+        watched = self.watched(columns)
+        if self._keys_before != self._named_for:
+            self._named_for = self._keys_before
+            self._names = tuple(
+                next((key for key in self._named_for if meaning(key) == name), "")
+                for name in ("train/return", "train/length")
+            )
+        in_episodes = "return" in columns.keys("episodes")
+        if not (watched or in_episodes or self._names[0]):
+            return ()
+        returns, lengths = (
+            columns.of_episodes(cell) if in_episodes else columns.column(key) if key else None
+            for cell, key in zip(("return", "length"), self._names, strict=True)
+        )
+        alerts: list[Alert] = []
+        memory = self.memory.setdefault("", {"returns": [], "steps": 0.0, "n": 0})
+        done, times = 0, returns.times() if returns is not None and watched else ()
+        for key in watched[:1]:
+            column = columns.column(key)
+            for i, time in enumerate(column.times()):
+                end = bisect_right(times, time)
+                self._take(memory, returns, lengths, done, end)
+                done = max(done, end)
+                alerts += self._judge(key, column, i, memory)
+        self._take(memory, returns, lengths, done, len(returns) if returns is not None else 0)
+        return alerts
+
+    def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
+        """Not used: values are judged together with the returns."""
+        return iter(())
+
+    def _take(
+        self, memory: dict[str, Any], returns: Column | None, lengths: Column | None, first: int, end: int
+    ) -> None:
+        if returns is None or lengths is None or len(lengths) != len(returns) or end <= first:
+            return
+        memory["returns"] = [*memory["returns"], *returns.values[first:end]][-_RECENT:]
+        memory["steps"] += sum(lengths.values[first:end])
+        memory["n"] += end - first
+
+    def _judge(self, key: str, column: Column, i: int, of: dict[str, Any]) -> Iterator[Alert]:
+        if of["n"] < _EPISODES:
+            return
+        memory = self.memory.setdefault(key, {"rows": 0, "since": 0.0, "said": False})
+        some, value = of["returns"], column.values[i]
+        length, mean = of["steps"] / of["n"], sum(some) / len(some)
+        reward = mean / length
+        error = (sum((one - mean) ** 2 for one in some) / len(some)) ** 0.5 / len(some) ** 0.5
+        if not (length >= _SHORTEST and abs(mean) > _SURE * error and _LEAST < value / reward < _MOST):
+            memory.update(rows=0, said=False)
+            return
+        where = column.where(i)
+        come = progress(self.run, where["clocks"])
+        if come is None:
+            come = self._share * where["clocks"].get("env_step", 0) / self._steps
+        memory["since"] = memory["since"] if memory["rows"] else come
+        memory["rows"] += 1
+        if memory["said"] or memory["rows"] < self._rows or come - memory["since"] < self._share:
+            return
+        memory["said"] = True
+        yield Alert(
+            self.name,
+            "warn",
+            f"{key} is {value:.3g}{place(where['clocks'])} and has been about the reward of one step ({reward:.3g}) "
+            f"for {memory['rows']} rows, while episodes have {length:.3g} steps: values do not look ahead; usually "
+            "gamma is 0 in the target, or the target network is never updated",
+            {"value": value, "reward_of_a_step": reward, "length": length, "rows": memory["rows"], **where},
+            self.source,
+            key,
+            where["clocks"],
+        )
