@@ -40,14 +40,14 @@ export function HelpSheet() {
       <h2 id="help-head">Keyboard and mouse</h2>
       <ul class="keys">
         {keys.map((hand) => (
-          <li key={hand.shown ?? hand.keys.join()}>
+          <li key={hand.shown ?? hand.keys.join()} data-keys={hand.keys.join(" ")}>
             <span>
               <kbd>{hand.shown ?? hand.keys[0]}</kbd>
             </span>
             {hand.what}
           </li>
         ))}
-        {MOUSE.map(([key, what]) => (
+        {(times > 0 && document.querySelector(".plotarea") !== null ? MOUSE : []).map(([key, what]) => (
           <li key={key}>
             <span>
               <kbd>{key}</kbd>

@@ -1,0 +1,141 @@
+"""Every key on the help sheet of a page changes what it says; one without a line here fails. Runs: test_hands.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import rollbook
+from agent_rollouts import record_agents
+from page_server import record
+
+KEYS = """() => [...document.querySelectorAll('dialog[open] .keys li[data-keys]')].map(
+    one => [one.dataset.keys, one.textContent])"""
+NAMES = {" ": "Space"}
+
+
+def word(name: str) -> str:
+    """The value of a word of the address."""
+    return f"new URLSearchParams(location.hash.split('?')[1] ?? '').get('{name}')"
+
+
+def menu(button: str) -> str:
+    """Whether the menu of a button is open."""
+    return f"document.querySelector(':popover-open')?.parentElement.querySelector('#{button}') != null"
+
+
+class Act(NamedTuple):
+    """What is looked at (JavaScript) has to change when the key is pressed, after the keys of `first`.
+
+    Attributes:
+      becomes: what it has to be then; None: anything else than before.
+    """
+
+    looked: str
+    first: tuple[str, ...] = ()
+    becomes: Any = None
+
+
+ROW = word("row")
+DIALOG = "document.querySelector('dialog[open]') !== null"
+PAGE = "location.hash.match(/^#.\\w+/)[0]"
+EVERYWHERE = {
+    "/ ctrl k": Act(DIALOG, (), True),
+    "?": Act(DIALOG, (), True),
+    "T": Act("document.documentElement.dataset.theme"),
+}
+TIME = "document.querySelector('video').currentTime"
+TRIED_BY_HANDS = set("jkgicfxysb0-") | {" ", "Enter", "+ =", "ctrl a", "Escape"}
+TRIED_BY_HANDS |= {f"shift Arrow{way}" for way in ("Left", "Right", "Up", "Down")}
+"""The keys of the page of runs: test_hands.py."""
+PAGES: dict[str, tuple[str, str, dict[str, Act]]] = {
+    "cause": ("#/runs?g=none&cause={run},env_step,150,train/return", "#cause section", {
+        "ArrowLeft": Act(word("cause")), "ArrowRight": Act(word("cause")),
+        "e": Act(PAGE, (), "#/episodes"), "Escape": Act(word("cause")),
+    }),
+    "episodes": ("#/episodes?run={run}", "video", {
+        "j ]": Act(word("episode")), "k [": Act(word("episode"), ("j", "j")), " ": Act(TIME),
+        ",": Act(TIME, (".", ".")), ".": Act(TIME), "b": Act(menu("beside")),
+    }),
+    "samples": ("#/samples?run={run}", ".grid-row", {"j": Act(ROW), "k": Act(ROW, ("j", "j"))}),
+    "timings": ("#/timings?run={run}", "canvas", {
+        "w": Act(word("at")), "s": Act(word("at"), ("w", "w")), "a": Act(word("at"), ("w",)),
+        "d": Act(word("at"), ("w",)),
+    }),
+    "rollouts": ("#/rollouts?run={agents}", ".turn", {
+        "j": Act(ROW), "k": Act(ROW, ("j", "j")), "n": Act("document.querySelector('.turn.now')?.id"),
+        "p": Act("document.querySelector('.turn.now')?.id", ("n", "n")),
+        "o": Act("document.querySelectorAll('details[open]').length"),
+        "h": Act("document.querySelector('[aria-label=\"The rollout\"]').innerHTML"),
+        "[": Act(ROW, ("]", "]")), "]": Act(ROW),
+    }),
+    "prompts": ("#/rollouts?run={agents}&tab=tasks", ".grid-row", {"j": Act(ROW), "k": Act(ROW, ("j", "j"))}),
+    **{name: (f"#/{name}?run={{run}}", "main *", {}) for name in ("run", "health", "compare", "sweep", "sql")},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def studied(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    """Runs that have something on every page; their ids by the word that addresses use."""
+    pytest.importorskip("imageio_ffmpeg", reason="without it films are pictures that move, and have no cursor")
+    folder = tmp_path_factory.mktemp("studied") / "runs"
+    agents = record_agents(folder, 2)
+    for seed in range(3):
+        record(folder, "ppo", seed, 1e-3, rows=200)
+    with rollbook.init("dot", "cem", seed=1, dir=folder, sinks=[], keeper="inline", rules=()) as run:
+        for n in range(300):
+            with run.timer("update"):
+                run.log({"train/return": float(n)}, env_step=n)
+        for n in range(3):
+            run.log_episode(episode_id=f"e{n}", return_=float(n), length=20, terminated=True, env_step=100 * n + 50)
+            frames = np.zeros((20, 32, 32, 3), np.uint8)
+            run.log_video("film", frames, fps=10, episode_id=f"e{n}", env_step=100 * n + 50)
+            run.log_samples([f"why {n}?"], [f"so {n}"], reward=[float(n)], env_step=n)
+        return folder, {"run": run.id, "agents": str(agents)}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_key_of_the_help_sheet_does_what_it_says(
+    page: Any, serve: Any, studied: tuple[Path, dict[str, str]], name: str
+) -> None:
+    folder, ids = studied
+    where, there, own = PAGES[name]
+    address, where = serve(folder), where.format(**ids)
+    acts = EVERYWHERE | own
+    tab = page.tab
+
+    def fresh() -> None:
+        """As the address says, without menus; what the page was asked before has been answered."""
+        tab.keyboard.press("Escape")
+        tab.evaluate("where => { location.hash = where }", where)
+        tab.wait_for_selector(there)
+        page.settled()
+
+    page.open(address, where).settled()
+    fresh()
+    tab.keyboard.press("?")
+    tab.wait_for_selector("dialog[open]")
+    sheet = dict(tab.evaluate(KEYS))
+    # The cause of a point stands beside the charts, whose keys still work.
+    others = TRIED_BY_HANDS if name == "cause" else set()
+    assert set(sheet) - others <= set(acts), "a key of the sheet is not tried here"
+    assert set(acts) - {"Escape"} <= set(sheet), "a key that is tried here is not on the sheet"
+    for keys, act in acts.items():
+        fresh()
+        for key in act.first:
+            tab.keyboard.press(NAMES.get(key, key))
+            tab.wait_for_timeout(200)  # addresses are written a moment after a key
+        before = tab.evaluate(f"() => {act.looked}")
+        key = keys.split(" ")[0] if (keys != " " and " ctrl" in keys) or keys in ("j ]", "k [") else keys
+        key = NAMES.get(key, key.replace("shift ", "Shift+"))
+        tab.keyboard.press(key)
+        try:
+            tab.wait_for_function(f"before => ({act.looked}) !== before", arg=before)
+        except Exception:
+            raise AssertionError(f"{name}: {keys!r} ({sheet.get(keys)}) left {act.looked} at {before!r}") from None
+        if act.becomes is not None:
+            assert tab.evaluate(f"() => {act.looked}") == act.becomes, f"{name}: {keys!r}"
+    assert page.errors == []
