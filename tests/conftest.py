@@ -5,12 +5,14 @@ from __future__ import annotations
 import gc
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
 
+from rollbook.ground.tuning import TUNING
 from rollbook.keeper import child, launch
-from rollbook.run import current, start_and_finish, ticker
+from rollbook.run import current, start_and_finish
 from sealing_forks import VARIABLE, forking, keeper_program, started_server
 from waiting import PATIENCE
 
@@ -89,6 +91,12 @@ def _slow_machines_change_nothing() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name in ("fsync", "fdatasync"):
             patch.setattr(os, name, lambda _fd: None, raising=False)
-        patch.setattr(ticker, "FIRST_COST_SECONDS", math.inf)
-        patch.setattr(start_and_finish, "FINISH_SECONDS", PATIENCE)
-        yield
+        with TUNING.changed(first_cost_seconds=math.inf, finish_seconds=PATIENCE):
+            yield
+
+
+@pytest.fixture
+def tuned() -> Iterator[Callable[..., None]]:
+    """`tuned(seal_bytes=1)`: other sizes and waits (`rollbook.ground.tuning`) until the test ends."""
+    with ExitStack() as stack:
+        yield lambda **values: stack.enter_context(TUNING.changed(**values))

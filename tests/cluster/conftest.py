@@ -13,7 +13,7 @@ import pytest
 
 import rollbook
 from rollbook.ground.liveness import HOST_VARIABLE
-from rollbook.run import start_and_finish
+from unkept import nothing_is_kept
 from waiting import PATIENCE
 
 
@@ -38,8 +38,7 @@ def start(root: Path) -> Iterator[Callable[..., rollbook.Run]]:
         return run
 
     yield init
-    with pytest.MonkeyPatch.context() as patch:  # nobody reads what would be sealed now
-        patch.setattr(start_and_finish, "_keep_here", lambda run: None)
+    with nothing_is_kept():
         for run in made:
             run.finish()
 

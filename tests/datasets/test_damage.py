@@ -13,16 +13,15 @@ from rollbook.book.book import Book
 from rollbook.errors import RollbookWarning
 from rollbook.formats.datasets._source import StepSource
 from rollbook.formats.datasets.jsonl import to_jsonl
-from rollbook.storage import encode
 from rollbook.storage.sealing.folder import seal
 
 EPISODES, STEPS = 12, 40
 
 
 @pytest.fixture
-def run(new_run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Path:
+def run(new_run: Callable[..., Any], tuned: Callable[..., None]) -> Path:
     """A run of twelve episodes, whose steps lie in several groups of rows of one file."""
-    monkeypatch.setattr(encode, "TRAJECTORY_ROWS", 100)
+    tuned(episode_group_rows=100)
     run = new_run()
     for number in range(EPISODES):
         columns = {

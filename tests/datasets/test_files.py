@@ -66,7 +66,13 @@ def test_json_lines_bring_everything_back(
 
 @pytest.mark.parametrize("observed", ["vector", "discrete", "multi_binary", "image"])
 def test_lines_made_ahead_are_those_of_each_episode_in_whatever_order_they_are_asked_for(
-    new_run: Any, seal: Any, odd: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, observed: str
+    new_run: Any,
+    seal: Any,
+    odd: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tuned: Callable[..., None],
+    observed: str,
 ) -> None:
     run = new_run()
     scopes = [RecordEpisodes(odd(observed, [4, 1, 6]), run.scope(name), steps=True) for name in "ab"]
@@ -80,7 +86,7 @@ def test_lines_made_ahead_are_those_of_each_episode_in_whatever_order_they_are_a
                 if not ended[place]:
                     ended[place] = any(env.step(env.action_space.sample())[2:4])
     book = seal(run)
-    monkeypatch.setattr(jsonl, "_ROWS_AHEAD", 16)
+    tuned(rows_ahead=16)
     ids = [episode for episode, _ in StepSource(book).keys]
     real, made = jsonl._Ahead.episode, []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -180,10 +181,9 @@ def test_interleaved_environments_are_taken_apart(new_run: Any, seal: Any) -> No
         assert trajectory.columns["obs"].tolist() == [[t, env] for t in range(20)]
 
 
-def test_an_episode_over_many_row_groups_is_whole(recorded: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rollbook.storage import encode
+def test_an_episode_over_many_row_groups_is_whole(recorded: Any, tuned: Callable[..., None]) -> None:
 
-    monkeypatch.setattr(encode, "TRAJECTORY_BYTES", 2000)
+    tuned(episode_group_bytes=2000)
     book, given = recorded("dict", "tuple", (90,), episodes=2)
     source = StepSource(book)
     assert max(map(len, source._spans.values())) > 2
@@ -205,10 +205,9 @@ def test_what_is_done_to_a_trajectory_does_not_come_back(recorded: Any) -> None:
         assert trajectory.is_whole
 
 
-def test_memory_is_that_of_some_row_groups_not_of_the_run(recorded: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rollbook.storage import encode
+def test_memory_is_that_of_some_row_groups_not_of_the_run(recorded: Any, tuned: Callable[..., None]) -> None:
 
-    monkeypatch.setattr(encode, "TRAJECTORY_BYTES", 3000)
+    tuned(episode_group_bytes=3000)
     book, given = recorded("vector", "discrete", (30,), episodes=12)
     source = StepSource(book, cache_bytes=6000)
     most = 0

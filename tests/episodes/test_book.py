@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,10 @@ import pytest
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
 import rollbook
-from rollbook.book import nearest as near
 from rollbook.book.book import Book
 from rollbook.capture.episodes.recorder import EpisodeRecorder
 from rollbook.capture.gym import RecordEpisodes, record_envs
 from rollbook.run import ending
-from rollbook.storage import encode
 from rollbook.storage.parts import Part
 from rollbook.storage.sealing.folder import seal
 
@@ -164,10 +162,29 @@ def test_sigkill_in_mid_episode_keeps_every_finished_one_and_the_part_that_was_w
     assert book.status == "crashed"
 
 
+@pytest.fixture
+def rows_read(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int]]:
+    """From then on, the rows of each read of a sealed part; `whole`: of those alone that read all columns."""
+
+    def begin(*, whole: bool) -> list[int]:
+        rows: list[int] = []
+        read = Part.read
+
+        def counted(part: Part, columns: Any = None, groups: Any = None) -> Any:
+            table = read(part, columns, groups)
+            rows.append(table.num_rows if columns is None or not whole else 0)
+            return table
+
+        monkeypatch.setattr(Part, "read", counted)
+        return rows
+
+    return begin
+
+
 def test_reading_the_steps_of_one_episode_costs_about_that_episode(
-    new_run: Any, monkeypatch: pytest.MonkeyPatch
+    new_run: Any, rows_read: Callable[..., list[int]], tuned: Callable[..., None]
 ) -> None:
-    monkeypatch.setattr(encode, "TRAJECTORY_ROWS", 100)
+    tuned(episode_group_rows=100)
     run = new_run()
     recorder = EpisodeRecorder(run.scope("train"), steps=True)
     for episode in range(1000):
@@ -178,9 +195,7 @@ def test_reading_the_steps_of_one_episode_costs_about_that_episode(
     seal(run.folder, final=True)
     book = Book(run.folder)
     ids = book.episodes()["episode_id"].to_pylist()
-    rows: list[int] = []
-    read = Part.read
-    monkeypatch.setattr(Part, "read", lambda part, *given: rows.append(len(table := read(part, *given))) or table)
+    rows = rows_read(whole=False)
     for place in (0, 1, 499, 999):
         rows.clear()
         steps = book.steps(ids[place])
@@ -193,9 +208,9 @@ def test_reading_the_steps_of_one_episode_costs_about_that_episode(
 
 
 def test_looking_around_a_point_reads_the_clock_and_the_blocks_beside_it(
-    new_run: Any, monkeypatch: pytest.MonkeyPatch
+    new_run: Any, rows_read: Callable[..., list[int]], tuned: Callable[..., None]
 ) -> None:
-    monkeypatch.setattr(encode, "TRAJECTORY_ROWS", 50)
+    tuned(episode_group_rows=50)
     run = new_run()
     recorder = EpisodeRecorder(run.scope("train"), steps=True, clock="env_step")
     for episode in range(100):
@@ -207,17 +222,9 @@ def test_looking_around_a_point_reads_the_clock_and_the_blocks_beside_it(
     run.internals.writer.close()
     seal(run.folder, final=True)
     whole = Book(run.folder).at(rows=4, env_step=450)
-    monkeypatch.setattr(near, "_MANY_ROWS", 5)
+    tuned(near_rows=5)
     book = Book(run.folder)
-    rows: list[int] = []
-    read = Part.read
-
-    def counted(part: Part, columns: Any = None, groups: Any = None) -> Any:
-        table = read(part, columns, groups)
-        rows.append(table.num_rows if columns is None else 0)
-        return table
-
-    monkeypatch.setattr(Part, "read", counted)
+    rows = rows_read(whole=True)
     found = book.at(rows=4, env_step=450)
     assert found.keys() == whole.keys() >= {"episodes", "steps", "samples", "metrics"}
     assert all(found[name].equals(whole[name]) for name in found)
@@ -225,9 +232,7 @@ def test_looking_around_a_point_reads_the_clock_and_the_blocks_beside_it(
     assert sum(rows) < 400, "of 1,000 steps, 100 episodes and what belongs to them"
 
 
-def test_looking_around_a_point_leaves_out_what_a_rewind_abandoned(
-    new_run: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_looking_around_a_point_leaves_out_what_a_rewind_abandoned(new_run: Any, tuned: Callable[..., None]) -> None:
     run = new_run()
     for step in range(8):
         run.log_samples([f"old {step}"], env_step=step)
@@ -235,7 +240,7 @@ def test_looking_around_a_point_leaves_out_what_a_rewind_abandoned(
     run.log_samples(["new"], env_step=5)
     whole = run.book.at(rows=2, env_step=6)["samples"]["item"].to_pylist()
     assert whole == ["old 4", "new"]
-    monkeypatch.setattr(near, "_MANY_ROWS", 1)
+    tuned(near_rows=1)
     assert run.book.at(rows=2, env_step=6)["samples"]["item"].to_pylist() == whole
 
 

@@ -6,6 +6,7 @@ import json
 import shlex
 import sys
 import threading
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -78,8 +79,8 @@ def test_a_function_that_ends_the_run_does_not_wait_for_itself(tmp_path: Path) -
         until(lambda: run.status == "finished")
 
 
-def test_a_slow_function_holds_up_neither_the_loop_nor_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alert_calls, "_END_SECONDS", 0.05)
+def test_a_slow_function_holds_up_neither_the_loop_nor_the_end(tmp_path: Path, tuned: Callable[..., None]) -> None:
+    tuned(alert_end_seconds=0.05)
     called, may_go = threading.Event(), threading.Event()
 
     def slow(alert: dict[str, Any]) -> None:

@@ -28,8 +28,8 @@ LEFT_OUT = {("histograms", "edges"), ("histograms", "counts")}  # a row has thes
 # One run a table, by a program that is killed: nothing of it is sealed until somebody does.
 PROGRAM = """
 import json, os, sys, rollbook
-from rollbook.run import ticker
-ticker.FIRST_COST_SECONDS = float("inf")  # no row comes by itself, however slow the machine is
+from rollbook.ground.tuning import TUNING
+TUNING.first_cost_seconds = float("inf")  # no row comes by itself, however slow the machine is
 for table, cells in json.loads(sys.argv[2]).items():
     run = rollbook.init("tables", table, dir=sys.argv[1], keeper="inline", sinks=[])
     for n in range(int(sys.argv[3])):

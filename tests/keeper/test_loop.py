@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -17,7 +17,6 @@ import pytest
 from rollbook.ground import files
 from rollbook.ground.liveness import identity
 from rollbook.ground.manifest import ManifestLock
-from rollbook.keeper import main
 from rollbook.keeper.ending import mark_crashed
 from rollbook.keeper.main import Keeper
 from rollbook.keeper.own_files import Lock, place_name
@@ -519,13 +518,13 @@ def test_inline_nothing_is_left_by_a_writer_that_ends_while_the_keeper_leaves_be
 
 
 def test_inline_a_sink_that_fails_is_not_waited_for_longer_because_others_write(
-    make_run: Any, make_keeper: Any, monkeypatch: pytest.MonkeyPatch
+    make_run: Any, make_keeper: Any, tuned: Callable[..., None]
 ) -> None:
     class Failing(Kept):
         def write(self, rows: Sequence[Row]) -> None:
             raise OSError("away")
 
-    monkeypatch.setattr(main, "_DRAIN_SECONDS_HERE", 0.1)
+    tuned(drain_here_seconds=0.1)
     run = make_run()
     run.add_writer()
     run.log()({"i": 1.0})

@@ -183,7 +183,11 @@ def test_a_run_that_comes_back_from_a_hang_while_its_writer_ends_stops_no_other(
 
 
 def test_a_fault_of_the_keeper_itself_does_not_end_what_it_does_for_its_runs(
-    home: Household, make_run: Any, eventually: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    home: Household,
+    make_run: Any,
+    eventually: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    tuned: Callable[..., None],
 ) -> None:
     run = make_run("fine", sinks=[{"name": "jsonl"}])
     wait, faults = ManyRuns._wait, iter(range(2))
@@ -194,7 +198,7 @@ def test_a_fault_of_the_keeper_itself_does_not_end_what_it_does_for_its_runs(
         wait(self, now)
 
     monkeypatch.setattr(ManyRuns, "_wait", fail)
-    monkeypatch.setattr(many_runs, "_FAULT_SECONDS", 0.01)
+    tuned(fault_seconds=0.01)
     many = ManyRuns(home)
     many.listens = False
     home.knock(str(run.folder))

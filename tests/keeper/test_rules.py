@@ -174,7 +174,7 @@ class _Alone:
 
 
 def test_a_rule_that_hangs_is_left_behind_and_the_keeper_and_the_others_go_on(
-    make_run: Any, make_keeper: Any, monkeypatch: Any, eventually: Any
+    make_run: Any, make_keeper: Any, tuned: Any, eventually: Any
 ) -> None:
     run = make_run(sinks=[{"name": "jsonl"}], rules=[spec(Hangs), spec(Speaks)])
     keeper = make_keeper(run)
@@ -185,7 +185,7 @@ def test_a_rule_that_hangs_is_left_behind_and_the_keeper_and_the_others_go_on(
         looker = keeper._rules._looker
         hangs = looker is not None and looker.at_work[0].endswith("Hangs")
         # However slow the machine is, only the one that hangs takes too long.
-        monkeypatch.setattr(step, "DEADLINE_SECONDS", 0.05 if hangs else PATIENCE)
+        tuned(look_seconds=0.05 if hangs else PATIENCE)
         return keeper.step() is None
 
     eventually(done)
@@ -230,12 +230,9 @@ def test_a_run_that_keeps_itself_leaves_a_rule_behind_that_hangs(make_run: Any, 
 
 
 def test_rows_are_sealed_after_the_rules_have_looked_at_them(
-    make_run: Any, make_keeper: Any, monkeypatch: Any, eventually: Any
+    make_run: Any, make_keeper: Any, monkeypatch: Any, tuned: Any, eventually: Any
 ) -> None:
-    monkeypatch.setattr("rollbook.keeper.sealing.SEAL_BYTES", 1)
-    monkeypatch.setattr("rollbook.keeper.sealing._MOST_DELAY_SECONDS", PATIENCE)
-    monkeypatch.setattr("rollbook.keeper.one_run._RULES_SECONDS", PATIENCE)
-    monkeypatch.setattr(step, "_REST", 0)
+    tuned(seal_bytes=1, seal_delay_seconds=PATIENCE, rules_seconds=PATIENCE, look_rest=0)
     run = make_run(rules=[spec(Watches)])
     run.writer.largest_segment_bytes = run.writer.first_segment_bytes = 4096
     keeper = make_keeper(run, seal_command=None)

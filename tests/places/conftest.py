@@ -35,11 +35,11 @@ def bucket(moto, proxy, monkeypatch):
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
+def cache(tmp_path, monkeypatch, tuned):
     from rollbook.remote import views
 
     monkeypatch.setenv("ROLLBOOK_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("rollbook.run.choosing_remote._SECONDS", PATIENCE)  # init asks a place in a process of its own
+    tuned(remote_seconds=PATIENCE)  # init asks a place in a process of its own
     views.forget()
     yield tmp_path / "cache"
     views.forget()

@@ -72,11 +72,10 @@ def test_a_listing_has_all_names_that_begin_so_in_order(place):
     assert list(place.listing("nothing/")) == []
 
 
-def test_a_listing_that_knows_what_was_there_finds_what_is_there(place, monkeypatch):
+def test_a_listing_that_knows_what_was_there_finds_what_is_there(place, tuned):
     pytest.importorskip("obstore")
-    from rollbook.remote import objects
 
-    monkeypatch.setattr(objects, "_PAGE", 3)
+    tuned(listed_names=3)
     chance = random.Random(7)
     there = {f"_pages/{project}/ppo-{n}.json" for project in ("a", "b c", "\u00fc") for n in range(7)} | {
         "_pages/a.json"

@@ -104,9 +104,9 @@ def test_while_a_store_is_away_everything_waits_here_counted_and_goes_later(tmp_
     assert rollbook.open(bucket).one().series("train/return", x="env_step").x[-1] == 9000
 
 
-def test_a_run_begins_where_the_store_is_away_and_says_so(tmp_path, bucket, proxy, monkeypatch):
+def test_a_run_begins_where_the_store_is_away_and_says_so(tmp_path, bucket, proxy, tuned):
     proxy.faults.away = True
-    monkeypatch.setattr("rollbook.run.choosing_remote._PATIENCE", 1.0)
+    tuned(remote_patience_seconds=1.0)
     with pytest.warns(errors.RollbookWarning, match="shipped when the place answers"):
         run = rollbook.init("cartpole", "ppo", dir=tmp_path / "runs", sinks=[], keeper="inline", remote=bucket)
     run.log({"train/return": 1.0}, env_step=1)

@@ -11,7 +11,6 @@ from rollbook import errors
 from rollbook.ground import manifest
 from rollbook.remote import fetching, open_place, views
 from rollbook.remote.push import push
-from rollbook.run import choosing_remote
 
 
 @pytest.fixture
@@ -88,12 +87,12 @@ def test_a_run_that_is_written_elsewhere_is_not_gone_on_with(tmp_path, store, ho
 
 
 @pytest.mark.parametrize("how", ["allow", "must"])
-def test_a_large_run_and_a_place_that_is_away_name_the_one_command(tmp_path, store, shipped, monkeypatch, how):
-    monkeypatch.setattr(fetching, "MOST_BYTES", 100)
+def test_a_large_run_and_a_place_that_is_away_name_the_one_command(tmp_path, store, shipped, tuned, how):
+    tuned(fetched_bytes=100)
     root = str(tmp_path / "new")
     with pytest.raises(errors.PlaceError, match=f"rollbook pull {store}/cartpole/ppo-{shipped} --dir {root}"):
         fetching.bring(store, "cartpole", "ppo", shipped, root)
-    monkeypatch.setattr(choosing_remote, "_BRING_SECONDS", 0.01)
+    tuned(bring_seconds=0.01)
     with pytest.raises(errors.PlaceAway, match=f"rollbook pull {store}/cartpole/ppo-{shipped} --dir {root}"):
         resume(tmp_path, shipped, store, how)
     assert not manifest.look(tmp_path / "new" / "cartpole" / f"ppo-{shipped}")

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 import rollbook
-from rollbook.run import start_and_finish
+from unkept import nothing_is_kept
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline", rules=()) as run:
-        yield run
-        monkeypatch.setattr(start_and_finish, "_keep_here", lambda run: None)  # nobody reads what would be sealed now
+def run(tmp_path: Path) -> Iterator[Any]:
+    run = rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline", rules=())
+    yield run
+    with nothing_is_kept():
+        run.finish()

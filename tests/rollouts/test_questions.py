@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import rollbook
-from rollbook.book import ROLLOUT_QUESTIONS
+from rollbook.book import RolloutQueries
 from rollbook.cli.app import app
 from rollbook.errors import BadInput
 
@@ -81,7 +81,7 @@ def test_words_of_hacked_answers_come_first(tmp_path: Path) -> None:
     assert _first(rollbook.open(tmp_path).one(), "words") == {"word": "pytest.skip", "high": 4, "low": 0}
 
 
-@pytest.mark.parametrize("question", ROLLOUT_QUESTIONS)
+@pytest.mark.parametrize("question", RolloutQueries.QUESTIONS)
 def test_the_command_gives_the_answer_of_python(question: str, book: Any) -> None:
     one = book.rollouts()["rollout_id"][0].as_py()
     words = ["rollouts", str(book.path), question, "--json", "--id", one]
@@ -103,7 +103,7 @@ def test_the_table_of_the_docs_names_every_question_once_with_its_command_and_pl
     table = re.findall(
         r"^\|[^|]+\| `rollbook rollouts last(?:` or `…)? (\w+)[^|]*\| `([^|]+)` \| (.+) \|$", DOCS.read_text(), re.M
     )
-    assert [question for question, _python, _place in table] == list(ROLLOUT_QUESTIONS)
+    assert [question for question, _python, _place in table] == list(RolloutQueries.QUESTIONS)
     own = {"history": "book.rollout(id).history()", "prompts": "book.rollout_prompts()"}
     for question, python, place in table:
         assert python == own.get(question, f'book.rollout_answer("{question}")')

@@ -14,17 +14,17 @@ from click.testing import CliRunner
 
 import rollbook
 from agent_rollouts import record_agents
-from rollbook.book import retention_words, trim, trim_if_due
+from rollbook.book import Retention
 from rollbook.cli.app import app
 from rollbook.keeper import sealing_child
-from rollbook.storage import sealed_bytes
+from rollbook.storage import Trimming
 
 TABLES = ("tasks", "rollouts", "turns", "tokens", "fates")
 CELLS = {"tokens": "ids", "turns": "text", "rollouts": "item"}
 KILLED = """
 import os, signal, sys
 import rollbook
-from rollbook.book import trim
+from rollbook.book import Retention
 from rollbook.storage import encode
 
 replace, left = encode.replace_file, [int(sys.argv[3])]
@@ -36,7 +36,7 @@ def replaced(source, target):
     replace(source, target)
 
 encode.replace_file = replaced
-trim(rollbook.open(sys.argv[1]).one(), int(sys.argv[2]))
+Retention(rollbook.open(sys.argv[1]).one()).trim(int(sys.argv[2]))
 """
 
 
@@ -67,7 +67,7 @@ def test_rows_rewards_and_fates_stay_and_the_oldest_lose_tokens_first(folder: Pa
     facts = book.sql("select rollout_id, reward, used, reason, turns from rollouts_now order by 1").fetchall()
     times = book.sql("select sum(seconds), count(error) from turns").fetchall()
     limit = int(_size(book) * 0.85)
-    entry = trim(book, limit)
+    entry = Retention(book).trim(limit)
     book = _book(folder)
     assert entry["bytes"] == _size(book) <= limit
     assert entry["tokens"] > 0 == entry["text"] == entry["answers"]
@@ -82,7 +82,7 @@ def test_rows_rewards_and_fates_stay_and_the_oldest_lose_tokens_first(folder: Pa
 
 
 def test_evaluations_best_worst_and_alarmed_rollouts_keep_everything(folder: Path) -> None:
-    entry = trim(_book(folder), 1)
+    entry = Retention(_book(folder)).trim(1)
     book = _book(folder)
     for table, column in CELLS.items():
         said = book.sql(f"select bool_and(({column} is null) = (trimmed is true)) from {table}").fetchall()
@@ -97,8 +97,8 @@ def test_evaluations_best_worst_and_alarmed_rollouts_keep_everything(folder: Pat
         assert {min(rewards), max(rewards)} <= set(left)
     assert "still in flight" in book.table("turns")["text"].to_pylist()
     assert entry["answers"] == sum(row["trimmed"] is True for row in rows) > 0
-    assert "what its rules keep takes" in retention_words(entry)
-    assert trim(book, 1) == entry
+    assert "what its rules keep takes" in Retention.words(entry)
+    assert Retention(book).trim(1) == entry
 
 
 def test_show_a_rollout_and_run_json_say_what_was_trimmed(folder: Path) -> None:
@@ -126,7 +126,7 @@ def test_the_limit_of_a_run_is_applied_when_its_keeper_seals(folder: Path) -> No
     book = _book(folder)
     assert book.info["retention"]["keep_bytes"] == limit
     assert _size(book) == book.info["retention"]["bytes"] <= limit
-    assert trim_if_due(book) is None
+    assert Retention(book).trim_if_due() is None
 
 
 @pytest.mark.parametrize("parts", [0, 2])
@@ -140,7 +140,7 @@ def test_a_kill_in_the_middle_leaves_a_readable_run_that_the_next_call_finishes(
     for table, column in CELLS.items():
         said = book.sql(f"select bool_and(({column} is null) = (trimmed is true)) from {table}").fetchall()
         assert said == [(True,)]
-    entry = trim(book, 1)
+    entry = Retention(book).trim(1)
     assert min(entry["tokens"], entry["text"], entry["answers"]) > 0
     assert _book(folder).problems() == []
     assert not list(folder.rglob("*.tmp")) or sealing_child.main([str(book.path), "--final"]) == 0
@@ -158,7 +158,7 @@ def test_a_long_text_goes_when_no_other_row_needs_it(tmp_path: Path) -> None:
     book = _book(tmp_path)
     items = book.path / "data" / "items"
     assert len(list(items.iterdir())) == 2
-    trim(book, 1)
+    Retention(book).trim(1)
     assert [file.stat().st_size for file in items.iterdir()] == [len(long)]
 
 
@@ -167,4 +167,4 @@ def _book(folder: Path) -> Any:
 
 
 def _size(book: Any) -> int:
-    return sealed_bytes(str(book.path), TABLES)
+    return Trimming(str(book.path)).sealed_bytes(TABLES)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import rollbook
-from rollbook.run import start_and_finish
+from unkept import nothing_is_kept
 
 
 @pytest.fixture
@@ -33,7 +33,6 @@ def start(root: Path) -> Iterator[Callable[..., rollbook.Run]]:
         return run
 
     yield init
-    with pytest.MonkeyPatch.context() as patch:  # nobody reads what would be sealed now
-        patch.setattr(start_and_finish, "_keep_here", lambda run: None)
+    with nothing_is_kept():
         for run in made:
             run.finish()

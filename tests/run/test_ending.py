@@ -197,13 +197,11 @@ def test_the_bill_counts_the_time_of_rare_rows_and_records_too(start: Start) -> 
 
 @pytest.mark.parametrize("keeper", ["process", "thread", "inline"])
 def test_a_sink_that_hangs_holds_up_neither_the_run_nor_its_end_nor_other_sinks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keeper: Any
+    tmp_path: Path, tuned: Callable[..., None], keeper: Any
 ) -> None:
-    monkeypatch.setattr("rollbook.run.start_and_finish.FINISH_SECONDS", 1.0)
-    monkeypatch.setattr("rollbook.keeper.main._DRAIN_SECONDS_HERE", 3.0)
+    tuned(finish_seconds=1.0, drain_here_seconds=3.0)
     # What the one that hangs is waited for is also what the other one has for its last rows.
-    monkeypatch.setattr("rollbook.keeper.sinks.DRAIN_SECONDS", 3.0)
-    monkeypatch.setattr("rollbook.keeper.sinks._CLOSE_SECONDS", 1.0)
+    tuned(drain_seconds=3.0, close_seconds=1.0)
     answers, other = threading.Event(), Memory()
 
     class Hangs(Memory):

@@ -31,9 +31,9 @@ COMMON = """
     folder, keeper, deadline = sys.argv[1:]
     if deadline:  # all of them alike: what has none hangs with these, too
         import rollbook.keeper.child, rollbook.keeper.launch, rollbook.keeper.sinks, rollbook.keeper.main
-        import rollbook.keeper.one_run, rollbook.keeper.rules, rollbook.keeper.sinks, rollbook.run.start_and_finish
-        rollbook.run.start_and_finish.FINISH_SECONDS = rollbook.keeper.main._DRAIN_SECONDS_HERE = float(deadline)
-        rollbook.keeper.sinks.DRAIN_SECONDS = rollbook.keeper.rules.DEADLINE_SECONDS = float(deadline)
+        import rollbook.keeper.one_run, rollbook.ground.tuning
+        waits = "finish_seconds drain_here_seconds drain_seconds look_seconds".split()
+        vars(rollbook.ground.tuning.TUNING).update(dict.fromkeys(waits, float(deadline)))
         rollbook.keeper.one_run._PATIENCE_HERE_SECONDS = rollbook.keeper.child._STOP_SECONDS = float(deadline)
         rollbook.keeper.launch._START_SECONDS = float(deadline)
 

@@ -47,10 +47,10 @@ class Broken(Memory):
 
 @pytest.mark.parametrize("keeper", ["thread", "inline", "process"])
 def test_a_sink_that_keeps_failing_reaches_the_bill_and_is_said_once(
-    start: Start, keeper: str, monkeypatch: pytest.MonkeyPatch
+    start: Start, keeper: str, tuned: Callable[..., None]
 ) -> None:
-    monkeypatch.setattr("rollbook.keeper.main._DRAIN_SECONDS_HERE", 1.2)
-    monkeypatch.setattr("rollbook.run.start_and_finish.FINISH_SECONDS", 2.0)
+    tuned(drain_here_seconds=1.2)
+    tuned(finish_seconds=2.0)
     sink = Broken()
     run = start(sinks=[sink], keeper=keeper)
     for i in range(100):

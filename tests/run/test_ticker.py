@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import rollbook
-from rollbook.run import ticker as room
 from waiting import PATIENCE
 
 
-def test_a_round_comes_after_a_sync_that_is_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_round_comes_after_a_sync_that_is_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tuned: Callable[..., None]
+) -> None:
     """A sync makes every page clean: a round before it would leave all pages of the next second to `log`."""
-    monkeypatch.setattr(room, "_MOST_LOOKS", 10**9)
+    tuned(sync_looks=10**9)
     looked = threading.Event()
     with rollbook.init("p", dir=tmp_path, sinks=[], keeper="inline") as run:
         ticker = run._parts.ticker

@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -152,9 +153,9 @@ def test_a_source_goes_on_where_it_stopped_in_this_life_and_the_next(tmp_path: P
 
 @pytest.mark.parametrize("frames", some_of(range(9), [0, 1, 4, 8].count))
 def test_a_batch_that_was_cut_short_anywhere_is_completed_and_nothing_is_doubled(
-    tmp_path: Path, monkeypatch: Any, frames: int
+    tmp_path: Path, monkeypatch: Any, tuned: Any, frames: int
 ) -> None:
-    monkeypatch.setattr(foreign_rows, "_BATCH", 12)
+    tuned(batch_rows=12)
     with open_run(tmp_path) as run:
         put, left = foreign_rows.ForeignRows._frame, [frames]
 
@@ -228,8 +229,8 @@ def test_a_source_that_was_changed_is_refused(tmp_path: Path) -> None:
             run.write_rows(source(20), source="s")
 
 
-def test_what_the_source_raises_comes_out_and_the_batches_before_are_there(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(foreign_rows, "_BATCH", 10)
+def test_what_the_source_raises_comes_out_and_the_batches_before_are_there(tmp_path: Path, tuned: Any) -> None:
+    tuned(batch_rows=10)
 
     def torn() -> Any:
         yield from source(25)
@@ -315,10 +316,10 @@ def test_rows_of_one_number_keep_the_clock_each_of_them_has(tmp_path: Path) -> N
 
 
 def test_blocks_of_scalars_are_written_like_their_rows_however_they_are_cut(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, tuned: Callable[..., None]
 ) -> None:
     """A source that has grown between two calls, whose blocks end elsewhere then, brings what is new and no more."""
-    monkeypatch.setattr(foreign_rows, "_MOST_IN_BLOCKS", 64)
+    tuned(block_rows=64)
     rng = np.random.default_rng(5)
     n, keys = 300, ["a", "b", "c"]
     columns = (rng.integers(0, 3, n), 1.5e9 + rng.random(n), np.arange(n) // 3, rng.normal(size=n))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -196,13 +197,13 @@ def test_curves_count_the_runs_at_each_point(runs: rollbook.RunSet) -> None:
 
 @pytest.mark.parametrize("threads", [2, 4])
 def test_curves_are_the_same_bytes_on_any_number_of_threads(
-    runs: rollbook.RunSet, monkeypatch: pytest.MonkeyPatch, threads: int
+    runs: rollbook.RunSet, monkeypatch: pytest.MonkeyPatch, tuned: Callable[..., None], threads: int
 ) -> None:
-    monkeypatch.setattr(results, "_WORTH_THREADS", 2)
-    monkeypatch.setattr(results, "_MOST_THREADS", 1)
+    tuned(threaded_runs=2)
+    tuned(most_threads=1)
     monkeypatch.setattr(results.os, "cpu_count", lambda: 8)
     alone = runs.curves("test/return", by="config.algo")
-    monkeypatch.setattr(results, "_MOST_THREADS", threads)
+    tuned(most_threads=threads)
     together = runs.curves("test/return", by="config.algo")
     for name, column in alone.columns().items():
         other = together.columns()[name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -231,7 +232,9 @@ def test_rows_leave_as_csv(rich: TestClient, run: str) -> None:
     assert rich.get("/api/export.csv", params={"run": run, "table": "episodes"}).text.count("\n") == 21
 
 
-def test_tables_of_many_rows_are_asked_and_not_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_of_many_rows_are_asked_and_not_read_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tuned: Callable[..., None]
+) -> None:
     """The same answers, whether rows are scanned where they lie or read; and no answer reads a large table whole."""
     n = 400
     ids = [f"e{i}" for i in range(n)]
@@ -268,7 +271,7 @@ def test_tables_of_many_rows_are_asked_and_not_read_whole(tmp_path: Path, monkey
 
     with client_of(tmp_path) as client:
         read = all_of(client)
-    monkeypatch.setattr("rollbook.book.scan.MANY_ROWS", 1)
+    tuned(scan_rows=1)
     whole = rows.table_of
 
     def few(hall: Any, row: Any, table: str, attempts: str = "effective") -> Any:

@@ -96,11 +96,11 @@ class SmallTerminal(io.StringIO):
 
 
 @pytest.fixture
-def terminal(monkeypatch) -> SmallTerminal:
+def terminal(monkeypatch, tuned) -> SmallTerminal:
     """A terminal. `opened` makes both standard streams lead to it."""
     stream = SmallTerminal()
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(_screen, "_REST_SECONDS", -1.0)
+    tuned(screen_rest_seconds=-1.0)
     monkeypatch.setattr(_screen.Screen, "size", property(lambda self: (self._stream.columns, self._stream.lines)))
     yield stream
     _screen.Screen._all.clear()

@@ -10,7 +10,7 @@ import pytest
 
 from rollbook.ground import manifest
 from rollbook.protocols import Row
-from rollbook.sinks import Terminal, _screen
+from rollbook.sinks import Terminal
 from waiting import PATIENCE
 
 
@@ -302,8 +302,8 @@ def test_the_total_of_the_run_makes_the_bar(run, clock):
     sink.close()
 
 
-def test_printing_waits_for_no_longer_than_a_moment_while_something_is_drawn(opened, clock, terminal, monkeypatch):
-    monkeypatch.setattr(_screen, "_WAIT_SECONDS", 0.01)
+def test_printing_waits_for_no_longer_than_a_moment_while_something_is_drawn(opened, clock, terminal, tuned):
+    tuned(screen_wait_seconds=0.01)
     sink = opened(clock)
     sink.write([row(1)])
     held, go = threading.Event(), threading.Event()

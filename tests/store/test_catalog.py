@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -68,9 +69,9 @@ def test_open_finds_all_runs_a_projects_runs_or_the_one_run(root: Path) -> None:
 
 
 def test_what_a_listing_keeps_for_the_next_one_is_for_the_eyes_of_its_user_alone(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, tmp_path: Path, tuned: Callable[..., None]
 ) -> None:
-    monkeypatch.setattr("rollbook.runs.catalog._WORTH_A_CACHE", 1)
+    tuned(cached_runs=1)
     assert len(ids(rollbook.open(root))) == 5
     cache = tmp_path / "cache" / "rollbook"
     assert list(cache.glob("catalog-*.json"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ import rollbook
 from cases import some_of
 from rollbook.book import axis
 from rollbook.book.book import Book
-from rollbook.storage import encode, pieces
 from rollbook.storage.pieces import Piece
 from rollbook.storage.sealing.folder import seal
 
@@ -51,8 +51,8 @@ def _run(root: Path, seed: int, *, back: bool = False) -> Path:
 
 
 @pytest.fixture
-def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encode, "ROW_GROUP_ROWS", 16)
+def small_blocks(tuned: Callable[..., None]) -> None:
+    tuned(group_rows=16)
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -152,7 +152,7 @@ def test_each_point_of_a_near_view_is_of_just_the_rows_in_its_stretch(tmp_path: 
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 10**6))
 def test_rows_that_stand_line_by_line_are_drawn_like_those_of_a_segment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tuned: Callable[..., None], seed: int
 ) -> None:
     """The first rows of a key set, or all of a rare one; whether they are read by the quick way must not be seen."""
     rng = random.Random(seed)
@@ -190,7 +190,7 @@ def test_rows_that_stand_line_by_line_are_drawn_like_those_of_a_segment(
         ]
 
     quick = drawn()
-    monkeypatch.setattr(pieces, "_FEW_LINES", -1)
+    tuned(few_lines=-1)
     np.testing.assert_equal(quick, drawn())
     monkeypatch.undo()
 

@@ -14,7 +14,6 @@ from fake_writer import FakeWriter, make_run
 
 import rollbook
 from cases import some_of
-from rollbook.book import nearest, scan
 from rollbook.book import sql as queries
 from rollbook.book.book import Book
 from rollbook.errors import Damaged
@@ -124,10 +123,10 @@ MOMENTS = {
 
 
 @pytest.fixture(autouse=True)
-def scanned(monkeypatch: pytest.MonkeyPatch) -> None:
+def scanned(tuned: Callable[..., None]) -> None:
     """Few rows are many."""
-    monkeypatch.setattr(scan, "MANY_ROWS", 1)
-    monkeypatch.setattr(nearest, "_MANY_ROWS", 1)
+    tuned(scan_rows=1)
+    tuned(near_rows=1)
 
 
 @pytest.fixture

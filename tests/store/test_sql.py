@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ import pytest
 from fake_writer import FakeWriter, make_run
 
 import rollbook
-from rollbook.book import scan
 from rollbook.book.book import Book
 from rollbook.errors import BadInput
 from rollbook.storage.sealing.folder import seal
@@ -57,21 +57,21 @@ def _rows(book: Book, table: str) -> list[dict[str, Any]]:
     return book.sql(f"select * from {table} order by {order}").to_arrow_table().to_pylist()
 
 
-def scan_always(monkeypatch: pytest.MonkeyPatch) -> None:
+def scan_always(tuned: Callable[..., None]) -> None:
     """Queries go to the sealed files, as those over very many rows do."""
-    monkeypatch.setattr(scan, "MANY_ROWS", 1)
+    tuned(scan_rows=1)
 
 
 @pytest.mark.parametrize("table", ["metrics", "episodes", "samples"])
 @pytest.mark.parametrize("old", [False, True], ids=["format 2", "format 1"])
 def test_scanned_parts_give_the_rows_that_reading_gives(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str, old: bool
+    run: Path, tmp_path: Path, tuned: Callable[..., None], table: str, old: bool
 ) -> None:
     if old:
         run = tmp_path / "format-one-abcdefgh"
         shutil.copytree(OLD, run)
     read = _rows(Book(run), table)
-    scan_always(monkeypatch)
+    scan_always(tuned)
     book = Book(run)
     scanned = _rows(book, table)
     assert [repr(sorted(row.items())) for row in scanned] == [repr(sorted(row.items())) for row in read]  # NaN is NaN
@@ -81,10 +81,8 @@ def test_scanned_parts_give_the_rows_that_reading_gives(
         assert book.scan(table).rest.num_rows < len(read)
 
 
-def test_a_query_over_many_rows_leaves_the_sealed_ones_where_they_are(
-    run: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scan_always(monkeypatch)
+def test_a_query_over_many_rows_leaves_the_sealed_ones_where_they_are(run: Path, tuned: Callable[..., None]) -> None:
+    scan_always(tuned)
     book = Book(run)
     text = "\n".join(row[1] for row in book.sql("explain select avg(a) from metrics where env_step < 5").fetchall())
     assert "PARQUET" in text.upper()
@@ -92,13 +90,11 @@ def test_a_query_over_many_rows_leaves_the_sealed_ones_where_they_are(
 
 
 @pytest.mark.parametrize("condition", ["reward > 50", "item like '%it''s 4%'", "reward in (select 3)"])
-def test_samples_and_episodes_are_found_by_a_condition(
-    run: Path, monkeypatch: pytest.MonkeyPatch, condition: str
-) -> None:
+def test_samples_and_episodes_are_found_by_a_condition(run: Path, tuned: Callable[..., None], condition: str) -> None:
     book = Book(run)
     read = book.samples(condition, "reward desc, batch", 5)
     assert read.num_rows
-    scan_always(monkeypatch)
+    scan_always(tuned)
     assert Book(run).samples(condition, "reward desc, batch", 5).equals(read)
     assert read.schema.field("time").type == book.samples().schema.field("time").type
     assert book.episodes(where='"return" > 57')["episode_id"].to_pylist()[:1] == ["e58"]
@@ -111,8 +107,8 @@ def test_times_are_fetched_in_a_plain_install(run: Path, monkeypatch: pytest.Mon
     assert rows[0][0].timestamp() > 0
 
 
-def test_an_answer_stays_good_when_the_files_change(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scan_always(monkeypatch)
+def test_an_answer_stays_good_when_the_files_change(run: Path, tmp_path: Path, tuned: Callable[..., None]) -> None:
+    scan_always(tuned)
     copy = tmp_path / run.name
     shutil.copytree(run, copy)
     relation = Book(copy).sql("select count(*) from metrics")
@@ -196,9 +192,9 @@ def test_a_condition_may_have_a_comment(run: Path) -> None:
 
 
 def test_a_query_over_a_damaged_part_is_answered_from_the_others_and_names_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, tuned: Callable[..., None]
 ) -> None:
-    scan_always(monkeypatch)
+    scan_always(tuned)
     with rollbook.init("p", "r", dir=tmp_path, sinks=[], rules=[], keeper="inline") as run:
         run.record("mine", {"x": [0.5, 1.5]}, n=2, env_step=1)
     with rollbook.init("p", "r", dir=tmp_path, sinks=[], rules=[], keeper="inline", run_id=run.id, resume="must") as on:

@@ -6,6 +6,7 @@ import os
 import random
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ import pytest
 
 import rollbook
 from rollbook.book.book import Book
-from rollbook.book.scan import MANY_BYTES, MANY_ROWS
+from rollbook.ground.tuning import TUNING
 
 ROWS, WIDTH = 5_000, 9_000
 
@@ -137,7 +138,7 @@ def test_a_question_about_wide_live_rows_holds_a_few_files_of_them_at_a_time(
         assert read < reads_mb << 10, f"{read >> 10} MB read: {question}"
 
 
-def test_live_rows_come_alike_whether_they_are_kept_or_read_again(live: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_live_rows_come_alike_whether_they_are_kept_or_read_again(live: Path, tuned: Callable[..., None]) -> None:
     def asked() -> list[object]:
         book = Book(live)
         answers: list[object] = []
@@ -153,15 +154,15 @@ def test_live_rows_come_alike_whether_they_are_kept_or_read_again(live: Path, mo
         return answers
 
     streamed = asked()
-    monkeypatch.setattr("rollbook.book.scan.MANY_BYTES", MANY_BYTES << 20)
-    monkeypatch.setattr("rollbook.storage.live._MOST_KEPT_FRAMES", 1 << 30)
+    tuned(scan_bytes=TUNING.scan_bytes << 20)
+    tuned(kept_frame_bytes=1 << 30)
     assert asked() == streamed
 
 
 def test_frames_that_come_between_two_looks_are_seen_whether_the_others_are_kept_or_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, tuned: Callable[..., None]
 ) -> None:
-    monkeypatch.setattr("rollbook.storage.live._MOST_KEPT_FRAMES", 4_000)
+    tuned(kept_frame_bytes=4000)
     with rollbook.init("p", "r", dir=tmp_path, sinks=[], rules=[], keeper="inline") as run:
         book = Book(run.folder)
         for step in range(8):
@@ -172,7 +173,7 @@ def test_frames_that_come_between_two_looks_are_seen_whether_the_others_are_kept
                 assert book.table(table)["env_step"].to_pylist() == list(range(step + 1))
 
 
-def test_rows_come_alike_from_both_sides_of_the_limit_in_bytes(wide: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_come_alike_from_both_sides_of_the_limit_in_bytes(wide: Path, tuned: Callable[..., None]) -> None:
     def asked() -> list[object]:
         book = Book(wide)
         whole = book.samples(limit=7)
@@ -184,10 +185,9 @@ def test_rows_come_alike_from_both_sides_of_the_limit_in_bytes(wide: Path, monke
             [book.at(env_step=3_000)[name].num_rows for name in ("samples", "text", "shared")],
         ]
 
-    assert ROWS < MANY_ROWS
+    assert TUNING.scan_rows > ROWS
     scanned = asked()
-    monkeypatch.setattr("rollbook.book.scan.MANY_BYTES", MANY_BYTES << 20)
-    monkeypatch.setattr("rollbook.book.nearest._MANY_BYTES", MANY_BYTES << 20)
+    tuned(scan_bytes=TUNING.scan_bytes << 20, near_bytes=TUNING.scan_bytes << 20)
     assert asked() == scanned
 
 

@@ -29,9 +29,9 @@ def blocks(text: str) -> list[tuple[int, str]]:
 def run(page: Path) -> None:
     """Run one page here."""
     from around_pages import AROUND
-    from rollbook.run import start_and_finish
+    from rollbook.ground.tuning import TUNING
 
-    start_and_finish.FINISH_SECONDS = 300.0  # what a page reads is sealed, on a slow machine too
+    TUNING.finish_seconds = 300.0  # what a page reads is sealed, on a slow machine too
     around = AROUND.get(f"{page.parent.name}/{page.name}")
     frame = around.frame() if around else iter(({},))
     namespace: dict[str, Any] = {"__name__": "__main__", **next(frame)}

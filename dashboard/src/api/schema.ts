@@ -43,7 +43,7 @@ export interface Array {
   s?: number;
 }
 
-/** One life of a run. */
+/** One attempt of a run. */
 export interface Attempt {
   n: number;
   parent: number | null;

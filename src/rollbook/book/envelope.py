@@ -19,7 +19,7 @@ from rollbook.ground import source
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import to_numpy
 from rollbook.ground.run_files import pyramid_path
-from rollbook.storage import MIN_ROWS, Lines, Piece, Pieces, Pyramid, bucket_rows
+from rollbook.storage import Lines, Piece, Pieces, Pyramid, bucket_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -311,7 +311,7 @@ def _in_stretches(x: NDArray, values: NDArray, between: NDArray) -> Buckets:
 def _pyramid(piece: Piece, run: Context) -> Pyramid | None:
     assert piece.part is not None
     meta, part = piece.meta, piece.part
-    if part.rows < MIN_ROWS:
+    if part.rows < Pyramid.MIN_ROWS:
         return None
     try:
         if part.pyramid is None or not part.pyramid.is_same():

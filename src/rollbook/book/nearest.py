@@ -16,18 +16,18 @@ from rollbook.book.select import select_metrics
 from rollbook.book.tables import read_table
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import from_numpy, in_microseconds, join_tables, order_of, strings, take_table, to_numpy
+from rollbook.ground.tuning import TUNING
 from rollbook.storage import IDENTITY, Piece, Pieces, identity
 
 __all__ = ["nearest_rows", "read_near", "values_at"]
 
 
-_MANY_ROWS, _MANY_BYTES = 20_000, 4 << 20
-"""Tables with fewer rows (and bytes) are read whole."""
-
-
 def read_near(table: str, pieces: Pieces, run: Context, clock: str, value: int, rows: int) -> pa.Table:
     """The `rows` rows of a table whose `clock` is nearest to `value`, and possibly others, as in `Book.table`."""
-    if sum(piece.rows for piece in pieces) < _MANY_ROWS and sum(piece.bytes for piece in pieces) < _MANY_BYTES:
+    if (
+        sum(piece.rows for piece in pieces) < TUNING.near_rows
+        and sum(piece.bytes for piece in pieces) < TUNING.near_bytes
+    ):
         return read_table(table, pieces, run.clocks, run.history, run.attempts)
     everything = run.history.chooses_all(run.attempts)
     best: list[tuple[float, int, int, int]] = []  # (distance, piece, block, row in block)

@@ -155,10 +155,10 @@ def _length(book: MeasuredRun) -> dict[str, object]:
         return rows + (read_table("episodes", some, run.clocks, run.history, "effective").num_rows if some else 0)
 
     episodes = book.files.read(["episodes"], work)
-    lives = [life for life in book.info.get("attempts", ()) if life.get("started") and life.get("ended")]
+    ended = [attempt for attempt in book.info.get("attempts", ()) if attempt.get("started") and attempt.get("ended")]
     values: dict[str, object] = {"length.episodes": episodes} if episodes else {}
-    if lives:
-        values["length.seconds"] = round(sum(life["ended"] - life["started"] for life in lives), 1)
+    if ended:
+        values["length.seconds"] = round(sum(attempt["ended"] - attempt["started"] for attempt in ended), 1)
     return values
 
 

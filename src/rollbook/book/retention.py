@@ -1,6 +1,6 @@
 """How much of the rollouts a run keeps: the oldest lose their token lists first, then their texts; rows and fates stay.
 
-trim(book, 20 * 10**9)      # what was trimmed, as in run.json
+Retention(book).trim(20 * 10**9)      # what was trimmed, as in run.json
 
 Never trimmed: evaluations; the best and the worst rollout of each update; the rollouts with the largest gaps; those of
 an update at which an alert was raised; rollouts that have not ended.
@@ -18,9 +18,9 @@ from rollbook.book.sql import Database
 from rollbook.book.table_protocols import StoredTables
 from rollbook.ground import manifest
 from rollbook.ground.run_files import data_folder
-from rollbook.storage import cell_bytes, sealed_bytes, trim_rows
+from rollbook.storage import Trimming
 
-__all__ = ["retention_words", "trim", "trim_if_due"]
+__all__ = ["Retention"]
 
 TABLES = ("tasks", "rollouts", "turns", "tokens", "fates")
 
@@ -48,64 +48,72 @@ _ROLLOUTS = """n as (select rollout_id, mode, reward, gap_max, time, coalesce(gr
     old as (select rollout_id, min(time) as time from n anti join kept using (rollout_id) group by 1)"""
 
 
-def trim_if_due(book: StoredTables) -> dict[str, Any] | None:
-    """Trim a run whose sealed rollouts take more than its limit (`run.rollouts.keep`); None if they do not.
-
-    Raises:
-      RunIsLive, OSError: see `trim`.
-    """
-    limit = (book.info.get("retention") or {}).get("keep_bytes")
-    before = (book.info.get("retention") or {}).get("bytes", 0)
-    if type(limit) is not int or limit < 1:
-        return None
-    # What the rules keep can be more than the limit: then look again only after a tenth more.
-    if sealed_bytes(str(book.path), TABLES) <= max(limit, before * (1 + _SPARE)):
-        return None
-    return trim(book, limit)
-
-
-def trim(book: StoredTables, keep_bytes: int) -> dict[str, Any]:
-    """Trim the oldest rollouts until those of the run take at most so many bytes. Safe to repeat and to interrupt.
+class Retention:
+    """The rollouts that a run keeps.
 
     Args:
-      keep_bytes: of the sealed tables of rollouts, and of their long texts.
-    Returns:
-      The entry `retention` of run.json: `keep_bytes`, `bytes` now, `tokens`, `text` and `answers` (how many rollouts
-      lost them).
-    Raises:
-      RunIsLive: another process is sealing the run.
-      OSError: a file cannot be written; what was trimmed before stays so.
+      book: of the run.
     """
-    run = str(book.path)
-    for _ in range(_MOST_ROUNDS):
-        excess = sealed_bytes(run, TABLES) - keep_bytes
-        if excess <= 0:
-            break
-        chosen = _chosen(book, excess + _SPARE * keep_bytes)
-        if not chosen:
-            break
-        trim_rows(run, chosen)
-    entry = {"keep_bytes": keep_bytes, "bytes": sealed_bytes(run, TABLES), **_trimmed(book)}
-    manifest.keep_retention(run, entry)
-    return entry
 
+    def __init__(self, book: StoredTables) -> None:
+        self._book, self._cells = book, Trimming(str(book.path))
 
-def retention_words(entry: dict[str, Any]) -> str:
-    """What was trimmed from the rollouts of a run, in a sentence; "" if nothing was."""
-    said = [
-        f"{entry[name]:,} rollouts {words}"
-        for name, words in (
-            ("tokens", "without token lists"),
-            ("text", "without texts"),
-            ("answers", "without answers"),
-        )
-        if entry.get(name)
-    ]
-    if not said:
-        return ""
-    limit, now = entry.get("keep_bytes") or 0, entry.get("bytes") or 0
-    more = f"; what its rules keep takes {_size(now)}" if now > limit else ""
-    return f"trimmed to keep {_size(limit)}: {', '.join(said)}{more}"
+    def trim_if_due(self) -> dict[str, Any] | None:
+        """Trim a run whose sealed rollouts take more than its limit (`run.rollouts.keep`); None if they do not.
+
+        Raises:
+          RunIsLive, OSError: see `trim`.
+        """
+        limit = (self._book.info.get("retention") or {}).get("keep_bytes")
+        before = (self._book.info.get("retention") or {}).get("bytes", 0)
+        if type(limit) is not int or limit < 1:
+            return None
+        # What the rules keep can be more than the limit: then look again only after a tenth more.
+        if self._cells.sealed_bytes(TABLES) <= max(limit, before * (1 + _SPARE)):
+            return None
+        return self.trim(limit)
+
+    def trim(self, keep_bytes: int) -> dict[str, Any]:
+        """Trim the oldest rollouts until those of the run take at most so many bytes. Safe to repeat and to interrupt.
+
+        Args:
+          keep_bytes: of the sealed tables of rollouts, and of their long texts.
+        Returns:
+          The entry `retention` of run.json: `keep_bytes`, `bytes` now, `tokens`, `text` and `answers` (how many
+          rollouts lost them).
+        Raises:
+          RunIsLive: another process is sealing the run.
+          OSError: a file cannot be written; what was trimmed before stays so.
+        """
+        for _ in range(_MOST_ROUNDS):
+            excess = self._cells.sealed_bytes(TABLES) - keep_bytes
+            if excess <= 0:
+                break
+            chosen = _chosen(self._book, self._cells, excess + _SPARE * keep_bytes)
+            if not chosen:
+                break
+            self._cells.empty(chosen)
+        entry = {"keep_bytes": keep_bytes, "bytes": self._cells.sealed_bytes(TABLES), **_trimmed(self._book)}
+        manifest.keep_retention(self._book.path, entry)
+        return entry
+
+    @staticmethod
+    def words(entry: dict[str, Any]) -> str:
+        """What was trimmed from the rollouts of a run, in a sentence; "" if nothing was."""
+        said = [
+            f"{entry[name]:,} rollouts {words}"
+            for name, words in (
+                ("tokens", "without token lists"),
+                ("text", "without texts"),
+                ("answers", "without answers"),
+            )
+            if entry.get(name)
+        ]
+        if not said:
+            return ""
+        limit, now = entry.get("keep_bytes") or 0, entry.get("bytes") or 0
+        more = f"; what its rules keep takes {_size(now)}" if now > limit else ""
+        return f"trimmed to keep {_size(limit)}: {', '.join(said)}{more}"
 
 
 def _size(number: float) -> str:
@@ -116,11 +124,11 @@ def _size(number: float) -> str:
     return f"{number:.3g} {unit}"
 
 
-def _chosen(book: StoredTables, excess: float) -> dict[str, tuple[pa.Array, tuple[str, ...]]]:
+def _chosen(book: StoredTables, cells: Trimming, excess: float) -> dict[str, tuple[pa.Array, tuple[str, ...]]]:
     """The oldest rollouts, by table, whose cells take so many bytes: token lists, if that is not enough texts, …"""
     chosen = {}
     for table, columns in STEPS.values():
-        size, rows = cell_bytes(str(book.path), table, columns)
+        size, rows = cells.cell_bytes(table, columns)
         if not rows:
             continue
         waiting = _oldest(book, table)

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import ClassVar
 
 from rollbook.book.late_facts import view
+from rollbook.book.rollout_questions import FATE, ROLLOUT_QUESTIONS, answer_query
 from rollbook.errors import BadInput
 from rollbook.ground.expressions import literal, quoted
 
@@ -61,8 +62,14 @@ class RolloutQueries:
       columns: of the tables rollouts and fates.
     Attributes:
       SOLVED: default condition for a solved task: a reward above the middle of the run's lowest and highest.
+      FATE: what became of a rollout, as an expression over `rollouts_now`.
+      QUESTIONS: question -> what it asks.
+      answer: the query for a question.
     """
 
+    FATE: ClassVar = FATE
+    QUESTIONS: ClassVar = ROLLOUT_QUESTIONS
+    answer = staticmethod(answer_query)
     SOLVED: ClassVar = "reward > (select (min(reward) + max(reward)) / 2 from rollouts)"
 
     def __init__(self, columns: Mapping[str, Collection[str]]) -> None:

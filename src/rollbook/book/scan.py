@@ -21,13 +21,10 @@ from rollbook.ground.arrow import common_type, empty_table, from_numpy, join_tab
 from rollbook.ground.expressions import literal, quoted
 from rollbook.ground.foreign import tolerating
 from rollbook.ground.run_files import CONSTANTS, RESERVED, value_name
+from rollbook.ground.tuning import TUNING
 from rollbook.storage import IDENTITY, Moved, Part, Piece, Pieces
 
 __all__ = ["Scan", "scan_of"]
-
-MANY_ROWS, MANY_BYTES = 50_000, 16 << 20
-"""Parts of tables below this number of rows (and of bytes) are read by rollbook: they are ordered by time, and cost
-little."""
 
 
 class Stream:
@@ -172,7 +169,10 @@ def scan_of(table: str, pieces: Pieces, run: Context, tries: int = 0, *, streame
 
 
 def _is_large(pieces: Collection[Piece]) -> bool:
-    return sum(piece.rows for piece in pieces) >= MANY_ROWS or sum(piece.bytes for piece in pieces) >= MANY_BYTES
+    return (
+        sum(piece.rows for piece in pieces) >= TUNING.scan_rows
+        or sum(piece.bytes for piece in pieces) >= TUNING.scan_bytes
+    )
 
 
 _ALL, _NONE = "", "false"

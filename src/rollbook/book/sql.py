@@ -100,6 +100,8 @@ class Database:
       leave_out: receives {path: problem} of parts that cannot be read; the next scan omits them.
     """
 
+    unique_samples = staticmethod(unique_samples)
+
     def __init__(
         self, scan: Callable[[str, int], Scan], folder: str, leave_out: Callable[[dict[str, str]], None] | None = None
     ) -> None:

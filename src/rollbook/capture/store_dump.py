@@ -5,8 +5,8 @@
     store.dump(with_min_and_max=True)        # {"ret/mean": 12.0, "ret/std": 0.0, "ret/median": 12.0, "ret/n": 1, ...}
 
 Statistics are exact for up to `EXACT_UP_TO` values of a key between two dumps. Beyond that, mean, std, min, max and n
-stay exact, and the median comes from a uniform sample of `SAMPLE` values (its rank is correct to within 0.8 % of n, 19
-times out of 20). A key therefore holds at most about 1.2 MiB, however rarely it is dumped.
+stay exact, and the median comes from a uniform sample of `Pile.SAMPLE` values (its rank is correct to within 0.8 % of
+n, 19 times out of 20). A key therefore holds at most about 1.2 MiB, however rarely it is dumped.
 
 Two keys cost about 0.8 µs per call in addition to their row (2 cores, CPython 3.11). Above the bound, each 4,096th
 value of a key costs about 1 ms more.
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from os import getpid
 
-from rollbook.ground.describe import EXACT_UP_TO, SAMPLE, Blocks, Pile, new_buffer
+from rollbook.ground.describe import Blocks, Pile, new_buffer
 from rollbook.ground.foreign import ours
 from rollbook.ground.values import flatten, scalar_of
 from rollbook.ground.values.devices import copy_on_device, fetch, is_deferred, is_tracer
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
     from rollbook.ground.values import Histogram
 
-__all__ = ["EXACT_UP_TO", "SAMPLE", "Store"]
+__all__ = ["Store"]
+
+EXACT_UP_TO = Pile.EXACT_UP_TO
 
 _BLOCK = 4096  # values of an array that are processed together
 

@@ -29,14 +29,14 @@ def rollouts(
       rollbook rollouts last tools --json               which tool breaks
       rollbook rollouts last history --id 09ab34cd56-7  this prompt over training
     """
-    from rollbook.book import ROLLOUT_QUESTIONS
+    from rollbook.book import RolloutQueries
 
-    if run in ROLLOUT_QUESTIONS and question == "fates":  # only a question: about the last run
+    if run in RolloutQueries.QUESTIONS and question == "fates":  # only a question: about the last run
         run, question = "last", run
     book = find_book(run, root, lambda book: book.row_count("rollouts") > 0, "rollouts")
     answer = book.rollout_answer(question, rollout_id=rollout_id, limit=limit + 1)
     if not (as_json or as_csv):
-        remark(ROLLOUT_QUESTIONS[question])
+        remark(RolloutQueries.QUESTIONS[question])
     print_arrow(answer.slice(0, limit), as_json=as_json, as_csv=as_csv)
     if answer.num_rows > limit:
         remark(f"only the first {limit:,} rows; --limit shows more")

@@ -151,7 +151,7 @@ def print_summary(book: Book, *, everything: bool = False, as_json: bool = False
       everything: do not truncate or leave out anything, however wide the lines become.
       as_json: as data for programs.
     """
-    from rollbook.book import retention_words
+    from rollbook.book import Retention
 
     about = summary(book)
     if as_json:
@@ -226,7 +226,7 @@ def print_summary(book: Book, *, everything: bool = False, as_json: bool = False
         remark(f"{cause}: {n:,}")
     for cause, n in about["remarks"].items():
         remark(f"{cause}: {n:,}; nothing was lost")
-    if trimmed := retention_words(about["retention"]):
+    if trimmed := Retention.words(about["retention"]):
         remark(f"rollouts: {trimmed}")
     for problem in about["problems"]:
         remark(f"problem: {clean(problem)}")

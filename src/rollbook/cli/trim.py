@@ -36,10 +36,9 @@ def trim(run: str, keep: int, root: str, as_json: bool) -> None:
       rollbook trim last --keep 20GB
       rollbook trim agents/grpo --keep 500MB --json
     """
-    from rollbook.book import retention_words
-    from rollbook.book import trim as trim_rollouts
+    from rollbook.book import Retention
 
-    done = trim_rollouts(find_book(run, root), keep)
-    remark(clean(retention_words(done) or "nothing had to be trimmed"))
+    done = Retention(find_book(run, root)).trim(keep)
+    remark(clean(Retention.words(done) or "nothing had to be trimmed"))
     if as_json:
         print_json(done)

@@ -243,6 +243,8 @@ class Pile:
     """
 
     __slots__ = ("folded", "fresh")
+    EXACT_UP_TO = EXACT_UP_TO
+    SAMPLE = SAMPLE
 
     def __init__(self, fresh: MutableSequence[float] | None = None, folded: Blocks | None = None) -> None:
         self.fresh = new_buffer() if fresh is None else fresh

@@ -136,7 +136,7 @@ def read(folder: str | os.PathLike[str], *, to_continue: bool = False) -> RunJso
         raise NewerFormat(f"{shown} has format {version!r}; this rollbook reads up to {FORMAT}. Upgrade rollbook.")
     fields, problems = clean(content)
     if to_continue and any(problem.startswith("attempts") for problem in problems):
-        raise NotARun(f"{path} does not say what lives the run had: {problems[0]}. Try: rollbook repair {shown}")
+        raise NotARun(f"{path} does not say which attempts the run had: {problems[0]}. Try: rollbook repair {shown}")
     return fields
 
 
@@ -426,7 +426,7 @@ _ENTRY_FIELDS: dict[str, tuple[Callable[[object], object], str]] = {
 }
 
 
-# -- lives: attempts, and which part of each counts
+# -- attempts, and which part of each counts
 
 
 class Cut:
@@ -533,18 +533,18 @@ def chain(fields: Mapping[str, Any]) -> dict[int, Cut | None]:
     one attempt, so clocks that go back or hosts that disagree cannot mix attempts up.
     """
     entries = {entry["n"]: entry for entry in fields.get("attempts") or ()}
-    lives: dict[int, Cut | None] = {}
+    attempts: dict[int, Cut | None] = {}
     number, cut = max(entries, default=0), None
-    while number in entries and number not in lives:
-        lives[number] = cut
+    while number in entries and number not in attempts:
+        attempts[number] = cut
         entry = entries[number]
         cut = Cut(entry.get("cut") or {}, entry.get("checkpoint"))
         parent = entry.get("parent")
         number = parent if type(parent) is int else 0
-    return lives
+    return attempts
 
 
-# -- what each life was started with
+# -- what each attempt was started with
 
 
 def follow_summary(summary: dict[str, object], mark: Mapping[str, object]) -> None:

@@ -88,7 +88,7 @@ class Writer:
         self.free: list[Lane] = []
         self.in_child: Callable[[], object] | None = None
         self._is_child = False
-        self._begin_life()
+        self._begin_attempt()
         _live_writers.append(self)
 
     pid: int
@@ -108,10 +108,10 @@ class Writer:
     long_way_ns: int
     fenced: bool
 
-    def _begin_life(self) -> None:
-        vars(self).update(self._next_life(self._not_before))
+    def _begin_attempt(self) -> None:
+        vars(self).update(self._next_attempt(self._not_before))
 
-    def _next_life(self, not_before: int) -> dict[str, object]:
+    def _next_attempt(self, not_before: int) -> dict[str, object]:
         """The state of a new attempt. One call replaces the old one: an outside exception finds the old or the new."""
         pid = os.getpid()
         own_id = f"{int(time.time()):08x}-{pid}-{os.urandom(3).hex()}"
@@ -125,7 +125,7 @@ class Writer:
             "long_way_ns": 0, "fenced": False,
         }  # fmt: skip
 
-    # -- life
+    # -- an attempt
 
     def open(self) -> None:
         """Create the writer's folder and writer.json. The first row calls it; call it earlier to be visible earlier.
@@ -203,12 +203,12 @@ class Writer:
 
     def begin_attempt(self, attempt: int, not_before: int = 0) -> None:
         """Close this attempt and begin another in the same process. Log functions stay valid."""
-        life = {**self._next_life(not_before), "attempt": attempt, "_not_before": not_before}
+        fields = {**self._next_attempt(not_before), "attempt": attempt, "_not_before": not_before}
         try:
             self.close()
         finally:  # after an outside exception the writer can still log
             if self.closed:
-                vars(self).update(life)
+                vars(self).update(fields)
                 if self not in _live_writers:
                     _live_writers.append(self)
 
@@ -219,7 +219,7 @@ class Writer:
             lane.forget()
         self.main, self._is_child = False, True
         was_closed = self.closed
-        self._begin_life()
+        self._begin_attempt()
         self.closed = was_closed
 
     def tick(self) -> None:

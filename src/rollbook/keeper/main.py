@@ -14,6 +14,7 @@ import threading
 import time
 
 from rollbook.ground.foreign import tolerating
+from rollbook.ground.tuning import TUNING
 from rollbook.keeper.launch import closed_writers
 from rollbook.keeper.one_run import OneRun
 from rollbook.keeper.pace import WOKEN_SECONDS
@@ -26,8 +27,6 @@ __all__ = ["Keeper", "wait"]
 
 _AFTER_FAULT_SECONDS = 1.0
 _MOST_FAULTS = 100
-_DRAIN_SECONDS_HERE = 10.0
-"""How long `run_to_end` offers rows to a failing sink. Its cursor stays for a later keeper."""
 
 
 class Keeper(OneRun):
@@ -83,7 +82,7 @@ class Keeper(OneRun):
             raise
 
     def _run_to_end(self, seconds: float | None) -> bool:
-        drain_seconds = _DRAIN_SECONDS_HERE if seconds is None else min(_DRAIN_SECONDS_HERE, seconds)
+        drain_seconds = TUNING.drain_here_seconds if seconds is None else min(TUNING.drain_here_seconds, seconds)
         until = None if seconds is None else time.monotonic() + seconds
         drained_by = time.monotonic() + drain_seconds
         self.wait_for_nobody(drain_seconds)

@@ -14,6 +14,7 @@ import threading
 import time
 from heapq import heappop, heappush
 
+from rollbook.ground.tuning import TUNING
 from rollbook.keeper.child import command_of
 from rollbook.keeper.host import probes
 from rollbook.keeper.one_run import OneRun
@@ -36,7 +37,6 @@ _WATCH_SECONDS = 0.5
 _DOORS_SECONDS = 5.0
 _LINGER_SECONDS = 3.0
 """How long a keeper without runs waits for the next one: seeds of a sweep follow each other."""
-_FAULT_SECONDS = 1.0
 _MOST_FAULTS = 100
 _SHARE, _LONGEST_STRETCH = 0.04, 5.0
 """The share of one core beyond which runs are checked less often than each second, and the largest factor."""
@@ -144,7 +144,7 @@ class ManyRuns:
                 if faults >= _MOST_FAULTS:
                     self._ended.set()  # the runs start another one
                     return
-                time.sleep(_FAULT_SECONDS)
+                time.sleep(TUNING.fault_seconds)
 
     def _round(self, number: int) -> bool:
         """Step the run that is due, or wait for one. False if this thread has nothing more to do."""
@@ -192,7 +192,7 @@ class ManyRuns:
         except Exception as err:
             kept_run.faults += 1
             keeper.failed(err)
-            pause = _FAULT_SECONDS
+            pause = TUNING.fault_seconds
             if kept_run.faults >= _MOST_FAULTS:
                 keeper.leave()
                 pause = None

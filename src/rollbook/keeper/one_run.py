@@ -15,6 +15,7 @@ from rollbook.ground.files import is_folder, make_folders, read_json
 from rollbook.ground.foreign import ours
 from rollbook.ground.liveness import host_name, same_place
 from rollbook.ground.tables import FORWARDED
+from rollbook.ground.tuning import TUNING
 from rollbook.keeper.ballast import Ballast
 from rollbook.keeper.durable import Durable
 from rollbook.keeper.ending import Ending, mark_crashed, tell_of_the_dead
@@ -48,8 +49,6 @@ _REST_SECONDS = 9.9
 _GRACE_SECONDS = 2.0
 """How long a keeper that finds no writer waits for one: it may have been started a moment too early."""
 _FAILING_SECONDS = 0.25
-_RULES_SECONDS = 0.5
-"""How long the end of a run waits for its health rules. Later findings are forwarded and sealed when they come."""
 _BALLAST_EVERY = 30.0
 _MOST_SEAL_FAILURES = 3
 _PATIENCE_HERE_SECONDS = 8.0
@@ -310,7 +309,7 @@ class OneRun:
                 self._guard("status", lambda: mark_crashed(self.folder, main.id))
         self._guard("media", lambda: self._encode_media(None))
         if not self._rules.finish():  # their findings still have to be forwarded and sealed
-            if self._ending.is_sealed or self._ending.seconds(now) < _RULES_SECONDS:
+            if self._ending.is_sealed or self._ending.seconds(now) < TUNING.rules_seconds:
                 return _QUICK_SECONDS
         elif self._ending.sealed_alerts != self._rules.alerts:
             self._ending.is_sealed = False

@@ -15,6 +15,7 @@ import threading
 import time
 
 from rollbook.ground.files import read_json, write_json
+from rollbook.ground.tuning import TUNING
 from rollbook.keeper.cursors import as_cursor
 
 TYPE_CHECKING = False
@@ -29,17 +30,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Rules", "alerts_path", "rules_path"]
 
-DEADLINE_SECONDS = 10.0
-"""A rule that takes longer for one call is not asked again."""
-
 _PAUSE_SECONDS = 5.0
 """How often rules are asked when no row has come."""
 
 _MOST_OF_FRAME = 1024
 """Of a larger chunk (`log_many`), this many rows are read, evenly spaced."""
-
-_REST = 9
-"""Rests this many times as long as it has worked: a tenth of a core."""
 
 _SAVE_SECONDS = 10.0
 _MOST_FAILURES = 3
@@ -205,14 +200,14 @@ class Rules:
     def _judge(self, looker: _Looker) -> None:
         """Abandon a rule that takes too long, and go on without it; without all rules if rows cannot be read."""
         name, since = looker.at_work
-        if time.monotonic() - since > DEADLINE_SECONDS:
+        if time.monotonic() - since > TUNING.look_seconds:
             self.failures += 1
             if name:
                 self._dead.add(name)
-                words = f"rule {name} took over {DEADLINE_SECONDS:g} s for one look; it is asked no more"
+                words = f"rule {name} took over {TUNING.look_seconds:g} s for one look; it is asked no more"
             else:
                 self._specs = ()
-                words = f"reading rows took over {DEADLINE_SECONDS:g} s for one look; no rule is asked any more"
+                words = f"reading rows took over {TUNING.look_seconds:g} s for one look; no rule is asked any more"
             self._say(f"rule:{name}", words)
             looker.abandon()
             self._looker = None
@@ -221,7 +216,7 @@ class Rules:
     def worked(self, seconds: float) -> None:
         """The thread has worked this long, and may rest now."""
         self.seconds += seconds
-        self._rest_until = self._clock() + _REST * seconds
+        self._rest_until = self._clock() + TUNING.look_rest * seconds
 
 
 class _Looker(threading.Thread):
@@ -246,7 +241,7 @@ class _Looker(threading.Thread):
         """End the thread after its current look."""
         self._stopping = True
         self._wake.set()
-        self.join(DEADLINE_SECONDS if not self.at_work[0] else 1.0)
+        self.join(TUNING.look_seconds if not self.at_work[0] else 1.0)
 
     def abandon(self) -> None:
         """A rule hangs in it: ignore whatever it still does."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rollbook.ground.optional import is_core_alone
+from rollbook.ground.tuning import TUNING
 from rollbook.keeper.child import Child
 from rollbook.keeper.rules import rules_path
 
@@ -18,15 +19,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Sealing"]
 
-SEAL_BYTES = 4 * 1024 * 1024
 SEAL_SECONDS = 60.0
 _IMPOSSIBLE = (
     "recorded by rollbook-core, which does not seal: the rows stay in the journal, where every reader finds them. To "
     "seal them: rollbook repair, where rollbook is installed"
 )
-_MOST_DELAY_SECONDS = 30.0
-"""How long sealing waits for the health rules, which only read the journal; then it also seals rows they have not
-seen."""
 
 
 class Sealing(Child):
@@ -92,14 +89,18 @@ class Sealing(Child):
             self.due_since = None
             return
         oldest = min(self._first_seen.values())
-        if sum(size for _, size in waiting) >= SEAL_BYTES or now - oldest >= SEAL_SECONDS or self._ballast.tight():
+        if (
+            sum(size for _, size in waiting) >= TUNING.seal_bytes
+            or now - oldest >= SEAL_SECONDS
+            or self._ballast.tight()
+        ):
             self.due_since = found_at if self.due_since is None else self.due_since
             if rules is None or not rules.are_asked or self._ballast.tight():
                 self._start(final=False)
             elif rules.has_looked_since(self.due_since):
                 self.options = (*type(self).options, *self._up_to)
                 self._start(final=False)
-            elif now - self.due_since >= _MOST_DELAY_SECONDS:
+            elif now - self.due_since >= TUNING.seal_delay_seconds:
                 self._start(final=False)
 
     def _start(self, *, final: bool) -> None:

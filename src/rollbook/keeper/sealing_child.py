@@ -38,10 +38,10 @@ def main(arguments: list[str]) -> int:
     for problem in report.problems:
         sys.stderr.write(f"rollbook: {problem}\n")
     if manifest.look(options.run).get("retention"):
-        from rollbook.book import Book, trim_if_due
+        from rollbook.book import Book, Retention
 
         with handled_by(_not_trimmed):
-            trim_if_due(Book(options.run))
+            Retention(Book(options.run)).trim_if_due()
     if options.final:
         from rollbook.book import Book, write_results
 

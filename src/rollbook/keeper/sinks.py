@@ -8,6 +8,7 @@ import time
 
 from rollbook.ground.bill import Bill
 from rollbook.ground.foreign import ours
+from rollbook.ground.tuning import TUNING
 from rollbook.keeper.forward import Forwarder, run_info
 
 TYPE_CHECKING = False
@@ -22,9 +23,6 @@ __all__ = ["LocalSinks", "Sinks", "build", "import_for"]
 _MOST_TRIES = 2
 """A sink that fails this often in a row is reported; one failure may be a service that restarts."""
 
-_CLOSE_SECONDS = 5.0
-DRAIN_SECONDS = 10.0
-"""How long the end of a run waits for sink objects in the training process to accept the remaining rows."""
 _COMMON = ("name", "options", "every_seconds", "filters", "all")
 
 
@@ -153,7 +151,7 @@ class Sinks:
 
         A thread whose service hangs is abandoned after `seconds`, five if None.
         """
-        until = time.monotonic() + (_CLOSE_SECONDS if seconds is None else seconds)
+        until = time.monotonic() + (TUNING.close_seconds if seconds is None else seconds)
         for thread in self._threads.values():
             thread.stop(ended)
         for forwarder in self._forwarders:
@@ -276,8 +274,8 @@ class LocalSinks:
     def close(self) -> None:
         """Deliver the rest and close the sinks. Calling it twice is fine."""
         if self._ready():
-            for name in self._sinks.drain(DRAIN_SECONDS):
-                words = f"sink {name} has not taken all rows in {DRAIN_SECONDS:g} seconds; the run has them all"
+            for name in self._sinks.drain(TUNING.drain_seconds):
+                words = f"sink {name} has not taken all rows in {TUNING.drain_seconds:g} seconds; the run has them all"
                 self._bill.say(f"sink:{name}", words)
             self._sinks.close(ended=False, seconds=1.0)
         self._sinks, self._specs = None, []

@@ -1,14 +1,14 @@
 """The commit protocol: how a run's files get into a store so that no reader sees a row twice or misses one.
 
     <base>/m/<origin>.json              the manifest of an origin: which files it has shipped, and in which pieces
-    <base>/p/<origin>/<stem>-<life>     pieces; the content of a piece never changes
+    <base>/p/<origin>/<stem>-<upload>     pieces; the content of a piece never changes
 
 An origin is one local folder that holds (a part of) the run. The rules:
 
 1. A manifest is replaced only on the condition that it is still the version that was read. The first one is empty and
    is made on the condition that none exists. So a late put cannot bring back what was removed in between.
 2. Pieces are uploaded first, then the manifest that names them. What a manifest names is shipped.
-3. Every upload has a unique name (`life`). A piece whose upload is unconfirmed, or that an earlier process made, is
+3. Every upload has a unique name. A piece whose upload is unconfirmed, or that an earlier process made, is
    never adopted.
 4. What is left to ship follows from the manifest in the store, never from memory.
 5. After a put that was refused or got no answer, the manifest is read again. If it names what was wanted, the put is
@@ -321,7 +321,7 @@ class Commits:
     Args:
       base: prefix of the run in the store, ending with "/".
       origin: the origin's id.
-      life: returns a new random word each time.
+      upload_name: returns a new random word each time.
       another: see `plan`.
     """
 
@@ -329,10 +329,10 @@ class Commits:
         self,
         base: str,
         origin: str,
-        life: Callable[[], str] = lambda: os.urandom(8).hex(),
+        upload_name: Callable[[], str] = lambda: os.urandom(8).hex(),
         another: Callable[[str, int], str] = lambda path, n: f"{path}.{n}",
     ) -> None:
-        self.base, self.origin, self.life, self.another = base, origin, life, another
+        self.base, self.origin, self.upload_name, self.another = base, origin, upload_name, another
         self.manifest_key = f"{base}m/{origin}.json"
 
     # -- shipping
@@ -393,7 +393,7 @@ class Commits:
     def _begin(self, about: dict[str, object]) -> Steps[tuple[Manifest, str | None] | None]:
         """Make an empty manifest; None if the outcome is unknown. Its epoch is random, so epochs of two manifests are
         far apart: a process that worked with a removed one notices that the epoch has moved."""
-        manifest = Manifest(int(self.life(), 16) % 2**32 << 20, {}, about)
+        manifest = Manifest(int(self.upload_name(), 16) % 2**32 << 20, {}, about)
         etag = yield from self._replace(manifest, None)
         return None if etag is None else (manifest, etag)
 
@@ -431,7 +431,7 @@ class Commits:
         stem, dot, extension = file.path.rpartition(".")
         stem = stem if dot and "/" not in extension else file.path
         parts = stem.removeprefix("data/").replace("/", "-")
-        return f"p/{self.origin}/{parts}-{self.life()}{(dot and '/' not in extension and '.' + extension) or ''}"
+        return f"p/{self.origin}/{parts}-{self.upload_name()}{(dot and '/' not in extension and '.' + extension) or ''}"
 
     def manifest(self) -> Steps[tuple[Manifest, str | None]]:
         """(the manifest, its etag), an empty one and None if there is none."""

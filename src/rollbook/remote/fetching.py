@@ -10,6 +10,7 @@ import json
 import sys
 
 from rollbook.errors import PlaceAway, PlaceError, RollbookError
+from rollbook.ground.tuning import TUNING
 from rollbook.remote import Place, open_place, perform
 from rollbook.remote.checksums import check
 from rollbook.remote.commit import Commits
@@ -17,10 +18,7 @@ from rollbook.remote.pages import page_of
 from rollbook.remote.pull import pull
 from rollbook.remote.steps import Away, Missing, Unknown, said_of
 
-__all__ = ["MOST_BYTES", "bring", "main"]
-
-MOST_BYTES = 4 * 1024**3
-"""A larger run is left to `rollbook pull`, so that `init` does not load for hours."""
+__all__ = ["bring", "main"]
 
 
 def bring(
@@ -42,7 +40,7 @@ def bring(
     except (Away, Unknown) as err:
         raise PlaceAway(said_of(err, url)) from None
     size = sum(file.size for origin in shipped.values() for file in origin.files.values())
-    if size > MOST_BYTES:
+    if size > TUNING.fetched_bytes:
         raise PlaceError(
             f"{url}/{run} has {size / 1e9:,.1f} GB, more than init loads. Bring it here first: "
             f"rollbook pull {url}/{run} --dir {root}"

@@ -22,6 +22,7 @@ from rollbook.errors import (
     WrongRegion,
 )
 from rollbook.ground.optional import need
+from rollbook.ground.tuning import TUNING
 from rollbook.remote.place import WORKERS
 from rollbook.remote.steps import Away, Entry, Missing, Refused, Stored, Unknown
 
@@ -30,8 +31,6 @@ __all__ = ["ObjectPlace", "open_objects"]
 T = TypeVar("T")
 
 _READS = 6
-_PAGE = 1000
-"""The number of names in one answer to a listing."""
 _memories: dict[str, Any] = {}
 _PLAIN = re.compile(r"[A-Za-z0-9_./-]+")
 """Names that every store writes and orders in the same way."""
@@ -138,7 +137,7 @@ class ObjectPlace:
 
     def listing(self, prefix: str, known: Sequence[str] = ()) -> Iterator[Entry]:
         """See `place.Place`."""
-        between = known[_PAGE - 1 : -1 : _PAGE] if self._begins_anywhere else ()
+        between = known[TUNING.listed_names - 1 : -1 : TUNING.listed_names] if self._begins_anywhere else ()
         cuts = ["", *(name for name in between if _PLAIN.fullmatch(self._prefix + name)), ""]
 
         def stretch(after: str, last: str) -> list[Entry]:
@@ -160,7 +159,7 @@ class ObjectPlace:
         folder = whole.rpartition("/")[0]
         offset = self._prefix + after if after else None
         entries: list[Entry] = []
-        for page in self._obstore.list(self._store, folder or None, offset=offset, chunk_size=_PAGE):
+        for page in self._obstore.list(self._store, folder or None, offset=offset, chunk_size=TUNING.listed_names):
             for item in page:
                 if item["path"].startswith(whole):
                     key, changed = item["path"][len(self._prefix) :], item["last_modified"].timestamp()

@@ -9,6 +9,7 @@ import time
 
 from rollbook.errors import BadInput
 from rollbook.ground.files import exists
+from rollbook.ground.tuning import TUNING
 from rollbook.keeper.rules import alerts_path
 
 TYPE_CHECKING = False
@@ -26,7 +27,7 @@ SEND_SECONDS = 10.0
 MOST_AN_HOUR = 30
 """Limit of alerts per hour for one command or address; further ones are counted."""
 
-_PAUSE_SECONDS, _END_SECONDS = 1.0, 10.0
+_PAUSE_SECONDS = 1.0
 _LEVELS = {"note": ("note", "warn", "fail"), "warn": ("warn", "fail"), "fail": ("fail",)}
 _ADDRESSES = ("http://", "https://")
 _CAUSE = "on_alert"
@@ -64,7 +65,7 @@ class AlertCalls:
         """The run has ended: send the remaining alerts, but do not wait for long."""
         self._ending.set()
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
-            self._thread.join(_END_SECONDS)
+            self._thread.join(TUNING.alert_end_seconds)
 
     def _watch(self) -> None:
         is_last = False

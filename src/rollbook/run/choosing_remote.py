@@ -11,6 +11,7 @@ import sys
 from rollbook.errors import BadInput
 from rollbook.ground.addresses import begin, check_remote, end, make_home, note_away, origin_of
 from rollbook.ground.foreign import ours
+from rollbook.ground.tuning import TUNING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,13 +22,6 @@ if TYPE_CHECKING:
     from rollbook.ground.shapes import RunJson
 
 __all__ = ["asked_place", "bring_run", "check_place", "place_to_go_on", "settle_place"]
-
-_SECONDS = 20.0
-_PATIENCE = 3.0
-"""Seconds that the check of a remote may take, including retries while there is no answer."""
-
-_BRING_SECONDS = 900.0
-"""Seconds that downloading a run to resume may take."""
 
 
 def asked_place(remote: object) -> str | Literal[False] | None:
@@ -77,8 +71,15 @@ def check_place(url: str, run: str, nonce: str, folder: str | None, takes_over: 
     origin = origin_of(folder) if folder is not None else None
     said = _ask(
         "checksums",
-        [url, run, nonce, origin.id if origin is not None else "", str(_PATIENCE), "takeover" if takes_over else ""],
-        _SECONDS,
+        [
+            url,
+            run,
+            nonce,
+            origin.id if origin is not None else "",
+            str(TUNING.remote_patience_seconds),
+            "takeover" if takes_over else "",
+        ],
+        TUNING.remote_seconds,
     )
     if said is None:
         return ""
@@ -98,7 +99,9 @@ def bring_run(url: str, project: str, name: str, run_id: str, root: str, *, take
     """
     _need_client(url)
     more = ["takeover"] if takes_over else []
-    said = _ask("fetching", [url, project, name, run_id, root, str(_PATIENCE), *more], _BRING_SECONDS)
+    said = _ask(
+        "fetching", [url, project, name, run_id, root, str(TUNING.remote_patience_seconds), *more], TUNING.bring_seconds
+    )
     if said is not None:
         raised, words = said
         here = os.path.join(root, project)

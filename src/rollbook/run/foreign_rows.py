@@ -16,6 +16,7 @@ from itertools import pairwise
 from rollbook.errors import BadInput
 from rollbook.ground.clocks import UNKNOWN, as_clock
 from rollbook.ground.foreign import ours
+from rollbook.ground.tuning import TUNING
 from rollbook.ground.values import flatten, scalar_of
 from rollbook.ground.values.known import KINDS
 
@@ -41,9 +42,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ForeignRows"]
 
-_BATCH = 4096
-_MOST_IN_BLOCKS = 65_536
-"""Most rows of a batch that comes in blocks."""
 _EARLIEST, _LATEST = 0.0, 7e9
 """Valid times in unix seconds: 1970 to 2191."""
 
@@ -417,8 +415,8 @@ class _Supply:
         rows: list[object] = []
         blocks: list[Any] = []
         taken = 0
-        most = exactly if exactly >= 0 else _MOST_IN_BLOCKS
-        while taken < most and (exactly >= 0 or len(rows) < _BATCH):
+        most = exactly if exactly >= 0 else TUNING.block_rows
+        while taken < most and (exactly >= 0 or len(rows) < TUNING.batch_rows):
             item: Any = self._held.pop() if self._held else next(self._items, _END)
             if item is _END:
                 break
@@ -441,7 +439,7 @@ class _Supply:
         """
         passed = 0
         while passed < rows:
-            taken = self.take(exactly=min(rows - passed, _BATCH))[2]
+            taken = self.take(exactly=min(rows - passed, TUNING.batch_rows))[2]
             passed += taken
             if not taken:
                 break

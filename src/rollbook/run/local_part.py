@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["folder_here", "home_is_here", "page_of"]
 
 _TRAVELS = ("format", "rollbook", "id", "project", "name", "nonce", "created", "clocks", "x", "remote")
-_OF_A_LIFE = ("n", "writer", "started", "status", "parent", "cut", "checkpoint")
+_OF_AN_ATTEMPT = ("n", "writer", "started", "status", "parent", "cut", "checkpoint")
 _MADE_SECONDS = 5.0
 """Seconds to wait for the run.json of a folder that another process is creating."""
 
@@ -35,7 +35,7 @@ def page_of(about: RunJson, attempt: int) -> dict[str, Any]:
     """The data that another host needs to keep a part of the run: a few hundred bytes of plain data."""
     entry = manifest.entry_of(about, attempt)
     page: dict[str, object] = {name: value for name, value in about.items() if name in _TRAVELS and value}
-    page["attempts"] = [{name: value for name, value in entry.items() if name in _OF_A_LIFE and value is not None}]
+    page["attempts"] = [{name: value for name, value in entry.items() if name in _OF_AN_ATTEMPT and value is not None}]
     page["home"] = {name: liveness.identity()[name] for name in ("host", "boot_id", "pid_ns")}
     return page
 

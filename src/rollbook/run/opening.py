@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from rollbook.ground.bill import Bill
     from rollbook.ground.shapes import RunJson
 
-__all__ = ["Wanted", "find_former", "open_life"]
+__all__ = ["Wanted", "find_former", "open_attempt"]
 
 _UNSAID: Mapping[str, object] = {
     "seed": None, "group": None, "job_type": None, "notes": "", "parent": None, "forked_from": None, "config": {},
 }  # fmt: skip
 """Fields set by the caller, with their defaults; None in `Wanted.given` keeps the former value."""
 
-_OF_A_LIFE = (
+_OF_AN_ATTEMPT = (
     *(name for name in manifest.ORIGIN if name not in ("config", "seed")), "cpu", "gpus", "seeds", "problems", "hydra",
 )  # fmt: skip
 """Fields of run.json that each attempt determines itself."""
@@ -83,7 +83,7 @@ class Wanted:
         return os.path.join(self.root, self.project)
 
 
-class _Life:
+class _NewAttempt:
     """An attempt that is about to begin."""
 
     __slots__ = ("about", "attempt", "away", "clocks", "folder", "not_before", "remote")
@@ -139,7 +139,9 @@ def find_former(wanted: Wanted) -> str | None:
     return former
 
 
-def open_life(wanted: Wanted, former: str | None, bill: Bill, begun: list[Writer]) -> tuple[Writer, RunJson, list[str]]:
+def open_attempt(
+    wanted: Wanted, former: str | None, bill: Bill, begun: list[Writer]
+) -> tuple[Writer, RunJson, list[str]]:
     """Begin a run, or continue one. Returns (its open writer; its run.json, written; the differences from the former
     attempt).
 
@@ -154,24 +156,24 @@ def open_life(wanted: Wanted, former: str | None, bill: Bill, begun: list[Writer
     """
     since = time.time()
     with manifest.ManifestLock(former):
-        life = _first_life(wanted, since, bill) if former is None else _next_life(wanted, former, bill)
-        about = life.about
+        new = _first_attempt(wanted, since, bill) if former is None else _next_attempt(wanted, former, bill)
+        about = new.about
         before: dict[str, Any] = {"config": about.get("config", {}), "seed": about.get("seed")}
-        _describe(life, wanted)
+        _describe(new, wanted)
         writer = Writer(
-            life.folder,
-            attempt=life.attempt,
-            clocks=life.clocks,
+            new.folder,
+            attempt=new.attempt,
+            clocks=new.clocks,
             main=True,
             nonce=about["nonce"],
             bill=bill,
             rank=own_rank(),
-            not_before=life.not_before,
+            not_before=new.not_before,
             whereabouts=whereabouts(),
         )
         begun.append(writer)
-        _add_attempt(life, since, writer.id)
-        _write_down(life, writer, wanted, is_new=former is None)
+        _add_attempt(new, since, writer.id)
+        _write_down(new, writer, wanted, is_new=former is None)
     if former is None:
         return writer, about, []
     differs = manifest.differences(before, {"config": about["config"], "seed": about["seed"]})
@@ -179,7 +181,7 @@ def open_life(wanted: Wanted, former: str | None, bill: Bill, begun: list[Writer
     return writer, about, differs
 
 
-def _first_life(wanted: Wanted, begun: float, bill: Bill) -> _Life:
+def _first_attempt(wanted: Wanted, begun: float, bill: Bill) -> _NewAttempt:
     from rollbook.ground.version import __version__
 
     identity = wanted.run_id or manifest.new_id()
@@ -199,10 +201,10 @@ def _first_life(wanted: Wanted, begun: float, bill: Bill) -> _Life:
     if wanted.remote:
         run = f"{wanted.project}/{os.path.basename(folder)}"
         away = check_place(wanted.remote, run, about["nonce"], None, False, bill)
-    return _Life(folder, about, attempt=1, not_before=0, clocks=wanted.clocks, remote=wanted.remote, away=away)
+    return _NewAttempt(folder, about, attempt=1, not_before=0, clocks=wanted.clocks, remote=wanted.remote, away=away)
 
 
-def _next_life(wanted: Wanted, former: str, bill: Bill) -> _Life:
+def _next_attempt(wanted: Wanted, former: str, bill: Bill) -> _NewAttempt:
     about = manifest.read(former, to_continue=True)
     living = living_writers(former)
     takes_over = wanted.resume == "takeover"
@@ -225,16 +227,16 @@ def _next_life(wanted: Wanted, former: str, bill: Bill) -> _Life:
         away = check_place(remote, run, str(about.get("nonce") or ""), former, takes_over, bill)
     manifest.close_origin(about)
     fields: Any = about
-    for name in _OF_A_LIFE:  # `close_origin` has stored them with the former attempt
+    for name in _OF_AN_ATTEMPT:  # `close_origin` has stored them with the former attempt
         fields.pop(name, None)
-    return _Life(former, about, attempt=attempt, not_before=not_before, clocks=clocks, remote=remote, away=away)
+    return _NewAttempt(former, about, attempt=attempt, not_before=not_before, clocks=clocks, remote=remote, away=away)
 
 
-def _describe(life: _Life, wanted: Wanted) -> None:
+def _describe(new: _NewAttempt, wanted: Wanted) -> None:
     """Write the request and the location of this attempt into the data of run.json."""
     from rollbook.run.origin.provenance import command_line
 
-    about: Any = life.about
+    about: Any = new.about
     own = liveness.identity()
     for name, unsaid in _UNSAID.items():
         given = wanted.given[name]
@@ -244,8 +246,8 @@ def _describe(life: _Life, wanted: Wanted) -> None:
             "status": "running",
             "ended": None,
             "tags": list(dict.fromkeys([*about.get("tags", ()), *wanted.tags])),
-            "total": check_total(wanted.total, life.clocks) or about.get("total", {}),
-            "clocks": list(life.clocks),
+            "total": check_total(wanted.total, new.clocks) or about.get("total", {}),
+            "clocks": list(new.clocks),
             "host": own.get("host"),
             "boot_id": own.get("boot_id"),
             "command": command_line([sys.executable, *sys.argv]),
@@ -260,8 +262,8 @@ def _describe(life: _Life, wanted: Wanted) -> None:
         if (job := hydra_job()) is not None:
             about["hydra"] = job
     about.pop("remote", None)
-    if life.remote:
-        about["remote"] = life.remote
+    if new.remote:
+        about["remote"] = new.remote
     if about["total"] and "x" not in about:
         about["x"] = next(iter(about["total"]))
 
@@ -272,49 +274,49 @@ def _working_folder() -> str:
     return ""
 
 
-def _add_attempt(life: _Life, begun: float, writer: str) -> None:
-    parent = life.attempt - 1 if life.attempt > 1 else None
-    life.about["attempts"].append(
+def _add_attempt(new: _NewAttempt, begun: float, writer: str) -> None:
+    parent = new.attempt - 1 if new.attempt > 1 else None
+    new.about["attempts"].append(
         {
-            "n": life.attempt,
+            "n": new.attempt,
             "parent": parent,
-            "cut": {"time": max(time.time_ns(), life.not_before), "writers": {}} if parent else None,
-            "started": max(begun, life.not_before / 1e9),
+            "cut": {"time": max(time.time_ns(), new.not_before), "writers": {}} if parent else None,
+            "started": max(begun, new.not_before / 1e9),
             "ended": None,
             "status": "running",
             "writer": writer,
-            "host": life.about["host"],
+            "host": new.about["host"],
             "offsets": {},
         }
     )
 
 
-def _write_down(life: _Life, writer: Writer, wanted: Wanted, *, is_new: bool) -> None:
+def _write_down(new: _NewAttempt, writer: Writer, wanted: Wanted, *, is_new: bool) -> None:
     """Create the folder of a new run, with the writer's folder and run.json in it."""
     made = False
     try:
         if is_new:
             make_folders(wanted.place)
             # if two processes create one id at the same time, one of them fails here
-            os.mkdir(life.folder, 0o700 if wanted.private else 0o777)
+            os.mkdir(new.folder, 0o700 if wanted.private else 0o777)
             made = True
         writer.open()
-        manifest.write(life.folder, life.about)
-        settle_place(life.folder, life.remote, life.away)
+        manifest.write(new.folder, new.about)
+        settle_place(new.folder, new.remote, new.away)
     except ours(FileExistsError):
         state = (
             "was made by another process this moment. Join it with attach()"
-            if exists(os.path.join(life.folder, "run.json"))
-            else f"is there and has no run.json. Try rollbook repair {life.folder}, or choose another id"
+            if exists(os.path.join(new.folder, "run.json"))
+            else f"is there and has no run.json. Try rollbook repair {new.folder}, or choose another id"
         )
-        raise RunExists(f"init(run_id={wanted.run_id!r}): {life.folder} {state}") from None
+        raise RunExists(f"init(run_id={wanted.run_id!r}): {new.folder} {state}") from None
     except ours(OSError) as err:
         if made:  # an incomplete run would be reported as damaged forever
             import shutil
 
-            shutil.rmtree(life.folder, ignore_errors=True)
+            shutil.rmtree(new.folder, ignore_errors=True)
         raise RunError(
-            f"init({wanted.project!r}, {life.about['name']!r}): the run's folder {life.folder} cannot be written: "
+            f"init({wanted.project!r}, {new.about['name']!r}): the run's folder {new.folder} cannot be written: "
             f"{err}. Choose another with dir="
         ) from err
 
@@ -322,8 +324,8 @@ def _write_down(life: _Life, writer: Writer, wanted: Wanted, *, is_new: bool) ->
 def _summary_of(folder: str) -> dict[str, object]:
     """The summaries of former attempts, also the parts that run.json did not get in time."""
     fields = manifest.look(folder)
-    lives = fields["attempts"][:-1]
-    if lives and "last" in lives[-1]:  # it ended normally; this common case reads nothing
+    earlier = fields["attempts"][:-1]
+    if earlier and "last" in earlier[-1]:  # it ended normally; this common case reads nothing
         return dict(fields["summary"])
     from rollbook.ground.optional import is_core_alone
 

@@ -25,7 +25,7 @@ from rollbook.run.current import end_former, interactive
 from rollbook.run.ending import status_of
 from rollbook.run.joining import elder
 from rollbook.run.needed import import_needed
-from rollbook.run.opening import Wanted, find_former, open_life
+from rollbook.run.opening import Wanted, find_former, open_attempt
 from rollbook.run.start_and_finish import start, undo
 
 TYPE_CHECKING = False
@@ -175,7 +175,7 @@ def init(
     former = find_former(wanted)
     begun: list[Writer] = []
     try:
-        writer, about, differs = open_life(wanted, former, bill, begun)
+        writer, about, differs = open_attempt(wanted, former, bill, begun)
         _say_what_differs(about, differs)
         run = start(writer.run_folder, about, writer, orders, keeper, config, how == "must")
         if told is not None:

@@ -11,6 +11,7 @@ from rollbook.ground.clocks import now
 from rollbook.ground.files import exists, is_folder, is_loose, names_in
 from rollbook.ground.foreign import handled_by, ours, tolerating
 from rollbook.ground.liveness import identity
+from rollbook.ground.tuning import TUNING
 from rollbook.run import ending
 from rollbook.run.current import opened
 from rollbook.run.failure import report_in_alerts
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
     from rollbook.run.run import Run
 
 __all__ = ["end", "start", "undo"]
-
-FINISH_SECONDS = 10.0
-"""Seconds that finish() waits for the keeper to seal and to drain the sinks."""
 
 
 def start(
@@ -174,7 +172,7 @@ def _let_keeper_finish(run: Run) -> None:
         return
     if mode == "thread" and run._parts.keeper_thread is not None:
         if run._parts.pid == os.getpid():
-            run._parts.keeper_thread.finish(FINISH_SECONDS)
+            run._parts.keeper_thread.finish(TUNING.finish_seconds)
     elif mode == "inline":
         if run._writer.main and not is_loose():  # a cache needs no sealing, which starts a process per run
             _keep_here(run)
@@ -184,8 +182,8 @@ def _let_keeper_finish(run: Run) -> None:
         if not run._writer.main:
             if not is_kept(run.folder):  # the run's own keeper has ended: nothing else would seal this
                 launch(run.folder)
-        elif not wait_done(run.folder, FINISH_SECONDS) and launch(run.folder):
-            wait_done(run.folder, FINISH_SECONDS)  # the keeper had died; wait for its replacement
+        elif not wait_done(run.folder, TUNING.finish_seconds) and launch(run.folder):
+            wait_done(run.folder, TUNING.finish_seconds)  # the keeper had died; wait for its replacement
 
 
 def _keep_here(run: Run) -> None:
@@ -206,7 +204,7 @@ def _keep_here(run: Run) -> None:
             launch(run.folder)
         if keeper.phase != "taken":
             return
-        if wait_done(run.folder, FINISH_SECONDS):
+        if wait_done(run.folder, TUNING.finish_seconds):
             sinks: Any = _local_sinks(run, run._parts.inline_sinks)
             if sinks is not None:
                 sinks.close()

@@ -7,6 +7,7 @@ import threading
 import time
 
 from rollbook.ground.foreign import handled_by, tolerating
+from rollbook.ground.tuning import TUNING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,11 +18,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Ticker"]
 
-FIRST_COST_SECONDS, COST_SECONDS = 1.0, 10.0
-"""Seconds until a run first logs rollbook's own cost, and between later logs."""
+COST_SECONDS = 10.0
+"""Seconds between two logs of rollbook's own cost; until the first, `TUNING.first_cost_seconds`."""
 
-_MOST_LOOKS, _LOOK_SECONDS = 10, 0.03
-"""How often a round checks for a late sync, and the seconds between checks."""
+_LOOK_SECONDS = 0.03
+"""Seconds between two checks for a late sync."""
 
 
 class Ticker(threading.Thread):
@@ -37,7 +38,7 @@ class Ticker(threading.Thread):
         super().__init__(name="rollbook", daemon=True)
         self._run, self._sinks, self._late, self._seconds = run, sinks, list(late), seconds
         self._stop_event = threading.Event()
-        self._cost_due = time.monotonic() + FIRST_COST_SECONDS
+        self._cost_due = time.monotonic() + TUNING.first_cost_seconds
         self._told_rows = 0  # number of rows when the last such row was written
         self._sync_before = 0.0  # time of the sync before the one that the next round follows; 0.0: none
         self._synced = os.path.join(run.folder, "data", "keeper", "durable.json")
@@ -69,7 +70,7 @@ class Ticker(threading.Thread):
     def _await_sync(self) -> None:
         """Wait a little longer for the sync that this round follows: a busy keeper is late."""
         before, self._sync_before = self._sync_before, 0.0
-        for _ in range(_MOST_LOOKS if before else 0):
+        for _ in range(TUNING.sync_looks if before else 0):
             if self._synced_at() != before or self._stop_event.wait(_LOOK_SECONDS):
                 return
 

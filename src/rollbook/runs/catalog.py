@@ -20,6 +20,7 @@ from rollbook.ground import manifest
 from rollbook.ground.addresses import is_address
 from rollbook.ground.files import replacing, user_cache
 from rollbook.ground.status import derived
+from rollbook.ground.tuning import TUNING
 from rollbook.runs.fields import FIELDS
 from rollbook.runs.run_set import RunSet
 
@@ -27,7 +28,6 @@ __all__ = ["found", "open", "stamped"]
 
 _DEEPEST = 3
 """How many folders below the root a run may be: <root>/<project>/<run>, and one more."""
-_WORTH_A_CACHE = 200
 _Stamp = tuple[int, int, int]
 _known: dict[str, tuple[_Stamp, dict[str, Any]]] = {}
 
@@ -114,7 +114,7 @@ def _page(folder: str) -> os.stat_result | None:
 
 
 def _load(root: str, folders: list[tuple[str, os.stat_result]], problems: list[str]) -> list[dict[str, object] | None]:
-    cache = _Cache(root) if len(folders) >= _WORTH_A_CACHE else None
+    cache = _Cache(root) if len(folders) >= TUNING.cached_runs else None
     rows: list[dict[str, object] | None] = []
     waiting = folders[::-1]
     while waiting:

@@ -17,6 +17,7 @@ from rollbook.errors import BadInput, UnknownKey, did_you_mean
 from rollbook.ground.aliases import lower_is_better
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import constant, floats, join_tables
+from rollbook.ground.tuning import TUNING
 from rollbook.runs.fields import check_field, column_of, field_names, values_at
 
 __all__ = [
@@ -36,7 +37,6 @@ T = TypeVar("T")
 Score: TypeAlias = Callable[[NDArray, NDArray], float]
 """(x, values), both [rows] in order of x with finite values only -> one number."""
 
-_WORTH_THREADS, _MOST_THREADS = 16, 4
 _USUAL = ("project", "name", "id", "status", "seed", "group", "attempts", "created", "ended")
 _WINDOW = re.compile(r"(mean|median|max|min) of the last (\d+(?:\.\d+)?)\s*(%?)")
 _STEPS = re.compile(r"steps to (-?\d[\d_]*(?:\.\d+)?(?:e[+-]?\d+)?)")
@@ -220,9 +220,9 @@ def for_each_run(rows: Sequence[Row], work: Callable[[Row], T]) -> list[T]:
     Raises:
       What `work` raises; runs that were not started by then are not read.
     """
-    if len(rows) < _WORTH_THREADS:
+    if len(rows) < TUNING.threaded_runs:
         return [work(row) for row in rows]
-    with ThreadPoolExecutor(min(_MOST_THREADS, os.cpu_count() or 1), "rollbook-runs") as pool:
+    with ThreadPoolExecutor(min(TUNING.most_threads, os.cpu_count() or 1), "rollbook-runs") as pool:
         answers = [pool.submit(work, row) for row in rows]
         try:
             return [answer.result() for answer in answers]

@@ -22,7 +22,7 @@ import pyarrow as pa
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive, Scope, Send
 
-from rollbook.book import Book, unique_samples
+from rollbook.book import Book, Database
 from rollbook.errors import BadInput, MissingExtra, UnknownKey, did_you_mean
 from rollbook.ground.expressions import condition, named_tables
 from rollbook.ground.optional import installed, need
@@ -204,7 +204,7 @@ class AgentTools:
 
         def work(db: Locked) -> tuple[pa.Table, bool]:
             columns = db.columns["samples"]
-            source = unique_samples(columns) if unique else "samples"
+            source = Database.unique_samples(columns) if unique else "samples"
             order = ", ".join(
                 [order_by or '"time"', *(f'"{name}"' for name in _PLACE if name in columns and not unique)]
             )

@@ -16,6 +16,7 @@ import time
 from typing import Any, ClassVar
 
 from rollbook.ground.foreign import tolerating
+from rollbook.ground.tuning import TUNING
 from rollbook.sinks._plain import wide
 
 TYPE_CHECKING = False
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from typing import TextIO
 
 __all__ = ["Screen", "is_terminal"]
-
-_WAIT_SECONDS = 0.2
-_REST_SECONDS = 0.1  # after frequent prints, the block is redrawn at most this often
 
 
 def is_terminal(stream: Any) -> bool:
@@ -137,7 +135,7 @@ class Screen:
 
     def pass_on(self, text: str, stream: TextIO) -> int:
         """Print other output: remove the block, continue where that output stopped, print, redraw the block."""
-        if os.getpid() != self._process or not self._lock.acquire(timeout=_WAIT_SECONDS):
+        if os.getpid() != self._process or not self._lock.acquire(timeout=TUNING.screen_wait_seconds):
             return stream.write(text)
         try:
             if self._drawn:
@@ -152,7 +150,7 @@ class Screen:
             columns, _ = self.size
             self._column = (start + wide(_unpainted(tail.rpartition("\r")[2]))) % max(1, columns)
             # A bar that returns to the start of its line is drawn above the block; an unfinished line is not.
-            if (not self._column or "\r" in text) and time.monotonic() - self._shown > _REST_SECONDS:
+            if (not self._column or "\r" in text) and time.monotonic() - self._shown > TUNING.screen_rest_seconds:
                 stream.flush()
                 self._show(())
             return written

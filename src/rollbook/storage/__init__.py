@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from rollbook.storage.pieces import Piece as Piece
     from rollbook.storage.pieces import Pieces as Pieces
     from rollbook.storage.pieces import RunFiles as RunFiles
-    from rollbook.storage.pyramid import MIN_ROWS as MIN_ROWS
     from rollbook.storage.pyramid import Pyramid as Pyramid
     from rollbook.storage.pyramid import bucket_rows as bucket_rows
     from rollbook.storage.salvage import rescue as rescue
@@ -30,14 +29,11 @@ if TYPE_CHECKING:
     from rollbook.storage.sealing.helpers import most_processes as most_processes
     from rollbook.storage.sealing.merge import merge as merge
     from rollbook.storage.sealing.one_pass import keep_aside as keep_aside
-    from rollbook.storage.sealing.trimming import cell_bytes as cell_bytes
-    from rollbook.storage.sealing.trimming import sealed_bytes as sealed_bytes
-    from rollbook.storage.sealing.trimming import trim_rows as trim_rows
+    from rollbook.storage.sealing.trimming import Trimming as Trimming
     from rollbook.storage.sealing.writers_file import write_writers_file as write_writers_file
 
 __all__ = [
     "IDENTITY",
-    "MIN_ROWS",
     "BadPiece",
     "CheckpointRow",
     "History",
@@ -49,8 +45,8 @@ __all__ = [
     "Pyramid",
     "RunFiles",
     "SealedRows",
+    "Trimming",
     "bucket_rows",
-    "cell_bytes",
     "identity",
     "keep_aside",
     "merge",
@@ -58,10 +54,8 @@ __all__ = [
     "most_processes",
     "rescue",
     "seal",
-    "sealed_bytes",
     "set_aside",
     "settled",
-    "trim_rows",
     "write_part",
     "write_writers_file",
 ]
@@ -75,7 +69,7 @@ __getattr__, __dir__ = attach(
         "rollbook.storage.live": ("Moved",),
         "rollbook.storage.parts": ("Part",),
         "rollbook.storage.pieces": ("BadPiece", "Lines", "Piece", "Pieces", "RunFiles"),
-        "rollbook.storage.pyramid": ("MIN_ROWS", "Pyramid", "bucket_rows"),
+        "rollbook.storage.pyramid": ("Pyramid", "bucket_rows"),
         "rollbook.storage.salvage": ("rescue", "set_aside"),
         "rollbook.storage.sealed_rows": ("SealedRows",),
         "rollbook.storage.sealed_so_far": ("missing_parts",),
@@ -83,7 +77,7 @@ __getattr__, __dir__ = attach(
         "rollbook.storage.sealing.helpers": ("most_processes",),
         "rollbook.storage.sealing.merge": ("merge",),
         "rollbook.storage.sealing.one_pass": ("keep_aside",),
-        "rollbook.storage.sealing.trimming": ("cell_bytes", "sealed_bytes", "trim_rows"),
+        "rollbook.storage.sealing.trimming": ("Trimming",),
         "rollbook.storage.sealing.writers_file": ("write_writers_file",),
     },
 )

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from rollbook.ground.arrow import constant, from_numpy, to_numpy, without_dictionaries
 from rollbook.ground.files import replace_file
 from rollbook.ground.run_files import CONSTANTS, METADATA_KEY, RESERVED
+from rollbook.ground.tuning import TUNING
 from rollbook.storage.column_order import by_columns
 from rollbook.storage.parquet_files import open_to_write
 from rollbook.storage.pyramid import MIN_ROWS, PyramidWriter
@@ -23,9 +24,8 @@ from rollbook.storage.tabulate import Meta, type_codes
 
 __all__ = ["ROW_GROUP_BYTES", "PartWriter", "choose_encodings", "write_part"]
 
-ROW_GROUP_ROWS = 128 * 1024
 ROW_GROUP_BYTES = 64 * 1024 * 1024
-"""A row group ends at whichever limit comes first: it is the smallest unit that a reader decodes."""
+"""A row group ends here or after `TUNING.group_rows`: it is the smallest unit that a reader decodes."""
 
 NARROW_COLUMNS, NARROW_TIMES = 20, 4
 """Row groups with fewer columns than this have more rows, up to four times as many: each column chunk costs a reader a
@@ -36,9 +36,6 @@ PYRAMID_BLOCK_ROWS = 1024 * 1024
 
 WIDE_BYTES = 16 * 1024 * 1024
 """Bytes per row group of all tables but metrics: readers request a few rows of them, with all columns."""
-TRAJECTORY_ROWS = 32 * 1024
-TRAJECTORY_BYTES = 4 * 1024 * 1024
-"""The same for `steps`, which are read one episode at a time."""
 
 _SAMPLE = 1024
 _FEW = 32
@@ -99,8 +96,8 @@ _IN_ORDER = ("rollout_id",)
 def group_limits(table: str, columns: int) -> tuple[int, int]:
     """Maximum (rows, bytes) of a row group of this table; `columns` is the number of stored columns."""
     if table == "steps":
-        return TRAJECTORY_ROWS, TRAJECTORY_BYTES
-    most_rows = ROW_GROUP_ROWS * min(NARROW_TIMES, max(1, NARROW_COLUMNS // max(1, columns)))
+        return TUNING.episode_group_rows, TUNING.episode_group_bytes
+    most_rows = TUNING.group_rows * min(NARROW_TIMES, max(1, NARROW_COLUMNS // max(1, columns)))
     return most_rows, ROW_GROUP_BYTES if table == "metrics" else WIDE_BYTES
 
 

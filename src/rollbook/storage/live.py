@@ -21,6 +21,7 @@ from rollbook.ground.arrow import empty_table, take_table, to_numpy
 from rollbook.ground.files import names_in
 from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.run_files import journal_folder, parse_name
+from rollbook.ground.tuning import TUNING
 from rollbook.journal import FrameFile, Segment, WriterInfo, decode
 from rollbook.storage.durable import DurableMarks
 from rollbook.storage.fills import Fills
@@ -35,9 +36,6 @@ __all__ = ["LiveFrames", "LiveJournal", "LiveSegment", "Moved", "Snapshot"]
 
 _MOST_KEPT_BYTES = 256 * 1024 * 1024
 """Maximum rows of segments kept in memory between the first pass and reading; others are read again."""
-
-_MOST_KEPT_FRAMES = 16 * 1024 * 1024
-"""Maximum bytes of frames whose rows stay in memory between snapshots; those of other files are read again."""
 
 
 class Moved(Exception):
@@ -368,7 +366,7 @@ class LiveJournal:
         log = self._logs.get(path)
         if log is None or log.inode != inode:
             log = _Log(path, inode, lane, info)
-        self._kept_frames += log.scan(tables, self.problems, _MOST_KEPT_FRAMES - self._kept_frames)
+        self._kept_frames += log.scan(tables, self.problems, TUNING.kept_frame_bytes - self._kept_frames)
         return log
 
 

@@ -17,6 +17,7 @@ from rollbook.ground import source
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import from_json, rows_equal, take_table, to_numpy
 from rollbook.ground.foreign import ours
+from rollbook.ground.tuning import TUNING
 from rollbook.storage.fills import Fills
 from rollbook.storage.live import LiveFrames, LiveJournal, LiveSegment, Moved, Snapshot
 from rollbook.storage.parts import Part, PartShelf, covers_of
@@ -29,9 +30,6 @@ __all__ = ["BadPiece", "Piece", "Pieces", "RunFiles"]
 
 T = TypeVar("T")
 _TRIES = 200
-
-
-_FEW_LINES = 1 << 12
 
 Lines = dict[str, tuple[NDArray, NDArray | None]]
 
@@ -115,7 +113,7 @@ class Piece:
 
         The first rows of most keys are stored so, before their key set has its own segment.
         """
-        if not self.is_long or not self.is_whole or self.is_waiting or self.rows > _FEW_LINES:
+        if not self.is_long or not self.is_whole or self.is_waiting or self.rows > TUNING.few_lines:
             return None
         if self._lines is None:
             table = self.read([*self.meta["clocks"], "key", "type", "value", "integer"])

@@ -18,6 +18,7 @@ import os
 import struct
 import zlib
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -186,6 +187,8 @@ class Pyramid:
       FileNotFoundError: there is none.
       ValueError: it is damaged, or belongs to another part.
     """
+
+    MIN_ROWS: ClassVar[int] = MIN_ROWS
 
     def __init__(self, path: str, *, rows: int, first_seq: int, last_seq: int) -> None:
         self.path = path

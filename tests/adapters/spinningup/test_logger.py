@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -191,11 +192,9 @@ def test_subclasses_may_override_log_tabular(run: Any, tmp_path: Path) -> None:
 
 
 def test_a_key_that_is_stored_and_never_logged_does_not_grow_for_ever(
-    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Any, tmp_path: Path, tuned: Callable[..., None]
 ) -> None:
-    from rollbook.adapters.spinningup import logger as module
-
-    monkeypatch.setattr(module, "MOST_STORED", 10)
+    tuned(stored_values=10)
     logger = EpochLogger(str(tmp_path / "exp"), run=run, raw=False)
     for i in range(10):
         logger.store(forgotten=i)

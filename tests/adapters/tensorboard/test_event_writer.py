@@ -20,14 +20,6 @@ from rollbook.adapters.tensorboard import FileWriter, RecordWriter, SummaryWrite
 from rollbook.errors import RollbookWarning
 
 
-@pytest.fixture(autouse=True)
-def without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The event files are rollbook's own: what the program has loaded besides is not looked at."""
-    from rollbook.adapters.tensorboard import native
-
-    monkeypatch.setattr(native, "_loaded", lambda: "rollbook")
-
-
 @pytest.fixture
 def writer(run: Any, tmp_path: Path) -> Any:
     return SummaryWriter(tmp_path / "logs", run=run)
@@ -175,18 +167,14 @@ def test_a_verb_that_the_event_writer_lacks_is_named(writer: Any) -> None:
     assert writer.run.bill()["drops"]["event_file_lacks_add_openvino_graph"] == 1
 
 
-def test_an_argument_that_the_library_behind_lacks_costs_no_point(
-    run: Any, rows: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_argument_that_the_library_behind_lacks_costs_no_point(run: Any, rows: Any, native_writer: Any) -> None:
     calls: list[Any] = []
 
     class Native:
         def add_scalar(self, tag: str, value: Any, step: Any = None, walltime: Any = None) -> None:
             calls.append((tag, value, step))
 
-    from rollbook.adapters.tensorboard import native
-
-    monkeypatch.setattr(native, "open_events", lambda *_: Native())
+    native_writer(Native())
     writer = SummaryWriter("x", run=run)
     with pytest.warns(RollbookWarning, match="takes no new_style="):
         writer.add_scalar("a", 1.0, 2, new_style=True)

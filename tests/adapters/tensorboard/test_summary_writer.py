@@ -15,14 +15,6 @@ from rollbook.errors import MissingExtra, RollbookWarning, UnknownOption
 from rollbook.run.current import current_run
 
 
-@pytest.fixture(autouse=True)
-def without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The event files are rollbook's own: what the program has loaded besides is not looked at."""
-    from rollbook.adapters.tensorboard import native
-
-    monkeypatch.setattr(native, "_loaded", lambda: "rollbook")
-
-
 def events(folder: Path) -> Any:
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     found = accumulator.EventAccumulator(str(folder), size_guidance={"histograms": 0, "images": 0})
@@ -147,7 +139,7 @@ def test_verbs_the_book_has_no_place_for_are_counted_and_said_once(run: Any) -> 
         writer.plot()
 
 
-def test_verbs_a_further_library_has_reach_its_event_file(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verbs_a_further_library_has_reach_its_event_file(run: Any, native_writer: Any) -> None:
     calls: list[Any] = []
 
     class Native:
@@ -156,9 +148,7 @@ def test_verbs_a_further_library_has_reach_its_event_file(run: Any, monkeypatch:
 
         def close(self) -> None: ...
 
-    from rollbook.adapters.tensorboard import native
-
-    monkeypatch.setattr(native, "open_events", lambda *_: Native())
+    native_writer(Native())
     writer = SummaryWriter("x", run=run)
     with pytest.warns(RollbookWarning, match="add_hologram"):
         writer.add_hologram("model")

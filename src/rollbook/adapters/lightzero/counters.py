@@ -40,7 +40,7 @@ class Counters:
         self._offsets: dict[str, int] = {}
         self._last = dict.fromkeys(_CLOCKS, 0)
         if run.resumed:
-            with counted(run.count, "lightzero_resume", "the clocks of the earlier life could not be read"):
+            with counted(run.count, "lightzero_resume", "the clocks of the earlier attempt could not be read"):
                 self._last = _last_readings(run.internals.latest())
 
     def __call__(self, clock: str, reading: int) -> int:

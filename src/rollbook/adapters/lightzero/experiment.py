@@ -152,7 +152,7 @@ class Experiment:
         """
         if not self.run.resumed:
             return None
-        with counted(self.run.count, "lightzero_resume", "the totals of the earlier life could not be read"):
+        with counted(self.run.count, "lightzero_resume", "the totals of the earlier attempt could not be read"):
             newest = self.run.internals.latest().get(key)
             return newest[0] if newest is not None else None
         return None
@@ -165,7 +165,7 @@ class Experiment:
         """
         if not self.run.resumed:
             return 0, 0
-        with counted(self.run.count, "lightzero_resume", "the episodes of the earlier life could not be read"):
+        with counted(self.run.count, "lightzero_resume", "the episodes of the earlier attempt could not be read"):
             table = self.run.book.episodes()
             rows = zip(table["scope"].to_pylist(), table["length"].to_pylist(), strict=True)
             lengths = [length for scope, length in rows if scope == instance]

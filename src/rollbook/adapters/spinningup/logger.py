@@ -34,6 +34,7 @@ from rollbook.errors import UnknownOption, did_you_mean
 from rollbook.ground.bill import Bill
 from rollbook.ground.files import replacing
 from rollbook.ground.foreign import ours
+from rollbook.ground.tuning import TUNING
 from rollbook.ground.values.arrays import is_tensor
 
 TYPE_CHECKING = False
@@ -45,9 +46,6 @@ if TYPE_CHECKING:
     from rollbook.run.scope import Scope
 
 __all__ = ["DummyLogger", "EpochLogger", "Logger"]
-
-MOST_STORED = 1_000_000
-"""Maximum number of values kept for a key that is stored and never logged; older ones are in the book."""
 
 
 class Logger:
@@ -352,12 +350,12 @@ class EpochLogger(Logger):
             stored = self.epoch_dict.get(key)
             if stored is None:
                 stored = self.epoch_dict[key] = []
-            elif len(stored) >= MOST_STORED:
-                del stored[: MOST_STORED // 2]
+            elif len(stored) >= TUNING.stored_values:
+                del stored[: TUNING.stored_values // 2]
                 self._count(
                     "stored_but_not_logged",
-                    message=f"{key!r} was stored {MOST_STORED} times and not logged since; older values no longer "
-                    "count for its statistics. Log it every epoch, or do not store it",
+                    message=f"{key!r} was stored {TUNING.stored_values} times and not logged since; older values "
+                    "no longer count for its statistics. Log it every epoch, or do not store it",
                 )
             stored.append(value)
         if self._raw is not None:

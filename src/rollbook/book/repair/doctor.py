@@ -214,7 +214,7 @@ def repair(run: str | os.PathLike[str], *, force: bool = False) -> list[str]:
     _refuse_if_live(folder, writers, force)
     done = _set_links_aside(folder)
     done += _repair_page(folder, writers)
-    is_new = _MADE_ANEW in done or _LIVES_ANEW in done
+    is_new = _MADE_AGAIN in done or _ATTEMPTS_MADE_AGAIN in done
     done += _set_folders_aside(folder)
     for info in writers:
         done += _set_aside(folder, info)
@@ -280,8 +280,8 @@ def _refuse_if_live(folder: str, writers: list[WriterInfo], force: bool) -> None
             )
 
 
-_LIVES_ANEW = "the attempts in run.json were damaged; made anew from what the writers say"
-_MADE_ANEW = "run.json was missing or damaged; made anew from what the writers say. Name, tags and seed may be lost"
+_ATTEMPTS_MADE_AGAIN = "the attempts in run.json were damaged; made anew from what the writers say"
+_MADE_AGAIN = "run.json was missing or damaged; made anew from what the writers say. Name, tags and seed may be lost"
 
 
 def _repair_page(folder: str, writers: list[WriterInfo]) -> Iterator[str]:
@@ -302,13 +302,13 @@ def _repair_page_alone(folder: str, writers: list[WriterInfo]) -> Iterator[str]:
             keep_aside(folder, path)
         about = rebuilt(folder, writers)
         manifest.write(folder, about, durable=True)
-        yield _MADE_ANEW
+        yield _MADE_AGAIN
         wrong = []
     if wrong:
         keep_aside(folder, path)
         if any(problem.startswith("attempt") for problem in wrong):
             about["attempts"] = rebuilt(folder, writers)["attempts"]
-            yield _LIVES_ANEW
+            yield _ATTEMPTS_MADE_AGAIN
         manifest.write(folder, about, durable=True)
         yield f"run.json had fields that could not be used, and now is without them: {', '.join(wrong)}"
     if about.get("status") == "running":

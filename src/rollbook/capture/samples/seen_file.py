@@ -100,5 +100,5 @@ def effective_until(folder: Path) -> dict[int, int] | None:
 
     The newest attempt counts completely; each parent counts up to the cut in its child.
     """
-    lives = manifest.chain(manifest.look(folder))
-    return {number: cut.time if cut is not None else 2**63 - 1 for number, cut in lives.items()} or None
+    attempts = manifest.chain(manifest.look(folder))
+    return {number: cut.time if cut is not None else 2**63 - 1 for number, cut in attempts.items()} or None

@@ -31,6 +31,7 @@ from rollbook.formats.datasets._source import Key, StepSource, Trajectory
 from rollbook.formats.datasets._whole import Exported
 from rollbook.ground.files import replacing
 from rollbook.ground.spaces import describe, space_from
+from rollbook.ground.tuning import TUNING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 __all__ = ["from_jsonl", "to_jsonl"]
 
 VERSION = 1
-_ROWS_AHEAD = 4096
 _ROW = ("return", "length", "terminated", "truncated", "complete", "seed", "env_index", "options")
 
 
@@ -135,7 +135,7 @@ class _Ahead:
 
     def _move(self, group: Group, start: int, stop: int) -> None:
         follows = group is self._group and start == self._after
-        rows = min(2 * (self._stop - self._start), _ROWS_AHEAD) if follows else 0
+        rows = min(2 * (self._stop - self._start), TUNING.rows_ahead) if follows else 0
         self._group, self._start = group, start
         self._stop = min(max(stop, start + rows), len(group))
         self._texts, self._lines = {}, {}

@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from rollbook.protocols import ForeignRun, Row
 
-__all__ = ["TABLES", "floats", "lines_of", "rows_of", "whole"]
+__all__ = ["TABLES", "dump_run", "floats", "lines_of", "rows_of", "whole"]
 
 TABLES = ("tasks", "rollouts", "turns", "tokens", "fates")
+
+
+Read = Callable[[int, Path, ForeignRun], Iterator[dict[str, Any]]]
+"""The rollouts of one file, as in `rows_of`; it counts with `leave_out` what it leaves out."""
+
+
+def dump_run(name: str, files: Sequence[tuple[int, Path]], read: Read) -> ForeignRun:
+    """A run whose rollouts are in files, one for each (step, file)."""
+    run = ForeignRun(name, files=[file for _step, file in files], tables=TABLES)
+    run.rows = functools.partial(_rows_of_files, files, read, run)
+    return run
+
+
+def _rows_of_files(files: Sequence[tuple[int, Path]], read: Read, run: ForeignRun) -> Iterator[Row]:
+    run.left_out.clear()
+    return rows_of(one for step, file in files for one in read(step, file, run))
 
 
 def rows_of(found: Iterable[Mapping[str, Any]]) -> Iterator[Row]:

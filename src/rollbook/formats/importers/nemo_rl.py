@@ -8,16 +8,15 @@ nemo_rl/utils/logger.py: `log_batched_dict_as_jsonl`).
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from rollbook.formats.importers._rollouts import TABLES, floats, lines_of, rows_of, whole
+from rollbook.formats.importers._rollouts import dump_run, floats, lines_of, whole
 from rollbook.ground.foreign import ours
-from rollbook.protocols import ForeignRun, Row
+from rollbook.protocols import ForeignRun
 
 __all__ = ["NemoRL"]
 
@@ -44,13 +43,7 @@ class NemoRL:
         """One run for the folder."""
         files = _files(path)
         folder = path.resolve() if path.is_dir() else path.resolve().parent
-        run = ForeignRun(folder.name or "nemo_rl", files=[file for _step, file in files], tables=TABLES)
-        run.rows = functools.partial(self._rows, files, run)
-        yield run
-
-    def _rows(self, files: list[tuple[int, Path]], run: ForeignRun) -> Iterator[Row]:
-        run.left_out.clear()
-        return rows_of(one for step, file in files for one in _rollouts(step, file, run))
+        yield dump_run(folder.name or "nemo_rl", files, _rollouts)
 
 
 def _rollouts(step: int, file: Path, run: ForeignRun) -> Iterator[dict[str, Any]]:

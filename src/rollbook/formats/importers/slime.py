@@ -7,7 +7,6 @@ which executes nothing; a file that holds more than data is rejected.
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -15,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from rollbook.errors import MissingExtra
-from rollbook.formats.importers._rollouts import TABLES, floats, rows_of, whole
+from rollbook.formats.importers._rollouts import dump_run, floats, whole
 from rollbook.ground.foreign import ours
-from rollbook.protocols import ForeignRun, Row
+from rollbook.protocols import ForeignRun
 
 __all__ = ["Slime", "rollout_of"]
 
@@ -44,13 +43,7 @@ class Slime:
         """One run for the folder."""
         files = _files(path)
         folder = path.resolve() if path.is_dir() else path.resolve().parent
-        run = ForeignRun(folder.name or "slime", files=[file for _step, file in files], tables=TABLES)
-        run.rows = functools.partial(self._rows, files, run)
-        yield run
-
-    def _rows(self, files: list[tuple[int, Path]], run: ForeignRun) -> Iterator[Row]:
-        run.left_out.clear()
-        return rows_of(one for step, file in files for one in _rollouts(step, file, run))
+        yield dump_run(folder.name or "slime", files, _rollouts)
 
 
 def rollout_of(sample: dict[str, Any], step: int, number: int, mode: str) -> dict[str, Any]:

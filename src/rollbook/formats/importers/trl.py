@@ -6,7 +6,6 @@ Columns: `step`, `prompt`, `completion`, one for each reward function, those of 
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import re
@@ -14,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from rollbook.formats.importers._rollouts import TABLES, rows_of
-from rollbook.protocols import ForeignRun, Row
+from rollbook.formats.importers._rollouts import dump_run
+from rollbook.protocols import ForeignRun
 
 __all__ = ["TrlCompletions"]
 
@@ -44,13 +43,7 @@ class TrlCompletions:
         files = _files(path)
         folder = path.resolve() if path.is_dir() else path.resolve().parent
         home = folder.parent if folder.name == "completions" else folder
-        run = ForeignRun(f"{home.name or 'trl'}-completions", files=[file for _step, file in files], tables=TABLES)
-        run.rows = functools.partial(self._rows, files, run)
-        yield run
-
-    def _rows(self, files: list[tuple[int, Path]], run: ForeignRun) -> Iterator[Row]:
-        run.left_out.clear()
-        return rows_of(one for step, file in files for one in _rollouts(step, file, run))
+        yield dump_run(f"{home.name or 'trl'}-completions", files, _rollouts)
 
 
 def _rollouts(step: int, file: Path, run: ForeignRun) -> Iterator[dict[str, Any]]:

@@ -54,7 +54,7 @@ class Change(msgspec.Struct, kw_only=True):
 
 
 class Attempt(msgspec.Struct, kw_only=True):
-    """One life of a run.
+    """One attempt of a run.
 
     Attributes:
       effective: whether (a part of) it counts.

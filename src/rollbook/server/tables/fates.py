@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 import pyarrow as pa
 
-from rollbook.book import FATE, RolloutQueries, answer_query, retention_words
+from rollbook.book import Retention, RolloutQueries
 from rollbook.ground import manifest
 from rollbook.ground.expressions import literal
 from rollbook.server.shared.endpoint import Endpoint
@@ -305,14 +305,15 @@ def fates(hall: Hall, ask: FatesAsk) -> FatesAnswer:
     def work(db: Locked) -> tuple[str, pa.Table, pa.Table, dict[str, list[Row]]]:
         x = _axis(db)
         place = f"coalesce({x}, policy_version)"
-        reasons = f"""with r as (select coalesce({place}, 0) as x, {FATE} as reason, sampled_tokens
+        reasons = f"""with r as (select coalesce({place}, 0) as x, {RolloutQueries.FATE} as reason, sampled_tokens
             from rollouts_now where mode is distinct from 'eval'),
           e as (select min(x) as low, greatest(1, ceil((max(x) - min(x) + 1) / {ask.points}.0)) as width from r)
           select reason, e.low + floor((x - e.low) / e.width) * e.width as place, count(*) as n,
             sum(sampled_tokens) as tokens from r, e group by all order by all"""
         curves = RolloutQueries(db.columns).curves(x)
         answers = {
-            name: rows_of(db.table(f"{answer_query(name)} limit {most}"), _CUT) for name, most in _ANSWERS.items()
+            name: rows_of(db.table(f"{RolloutQueries.answer(name)} limit {most}"), _CUT)
+            for name, most in _ANSWERS.items()
         }
         return x, db.table(reasons), db.table(curves), answers
 
@@ -341,7 +342,7 @@ def fates(hall: Hall, ask: FatesAsk) -> FatesAnswer:
         words=answers["words"],
         gaps=answers["gaps"],
         tokens=answers["tokens"],
-        trimmed=plain(retention_words(manifest.look(row.folder).get("retention") or {})),
+        trimmed=plain(Retention.words(manifest.look(row.folder).get("retention") or {})),
     )
 
 

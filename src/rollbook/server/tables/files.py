@@ -105,7 +105,7 @@ class RunTableAsk(OfRun, kw_only=True):
 
 
 class ConfigAttempt(msgspec.Struct, kw_only=True):
-    """What one life of a run was started with, and what that changed."""
+    """What one attempt of a run was started with, and what that changed."""
 
     n: int
     started: float | None
@@ -468,7 +468,7 @@ ENDPOINTS = [
     Endpoint("GET", "/api/runs/{run}/files", RunAsk, FilesAnswer, files, "The files of a run and its checkpoints"),
     Endpoint("GET", "/api/runs/{run}/media", MediaAsk, MediaAnswer, media, "A window of the pictures and films"),
     Endpoint("GET", "/api/runs/{run}/text", TextAsk, TextAnswer, text, "A window of the texts"),
-    Endpoint("GET", "/api/runs/{run}/config", RunAsk, ConfigAnswer, config, "What each life of a run was started with"),
+    Endpoint("GET", "/api/runs/{run}/config", RunAsk, ConfigAnswer, config, "What each attempt was started with"),
     Endpoint("GET", "/api/runs/{run}/table/{table}", RunTableAsk, TablePage, any_table, "A window of any table"),
     Endpoint(
         "GET",

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from rollbook.book import unique_samples
+from rollbook.book import Database
 from rollbook.errors import BadInput
 from rollbook.ground.array_types import Floats, NDArray
 from rollbook.ground.expressions import condition, quoted
@@ -239,7 +239,7 @@ def samples(hall: Hall, ask: SamplesAsk) -> SamplesAnswer:
         if ask.where and ask.where.strip():
             conditions.append(condition(ask.where).text)
         where = f" where {' and '.join(conditions)}" if conditions else ""
-        source = unique_samples(names, "seen") if ask.unique else "seen"
+        source = Database.unique_samples(names, "seen") if ask.unique else "seen"
         default = ", ".join(f"{quoted(n)} desc" for n in ("time", "seq", "index") if n in names)
         order = order_by(ask.sort, names) or (f" order by {default}" if default else "")
         total = _count(db, "select count(*) as n from samples")

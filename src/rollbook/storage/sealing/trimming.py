@@ -21,46 +21,50 @@ from rollbook.storage.parts import Part, PartShelf
 from rollbook.storage.sealing.folder import only_one
 from rollbook.storage.sealing.merge import rewrite
 
-__all__ = ["cell_bytes", "sealed_bytes", "trim_rows"]
+__all__ = ["Trimming"]
 
 _WAIT_SECONDS = 60.0
 
 
-def sealed_bytes(run: str, tables: Sequence[str]) -> int:
-    """Bytes of the sealed parts of tables, and of the long texts in files of their own."""
-    folders = [os.path.join(data_folder(run), name) for name in (*tables, "items")]
-    total = 0
-    for folder in folders:
-        for name in own_files(folder):
-            with tolerating(FileNotFoundError):  # merged meanwhile
-                total += os.lstat(os.path.join(folder, name)).st_size
-    return total
+class Trimming:
+    """The sealed cells of a run, to be measured and emptied."""
 
+    def __init__(self, run: str) -> None:
+        self._run = run
 
-def cell_bytes(run: str, table: str, columns: Sequence[str]) -> tuple[int, int]:
-    """(bytes of columns in the sealed parts of a table, how many of its rows are not trimmed)."""
-    parts = PartShelf(run).parts(table)
-    rows = sum(part.null_count("trimmed") if "trimmed" in part.columns else part.rows for part in parts)
-    return sum(part.stored_bytes(columns) for part in parts), rows
+    def sealed_bytes(self, tables: Sequence[str]) -> int:
+        """Bytes of the sealed parts of tables, and of the long texts in files of their own."""
+        folders = [os.path.join(data_folder(self._run), name) for name in (*tables, "items")]
+        total = 0
+        for folder in folders:
+            for name in own_files(folder):
+                with tolerating(FileNotFoundError):  # merged meanwhile
+                    total += os.lstat(os.path.join(folder, name)).st_size
+        return total
 
+    def cell_bytes(self, table: str, columns: Sequence[str]) -> tuple[int, int]:
+        """(bytes of columns in the sealed parts of a table, how many of its rows are not trimmed)."""
+        parts = PartShelf(self._run).parts(table)
+        rows = sum(part.null_count("trimmed") if "trimmed" in part.columns else part.rows for part in parts)
+        return sum(part.stored_bytes(columns) for part in parts), rows
 
-def trim_rows(run: str, chosen: Mapping[str, tuple[pa.Array, Sequence[str]]]) -> None:
-    """Empty columns of the rows of rollouts.
+    def empty(self, chosen: Mapping[str, tuple[pa.Array, Sequence[str]]]) -> None:
+        """Empty columns of the rows of rollouts.
 
-    Args:
-      chosen: table -> (ids of the rollouts, the columns to empty).
-    Raises:
-      RunIsLive: another process has been sealing the run for a minute.
-      OSError: a part cannot be written; it is unchanged.
-    """
-    with only_one(run, wait=_WAIT_SECONDS) as lock:
-        if lock is None:
-            raise RunIsLive(f"{run} is being sealed by another process; try again later")
-        shelf = PartShelf(run)
-        for table, (ids, columns) in chosen.items():
-            for part in shelf.parts(table):
-                _trim(part, ids, columns)
-        _remove_long_texts(run, shelf)
+        Args:
+          chosen: table -> (ids of the rollouts, the columns to empty).
+        Raises:
+          RunIsLive: another process has been sealing the run for a minute.
+          OSError: a part cannot be written; it is unchanged.
+        """
+        with only_one(self._run, wait=_WAIT_SECONDS) as lock:
+            if lock is None:
+                raise RunIsLive(f"{self._run} is being sealed by another process; try again later")
+            shelf = PartShelf(self._run)
+            for table, (ids, columns) in chosen.items():
+                for part in shelf.parts(table):
+                    _trim(part, ids, columns)
+            _remove_long_texts(self._run, shelf)
 
 
 def _trim(part: Part, ids: pa.Array, columns: Sequence[str]) -> None:
