@@ -115,11 +115,13 @@ class Alerts:
         return [[rule, cause, count] for (rule, cause), count in self._counts.items()]
 
     def set_state(self, state: object) -> None:
-        """Continue from `state`; invalid entries are ignored.
+        """Forget what was counted, and continue from `state`; invalid entries are ignored.
 
         Args:
           state: an earlier result of `state`.
         """
+        self._counts.clear()
+        self._untold.clear()
         for entry in state if isinstance(state, list) else ():
             if isinstance(entry, list) and len(entry) == 3 and type(entry[2]) is int:
                 self._counts[(str(entry[0]), str(entry[1]))] = entry[2]

@@ -346,6 +346,11 @@ class OneRun:
             if not self._ending.is_hurried:
                 self._tell("running")
                 return _QUICK_SECONDS
+            waited = self._ending.seconds(now)
+            if self._rules.is_recalling or self._rules.in_haste:
+                self._rules.in_haste = waited >= TUNING.recall_end_seconds
+                if waited < TUNING.recall_end_seconds + TUNING.rules_seconds:
+                    return _QUICK_SECONDS
             self._rules.give_up()
         return None
 

@@ -14,9 +14,12 @@ import os
 import threading
 import time
 
-from rollbook.ground.files import read_json, write_json
+from rollbook.ground import manifest
+from rollbook.ground.files import is_folder, read_json, remove, write_json
+from rollbook.ground.foreign import tolerating
 from rollbook.ground.tuning import TUNING
 from rollbook.keeper.cursors import as_cursor
+from rollbook.keeper.own_files import keeper_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rollbook.ground.columns import Columns
-    from rollbook.ground.records import Alert, Row, RunInfo
+    from rollbook.ground.records import Alert, RunInfo
     from rollbook.journal import ColumnsRead
     from rollbook.protocols import Rule
 
@@ -37,6 +40,7 @@ _MOST_OF_FRAME = 1024
 """Of a larger chunk (`log_many`), this many rows are read, evenly spaced."""
 
 _SAVE_SECONDS = 10.0
+_RECALL_TICK = 0.1
 _MOST_FAILURES = 3
 
 
@@ -67,6 +71,8 @@ class Rules:
       failures: looks at which a rule raised, and rules that took too long.
       alerts: alerts raised.
       seconds: time that the thread spent on looking.
+      is_recalling: a process reads the history that a rewind left.
+      in_haste: set it to go on without that history.
     """
 
     def __init__(
@@ -92,6 +98,7 @@ class Rules:
         self._looker: _Looker | None = None
         self._dead: set[str] = set()
         self._finished = False
+        self.is_recalling = self.in_haste = False
 
     def step(self, marks: Mapping[str, Mapping[str, int]]) -> None:
         """Wake the rules if rows have come or it is time; otherwise cheap.
@@ -316,13 +323,7 @@ class _RuleBook:
                 owner.failures += 1
                 owner._say(f"rule:{name}", f"rule {name} cannot be made ({type(err).__name__}: {err})")
                 continue
-            memory = memories.get(name) if isinstance(memories, dict) else None
-            if isinstance(memory, dict) and hasattr(rule, "set_state"):
-                try:
-                    rule.set_state(memory)
-                except Exception as err:  # for example, it is of another version
-                    owner._say(f"memory:{name}", f"rule {name} begins anew ({type(err).__name__}: {err})")
-                    self._open(name, rule)
+            self._remind(name, rule, memories.get(name) if isinstance(memories, dict) else None)
         wanted: frozenset[str] = frozenset().union(*self._tables.values()) if self._tables else frozenset()
         self._reader = JournalReader(self._folder, tables=wanted, most_of_frame=_MOST_OF_FRAME)
         self._cursor = as_cursor(saved.get("cursor"))
@@ -333,6 +334,11 @@ class _RuleBook:
         self._wall, self._began = time.time(), time.monotonic()
         self._saved_at = time.monotonic()
         self._moved = False
+        self._has_seen = isinstance(memories, dict)
+        self._recalled_for = 0
+        sealed = os.path.join(self._folder, "data", "metrics")
+        if not self._has_seen and self._info.attempt > 1 and is_folder(sealed):  # it began on another machine
+            self._open_again(self._info.attempt)
 
     def look(self, last: bool, save: bool = False) -> None:
         """Show new rows to the rules; they are also called when there are none."""
@@ -376,37 +382,91 @@ class _RuleBook:
         """Show the rows to the rules. Returns whether there were any."""
         from rollbook.ground.columns import Columns, columns_of
 
-        heard = self._show(Columns(read.pieces))
-        fresh: list[Row] = []
-        for row in read.in_order:
-            if row.mark == "rewind":
-                heard = self._show(columns_of(fresh)) or heard
-                fresh = []
-                self._open_again()
-            else:
-                fresh.append(row)
-        return self._show(columns_of(fresh)) or heard
+        if not read.in_order:
+            return self._show(Columns(read.pieces))
+        from rollbook.keeper.rewinds import effective_rows
+
+        attempt = max((row.attempt for row in read.in_order if row.mark == "rewind"), default=0)
+        history = effective_rows(self._folder, manifest.look(self._folder))
+        rows = [
+            row
+            for row in read.in_order
+            if row.mark != "rewind"
+            and history.has(row.attempt, row.writer, row.lane, row.seq, round(row.time * 1e9), row.at)
+        ]
+        if self._has_seen and attempt != self._recalled_for and self._open_again(attempt):
+            rows = [row for row in rows if row.attempt >= attempt]
+        return self._show(columns_of(rows))
 
     def _show(self, columns: Columns) -> bool:
         if not len(columns):
             return False
         self._owner.rows += len(columns)
+        self._has_seen, self._recalled_for = True, 0
         self._ask(columns, self._now())
         return True
 
-    def _open_again(self) -> None:
-        """The run was rewound: the rules' memory is of rows that no longer count."""
+    def _open_again(self, attempt: int) -> bool:
+        """The run was rewound: give the rules the memory of the rows that this attempt continues from. False if it
+        cannot be had: then they keep what they remember."""
         from rollbook.keeper.forward import run_info
 
         self._info = run_info(self._folder)
+        recalled = self._recall(attempt)
+        if recalled is None:
+            return False
+        memories = recalled.get("rules", {})
         for name, rule in list(self._rules.items()):
             self._open(name, rule)
+            self._remind(name, rule, memories.get(name))
+        self._alerts.set_state(recalled.get("said"))
+        for columns, clocks in recalled.get("again", ()):
+            self._recorder.begin(self._info)
+            self._recorder.record("alerts", columns, **clocks)
+        self._has_seen, self._recalled_for, self._moved = True, attempt, True
+        return True
+
+    def _recall(self, attempt: int) -> dict[str, Any] | None:
+        """What `runs.recalling` finds, in a process of its own; None if it cannot."""
+        import subprocess
+
+        from rollbook.ground.optional import is_core_alone
+        from rollbook.keeper.child import command_of, start_child
+
+        if is_core_alone():
+            return None
+        path = os.path.join(keeper_folder(self._folder), "recalled.json")
+        remove(path)
+        words = [self._folder, json.dumps(list(self._owner._specs)), str(attempt), path]
+        with open(os.path.join(keeper_folder(self._folder), "log"), "ab") as log:
+            child = start_child(command_of("rollbook.runs.recalling"), words, log)
+        owner = self._owner
+        patience, owner.is_recalling = time.monotonic() + TUNING.recall_seconds, True
+        while child.poll() is None:
+            if not self._looker.between("") or owner.in_haste or time.monotonic() > patience:
+                child.kill()
+            with tolerating(subprocess.TimeoutExpired):
+                child.wait(_RECALL_TICK)
+        owner.is_recalling = False
+        found = read_json(path)
+        remove(path)
+        return found if child.returncode == 0 and found else None
 
     def _open(self, name: str, rule: Rule) -> None:
         try:
             rule.open(self._info)
         except Exception as err:
             self._fails(name, err)
+
+    def _remind(self, name: str, rule: Rule, memory: object) -> None:
+        """Give an open rule its memory."""
+        if not isinstance(memory, dict) or not hasattr(rule, "set_state"):
+            return
+        try:
+            rule.set_state(memory)
+        except Exception as err:  # for example, it is of another version
+            self._owner._say(f"memory:{name}", f"rule {name} begins anew ({type(err).__name__}: {err})")
+            self._open(name, rule)
 
     def _ask(self, columns: Columns, now: float) -> None:
         for name, rule in list(self._rules.items()):
@@ -495,7 +555,6 @@ class _AlertWriter:
 
     def begin(self, info: RunInfo) -> None:
         """Be ready to write in the run's newest attempt."""
-        from rollbook.ground import manifest
         from rollbook.ground.clocks import STANDARD
         from rollbook.journal import Writer
 

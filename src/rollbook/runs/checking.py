@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.ground.columns import Part, Where
 
-__all__ = ["AFTERWARDS", "asked", "check", "told"]
+__all__ = ["AFTERWARDS", "asked", "check", "every_alert", "pieces_for", "told"]
 
 _ROWS = 100_000
 """How many rows are passed to the rules at once."""
@@ -45,9 +45,7 @@ def check(book: Book, rules: Sequence[object] | None = None) -> list[Alert]:
     """
     specs = [spec for spec in health.check(AFTERWARDS if rules is None else rules) if spec["name"] != "silent"]
     made = [health.make(str(spec["name"]), **{k: v for k, v in spec.items() if k != "name"}) for spec in specs]
-    wanted = frozenset().union(*(rule.tables for rule in made)) & {"metrics", "episodes"} if made else frozenset()
-    pieces = [piece for table in sorted(wanted) for piece in _pieces(book, table)]
-    return told(made, book.run_info(), pieces)
+    return told(made, book.run_info(), pieces_for(made, book.table))
 
 
 def asked(folder: str | os.PathLike[str]) -> tuple[dict[str, str], int, str | None]:
@@ -71,18 +69,24 @@ def asked(folder: str | os.PathLike[str]) -> tuple[dict[str, str], int, str | No
 
 def told(rules: Sequence[Any], info: RunInfo, pieces: Sequence[Piece]) -> list[Alert]:
     """The alerts of rules for these rows; each alert once (by rule, level and key)."""
+    found: dict[tuple[str, str, str], tuple[float, Alert]] = {}
+    for now, alert in every_alert(rules, info, pieces):
+        where = alert.evidence.get("time", now)
+        found.setdefault((alert.rule, alert.level, alert.key), (float(where), alert))
+    return [alert for _time, alert in sorted(found.values(), key=lambda pair: pair[0])]
+
+
+def every_alert(rules: Sequence[Any], info: RunInfo, pieces: Sequence[Piece]) -> Iterator[tuple[float, Alert]]:
+    """Open rules and show them these rows: (time of the last row shown, alert), also those that come again."""
     for rule in rules:
         rule.open(info)
-    found: dict[tuple[str, str, str], tuple[float, Alert]] = {}
     by_time = sorted((piece for piece in pieces if piece.n), key=lambda piece: piece.time(0))
     for columns in _together(by_time):
         now = columns.last()["time"]
         for rule in rules:
             own = columns.of(rule.tables)
             for alert in rule.look(own, now) if len(own) else ():
-                where = alert.evidence.get("time", now)
-                found.setdefault((alert.rule, alert.level, alert.key), (float(where), alert))
-    return [alert for _time, alert in sorted(found.values(), key=lambda pair: pair[0])]
+                yield now, alert
 
 
 def _together(pieces: Sequence[Piece]) -> Iterator[Columns]:
@@ -99,10 +103,15 @@ def _together(pieces: Sequence[Piece]) -> Iterator[Columns]:
         yield Columns(some)
 
 
-def _pieces(book: Book, table: str) -> Iterator[Piece]:
-    rows = book.table(table)
-    for first in range(0, rows.num_rows, _ROWS):
-        yield _TablePiece(table, rows.slice(first, _ROWS).combine_chunks())
+def pieces_for(rules: Sequence[Any], read: Callable[[str], pa.Table]) -> list[Piece]:
+    """The rows that rules look at, of the tables that `read` returns."""
+    wanted = frozenset[str]().union(*(rule.tables for rule in rules)) & {"metrics", "episodes"}
+    pieces: list[Piece] = []
+    for table in sorted(wanted):
+        rows = read(table)
+        for first in range(0, rows.num_rows, _ROWS):
+            pieces.append(_TablePiece(table, rows.slice(first, _ROWS).combine_chunks()))
+    return pieces
 
 
 class _TablePiece(Piece):
