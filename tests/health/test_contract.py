@@ -89,7 +89,7 @@ TROUBLE: dict[str, list[Row]] = {
         *rows(60, losses__value_loss=lambda i: 1.0 + i % 7, charts__episodic_return=lambda i: 20.0 + i % 7),
         *later(60, rows(60, losses__value_loss=lambda i: 1.0 + i % 7)),
     ],
-    "no_signal": rows(60, charts__episodic_return=lambda i: 3.0),
+    "no_signal": rows(240, charts__episodic_return=lambda i: 3.0),
     "non_finite": rows(60, loss=lambda i: 1.0 / (i + 1) if i < 50 else math.nan),
     "q_bound": rows(
         90,

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from rollbook.ground.aliases import describe
 from rollbook.health._config import number_in
 from rollbook.health._pace import COPIES, PaceRule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rollbook.ground.records import RunInfo
+    from collections.abc import Iterable
+
+    from rollbook.ground.columns import Columns
+    from rollbook.ground.records import Alert, RunInfo
 
 __all__ = ["NeverUpdated"]
 
 _STARTS = ("learning_starts", "learning_start", "start_steps", "update_after", "random_steps")
 _ROLLOUT, _SHORTEST = ("n_steps", "num_steps", "rollout_length"), 5
+_NO_UPDATES = frozenset({
+    "charts", "collect", "counted", "counter", "env", "episode", "epsilon", "eval", "evaluation", "exploration", "fps",
+    "host", "num", "perf", "progress", "rollbook", "rollout", "rollouts", "sampler", "system", "test", "time", "timer",
+    "timers", "timing",
+})  # fmt: skip
+"""A key whose first or last part begins with one of these words tells nothing of updates."""
 _REPLAY = ("buffer_size", "replay_size", "replay_capacity", "memory_size")
 """With a replay buffer, a setting of this name is about n-step returns."""
 
@@ -23,7 +33,8 @@ class NeverUpdated(PaceRule):
     After three times the longest gap between two updates so far and a 25th of the run. If none was ever logged and the
     configuration has a learning rate (so the run should learn): a 25th of the run after the configured warm-up
     (`learning_starts`), or after the first rollout (`n_steps` times `n_envs`) and at least two more. If the
-    configuration has neither: after a quarter of the run.
+    configuration has neither: after a quarter of the run. Not while the run logs keys of unknown meaning: a loop of
+    one's own may log its updates as `td` or `train/my_loss`.
     """
 
     name = "never_updated"
@@ -34,6 +45,15 @@ class NeverUpdated(PaceRule):
         """A run begins, or continues after a rewind."""
         super().open(run)
         self._first = self._first_update()
+        self._may_be: dict[str, bool] = {}
+        self.memory["unknown"] = False
+
+    def look(self, columns: Columns, now: float) -> Iterable[Alert]:
+        """See `protocols.Rule`."""
+        for key in () if self.memory["unknown"] else columns.keys("metrics"):
+            if self._may_be.setdefault(key, _may_be_of_updates(key)):
+                self.memory["unknown"] = True
+        return super().look(columns, now)
 
     def _first_update(self) -> float | None:
         """By when an update should have come, in environment steps; None if the configuration does not tell."""
@@ -62,7 +82,7 @@ class NeverUpdated(PaceRule):
     def speak(self, since: int, now: int) -> str:
         """See `PaceRule`."""
         if since < 0:
-            if number_in(self.run.config, "learning_rate", "lr") is None:
+            if self.memory["unknown"] or number_in(self.run.config, "learning_rate", "lr") is None:
                 return ""
             return (
                 f"no update was logged in {now:,} environment steps: usually the warm-up is longer than the run, or "
@@ -72,3 +92,9 @@ class NeverUpdated(PaceRule):
             f"no update was logged since env_step {since:,}, in {now - since:,} environment steps; the longest "
             f"stretch before was {self.memory['gap']:,}: the policy is not trained any more"
         )
+
+
+def _may_be_of_updates(key: str) -> bool:
+    """Whether a key has no meaning that is known, and is not of a kind that tells nothing of updates."""
+    parts = key.split("/")
+    return describe(key) is None and _NO_UPDATES.isdisjoint(part.partition("_")[0] for part in (parts[0], parts[-1]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from rollbook.errors import BadInput
-from rollbook.health._returns import ReturnRule
+from rollbook.health._returns import ReturnRule, progress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,20 +19,25 @@ __all__ = ["NoSignal"]
 
 
 _CHANCE = math.log(1e-9)
-"""The log-probability below which zeros are not chance, judged by their share before."""
+"""The log-probability below which zeros are not chance, judged by the zeros and other returns before."""
 
 _FEWEST = 5
+
+_SHARE, _SOME, _LATE, _MANY = 0.05, 5, 0.25, 10
+"""Equal returns must last for this share of the run and so many blocks, or until a quarter of the run is over. If the
+run's length is unknown, so many blocks."""
 
 
 class NoSignal(ReturnRule):
     """Returns of which each is the same number from the first on, or that became 0: there is nothing to learn from.
 
-    "warn" after `blocks` such blocks (20 returns each; 5 rewards of sequence models). Also after a series of zeros, at
-    least five, that the earlier share of zeros makes nearly impossible. A return that later stays at one number other
-    than 0 may be the best possible and is not reported.
+    "warn" after five blocks (of 20 returns; of 5 rewards of sequence models) that last for a 20th of the run, for a
+    rare reward takes its time; after `blocks` when a quarter of the run is over; after ten if its length is unknown.
+    Also after a series of zeros, at least five, that the returns before make nearly impossible. A return that later
+    stays at one number other than 0 may be the best possible and is not reported.
 
     Args:
-      blocks: how many blocks in a row.
+      blocks: the fewest blocks in a row.
     """
 
     name = "no_signal"
@@ -47,7 +52,7 @@ class NoSignal(ReturnRule):
     def open(self, run: RunInfo) -> None:
         """A run begins, or continues after a rewind."""
         super().open(run)
-        self.memory.update(first=None, alike=0, others=0, zeros=0, row=0)
+        self.memory.update(first=None, alike=0, others=0, zeros=0, row=0, told=False)
 
     def take(self, column: Column) -> Iterator[tuple[float, Alert]]:
         """New returns, checked one by one only if some are 0, or all were the same so far."""
@@ -58,24 +63,43 @@ class NoSignal(ReturnRule):
         for i, value in enumerate(values):
             if memory["first"] is None:
                 memory["first"] = value
-            if not memory["others"] and value == memory["first"]:
+            if memory["alike"] >= 0 and value == memory["first"]:
                 memory["alike"] += 1
-                if memory["alike"] == self._blocks * self.size:
+                if not memory["told"] and self._lasts(column, i):
+                    memory["told"] = True
                     yield self._alert(value, memory["alike"], column, i)
-            elif value == 0:
+                continue
+            if memory["alike"] > 0:  # the first other one
+                memory["zeros" if memory["first"] == 0 else "others"] += memory["alike"]
+            memory["alike"] = -1
+            if value == 0:
                 memory["row"] += 1
-                if memory["row"] == self._most():
+                if memory["row"] >= _FEWEST and not memory["told"] and self._is_no_chance():
+                    memory["told"] = True
                     yield self._alert(value, memory["row"], column, i)
             else:
-                memory["others"] += 1 + (0 if memory["first"] == 0 else memory["alike"])
-                memory["zeros"] += memory["row"] + (memory["alike"] if memory["first"] == 0 else 0)
-                memory["row"] = memory["alike"] = 0
+                memory["others"] += 1
+                memory["zeros"] += memory["row"]
+                memory["row"], memory["told"] = 0, False
 
-    def _most(self) -> int:
-        """More zeros in a row than this are no chance."""
-        zeros = self.memory["zeros"]
-        share = (zeros + 1) / (zeros + self.memory["others"] + 2)
-        return max(_FEWEST, math.ceil(_CHANCE / math.log(share)))
+    def _lasts(self, column: Column, i: int) -> bool:
+        """Whether the equal first returns are many enough at this row."""
+        alike: int = self.memory["alike"]
+        if alike < self._blocks * self.size:
+            return False
+        come = progress(self.run, column.where(i)["clocks"]) if self.run.total else None
+        if come is None:
+            return alike >= _MANY * self.size
+        return come >= _LATE or (come >= _SHARE and alike >= _SOME * self.size)
+
+    def _is_no_chance(self) -> bool:
+        """Whether so many zeros in a row are next to impossible, by the zeros and others before: their probability is a
+        ratio of beta functions (any share of zeros was as likely as any other before the first return)."""
+        zeros, others, row = self.memory["zeros"], self.memory["others"], self.memory["row"]
+        return (
+            math.lgamma(zeros + row + 1) - math.lgamma(zeros + 1)
+            + math.lgamma(zeros + others + 2) - math.lgamma(zeros + others + row + 2)
+        ) < _CHANCE  # fmt: skip
 
     def judge(self, mean: float, block: Any, column: Column, i: int) -> tuple[float, Alert] | None:
         """Not used: returns are checked one by one."""

@@ -37,8 +37,10 @@ class ReturnFall(ReturnRule):
     """Returns that fall to where they began after they had risen, or far below where they began.
 
     "warn" when in `blocks` blocks in a row the mean (of 20 returns; of 5 rewards of sequence models) has lost `share`
-    of the gain over the first block, or is below the mean of the first returns by `times` of their standard errors and
-    by half of that mean. Sooner if single returns show it: a cumulative sum, when their mean has lost nearly as much.
+    of the gain over the first block, or is below the mean of the first returns by `times` standard errors of such a
+    difference and by half of that mean. A gain must be beyond `times` of the errors, too: the best of many blocks is
+    partly luck, above all where a reward is rare. Sooner if single returns show it: a cumulative sum, when their mean
+    has lost nearly as much.
 
     Args:
       share: of the gain of the best block over the first.
@@ -98,10 +100,12 @@ class ReturnFall(ReturnRule):
         start, spread, best = memory["start"], memory["spread"], memory["best"]
         if memory["blocks"] == 1:
             memory["gain"] = max(2 * spread, 0.1 * abs(start), 1e-9)
-            memory["below"] = start - max(self._times * spread / self.size**0.5, _BELOW * abs(start), 1e-9)
+            memory["below"] = start - max(self._times * spread * (2 / self.size) ** 0.5, _BELOW * abs(start), 1e-9)
         if mean > best:
-            own = math.dist(block, [mean] * self.size) / (self.size - 1) ** 0.5
+            # As if one of them had been as at the start: twenty successes do not prove that there are no failures.
+            own = math.dist([*block, start], [mean] * (self.size + 1)) / self.size**0.5
             memory["deviation"] = max(own, spread, 1e-9)
+            memory["gain"] = max(2 * spread, 0.1 * abs(start), self._times * own / self.size**0.5, 1e-9)
         is_lost = best - start > memory["gain"] and mean < best - self._share * (best - start)
         is_below = mean < memory["below"]
         memory["low"] = memory["low"] + 1 if is_lost or is_below else 0
