@@ -48,7 +48,7 @@ def at_line(number: int, act: Callable[[], None], call: Callable[[], None]) -> i
 
 
 @pytest.mark.parametrize("reads", ["rows", "columns"])
-@pytest.mark.parametrize("seed", some_of(range(10), 5))
+@pytest.mark.parametrize("seed", some_of([162, 165, *range(8)], 5))
 def test_rows_logged_at_any_line_of_a_poll_are_given_once(tmp_path: Path, reads: str, seed: int) -> None:
     writer = Writer(str(tmp_path), main=True)
     writer.first_segment_bytes = writer.largest_segment_bytes = 2048

@@ -237,7 +237,7 @@ class SegmentState:
             start = max(look.start, self._start(look.generation, after))
         if look is None or not look.count:
             return None
-        data = self.file.copy(look)
+        data = self.file.copy(look, start)
         return None if data is None else Block(self, data, look, start)
 
     def _start(self, generation: int, after: int) -> int:
