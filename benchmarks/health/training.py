@@ -50,7 +50,7 @@ class Group:
     def name(self) -> str:
         """What its files are called; chance comes from it, too."""
         words = (self.training.algorithm, self.training.task.lower(), self.fault, self.strength)
-        return "-".join(filter(None, (*words, "held-out-2" if self.is_held_out else "")))  # the first one was looked at
+        return "-".join(filter(None, (*words, "held-out-3" if self.is_held_out else "")))  # the first two were scored
 
 
 def plan(held_out: bool = False, cut: bool = False) -> Iterator[Group]:
