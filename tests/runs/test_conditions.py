@@ -23,7 +23,7 @@ SPELL = f"""
 import resource
 resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
 from rollbook.ground.expressions import _spelled
-from rollbook.server.matching import metrics_in
+from rollbook.server.runs.columns import metrics_in
 for shape in {SHAPES!r}:
     text = shape * (150_000 // len(shape))
     _spelled(text), _spelled(text + "!"), metrics_in(text)

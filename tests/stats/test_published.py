@@ -27,7 +27,8 @@ OF_THE_PAPER = {
 }
 """What the authors of rliable printed of their Atari 100k scores, of which they made the figures of "Deep Reinforcement
 Learning at the Edge of the Statistical Precipice": deep_rl_precipice_colab.ipynb of github.com/google-research/rliable,
-ccd9f4d. Their raw scores (Apache 2.0) lie beside this file, as github.com/eloialonso/iris, 24326aa, passes them on."""
+ccd9f4d. Their raw scores, numbers alone, lie beside this file as they are in results/data of
+github.com/eloialonso/iris, 24326aa. Neither place states a licence for the scores themselves."""
 
 
 @pytest.fixture(scope="module")

@@ -131,10 +131,10 @@ class ReturnRule(ABC):
         """
 
     def alert(self, words: str, where: Where, **evidence: object) -> tuple[float, Alert]:
-        """An alert at a row, with the numbers of all blocks."""
+        """An alert at a row, with the numbers of all blocks; the position comes before the words."""
         kept = {name: self.memory[name] for name in ("start", "now", "best") if self.memory[name] != _NONE}
         return where["time"], Alert(
-            self.name, self.level, f"{words}{place(where['clocks'])}",
+            self.name, self.level, ", ".join(filter(None, (place(where["clocks"]).strip(), words))),
             {**kept, "block": self.size, **evidence, **where}, self.source, self.memory["series"], where["clocks"],
         )  # fmt: skip
 

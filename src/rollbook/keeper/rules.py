@@ -16,7 +16,7 @@ import time
 
 from rollbook.ground import manifest
 from rollbook.ground.files import is_folder, read_json, remove, write_json
-from rollbook.ground.foreign import tolerating
+from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.tuning import TUNING
 from rollbook.keeper.cursors import as_cursor
 from rollbook.keeper.own_files import keeper_folder
@@ -41,6 +41,8 @@ _MOST_OF_FRAME = 1024
 
 _SAVE_SECONDS = 10.0
 _RECALL_TICK = 0.1
+_AT_ONCE = threading.BoundedSemaphore(2)
+"""So many processes of one keeper may recall at once; each takes some 100 MiB."""
 _MOST_FAILURES = 3
 
 
@@ -428,26 +430,46 @@ class _RuleBook:
 
     def _recall(self, attempt: int) -> dict[str, Any] | None:
         """What `runs.recalling` finds, in a process of its own; None if it cannot."""
-        import subprocess
-
         from rollbook.ground.optional import is_core_alone
-        from rollbook.keeper.child import command_of, start_child
 
         if is_core_alone():
             return None
+        owner, patience = self._owner, time.monotonic() + TUNING.recall_seconds
+
+        def may_go_on() -> bool:
+            return self._looker.between("") and not owner.in_haste and time.monotonic() < patience
+
+        owner.is_recalling, has_turn = True, False
+        try:
+            while not has_turn and may_go_on():  # a hundred runs that are resumed together do not read together
+                has_turn = _AT_ONCE.acquire(timeout=_RECALL_TICK)
+            return self._recalled(attempt, may_go_on) if has_turn else None
+        except ours(OSError) as err:
+            owner._say("recall", f"the rules keep what they remember of abandoned rows: {err}")
+            return None
+        finally:
+            owner.is_recalling = False
+            if has_turn:
+                _AT_ONCE.release()
+
+    def _recalled(self, attempt: int, may_go_on: Callable[[], bool]) -> dict[str, Any] | None:
+        import subprocess
+
+        from rollbook.keeper.child import command_of, start_child
+
         path = os.path.join(keeper_folder(self._folder), "recalled.json")
         remove(path)
         words = [self._folder, json.dumps(list(self._owner._specs)), str(attempt), path]
         with open(os.path.join(keeper_folder(self._folder), "log"), "ab") as log:
             child = start_child(command_of("rollbook.runs.recalling"), words, log)
-        owner = self._owner
-        patience, owner.is_recalling = time.monotonic() + TUNING.recall_seconds, True
         while child.poll() is None:
-            if not self._looker.between("") or owner.in_haste or time.monotonic() > patience:
+            is_wanted = may_go_on()
+            if not is_wanted:
                 child.kill()
             with tolerating(subprocess.TimeoutExpired):
-                child.wait(_RECALL_TICK)
-        owner.is_recalling = False
+                child.wait(_RECALL_TICK if is_wanted else 1.0)
+            if not is_wanted:
+                return None
         found = read_json(path)
         remove(path)
         return found if child.returncode == 0 and found else None
