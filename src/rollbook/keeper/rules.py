@@ -16,7 +16,7 @@ import time
 
 from rollbook.ground import manifest
 from rollbook.ground.files import is_folder, read_json, remove, write_json
-from rollbook.ground.foreign import ours, tolerating
+from rollbook.ground.foreign import tolerating
 from rollbook.ground.tuning import TUNING
 from rollbook.keeper.cursors import as_cursor
 from rollbook.keeper.own_files import keeper_folder
@@ -443,9 +443,9 @@ class _RuleBook:
         try:
             while not has_turn and may_go_on():  # a hundred runs that are resumed together do not read together
                 has_turn = _AT_ONCE.acquire(timeout=_RECALL_TICK)
-            return self._recalled(attempt, may_go_on) if has_turn else None
-        except ours(OSError) as err:
-            owner._say("recall", f"the rules keep what they remember of abandoned rows: {err}")
+            with tolerating(OSError):
+                return self._recalled(attempt, may_go_on) if has_turn else None
+            owner._say("recall", "the rules keep what they remember of abandoned rows: no process can be started")
             return None
         finally:
             owner.is_recalling = False
