@@ -232,7 +232,7 @@ export interface ConfigAnswer {
   attempts: ConfigAttempt[];
 }
 
-/** What one life of a run was started with, and what that changed. */
+/** What one attempt of a run was started with, and what that changed. */
 export interface ConfigAttempt {
   n: number;
   started: number | null;
