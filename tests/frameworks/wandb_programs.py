@@ -13,6 +13,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 EXAMPLES = HERE.parents[1] / "examples"
+sys.path.append(str(HERE.parent / "support"))
 
 
 def module(path: Path) -> Any:

@@ -133,7 +133,7 @@ def test_every_key_of_the_help_sheet_does_what_it_says(
         key = NAMES.get(key, key.replace("shift ", "Shift+"))
         tab.keyboard.press(key)
         try:
-            tab.wait_for_function(f"before => ({act.looked}) !== before", arg=before)
+            tab.wait_for_function(f"before => ({act.looked}) !== before", arg=before, timeout=60_000)
         except Exception:
             raise AssertionError(f"{name}: {keys!r} ({sheet.get(keys)}) left {act.looked} at {before!r}") from None
         if act.becomes is not None:

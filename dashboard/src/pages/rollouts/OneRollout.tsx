@@ -36,7 +36,7 @@ function Whole({ run, found }: { run: string; found: Found }) {
   const step = (by: number): void => setAt((now) => Math.max(0, Math.min(found.turns.length - 1, now + by)));
   const sibling = (by: number): void => {
     const ids = group.value?.rows.map((row) => row.id).sort() ?? [];
-    const next = ids[ids.indexOf(found.id) + by];
+    const next = ids.at((ids.indexOf(found.id) + by) % ids.length); // the last is followed by the first
     if (next) say({ row: next });
   };
   useEffect(() => {
