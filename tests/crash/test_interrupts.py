@@ -359,6 +359,22 @@ def test_going_back_happens_or_does_not_and_rows_logged_afterwards_count(
     say(capsys, verb, interrupts, rows)
 
 
+@pytest.mark.long
+def test_a_writer_that_begins_an_attempt_can_log_whatever_line_of_it_was_struck(open_run: Callable[[], Any]) -> None:
+    event, reached = 0, True
+    while reached:
+        event += 1
+        run = open_run()
+        run.log({"i": 0}, env_step=0)
+        run.log({"i": 1}, env_step=1)
+        error = KINDS[event % len(KINDS)]()
+        reached, place = interrupt_at(event, error, lambda run=run: run.rewind(env_step=0), ("journal/writer",))
+        run.log({"i": 2}, env_step=1)
+        shown = run.book.metrics(["i"])["i"].to_pylist()
+        assert shown in ([0, 2], [0, 1, 2]), f"struck at {place}"
+    assert event > 10
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_what_the_runs_own_thread_logs_as_a_life_begins_lets_no_row_stay(
     open_run: Callable[[], Any], when: str, monkeypatch: pytest.MonkeyPatch

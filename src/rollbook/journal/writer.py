@@ -205,12 +205,18 @@ class Writer:
         """Close this attempt and begin another in the same process. Log functions stay valid."""
         fields = {**self._next_attempt(not_before), "attempt": attempt, "_not_before": not_before}
         try:
-            self.close()
-        finally:  # after an outside exception the writer can still log
-            if self.closed:
-                vars(self).update(fields)
-                if self not in _live_writers:
-                    _live_writers.append(self)
+            try:
+                self.close()
+            finally:  # after an outside exception the writer can still log
+                self._open_again(fields)
+        finally:  # also after one that struck there
+            self._open_again(fields)
+
+    def _open_again(self, fields: dict[str, object]) -> None:
+        if self.closed:
+            vars(self).update(fields)
+        if not self.closed and self not in _live_writers:
+            _live_writers.append(self)
 
     def after_fork(self) -> None:
         """In a forked child: release the parent's files. The child gets its own at its first log."""
