@@ -10,7 +10,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 VENV := .venv
 BIN := $(VENV)/bin
 UV := $(shell command -v uv 2>/dev/null || (test -x $(BIN)/uv && echo $(BIN)/uv))
-WORKERS ?= 3
+WORKERS ?= 4
 # Tests start hundreds of processes; without bytecode on the disk each of them compiles all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 NO_PYTHON := rollbook needs Python 3.11 or newer, and none was found. Try: make PYTHON=/path/to/python3.11 demo
