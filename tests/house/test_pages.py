@@ -116,7 +116,6 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-@pytest.mark.long
 def test_every_page_is_on_the_site() -> None:
     nav = (ROOT / "mkdocs.yml").read_text("utf-8").partition("\nnav:")[2]
     for page in PAGES[1:]:
