@@ -57,7 +57,8 @@ def pufferlib() -> None:
     from pufferlib import pufferl
     from pufferlib.pufferlib import EpisodeStats
 
-    real = module(HERE / "test_pufferlib_real.py")
+    import carts_of_pufferlib as real
+
     if not getattr(pufferl, "_C_AVAILABLE", True):
         pufferl.compute_puff_advantage = real.advantages_of
     seconds = itertools.count(1_700_000_000)
