@@ -56,7 +56,7 @@ def main() -> None:
 def ship(folder: str, url: str, pieces: int) -> None:
     """Files of 4 MiB of a finished run: wall time, and processor time of this process."""
     import rollbook
-    from rollbook.remote import open_place
+    from rollbook.remote import open_remote
     from rollbook.remote.push import push
 
     with rollbook.init("bench", "ship", dir=folder, sinks=[], keeper="inline") as run:
@@ -69,7 +69,7 @@ def ship(folder: str, url: str, pieces: int) -> None:
     report = push(run.folder, url)
     wall, own = time.perf_counter() - began, time.process_time() - cpu
     megabytes = report.bytes / 1e6
-    data, place = os.urandom(4 << 20), open_place(url)
+    data, place = os.urandom(4 << 20), open_remote(url)
     began, cpu = time.perf_counter(), time.process_time()
     for n in range(pieces):
         place.put(f"bare/{n}", data, create=True)
@@ -82,10 +82,10 @@ def ship(folder: str, url: str, pieces: int) -> None:
 
 def listing(folder: str, url: str, runs: int, proxy: Any) -> None:
     """A catalogue of many runs, listed by a fresh process with an empty cache, and once more."""
-    from rollbook.remote import claim, open_place
+    from rollbook.remote import claim, open_remote
     from rollbook.remote.catalogue import KEY, PAGES, fields_of, read_catalogue
 
-    place = open_place(url)
+    place = open_remote(url)
     claim(place, make=True)
     from concurrent.futures import ThreadPoolExecutor
 

@@ -216,7 +216,7 @@ class _Over:
         sys.path[:0] = [str(ROOT / "src"), str(ROOT)]  # an environment of frameworks does not hold rollbook
         os.environ["PYTHONPATH"] = os.pathsep.join(sys.path[:2])
 
-    def say(self, words: str) -> None:
+    def report(self, words: str) -> None:
         sys.stderr.write(f"{time.monotonic() - self.began:6.1f} s  {words}\n")
         sys.stderr.flush()
 
@@ -250,7 +250,7 @@ class _Over:
         self.killed += driver is not None
         self._end_actors()
         logged = time.monotonic() - self.began
-        self.say("writing is over")
+        self.report("writing is over")
         run.finish()
         return self._counts(run.folder, driven, logged)
 
@@ -290,14 +290,14 @@ class _Over:
                 self.cluster.wait_for_nodes()
                 break
             except Exception as err:
-                self.say(f"Ray did not come up: {err}")
+                self.report(f"Ray did not come up: {err}")
                 if turn == 2:
                     raise
                 ray.shutdown()
                 if self.cluster is not None:
                     self.cluster.shutdown()
                 self.nodes.clear()
-        self.say(f"a head and {_HOSTS} nodes are up")
+        self.report(f"a head and {_HOSTS} nodes are up")
 
     def _environment(self) -> dict[str, str]:
         """What all processes have; the address of the store is known before there is one."""
@@ -327,7 +327,7 @@ class _Over:
         for name, chance in _FAULTS.items():
             setattr(self.proxy.faults, name, chance)
         self.remote = f"s3://{self.store.bucket('scale')}/lab"
-        self.say("a store is up")
+        self.report("a store is up")
 
     def _start_actors(self) -> None:
         import ray
@@ -339,7 +339,7 @@ class _Over:
             self.made[who] = sampler(ray, who, told, f"host{host}", str(self.folder), restarts)
         pids = ray.get([actor.pid.remote() for actor in self.made.values()], timeout=300)
         self.actors_at_once = len(set(pids))
-        self.say(f"{self.actors_at_once} actors at once")
+        self.report(f"{self.actors_at_once} actors at once")
 
     # -- what happens
 
@@ -361,7 +361,7 @@ class _Over:
             self._kill_some(self.chance.sample(range(first, first + n), share), wave)
             wave.wait(300)
             first += n
-            self.say(f"{first} light writers, {self.killed} killed")
+            self.report(f"{first} light writers, {self.killed} killed")
 
     def _kill_some(self, victims: list[int], wave: subprocess.Popen[bytes]) -> None:
         """Kill each of these once it has logged a random number of rows."""
@@ -403,10 +403,10 @@ class _Over:
             return
         time.sleep(_AWAY[0])
         self.proxy.faults.away = True
-        self.say("the store is away")
+        self.report("the store is away")
         time.sleep(self.chosen.away)
         self.proxy.faults.away = False
-        self.say("the store is back")
+        self.report("the store is back")
         time.sleep(_CALM)
         lost = _HOSTS - 1
         self.vanished_at = time.time()
@@ -418,7 +418,7 @@ class _Over:
             root.rename(self.folder / "vanished")
         if self.cluster is not None:
             self.cluster.remove_node(self.nodes[lost], allow_graceful=False)
-        self.say(f"host-{lost} has vanished with its disk")
+        self.report(f"host-{lost} has vanished with its disk")
 
     def _end_actors(self) -> None:
         if not self.chosen.actors:
@@ -446,7 +446,7 @@ class _Over:
         while self.remote and not all(map(_is_shipped, folders)) and time.monotonic() < until:
             time.sleep(0.5)
         shipped = time.monotonic() - self.began
-        self.say(f"{sum(map(_is_shipped, folders))} of {len(folders)} folders are in the store")
+        self.report(f"{sum(map(_is_shipped, folders))} of {len(folders)} folders are in the store")
         if self.remote:
             for name in _FAULTS:
                 setattr(self.proxy.faults, name, 0.0)

@@ -145,6 +145,18 @@ GROUPS: dict[str, Group] = {
         torch=False,
         modules=("wandb", "mlflow", "trackio"),
     ),
+    # Tools that write runs, for their importers. Aim has no wheel for Python 3.13.
+    "formats": Group(
+        packages=(
+            "aim>=3.29,<3.30",
+            "swanlab>=0.10.3,<0.11",
+            "goodseed>=0.4,<0.5",
+            "mlflow-skinny>=3.17,<3.18",  # Aim brings the SQLAlchemy that its database needs
+            "pandas",
+        ),
+        torch=False,
+        modules=("aim", "swanlab", "goodseed", "mlflow", "sqlalchemy"),
+    ),
     "neptune": Group(
         packages=("neptune==1.14.0", "setuptools<81", "gymnasium[classic-control]>=1.2,<1.3"),
         torch=False,

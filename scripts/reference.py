@@ -16,8 +16,8 @@ from typing import Any
 from click import Context
 
 import rollbook
-from rollbook.adapters import keys
 from rollbook.cli.app import app
+from rollbook.ground import aliases as keys
 from rollbook.ground.clocks import STANDARD
 from rollbook.ground.tables import TABLES
 from rollbook.stats import DECISIONS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import math
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
@@ -32,8 +33,21 @@ else:
     hypothesis.settings.load_profile("rollbook")
 
 
+def settings_of_the_process() -> dict[str, object]:
+    """What one test can change for all that come after it, with nothing to show where their trouble comes from."""
+    return {
+        "switch interval": sys.getswitchinterval(),
+        "recursion limit": sys.getrecursionlimit(),
+        "collects garbage": gc.isenabled(),
+    }
+
+
+SETTINGS = settings_of_the_process()
+
+
 def pytest_collection_finish() -> None:
     """Thousands of tests are there to stay: the collector need not go through them again and again."""
+    assert settings_of_the_process() == SETTINGS, "importing the tests has changed this process for all of them"
     gc.collect()
     gc.freeze()
 
@@ -53,10 +67,14 @@ def _sealing_children_have_pyarrow_loaded() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _keepers_of_tests_are_nobody_elses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Runs share a keeper; a test that ends or stops it has a household of its own."""
+def _keepers_and_caches_of_tests_are_nobody_elses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Runs share a keeper; a test that ends or stops it has one of its own. What is cached is not the developer's, and
+    does not lie in the home that a test has. Matplotlib keeps its list of fonts, which takes seconds to make."""
+    fonts = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "matplotlib")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ROLLBOOK_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("MPLCONFIGDIR", os.environ.get("MPLCONFIGDIR", fonts))
         yield
 
 
@@ -70,6 +88,13 @@ def real_sealing_children(monkeypatch: pytest.MonkeyPatch) -> None:
 def nothing_is_sealed(monkeypatch: pytest.MonkeyPatch) -> None:
     """`finish()` of a run without a keeper process leaves its rows in the journal, unsealed."""
     monkeypatch.setattr(start_and_finish, "_let_keeper_finish", lambda run: None)
+
+
+@pytest.fixture(autouse=True)
+def _a_test_leaves_the_process_as_it_was() -> Iterator[None]:
+    before = settings_of_the_process()
+    yield
+    assert settings_of_the_process() == before
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,10 @@ python -m benchmarks.health --make FOLDER              the part on which rules a
 python -m benchmarks.health --make FOLDER --hold-out   the part for the end, of other seeds
 python -m benchmarks.health --score FOLDER             the matrix rule x fault with counts and 95 % intervals
 python -m benchmarks.health --score FOLDER --hold-out  of the part that is held out
-python -m benchmarks.health --score FOLDER --write docs  both, in health-matrix.md and between the marks of health.md
+python -m benchmarks.health --score FOLDER --write docs  both, in health-matrix.md and between the marks of health.md;
+                                                       their scores are kept in benchmarks/health/scores.jsonl.gz
+python -m benchmarks.health --kept --write docs        the same from these scores; no rule is asked
+python -m benchmarks.health --ship FOLDER              the healthy trainings of rollbook.testing.measure_rule
 python -m benchmarks.health --runs FOLDER --to RUNS    run folders of the trainings in FOLDER, of project "health"
 python -m benchmarks.health --peers FOLDER             other monitors on the held-out part (needs ray and SB3)
 python -m benchmarks.health --make FOLDER --sb3        healthy trainings of Stable-Baselines3 (needs it, and torch)
@@ -21,10 +24,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from benchmarks.health.scoring import RARE, matrix, report, score
-from benchmarks.health.training import make
+from benchmarks.health.scoring import PARTS, RARE, keep, kept, matrix, report, score
+from benchmarks.health.training import make, ship
 
 _BEGIN = "<!-- made by python -m benchmarks.health -->\n"
+_KEPT = Path(__file__).with_name("scores.jsonl.gz")
 
 
 def main() -> None:
@@ -34,6 +38,8 @@ def main() -> None:
     )
     parser.add_argument("--make", type=Path, metavar="FOLDER")
     parser.add_argument("--score", type=Path, metavar="FOLDER")
+    parser.add_argument("--kept", action="store_true", help="write from the scores that are kept")
+    parser.add_argument("--ship", type=Path, metavar="FOLDER", help="write rollbook's healthy trainings for tests")
     parser.add_argument("--runs", type=Path, metavar="FOLDER", help="make run folders of its trainings")
     parser.add_argument("--to", type=Path, metavar="RUNS", default=Path("runs"), help="where --runs makes them")
     parser.add_argument("--peers", type=Path, metavar="FOLDER", help="what other monitors say of the held-out part")
@@ -60,20 +66,28 @@ def main() -> None:
         from benchmarks.health.peers import table
 
         print(table(given.peers))
+    if given.ship:
+        from rollbook.testing.healthy import PATH
+
+        print(f"{ship(given.ship, PATH)} trainings in {PATH}")
     if given.score and given.write:
-        counts, page = report(given.score)
-        (given.write / "health-matrix.md").write_text(page)
-        before, begin, rest = (given.write / "health.md").read_text().partition(_BEGIN)
-        _old, end, after = rest.partition("<!-- end -->\n")
-        (given.write / "health.md").write_text(f"{before}{begin}{counts}\n{end}{after}")
+        scored = {part: runs for part, how in PARTS.items() if (runs := score(given.score, *how))}
+        keep({**kept(_KEPT), **scored}, _KEPT)
+    if given.write and (given.score or given.kept):
+        matrices, health = given.write / "health-matrix.md", given.write / "health.md"
+        before, begin, rest = health.read_text().partition(_BEGIN)
+        old, end, after = rest.partition("<!-- end -->\n")
+        counts, page = report(kept(_KEPT), old, matrices.read_text())
+        matrices.write_text(page)
+        health.write_text(f"{before}{begin}{counts}{end}{after}")
     elif given.score:
-        scored = score(given.score, None if given.all else given.hold_out, RARE if given.without_rare else ())
-        print(matrix(scored))
-        for run in scored if given.verbose else ():
+        runs = score(given.score, None if given.all else given.hold_out, RARE if given.without_rare else ())
+        print(matrix(runs))
+        for run in runs if given.verbose else ():
             if run.said if run.fault == "healthy" else run.is_harmful and not run.named():
                 print(f"{run.name} ({run.config['outcome']}): {'; '.join(run.messages) or 'nothing said'}")
-    if not (given.make or given.score or given.runs or given.peers):
-        parser.error("--make FOLDER, --score FOLDER, --runs FOLDER or --peers FOLDER")
+    if not (given.make or given.score or given.runs or given.peers or given.ship or (given.kept and given.write)):
+        parser.error("--make FOLDER, --score FOLDER, --runs FOLDER, --peers FOLDER, --ship FOLDER, --kept --write DOCS")
 
 
 if __name__ == "__main__":

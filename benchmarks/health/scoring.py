@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.health.faults import FAULTS
 from benchmarks.health.showing import Healthy
 
-__all__ = ["Scored", "matrix", "poisson", "report", "score", "wilson"]
+__all__ = ["PARTS", "Scored", "earned", "keep", "kept", "late", "matrix", "poisson", "report", "score", "wilson"]
 
 RARE = ("update/step_norm", "update/policy_step_norm", "update/first_ratio_error")
 """Keys that few programs log yet."""
 
 SOON = 0.05
 """Of the steps of a training, after the fault could be seen."""
+
+_WITHOUT = "as if nobody had logged the norm of steps and the first ratio, which few programs do yet"
+PARTS: dict[str, tuple[bool, tuple[str, ...]]] = {
+    "The held-out part": (True, ()),
+    f"The held-out part {_WITHOUT}": (True, RARE),
+    "The part on which rules were made": (False, ()),
+    f"The part on which rules were made {_WITHOUT}": (False, RARE),
+}
+"""What is scored for the docs: words -> (whether it is held out, keys that are left out)."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +40,7 @@ class Scored:
     Attributes:
       config: what was trained.
       said: rule -> environment step of its first alert that is no note.
+      noted: the same of its first alert of any level.
       messages: the sentences.
       shows: the environment step from which on the fault can be seen (`showing.Healthy.shows`); where it never can, the
         one at which it was put in.
@@ -37,6 +49,7 @@ class Scored:
     name: str
     config: dict[str, Any]
     said: dict[str, int]
+    noted: dict[str, int]
     messages: list[str]
     shows: int
 
@@ -50,26 +63,36 @@ class Scored:
         """Whether it did not come to the return that healthy ones reach."""
         return bool(self.config["outcome"] != "learned")
 
-    def named(self, within: float = math.inf) -> bool:
+    def named(self, within: float = math.inf, with_notes: bool = False, by: Collection[str] | None = None) -> bool:
         """Whether a rule named the cause, and not before it was there.
 
         Args:
           within: so soon after that, as a share of the steps.
+          with_notes: a note is enough.
+          by: of these rules; None: of all.
         """
         steps = self.config["steps"]
-        rules = FAULTS[self.fault].named_by
+        rules = FAULTS[self.fault].named_by if by is None else FAULTS[self.fault].named_by & set(by)
         return any(
             self.config["injected"] <= at <= self.shows + within * steps
-            for rule, at in self.said.items()
+            for rule, at in (self.noted if with_notes else self.said).items()
             if rule in rules
         )
 
     def delay(self) -> float | None:
         """How much of the steps passed from when the fault could be seen until its cause was named; below 0 where a
         rule was sooner, None where none named it."""
+        said = self._said()
+        return (min(said.values()) - self.shows) / self.config["steps"] if said else None
+
+    def first(self) -> str:
+        """The rule that named the cause first, "" for none."""
+        said = self._said()
+        return min(said, key=said.__getitem__) if said else ""
+
+    def _said(self) -> dict[str, int]:
         own = FAULTS[self.fault].named_by
-        said = [at for rule, at in self.said.items() if rule in own and at >= self.config["injected"]]
-        return (min(said) - self.shows) / self.config["steps"] if said else None
+        return {rule: at for rule, at in self.said.items() if rule in own and at >= self.config["injected"]}
 
 
 def trainings(
@@ -98,7 +121,7 @@ def score(folder: Path, hold_out: bool | None = None, without: Sequence[str] = (
     from rollbook import health
     from rollbook.ground.columns import RowsPiece
     from rollbook.protocols import RunInfo
-    from rollbook.runs.checking import AFTERWARDS, told
+    from rollbook.runs.checking import AFTERWARDS, alerts_of
 
     healthy = Healthy(
         (config, rows) for _name, config, rows in trainings(folder, hold_out) if config["fault"] == "healthy"
@@ -107,32 +130,109 @@ def score(folder: Path, hold_out: bool | None = None, without: Sequence[str] = (
     for name, config, rows in trainings(folder, hold_out, without):
         info = RunInfo(folder, "health", name, name, clocks=("env_step", "gradient_step"), config=config,
                        total={"env_step": config["steps"]})  # fmt: skip
-        alerts = told([health.make(rule) for rule in AFTERWARDS], info, [RowsPiece("metrics", rows)])
+        alerts = alerts_of([health.make(rule) for rule in AFTERWARDS], info, [RowsPiece("metrics", rows)])
         pages = [alert for alert in alerts if alert.level != "note"]
         said: dict[str, int] = {}
-        for alert in pages:
-            said.setdefault(alert.rule, int(alert.clocks.get("env_step", 0)))
+        noted: dict[str, int] = {}
+        for alert in alerts:
+            for of in (noted,) if alert.level == "note" else (said, noted):
+                of.setdefault(alert.rule, int(alert.clocks.get("env_step", 0)))
         messages = [f"{alert.rule}: {alert.message}" for alert in pages]
         shows = None if config["fault"] == "healthy" else healthy.shows(config, rows)
-        scored.append(Scored(name, config, said, messages, config["injected"] or 0 if shows is None else shows))
+        shown = config["injected"] or 0 if shows is None else shows
+        scored.append(Scored(name, config, said, noted, messages, shown))
     return scored
 
 
-def report(folder: Path) -> tuple[str, str]:
-    """What came of both parts in Markdown: the counts, and the page of their matrices."""
-    counts, pages = [], []
-    for words, hold_out, without in (
-        ("The held-out part", True, ()),
-        ("The held-out part as if nobody had logged the norm of steps and the first ratio, which few programs do yet",
-         True, RARE),
-        ("The part on which rules were made", False, ()),
-    ):  # fmt: skip
-        table = matrix(score(folder, hold_out=hold_out, without=without))
-        lines = [f"- {line}" for line in table.splitlines() if line and not line.startswith("|")]
-        counts.append("\n".join([f"{words}:", "", *lines]))
-        if not without:
-            pages.append(f"## {words}\n\n{table}\n")
-    return "\n\n".join(counts), _PAGE + "\n".join(pages)
+def keep(scored: dict[str, list[Scored]], to: Path) -> None:
+    """Write the scores of some parts, so that tables can be made of them later without asking a rule again.
+
+    Args:
+      scored: of each of `PARTS`.
+      to: a file, JSON Lines in gzip.
+    """
+    lines = [json.dumps({"part": part, **asdict(run)}) + "\n" for part, runs in scored.items() for run in runs]
+    to.write_bytes(gzip.compress("".join(lines).encode(), mtime=0))
+
+
+def kept(path: Path) -> dict[str, list[Scored]]:
+    """What `keep` wrote."""
+    scored: dict[str, list[Scored]] = {part: [] for part in PARTS}
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            it = json.loads(line)
+            scored[it.pop("part")].append(Scored(**it))
+    return scored
+
+
+def report(scored: dict[str, list[Scored]], counts: str, page: str) -> tuple[str, str]:
+    """What came of each of `PARTS` in Markdown: the counts, and the page of their matrices.
+
+    Args:
+      scored: of some parts; what stands of the others is left as it is.
+      counts, page: what stands there.
+    """
+    counted = dict(re.findall(r"^(\S.*):\n\n((?:- .*\n)+)", counts + "\n", re.MULTILINE))
+    sections = dict(re.findall(r"^## (.*)\n\n((?:(?!## ).*\n)+)", page, re.MULTILINE))
+    for part, runs in scored.items():
+        if runs:
+            table = matrix(runs)
+            counted[part] = "".join(f"- {line}\n" for line in table.splitlines() if line and not line.startswith("|"))
+            sections[part] = f"{table}\n\n{earned(runs)}\n\n{late(runs)}\n"
+            if PARTS[part][1]:
+                sections[part] = f"{earned(runs)}\n"
+    return (
+        "\n".join(f"{part}:\n\n{counted[part]}" for part in PARTS if part in counted),
+        _PAGE + "\n".join(f"## {part}\n\n{sections[part].strip()}\n" for part in PARTS if part in sections),
+    )
+
+
+def earned(runs: Sequence[Scored]) -> str:
+    """A table in Markdown: which faulty trainings each rule named, and which none but it.
+
+    A rule that names no fault alone may still be the only one to name it soon.
+    """
+    faulty = [run for run in runs if run.fault != "healthy"]
+    lines = [
+        "### What only this rule found", "",
+        "Faulty runs whose cause the rule named; those that no other rule named; those that no other rule named "
+        "soon. In brackets: the harmful ones.", "",
+        "| rule | named | only it | soon only by it |", "|---|---|---|---|",
+    ]  # fmt: skip
+    for rule in sorted(set().union(*(fault.named_by for fault in FAULTS.values()))):
+        named = [run for run in faulty if run.named(by={rule})]
+        others = {run.name: FAULTS[run.fault].named_by - {rule} for run in named}
+        alone = [run for run in named if not run.named(by=others[run.name])]
+        soon = [run for run in named if run.named(SOON, by={rule}) and not run.named(SOON, by=others[run.name])]
+        cells = (f"{len(some)} ({sum(run.is_harmful for run in some)})" for some in (named, alone, soon))
+        lines.append(f"| `{rule}` | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def late(runs: Sequence[Scored]) -> str:
+    """A table in Markdown: the harmful faults that were named late or never, those most often first."""
+    groups: dict[str, list[Scored]] = defaultdict(list)
+    for run in runs:
+        if run.fault != "healthy" and run.is_harmful:
+            fault = FAULTS[run.fault]
+            groups[f"{fault.words}: {getattr(fault, run.config['strength']).words}"].append(run)
+    lines = [
+        "### Harmful faults that were named late or never", "",
+        "Late: how much of the training's steps after the fault became visible (median), and by which rule first.", "",
+        "| fault | harmful | soon | late | after | by | never |", "|---|---|---|---|---|---|---|",
+    ]  # fmt: skip
+    rows = []
+    for words, own in groups.items():
+        soon, named = sum(run.named(SOON) for run in own), sum(run.named() for run in own)
+        slow = [run for run in own if run.named() and not run.named(SOON)]
+        delays = sorted(delay for run in slow if (delay := run.delay()) is not None)
+        by = Counter(rule for run in slow if (rule := run.first()))
+        rules = ", ".join(f"`{rule}` {n}" for rule, n in by.most_common())
+        after = f"{delays[len(delays) // 2]:.0%}" if delays else ""
+        if soon < len(own):
+            line = f"| {words} | {len(own)} | {soon} | {named - soon} | {after} | {rules} | {len(own) - named} |"
+            rows.append((soon - len(own), line))
+    return "\n".join([*lines, *(line for _n, line in sorted(rows))])
 
 
 _PAGE = """# Which health rule names which fault
@@ -202,6 +302,8 @@ def matrix(scored: Iterable[Scored]) -> str:
             "",
             f"False pages: {pages} in {len(healthy)} healthy runs, {pages / len(healthy):.3f} a run (95 %: at most "
             f"{poisson(pages) / len(healthy):.3f}); runs with one: {paged} ({low:.0%} to {high:.0%}).",
+            f"Notes of other rules: {sum(len(run.noted.keys() - run.said) for run in healthy)} in healthy runs, in "
+            f"{sum(bool(run.noted.keys() - run.said) for run in healthy)} of them.",
         ]
     faulty = [run for run in runs if run.fault != "healthy"]
     for words, own in (
@@ -216,5 +318,10 @@ def matrix(scored: Iterable[Scored]) -> str:
                 f"{words}: {len(own)}; the cause named in {named} ({named / len(own):.0%}; 95 %: {low:.0%} to "
                 f"{high:.0%}), within {SOON:.0%} of the steps in {soon} ({soon / len(own):.0%}); "
                 f"spoken of at all: {spoken}."
+            )
+            named, soon = (sum(run.named(within, with_notes=True) for run in own) for within in (math.inf, SOON))
+            lines.append(
+                f"{words}, counting notes: the cause named in {named} ({named / len(own):.0%}), within {SOON:.0%} of "
+                f"the steps in {soon} ({soon / len(own):.0%})."
             )
     return "\n".join(lines)

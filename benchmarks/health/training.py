@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import os
@@ -14,7 +15,7 @@ from typing import Any
 
 from benchmarks.health.faults import FAULTS, HELD_OUT, TRAININGS, Training, Version
 
-__all__ = ["Group", "make", "outcome", "plan"]
+__all__ = ["Group", "make", "outcome", "plan", "ship"]
 
 _README = """# Trainings with known faults
 
@@ -50,7 +51,7 @@ class Group:
     def name(self) -> str:
         """What its files are called; chance comes from it, too."""
         words = (self.training.algorithm, self.training.task.lower(), self.fault, self.strength)
-        return "-".join(filter(None, (*words, "held-out-3" if self.is_held_out else "")))  # the first two were scored
+        return "-".join(filter(None, (*words, "held-out-4" if self.is_held_out else "")))  # the first three were scored
 
 
 def plan(held_out: bool = False, cut: bool = False) -> Iterator[Group]:
@@ -146,3 +147,30 @@ def _record(folder: Path, name: str, config: dict[str, Any], rows: Any, seed: in
         lines.append(json.dumps({"env_step": env_step, "gradient_step": update, **short}))
     path = folder / f"{name}.jsonl"
     path.write_text("\n".join(lines) + "\n")
+
+
+def ship(folder: Path, to: Path) -> int:
+    """Write a healthy training of each kind of the part on which rules are made into one small file, for the contract
+    of rules (`rollbook.testing.measure_rule`); how many there are.
+
+    Args:
+      folder: the set, as `make` left it.
+      to: the file.
+    """
+    lines = []
+    for group in plan(cut=True):
+        path = folder / f"{group.name}-s0.jsonl"
+        if group.fault != "healthy":
+            continue
+        about, *rows = (json.loads(line) for line in path.read_text().splitlines())
+        keys: list[list[str]] = []
+        told = []
+        for row in rows:
+            env_step, gradient_step = row.pop("env_step"), row.pop("gradient_step")
+            if list(row) not in keys:
+                keys.append(list(row))
+            told.append([keys.index(list(row)), env_step, gradient_step, *row.values()])
+        it = {"name": about["name"], "config": about["config"], "keys": keys, "rows": told}
+        lines.append(json.dumps(it, separators=(",", ":")) + "\n")
+    to.write_bytes(gzip.compress("".join(lines).encode(), mtime=0))
+    return len(lines)

@@ -193,7 +193,7 @@ _LONGEST_NAME = 500
 
 
 def did_you_mean(asked: str, choices: list[str]) -> str:
-    """The end of an error message: the closest choice, if any is similar, then all choices, sorted.
+    """The end of an error message: the closest choice, if any is similar, then all choices, sorted, each once.
 
     Args:
       asked: the name that was not found.
@@ -201,11 +201,12 @@ def did_you_mean(asked: str, choices: list[str]) -> str:
     """
     import difflib
 
+    choices = sorted(set(choices))
     # Comparing very long texts is slow, and no name is that long.
     near = difflib.get_close_matches(asked, choices, n=1) if len(asked) <= _LONGEST_NAME else []
     hint = f" Did you mean {near[0]!r}?" if near else ""
     # Names can come from files. Escape control characters, so that they cannot drive a terminal.
-    shown = [name if name.isprintable() and name else repr(name) for name in sorted(choices)[:_MOST_CHOICES]]
+    shown = [name if name.isprintable() and name else repr(name) for name in choices[:_MOST_CHOICES]]
     more = f" and {len(choices) - _MOST_CHOICES:,} more" if len(choices) > _MOST_CHOICES else ""
     return f"{hint} Available: {', '.join(shown) or 'none'}{more}."
 

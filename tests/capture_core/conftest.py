@@ -25,7 +25,7 @@ class ToldRun:
         self.folder = Path(self.run.folder)
         self.rows: list[tuple[str, dict[str, Any], dict[str, int]]] = []
         self.messages: list[str] = []
-        self.run.internals.writer.bill._tell = lambda cause, message: self.messages.append(message)
+        self.run.internals.writer.bill._deliver = lambda cause, message: self.messages.append(message)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.run, name)

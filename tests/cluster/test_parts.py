@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -21,7 +22,7 @@ from rollbook.book.repair.joining import join
 from rollbook.cli.app import app
 from rollbook.cli.shapes import SHAPES
 from rollbook.errors import BadInput, NotARun, RunIsLive
-from rollbook.keeper.ending import tell_of_the_dead
+from rollbook.keeper.ending import report_the_dead
 from rollbook.run.ray import Address, address
 from waiting import PATIENCE, until
 
@@ -67,7 +68,7 @@ def test_a_host_that_does_not_see_the_folder_keeps_a_part_and_joins_it(
     part = Path(done.stdout.strip())
     assert part == Path(root) / "project" / run.folder.name
     assert "does not see the run's folder" in done.stderr
-    assert f"rollbook join {part} RUN" in done.stderr
+    assert f"rollbook join {shlex.quote(str(part))} RUN" in done.stderr
     again = on_host("node-1", LOGS, hidden(run), 5, ROLLBOOK_DIR=root)
     assert Path(again.stdout.strip()) == part
     here = Book(part)
@@ -177,7 +178,7 @@ def test_side_writers_that_died_are_told_of_by_ls_and_show(start: Start) -> None
     assert "finished, 2 died" in listed.output
     shown: dict[str, Any] = json.loads(CliRunner().invoke(app, ["show", str(run.folder), "--json"]).output)
     assert shown["writers"] == {"all": 3, "hosts": 1, "closed": 1, "died": 2}
-    assert "3 on 1 host, 1 ended well, 2 died" in CliRunner().invoke(app, ["show", str(run.folder)]).output
+    assert "3 on 1 host, 1 closed, 2 died" in CliRunner().invoke(app, ["show", str(run.folder)]).output
 
 
 def test_ls_and_show_agree_about_writers_of_other_hosts_whose_keeper_saw_them_die(start: Start) -> None:
@@ -189,10 +190,10 @@ def test_ls_and_show_agree_about_writers_of_other_hosts_whose_keeper_saw_them_di
     for _ in range(2):
         subprocess.run(command, env=environment, check=False, timeout=PATIENCE)
     run.finish()
-    tell_of_the_dead(str(run.folder), "node-9", 2)
+    report_the_dead(str(run.folder), "node-9", 2)
     assert [writer["state"] for writer in run.book.writers if writer["host"] == "node-9"] == ["died", "died"]
     assert "finished, 2 died" in CliRunner().invoke(app, ["ls", str(run.folder.parent)]).output
-    assert "3 on 2 hosts, 1 ended well, 2 died" in CliRunner().invoke(app, ["show", str(run.folder)]).output
+    assert "3 on 2 hosts, 1 closed, 2 died" in CliRunner().invoke(app, ["show", str(run.folder)]).output
 
 
 def test_an_address_is_small_and_makes_one_writer_a_process(start: Start) -> None:

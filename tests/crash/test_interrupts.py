@@ -27,6 +27,7 @@ import pytest
 
 import first_calls
 import rollbook
+from cases import some_of
 from interrupting import KINDS, Limit, at_random_moments, interrupt_at
 from journal_reading import read_frames, read_rows
 from waiting import PATIENCE
@@ -114,7 +115,7 @@ def interrupted_calls(run: Any, call: Call, first: int) -> tuple[list[int], list
         event += 1
 
 
-def say(capsys: pytest.CaptureFixture[str], what: str, interrupts: int, rows: int) -> None:
+def report(capsys: pytest.CaptureFixture[str], what: str, interrupts: int, rows: int) -> None:
     """A line of the interrupt matrix; nothing is said of rows lost, doubled or eaten, as the test fails then."""
     with capsys.disabled():
         print(f"\n| {what} | {interrupts} interrupts | {rows} acknowledged | lost 0 | doubled 0 | eaten 0 |", end="")
@@ -143,7 +144,7 @@ def test_an_exception_at_any_line_comes_out_and_costs_no_row(
     assert sys.exc_info()[1] is None, "an exception is still being handled"
     # A few come of the run's own thread, which on a slow machine looks at a lane just when it is wanted.
     assert len(run.internals.writer.lanes) <= 8, "interrupts use up lanes"
-    say(capsys, verb, len(undone) + len(more_undone), len(done) + len(more_done))
+    report(capsys, verb, len(undone) + len(more_undone), len(done) + len(more_done))
 
 
 class DeviceNumber:
@@ -193,7 +194,7 @@ def test_device_values_of_acknowledged_rows_are_fetched_once_whatever_comes_in_b
     histograms = [f["columns"]["key"][0] for f in read_frames(run.folder) if f.get("table") == "histograms"]
     assert numbers == {n + 0.5 for n in range(1, calls + 1)}
     assert sorted(histograms) == sorted(f"h{n}" for n in range(1, calls + 1))
-    say(capsys, "fetching device values", interrupts, 2 * calls)
+    report(capsys, "fetching device values", interrupts, 2 * calls)
 
 
 def test_a_dump_that_was_interrupted_leaves_its_values_to_the_next_one(
@@ -212,7 +213,7 @@ def test_a_dump_that_was_interrupted_leaves_its_values_to_the_next_one(
     said = sum(int(row.values["v/n"]) for row in read_rows(run.folder) if "v/n" in row.values)
     assert said >= stored, f"{stored - said} of {stored} values are in no dump"
     assert run.dump() == {"v/n": 0}, "and they are let go once a dump has said them"
-    say(capsys, "dump", interrupts, stored)
+    report(capsys, "dump", interrupts, stored)
 
 
 def test_stages_keep_their_names_after_an_exception_as_one_was_entered_or_left(
@@ -235,7 +236,7 @@ def test_stages_keep_their_names_after_an_exception_as_one_was_entered_or_left(
     assert {key for row in rows for key in row.values} == {"i", "outer", "outer/inner"}
     for name in ("outer", "outer/inner"):
         assert sum(name in row.values for row in rows) >= event
-    say(capsys, "timer", interrupts, 2 * event)
+    report(capsys, "timer", interrupts, 2 * event)
 
 
 @lines_apart(293, 37)
@@ -255,7 +256,7 @@ def test_a_checkpoint_that_was_interrupted_leaves_the_others_whole_and_the_next_
     rows = [frame["columns"] for frame in read_frames(run.folder) if frame.get("table") == "checkpoints"]
     ids = Counter(row["checkpoint_id"][0] for row in rows)
     assert all(ids[checkpoint.id] == 1 for checkpoint in saved)
-    say(capsys, "save_checkpoint", interrupts, len(saved))
+    report(capsys, "save_checkpoint", interrupts, len(saved))
 
 
 def media_of(run: Any) -> Counter[str]:
@@ -292,7 +293,7 @@ def test_a_picture_or_film_whose_call_returned_has_its_row_once_and_its_file(
     table = run.book.media()
     assert table.num_rows == len(rows)
     assert all((run.folder / path).is_file() for path in table["path"].to_pylist())
-    say(capsys, verb, interrupts, len(done))
+    report(capsys, verb, interrupts, len(done))
 
 
 def test_words_of_the_summary_are_kept_whatever_strikes_while_they_are_said(
@@ -316,11 +317,11 @@ def test_words_of_the_summary_are_kept_whatever_strikes_while_they_are_said(
     assert done.items() <= said.items()
     run.finish()
     assert done.items() <= run.book.summary.items()
-    say(capsys, "summary", interrupts, len(done))
+    report(capsys, "summary", interrupts, len(done))
 
 
 @lines_apart(1301, 61)
-@pytest.mark.parametrize("verb", ["restore", "rewind"])
+@pytest.mark.parametrize("verb", some_of(["restore", "rewind"], 1))
 def test_going_back_happens_or_does_not_and_rows_logged_afterwards_count(
     open_run: Callable[[], Any], verb: str, apart: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -356,7 +357,7 @@ def test_going_back_happens_or_does_not_and_rows_logged_afterwards_count(
         everything = Counter(run.book.metrics(["i"], attempts="all")["i"].to_pylist())
         assert everything == Counter([*before, *range(10, number)])
         assert len(run.internals.writer.lanes) <= 4
-    say(capsys, verb, interrupts, rows)
+    report(capsys, verb, interrupts, rows)
 
 
 @pytest.mark.long
@@ -444,7 +445,7 @@ def test_a_finish_that_seals_and_forwards_in_this_process_is_finished_by_the_nex
         assert run.book.metrics(["i"])["i"].to_pylist() == list(range(20)), place
         lines = [json.loads(line) for path in run.folder.rglob("*.jsonl") for line in path.read_text().splitlines()]
         assert [line["i"] for line in lines if "i" in line] == list(range(20)), place
-    say(capsys, "finish with keeper inline", interrupts, 20 * interrupts)
+    report(capsys, "finish with keeper inline", interrupts, 20 * interrupts)
 
 
 @lines_apart(4001, 401)
@@ -477,7 +478,7 @@ def test_sealing_that_was_interrupted_anywhere_is_done_by_the_next_one(
         assert book.metrics(["i"])["i"].to_pylist() == list(range(24)), place
         assert book.text().num_rows == 24, place
         assert not book.problems(), place
-    say(capsys, "sealing", interrupts, 48 * interrupts)
+    report(capsys, "sealing", interrupts, 48 * interrupts)
 
 
 @lines_apart(131, 13)
@@ -500,11 +501,11 @@ def test_a_finish_that_was_interrupted_is_finished_by_the_next_call(
         assert run.book.status == "finished"
         assert run.book.metrics(["i"])["i"].to_pylist() == list(range(20))
         assert not run.book.problems()
-    say(capsys, "finish", interrupts, 20 * interrupts)
+    report(capsys, "finish", interrupts, 20 * interrupts)
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no interval timers")
-@pytest.mark.parametrize("kind", ["OSError", "ValueError", "TimeoutError"])
+@pytest.mark.parametrize("kind", some_of(["OSError", "ValueError", "TimeoutError"], 1))
 def test_exceptions_in_the_first_calls_of_a_forked_child_come_out_once_and_its_rows_are_kept(
     kind: str, tmp_path: Path
 ) -> None:
@@ -522,7 +523,9 @@ def test_exceptions_in_the_first_calls_of_a_forked_child_come_out_once_and_its_r
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no interval timers")
-@pytest.mark.parametrize("make", [KeyboardInterrupt, lambda: Limit("time is up"), lambda: TimeoutError("time is up")])
+@pytest.mark.parametrize(
+    "make", some_of([lambda: TimeoutError("time is up"), KeyboardInterrupt, lambda: Limit("time is up")], 1)
+)
 def test_exceptions_at_random_moments_cost_no_row_and_are_never_eaten(
     open_run: Callable[[], Any], make: Callable[[], BaseException], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -556,4 +559,4 @@ def test_exceptions_at_random_moments_cost_no_row_and_are_never_eaten(
     assert eaten <= len(unheard), f"{eaten} of {eaten + raised} exceptions never came out"
     check(run, done, list(set(range(begun)) - set(done)))
     assert len(run.internals.writer.lanes) <= 6
-    say(capsys, f"all verbs, {type(make()).__name__} by timer", raised, len(done))
+    report(capsys, f"all verbs, {type(make()).__name__} by timer", raised, len(done))

@@ -11,8 +11,8 @@ import pytest
 
 from rollbook.book.book import Book
 from rollbook.errors import RollbookWarning
+from rollbook.formats.datasets import to_jsonl, to_lerobot, to_rllib
 from rollbook.formats.datasets._source import StepSource
-from rollbook.formats.datasets.jsonl import to_jsonl
 from rollbook.storage.sealing.folder import seal
 
 EPISODES, STEPS = 12, 40
@@ -67,7 +67,9 @@ def test_an_export_leaves_out_the_episodes_of_a_damaged_page_and_reports_them(
     assert any(".parquet" in problem for problem in book.problems(deep=False)), "what was met is a problem"
     (problem,) = Book(run).problems()
     assert "steps" in problem
-    with pytest.warns(RollbookWarning, match="is damaged"):
-        to_jsonl(book, tmp_path / "out.jsonl")
-    text = (tmp_path / "out.jsonl").read_text()
+    for export in (to_jsonl, to_lerobot, to_rllib):
+        with pytest.warns(RollbookWarning, match="is damaged"):
+            told = export(Book(run), tmp_path / export.__name__)
+        assert len(whole) <= told.episodes <= len(kept), export
+    text = (tmp_path / "to_jsonl").read_text()
     assert all(f'"{name}"' in text for name in whole)

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from rollbook.capture import TransitionRecorder
 from rollbook.capture.gym import RecordEpisodes
-from rollbook.capture.transitions import TransitionRecorder
 from rollbook.errors import BadInput, Damaged, NewerFormat
 from rollbook.formats.datasets import StepSource, from_jsonl, from_rllib, jsonl, to_jsonl, to_lerobot, to_rllib
 from rollbook.formats.datasets._png import pixels, png

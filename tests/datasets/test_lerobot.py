@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from cases import some_of
+from rollbook.capture import TransitionRecorder
 from rollbook.capture.episodes.recorder import EpisodeRecorder
-from rollbook.capture.transitions import TransitionRecorder
 from rollbook.errors import BadInput, Damaged
 from rollbook.formats.datasets import StepSource, from_lerobot, to_lerobot
 from rollbook.formats.datasets._lerobot_columns import Column

@@ -10,8 +10,8 @@ import gymnasium
 import numpy as np
 import pytest
 
+from rollbook.capture import TransitionRecorder
 from rollbook.capture.episodes.recorder import EpisodeRecorder
-from rollbook.capture.transitions import TransitionRecorder
 from rollbook.errors import BadInput
 from rollbook.formats.datasets import StepSource, to_lerobot
 from rollbook.formats.datasets._whole import Exported, whole_trajectories

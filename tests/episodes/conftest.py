@@ -18,7 +18,7 @@ class Notebook:
     def __init__(self, root: Path) -> None:
         self.run = rollbook.init("p", "r", dir=root, sinks=[], keeper="inline", rules=())
         self.messages: dict[str, str] = {}
-        self.run.internals.writer.bill._tell = self.messages.setdefault
+        self.run.internals.writer.bill._deliver = self.messages.setdefault
         self.logged: list[dict[str, Any]] = []
         self.frames: list[tuple[str, Any, int]] = []
         self.videos: list[tuple[str, Any, float]] = []

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
+from rollbook.capture import RewardLedger
 from rollbook.capture.episodes.auditor import EpisodeAuditor, reported_in
 from rollbook.capture.gym import RecordEpisodes
-from rollbook.capture.ledger import RewardLedger
 
 OLD_GYM = next((Path(__file__).parents[2] / ".venvs" / "gym122").glob("lib/python*/site-packages"), None)
 

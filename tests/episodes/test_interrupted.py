@@ -10,9 +10,9 @@ import gymnasium
 import numpy as np
 import pytest
 
+from rollbook.capture import TransitionRecorder
 from rollbook.capture.episodes import EpisodeRecorder
 from rollbook.capture.gym import RecordEpisodes
-from rollbook.capture.transitions import TransitionRecorder
 
 
 class Limit(ValueError):

@@ -81,6 +81,19 @@ def test_lists_of_a_type_keep_it_whatever_their_length(kind: str, sealed: bool, 
     run.finish()
 
 
+def test_every_number_of_a_token_that_the_page_shows_is_a_column_that_the_docs_name() -> None:
+    """Columns that nobody is told of are never written."""
+    from rollbook.server.tables import rollouts, samples
+
+    docs = Path(__file__).resolve().parents[2] / "docs"
+    of_samples = (docs / "samples.md").read_text("utf-8")
+    assert [
+        names for names in samples._TOKEN_NUMBERS.values() if not any(f"`{name}`" in of_samples for name in names)
+    ] == []
+    of_rollouts = (docs / "internals.md").read_text("utf-8")
+    assert [name for name in rollouts._TOKENS.values() if name not in of_rollouts] == []
+
+
 def test_runs_that_knew_samples_by_their_content_alone_are_read_as_before(tmp_path: Path) -> None:
     """Rows of an earlier version: the digits of the content as sample_id, and no column for it."""
     run = rollbook.init("p", "t", dir=tmp_path, sinks=(), keeper="inline")

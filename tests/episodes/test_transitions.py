@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rollbook.capture.transitions import TransitionRecorder
+from rollbook.capture import TransitionRecorder
 from rollbook.errors import BadInput
 
 

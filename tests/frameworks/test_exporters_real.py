@@ -36,7 +36,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Any:
 def test_rerun_reads_every_number_and_picture_of_an_episode(tmp_path: Path) -> None:
     from rerun.chunk import RrdReader
 
-    from rollbook.capture.transitions import TransitionRecorder
+    from rollbook.capture import TransitionRecorder
     from rollbook.formats.datasets import StepSource
     from rollbook.formats.datasets._png import pixels
 

@@ -84,9 +84,9 @@ def test_loops_and_branches_log_what_they_do(run: Any) -> None:
 
 
 def test_a_gradient_is_the_same_with_logging_in_the_loss(run: Any) -> None:
-    def loss(x: Any, say: bool) -> Any:
+    def loss(x: Any, report: bool) -> Any:
         value = jnp.sum(x**3)
-        if say:
+        if report:
             log(run, {"loss": value, "x": x})
         return value
 

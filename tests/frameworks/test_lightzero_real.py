@@ -71,7 +71,7 @@ def muzero(tmp_path_factory: pytest.TempPathFactory) -> Any:
     learned: list[tuple[int, dict[str, Any]]] = []
     patch = pytest.MonkeyPatch()
     patch.chdir(place)
-    for cls in (collecting._Said, evaluating._Said):
+    for cls in (collecting._Captured, evaluating._Captured):
 
         def add_scalar(said: Any, tag: str, value: Any, step: int, *, own: Any = cls.add_scalar) -> None:
             native[tag].append((step, float(value)))

@@ -24,7 +24,6 @@ from stable_baselines3.common.monitor import load_results as native_load_results
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecMonitor, VecNormalize  # noqa: E402
 
 import rollbook  # noqa: E402
-from rollbook.adapters import keys  # noqa: E402
 from rollbook.adapters.sb3 import (  # noqa: E402
     Monitor,
     RollbookCallback,
@@ -35,6 +34,7 @@ from rollbook.adapters.sb3 import (  # noqa: E402
 )
 from rollbook.book.book import Book  # noqa: E402
 from rollbook.capture.gym import RecordEpisodes  # noqa: E402
+from rollbook.ground import aliases as keys  # noqa: E402
 
 ALGORITHMS: dict[str, Any] = {
     "PPO": ("CartPole-v1", 1536, {"n_steps": 256, "n_epochs": 2}, {}),

@@ -411,7 +411,8 @@ def test_lengths_are_those_that_the_trainer_counts_or_empty_where_a_tool_answere
     kind: Any, run: Any, own_place: Path
 ) -> None:
     def rollout(prompts: list[str], trainer: Any) -> dict[str, Any]:
-        ids = [[3, 4, 5, 6, 7, 1][i % 3 :] for i in range(len(prompts))]
+        last = 6 - trainer.state.global_step  # each batch has a length of its own, so that no other one fits its row
+        ids = [[3, 4, 5, 6, 7, 1][i % 3 : last] for i in range(len(prompts))]
         masks = [[1, 0] * (len(one) // 2) + [1] * (len(one) % 2) for one in ids]
         extra = [[float(i), 2.0] for i in range(len(prompts))]
         return {
@@ -435,6 +436,7 @@ def test_lengths_are_those_that_the_trainer_counts_or_empty_where_a_tool_answere
             assert lengths == [None] * 4
         else:
             assert sum(lengths) / 4 == mean
+    assert len({*native.values()}) == len(native) == 3, "a join with the neighbour would be seen"
     table = completions(run.book)
     assert table["scores"].to_pylist()[1] == [1.0, 2.0]
     tokens = run.book.table("tokens")

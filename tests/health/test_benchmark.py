@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from benchmarks.health.faults import FAULTS, TRAININGS
 from benchmarks.health.runs import make_runs
-from benchmarks.health.scoring import Scored, matrix, poisson, score, wilson
+from benchmarks.health.scoring import PARTS, Scored, earned, keep, kept, late, matrix, poisson, report, score, wilson
 from benchmarks.health.showing import Healthy
 from benchmarks.health.training import make, outcome, plan
 
@@ -18,7 +18,7 @@ from rollbook.protocols import Row
 
 def scored(fault: str, said: dict[str, int], **config: Any) -> Scored:
     known = {"fault": fault, "strength": "strong", "injected": 100, "steps": 1000, "outcome": "harmed"}
-    return Scored("a run", {**known, **config}, said, [], known["injected"])
+    return Scored("a run", {**known, **config}, said, said, [], known["injected"])
 
 
 def test_a_cause_is_named_by_its_own_rules_and_not_before_it_was_there() -> None:
@@ -35,6 +35,26 @@ def test_each_run_counts_once_under_its_fault() -> None:
     assert "| the learning rate is 0: always | 2 | 2 | 1 | 9% to 91% | 1 | 1 | **1** |" in lines
     assert any(line.startswith("False pages: 0 in 1 healthy runs") for line in lines)
     assert any(line.startswith("Faulty runs: 2; the cause named in 1 (50%") for line in lines)
+
+
+def test_what_only_one_rule_found_is_counted_and_what_was_late() -> None:
+    runs = [scored("rate_0", {"learning_rate": 120, "settings": 400}), scored("rate_0", {"settings": 500}),
+            scored("rate_0", {}), scored("frozen", {"frozen": 101}, outcome="learned")]  # fmt: skip
+    lines = earned(runs).splitlines()
+    assert "| `settings` | 2 (2) | 1 (1) | 0 (0) |" in lines
+    assert "| `learning_rate` | 1 (1) | 0 (0) | 1 (1) |" in lines
+    assert "| `frozen` | 1 (0) | 1 (0) | 1 (0) |" in lines
+    assert late(runs).splitlines()[6:] == ["| the learning rate is 0: always | 3 | 1 | 1 | 40% | `settings` 1 | 1 |"]
+
+
+def test_kept_scores_give_the_same_tables_and_parts_without_them_stay_as_they_stand(tmp_path: Path) -> None:
+    held_out, _, first, _ = PARTS
+    keep({first: [scored("rate_0", {"learning_rate": 120}), scored("healthy", {})]}, tmp_path / "scores.gz")
+    again = kept(tmp_path / "scores.gz")
+    counts, page = report(again, f"{held_out}:\n\n- by hand\n", f"# Title\n\n## {held_out}\n\n| by hand |\n")
+    assert counts.startswith(f"{held_out}:\n\n- by hand\n\n{first}:\n\n- False pages: 0 in 1")
+    assert f"## {held_out}\n\n| by hand |\n\n## {first}\n\n{matrix(again[first])}\n\n### What only" in page
+    assert report(again, counts, page) == (counts, page)
 
 
 def test_a_part_of_the_set_is_made_and_scored(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from rollbook import health, testing
 from rollbook.ground import aliases
 from rollbook.ground.columns import columns_of
-from rollbook.protocols import Row
+from rollbook.protocols import Alert, Row
 
 
 def rows(n: int, **values: Any) -> list[Row]:
@@ -103,6 +104,44 @@ TROUBLE: dict[str, list[Row]] = {
     "value_scale": rows(60, losses__value_loss=lambda i: 3.0 + i % 7 if i < 30 else 4e6 + i),
     "zero_variance_groups": rows(60, frac_reward_zero_std=lambda i: 0.2 if i < 30 else 0.9),
 }
+
+
+class TooGood:
+    """A return above the best that the task can give: a project's own rule."""
+
+    name = "too_good"
+    tables = frozenset({"metrics"})
+    key = "charts/episodic_return"
+
+    def __init__(self, most: float = 500.0) -> None:
+        self.most = most
+
+    def open(self, run: Any) -> None:
+        self.said = False
+
+    def look(self, columns: Any, now: float) -> Any:
+        if self.said or self.key not in columns.keys("metrics"):
+            return
+        returns = columns.column(self.key)
+        if max(returns.values) > self.most:
+            i = next(i for i, value in enumerate(returns.values) if value > self.most)
+            where, self.said = returns.where(i), True
+            words = f"{self.key} is {returns.values[i]:g}, more than the task can give"
+            yield Alert(self.name, "warn", words, {"most": self.most, **where}, clocks=where["clocks"])
+
+
+class RowByRow(TooGood):
+    """The same, one number after the other."""
+
+    def look(self, columns: Any, now: float) -> Any:
+        for key in columns.keys("metrics"):
+            column = columns.column(key)
+            for i, value in enumerate(column.values):
+                where = column.where(i)
+                if key == self.key and value > self.most and where:
+                    yield from super().look(columns, now)
+
+
 NO_ROWS = {"silent", "settings"}  # speak of rows that do not come, and of the configuration: see test_rules.py
 
 
@@ -110,6 +149,31 @@ NO_ROWS = {"silent", "settings"}  # speak of rows that do not come, and of the c
 @pytest.mark.parametrize("name", health.names())
 def test_a_rule_keeps_the_contract(name: str, check: Any, tmp_path: Path) -> None:
     check(lambda: health.make(name), tmp_path, TROUBLE.get(name, ()))
+
+
+@pytest.mark.parametrize("check", testing.RULE_CHECKS.values(), ids=testing.RULE_CHECKS)
+def test_a_rule_of_ones_own_keeps_the_contract(check: Any, tmp_path: Path) -> None:
+    check(TooGood, tmp_path, rows(60, charts__episodic_return=lambda i: 10.0 * i))
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [(lambda: TooGood(100), r"false alarms on healthy trainings \([2-9] false.*ppo-cartpole-healthy-s0: .*more than"),
+     (RowByRow, r"costs too much \(0 false alarms.*of Python a row")],
+    ids=["a limit that healthy trainings exceed", "row by row"],
+)  # fmt: skip
+def test_a_rule_that_reports_healthy_trainings_or_costs_much_breaks_the_contract(
+    made: Any, words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(AssertionError, match=words):
+        testing.RULE_CHECKS["is_silent_on_healthy_trainings_and_cheap"](made, tmp_path, ())
+
+
+def test_what_a_rule_costs_and_says_of_healthy_trainings_is_measured() -> None:
+    measured = testing.measure_rule(TooGood)
+    assert (measured.trainings, measured.pages, measured.notes) == (11, (), ())
+    assert measured.rows > 5_000
+    assert measured.lines_a_row < 1 < measured.lines_a_look
 
 
 def test_every_rule_of_the_registry_has_its_trouble_here() -> None:
@@ -132,6 +196,48 @@ def test_a_quantity_that_is_logged_by_two_names_is_an_alert_once(name: str) -> N
     once = spoken(twice=False)
     assert once
     assert spoken(twice=True) == once
+
+
+UNNAMED: dict[str, tuple[dict[str, Any], list[Row]]] = {
+    "learning rate 0": ({}, rows(60, train__learning_rate=lambda i: 0.0)),
+    "an environment that never ends": ({}, TROUBLE["no_episode"]),
+    "never trained": ({}, TROUBLE["never_updated"]),
+    "gamma 1.05": ({"gamma": 1.05}, []),
+    "ent_coef -0.1": ({"ent_coef": -0.1}, []),
+    "value loss x 1e6": ({}, rows(90, train__value_loss=lambda i: (3.0 + i % 7) * (1e6 if i >= 45 else 1))),
+    "gradient norm x 1e6": ({}, rows(90, losses__grad_norm=lambda i: (3.0 + i % 7) * (1e6 if i >= 45 else 1))),
+    "Q grows by 1.5 a row": ({}, rows(90, losses__q_values=lambda i: 1.5**i, charts__episodic_return=lambda i: i % 3)),
+    "return 500 to 10": (
+        {},
+        rows(300, charts__episodic_return=lambda i: min(500, 5 * i) + i % 5 if i < 200 else 10 + i % 5),
+    ),
+    "clip fraction 0.9": ({}, rows(90, train__clip_fraction=lambda i: 0.9)),
+    "loss NaN for 39 rows": ({}, rows(90, train__loss=lambda i: math.nan if i < 39 else 1.0 + i % 7)),
+    "constant reward": ({}, rows(240, charts__episodic_return=lambda i: 3.0)),
+    "a KL of 26.7 in its first updates": ({}, rows(60, train__approx_kl=lambda i: 26.7 if i == 2 else 0.01)),
+}
+"""Faults of which 0.1.0 said nothing: the configuration and the rows of each."""
+
+
+@pytest.mark.parametrize("fault", UNNAMED)
+def test_faults_that_an_earlier_version_passed_over_are_named_by_the_default_rules(fault: str) -> None:
+    config, logged = UNNAMED[fault]
+    found = []
+    for name in health.DEFAULT:
+        rule = health.make(name)
+        rule.open(replace(testing.some_run(Path("run")), config=config))
+        for row in logged or rows(3, train__loss=lambda i: 1.0):
+            found += rule.look(columns_of([row]), row.time)
+    assert found
+
+
+@pytest.mark.parametrize("name", sorted(TROUBLE))
+def test_an_alert_says_where_it_was_what_usually_causes_it_or_what_to_look_at(name: str) -> None:
+    rule = health.make(name)
+    rule.open(testing.some_run(Path("run")))
+    for alert in rule.look(columns_of(TROUBLE[name]), 1.7e9):
+        assert re.search(r"\b(env_step|policy_version|gradient_step) \d", alert.message), alert.message
+        assert re.search(r"usually|look", alert.message), alert.message
 
 
 ODD = {

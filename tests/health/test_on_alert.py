@@ -150,7 +150,10 @@ def test_a_receiver_that_fails_is_counted_and_no_more(receiver: Any, tmp_path: P
     assert run.book.metrics().num_rows == 60
 
 
-@pytest.mark.parametrize(("receiver", "level"), [("ftp://x", "warn"), ("mail me", "warn"), ([], "warn"), (print, "?")])
+@pytest.mark.parametrize(
+    ("receiver", "level"),
+    [("ftp://x", "warn"), ("mail me", "warn"), ([], "warn"), (["https://x"], "warn"), (print, "?")],
+)
 def test_what_cannot_be_called_is_said_at_once(receiver: Any, level: str, tmp_path: Path) -> None:
     with opened(tmp_path) as run, pytest.raises(BadInput):
         run.on_alert(receiver, level=level)

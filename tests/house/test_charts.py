@@ -185,6 +185,33 @@ def test_the_legend_says_what_the_band_is_and_of_how_many() -> None:
     assert "no band" in panel.lines[0].label
 
 
+def test_a_legend_claims_no_band_where_all_seeds_score_alike() -> None:
+    x = np.arange(30.0)
+    groups = {"ppo": {str(seed): compare.Line(x, x) for seed in range(5)}}
+    panel = compare.curves(groups, key="k", axis="x", draws=99).panel()
+    assert panel.lines[0].low is None
+    assert "95 %" not in panel.lines[0].label
+    assert "all seeds score the same" in panel.remarks[0]
+
+
+def test_the_first_and_the_last_value_are_whole_and_long_words_are_not_cut() -> None:
+    words = " ".join(f"word{n}" for n in range(30))
+    y = np.array([1.0, np.nan, 3.0, np.nan, 2.0])
+    panel = Panel("k", "x", (Line(words, np.arange(5.0), y),), remarks=(words,))
+    figure = draw("curves", panel).figure()
+    (axes,) = figure.axes
+    dots = [line for line in axes.lines if line.get_marker() == "o"]
+    for line in dots:
+        assert (
+            not line.get_clip_on()
+            or axes.get_xlim()[0] < line.get_xdata().min() <= line.get_xdata().max() < axes.get_xlim()[1]
+        )
+    assert [x for line in dots for x in line.get_xdata()] == [0.0, 2.0, 4.0]
+    svg = draw("curves", panel).bytes("svg").decode()
+    assert "\u2026" not in svg
+    assert svg.count("word29") == 2
+
+
 def test_a_spike_between_two_points_of_the_grid_is_in_the_extremes() -> None:
     x = np.arange(1000.0)
     y = np.zeros(1000)

@@ -11,7 +11,7 @@ from click import Context
 from click.testing import CliRunner
 
 import rollbook
-from rollbook.capture.transitions import TransitionRecorder
+from rollbook.capture import TransitionRecorder
 from rollbook.cli.app import app
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "cli.md").read_text("utf-8")

@@ -20,6 +20,8 @@ import rollbook
 from rollbook.health import DEFAULT
 from rollbook.keeper.main import Keeper
 from rollbook.keeper.rules import Rules, _RuleBook
+from rollbook.sinks import Memory, filters
+from rollbook.testing.rows import some_run, training_rows
 from waiting import until
 
 TRAINING = (
@@ -146,6 +148,25 @@ def test_a_look_at_few_rows_is_cheap_as_well(run: Any) -> None:
     python, c = looked_at(run, 1_000, 10)
     assert python <= 1_400, python
     assert c <= 2_300, c
+
+
+def test_a_row_through_a_filter_takes_some_dozen_calls(tmp_path: Path) -> None:
+    """`dataclasses.replace` asked for the fields of a row anew each time, and made a class for it: a millisecond."""
+    rows = training_rows(1_000)
+    for name, options in FILTERS:
+        filter_ = filters.make(name, Memory(), **options)
+        filter_.open(some_run(tmp_path))
+        filter_.write(rows[:100])
+        python, c = calls(lambda to=filter_: to.write(rows[100:]))  # type: ignore[misc]
+    assert python + c <= 900 * 50, f"{name}: {(python + c) / 900:.0f} calls a row"
+
+
+FILTERS: list[tuple[str, dict[str, Any]]] = [
+    ("aggregate", {"keys": "return|loss"}), ("clocked", {}), ("drop_none", {}), ("drop_non_finite", {}),
+    ("every", {"seconds": 1, "per": "key"}), ("merge", {}), ("prefix", {"prefix": "seed3/"}),
+    ("rename", {"pattern": "^update/", "replace": "learner/"}), ("select", {"keys": "return|loss"}),
+    ("smooth", {"keys": "return"}),
+]  # fmt: skip
 
 
 def in_a_fresh_interpreter(code: str, folder: Path) -> Any:

@@ -233,5 +233,6 @@ def test_several_seeds_train_a_run_each_and_the_commands_that_are_named_answer(
         assert Path(program).name == "rollbook"
         done = CliRunner().invoke(app, words)
         assert done.exit_code == 0, (words, done.output)
+        assert "one group" not in done.output, "a comparison of nothing was proposed"
     assert Path("curves.png").read_bytes().startswith(b"\x89PNG")
     assert "test/return" in Path("report.html").read_text()

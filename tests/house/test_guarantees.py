@@ -41,3 +41,21 @@ def test_each_of_the_25_hazards_has_its_rule() -> None:
     rows = re.findall(r"^\| (\d+) \|(.*)\|(.*)\|(.*)\|$", PAGE, re.MULTILINE)
     assert [int(row[0]) for row in rows] == list(range(1, 26))
     assert all(cell.strip() for row in rows for cell in row)
+
+
+def test_each_fault_that_was_found_in_0_1_0_has_its_tests() -> None:
+    page = (ROOT / "docs" / "closed-faults.md").read_text("utf-8")
+    rows = re.findall(r"^\| ([A-Z])(\d+)([a-z]?) \| (.+?) \| (.+) \|$", page, re.MULTILINE)
+    last = {"F": 18, "W": 10, "J": 13, "D": 9, "S": 5, "K": 9}
+    assert {(room, int(number)) for room, number, *_ in rows} == {(r, n + 1) for r in last for n in range(last[r])}
+    for *_, tests in rows:
+        cited = re.findall(r"`(tests/[\w/]+\.py)::(test_\w+)`", tests)
+        assert cited
+        assert [f"{file}::{name}" for file, name in cited if name not in functions_in(ROOT / file)] == []
+
+
+def test_every_python_that_is_claimed_is_tested() -> None:
+    claimed = re.findall(r"Programming Language :: Python :: (3\.\d+)", (ROOT / "pyproject.toml").read_text("utf-8"))
+    workflow = (ROOT / ".github" / "workflows" / "test.yml").read_text("utf-8")
+    (matrix,) = re.findall(r"^ +python: \[(.*)\]$", workflow, re.MULTILINE)
+    assert re.findall(r"3\.\d+", matrix) == claimed

@@ -66,4 +66,4 @@ def test_the_demo_of_a_checkout_builds_the_page_that_it_proposes() -> None:
     assert recipe is not None
     lines = recipe[1].replace("\\\n", " ")
     assert lines.index(" page >") < lines.index("rollbook demo") < lines.index("wait ") < lines.index("exit $$status")
-    assert rollbook.__file__.startswith(str(ROOT / "src")), "an editable install, whose page make builds"
+    assert Path(rollbook.__file__).resolve().is_relative_to(ROOT / "src"), "an editable install, whose page make builds"

@@ -278,3 +278,10 @@ def test_a_wrong_keyword_is_answered_with_the_right_one(tmp_path: Path) -> None:
         ):
             function(**{wrong: 1})
     assert str(inspect.signature(rollbook.init)).startswith("(project: ")
+
+
+def test_an_error_lists_each_choice_once() -> None:
+    """A key and its canonical name are often the same word."""
+    from rollbook.errors import did_you_mean
+
+    assert did_you_mean("lost", ["loss", "kl", "loss"]) == " Did you mean 'loss'? Available: kl, loss."

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, is_typeddict
 
 import numpy as np
 import pytest
@@ -29,22 +32,31 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
                     steps = np.arange(POINTS)
                     run.log_many({"test/return": rng.normal(algo, 1, POINTS), f"{LONG}/x": steps * 1.0}, env_step=steps)
                     run.log_episode(return_=1.0, length=3, env_step=1)
+                    samples = run.log_samples([LONG] * 50, reward=list(range(50)))
+                    with run.rollouts.begin(task=LONG) as rollout:
+                        rollout.turn("assistant", LONG, tokens=[1] * 1000, logprobs=[-1.0] * 1000)
                     with run.timer("collect"):
                         checkpoint = run.save_checkpoint({"w": 1}, score=1.0)
+                    restored = run.restore("last")
     runs = rollbook.open(root)
     book = runs[0]
     curves = runs.curves("test/return", by="config.algo", x="env_step")
+    rollout_id = book.rollouts()["rollout_id"][0].as_py()
+    comparison, answers = runs.compare("test/return", by="config.algo"), runs.map(lambda book: book.id)
     scores = rng.normal(0, 1, (8, 3))
     siblings = rollbook.siblings(2, project="p", dir=root, sinks=[], keeper="inline")
     yield {
         "run": run, "scope": run.scope("train"), "checkpoint": checkpoint, "timer": run.timer("x"),
-        "runs": runs, "book": book, "saved": book.checkpoint("best"), "episode": book.episode("last"),
+        "restored": restored, "runs": runs,
+        "book": book, "saved": book.checkpoint("best"), "episode": book.episode("last"),
         "series": book.series("test/return"), "reduced": book.series("test/return", points=100),
+        "rows": list(book.tail(3)), "samples": samples, "rollout": book.rollout(rollout_id),
         "picture": book.plot("test/return"), "curves": curves, "reached": curves.reached(),
-        "compare": runs.compare("test/return", by="config.algo"),
+        "parted": curves.parted(), "panel": curves.panel(), "compare": comparison, "paired": comparison.paired(),
+        "aggregates": comparison.aggregates(), "seed plan": comparison.seed_plan(1.0, 0.8, (5, 10)),
         "plan": runs.compare("test/return", by="config.algo", plan="p", floor=0.0),
         "tasks": runs.compare("test/return", by="config.algo", task="seed"),
-        "diff": runs.diff(), "diff by": runs.diff("test/return"), "answers": runs.map(lambda book: book.id),
+        "diff": runs.diff(), "diff by": runs.diff("test/return"), "answers": answers, "answer": list(answers),
         "interval": stats.iqm_interval(scores) if hasattr(stats, "iqm_interval") else None,
         "siblings": siblings,
     }  # fmt: skip
@@ -79,6 +91,43 @@ def test_what_a_user_holds_prints_in_a_screenful(held: dict[str, Any]) -> None:
                 assert " object at 0x" not in text, (name, text)
                 assert "array(" not in text, (name, text)
     assert {"Comparison", "Curves", "GroupCurve", "Band", "Aligned", "Group", "Pair", "Interval", "Series"} <= kinds
+
+
+DOORS = ("internals", "media", "run_info", "samples", "checkpoints", "rollouts")
+"""Of a run and a book: what adapters and sinks use."""
+
+
+ROOMS = ("book", "capture", "compare", "ground", "plots", "run", "runs", "stats")
+
+
+def returned_by(cls: type) -> Iterator[str]:
+    """What the public methods and properties of a class return: the words of their annotations."""
+    for base in cls.__mro__:
+        internal = (*getattr(sys.modules[base.__module__], "_INTERNAL", ()), *DOORS)
+        for name, member in vars(base).items() if base.__module__.startswith("rollbook") else ():
+            function = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
+            if name[0] != "_" and name not in internal and inspect.isfunction(function):
+                said = str(function.__annotations__.get("return", ""))
+                yield from re.findall(r"\w+", said.replace("pa.Table", ""))
+
+
+def test_every_kind_of_object_that_a_method_returns_is_printed_here(held: dict[str, Any]) -> None:
+    """From a run or a set of runs on, whatever is reached by calling methods."""
+    printed = {type(value).__name__ for thing in held.values() for value in ours(thing)}
+    classes: dict[str, list[type]] = {}
+    for name, module in sys.modules.items():
+        for cls in vars(module).values() if name.startswith(tuple(f"rollbook.{room}." for room in ROOMS)) else ():
+            if inspect.isclass(cls) and cls.__module__ == name and cls.__name__[0] != "_" and not is_typeddict(cls):
+                classes.setdefault(cls.__name__, []).append(cls)
+    reached: set[str] = set()
+    left = ["Run", "Scope", "Book", "RunSet"]
+    while left:
+        word = left.pop()
+        if word in classes and word not in reached:
+            reached.add(word)
+            left += [each for cls in classes[word] for each in returned_by(cls)]
+    assert {"Comparison", "Picture", "Rollout", "Curves"} <= reached
+    assert sorted(reached - printed) == []
 
 
 def test_a_comparison_prints_its_sentences(held: dict[str, Any]) -> None:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 import rollbook
 
 SRC = Path(rollbook.__file__).parent
 
-WAITS = {"acquire", "communicate", "join", "result", "wait"}
+WAITS = {"acquire", "communicate", "join", "recv", "result", "wait"}
 """Methods that wait until something happens, or so long as they are told."""
 
 RUNS = {"call", "check_call", "check_output", "run"}
+
+CONNECTS = {"create_connection": 1, "urlopen": 2, "HTTPConnection": 2, "HTTPSConnection": 2}
+"""What talks to another machine, and the place of its timeout among the arguments."""
 
 ALLOWED: dict[str, str] = {
     "adapters/acme/asynchronous.py:_run": "a daemon thread that waits for its owner",
@@ -20,13 +26,22 @@ ALLOWED: dict[str, str] = {
     "cli/demo.py:demo": "the page in the foreground, until Ctrl-C",
     "cli/run.py:run": "the program in the foreground, until it ends (Windows)",
     "cli/ui.py:page_is_ready": "the building of the page in the foreground, until Ctrl-C",
+    "formats/foreign.py:laid_out": "who wants this lock asks for the same folders, and would wait as long for them",
     "formats/foreign.py:look": "a daemon thread that follows files",
+    "ground/files.py:_seek_and_read": "a file, not a pipe",
+    "ground/liveness.py:_look": "as long as the caller of Watch.wait says",
     "ground/optional.py:__enter__": "another import of this process; a fork that waits for it has a deadline",
     "keeper/many_runs.py:_lead": "the keeper's own loop, which another thread ends",
     "keeper/many_runs.py:run": "a file lock that is tried, not waited for",
+    "keeper/many_runs.py:_hear": "a pipe of its own that does not block",
     "keeper/many_runs.py:_has_left": "a file lock that is tried, not waited for",
     "keeper/one_run.py:_take_lock": "a file lock that is tried, not waited for",
+    "keeper/process.py:wait": "a pipe of its own that does not block",
     "keeper/rules.py:run": "a daemon thread that waits for its owner",
+    "keeper/warm_children.py:wait": "after a poll that has a deadline",
+    "remote/catalogue.py:rebuild": "each request has a deadline of its own",
+    "remote/objects.py:listing": "each request has a deadline of its own",
+    "remote/remote.py:perform": "each request has a deadline of its own",
     "runs/mapping.py:ended": "an answer that is there",
     "runs/results.py:for_each_run": "the caller's own question, computed in threads of this process",
     "runs/waiting.py:wait": "the caller's own clock has the deadline",
@@ -34,6 +49,8 @@ ALLOWED: dict[str, str] = {
     "server/live.py:_send": "a listener's own task, which ends with its socket",
     "server/curves/row_helpers.py:main": "a helper, which is killed by its asker",
     "server/serving.py:serve": "until the server has started or has failed",
+    "stats/iqm_bootstrap.py:_workers": "the caller's own question, computed in threads of this process",
+    "storage/sealing/helpers.py:_end_with_parent": "a daemon thread that waits for its owner",
     "storage/sealing/helpers.py:seal_by_helpers": "a timer kills the helpers, which ends what they say",
     "stats/iqm_bootstrap.py:together": "the caller's own question, computed in threads of this process",
 }
@@ -51,6 +68,16 @@ def waits_without_a_deadline(source: str) -> list[tuple[str, int, str]]:
             found.append((function, node.lineno, ast.unparse(node.func)))
         if isinstance(node, ast.While) and "sleep(" in (loop := ast.unparse(node)) and "monotonic()" not in loop:
             found.append((function, node.lineno, f"while {ast.unparse(node.test)}: sleep"))
+        if isinstance(node, ast.With):
+            for item in node.items:
+                if ast.unparse(item.context_expr).partition("(")[0].endswith(("PoolExecutor", "Popen")):
+                    found.append((function, node.lineno, f"with {ast.unparse(item.context_expr)[:60]}"))
+                if ast.unparse(item.context_expr).rpartition(".")[2].endswith("lock"):
+                    found.extend(
+                        (function, line, f"a wait for others with a lock: {what}") for line, what in slow(node)
+                    )
+        if isinstance(node, ast.For) and ast.unparse(node.iter).endswith((".stdout", ".stderr")):
+            found.append((function, node.lineno, f"for … in {ast.unparse(node.iter)}"))
         for child in ast.iter_child_nodes(node):
             look(child, function)
 
@@ -58,23 +85,60 @@ def waits_without_a_deadline(source: str) -> list[tuple[str, int, str]]:
     return found
 
 
+def slow(held: ast.With) -> Iterator[tuple[int, str]]:
+    """What waits for a process, a thread or the net while a lock is held: who wants the lock waits along."""
+    for node in ast.walk(held):
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func)
+            first, _, last = name.rpartition(".")
+            if first == "subprocess" or last in ("sleep", "communicate", "urlopen") or last in CONNECTS:
+                yield node.lineno, name
+            if (
+                last in ("join", "wait")
+                and not isinstance(node.func, ast.Name)
+                and "path" not in first
+                and not (first.startswith(("'", '"')))
+            ):
+                yield node.lineno, name
+
+
 def waits(call: ast.Call) -> bool:
+    named = {keyword.arg: keyword.value for keyword in call.keywords}
+    if isinstance(call.func, ast.Name):
+        if call.func.id in CONNECTS:
+            return "timeout" not in named and len(call.args) <= CONNECTS[call.func.id]
+        return call.func.id == "wait" and "timeout" not in named and len(call.args) < 2
     if not isinstance(call.func, ast.Attribute):
         return False
     name, whose = call.func.attr, ast.unparse(call.func.value)
     if whose == "subprocess" and name in RUNS:
-        return not any(keyword.arg in ("timeout", None) for keyword in call.keywords)
-    if whose == "os" and name in ("wait", "waitpid", "waitid"):
-        return name == "wait" or "WNOHANG" not in ast.unparse(call)
-    if name == "read" and whose.endswith(("stdout", "stderr", "stdin.buffer")):
+        return not {"timeout", None} & named.keys()
+    if whose == "os":
+        return name in ("wait", "read") or (name in ("waitpid", "waitid") and "WNOHANG" not in ast.unparse(call))
+    if name in ("flock", "lockf"):
+        return not any(word in ast.unparse(call) for word in ("LOCK_NB", "LOCK_UN"))
+    if name == "select":
+        return len(call.args) in (0, 3)
+    if name == "poll":
+        return whose.endswith("poller") and (not call.args or "None" in ast.unparse(call.args[0]))
+    if name in CONNECTS:
+        return "timeout" not in named and len(call.args) <= CONNECTS[name]
+    if name == "shutdown":
+        return "socket" not in whose and ast.unparse(named.get("wait", ast.Constant(True))) != "False"
+    if name == "wait_for" and whose != "asyncio":
+        return "timeout" not in named and len(call.args) < 2
+    if name in ("read", "readline") and whose.endswith(("stdout", "stderr", "stdin.buffer")):
         return True
-    if name == "get" and not call.args and not call.keywords:
-        return whose.rpartition(".")[2].lstrip("_") in ("queue", "answers", "inbox")
+    if name == "get" and whose.rpartition(".")[2].lstrip("_") in ("queue", "answers", "inbox"):
+        return "timeout" not in named and len(call.args) < 2
     if name not in WAITS or whose in ("asyncio", "ray", "os.path"):
         return False
-    if any(keyword.arg == "timeout" for keyword in call.keywords):
+    if "timeout" in named:
+        return ast.unparse(named["timeout"]) == "None"
+    if name == "acquire" and "False" in ast.unparse(call):
         return False
-    return not call.args or (name == "communicate" and len(call.args) == 1)
+    endless = not call.args or ast.unparse(call.args[0]) in ("None", "True")
+    return endless or (name in ("communicate", "recv") and len(call.args) == 1)
 
 
 def test_every_wait_has_a_deadline() -> None:
@@ -87,15 +151,69 @@ def test_every_wait_has_a_deadline() -> None:
     assert ALLOWED.keys() <= found.keys(), "an allowance that nobody needs any more"
 
 
-def test_the_search_finds_each_kind_of_wait_and_passes_those_with_a_deadline() -> None:
-    found = waits_without_a_deadline(
-        "def f():\n a.wait()\n b.join()\n lock.acquire()\n p.communicate(x)\n g.result()\n os.waitpid(1, 0)\n"
-        " subprocess.run(x)\n p.stdout.read()\n self._queue.get()\n"
-        " while not try_lock(fd):\n  time.sleep(1)\n"
-    )
-    assert len(found) == 10
-    assert not waits_without_a_deadline(
-        "def f():\n a.wait(1)\n ','.join(x)\n lock.acquire(timeout=2)\n p.communicate(x, timeout=3)\n"
-        " os.waitpid(1, os.WNOHANG)\n subprocess.run(x, timeout=5)\n d.get()\n"
-        " while not try_lock(fd) and time.monotonic() < until:\n  time.sleep(1)\n"
-    )
+ENDLESS = """
+a.wait()
+a.wait(None)
+b.join()
+lock.acquire()
+lock.acquire(True)
+p.communicate(x)
+g.result()
+os.waitpid(1, 0)
+os.read(fd, 10)
+subprocess.run(x)
+p.stdout.read()
+p.stderr.readline()
+self._queue.get()
+self._queue.get(True)
+pipe.recv(10)
+condition.wait_for(ready)
+wait(futures)
+pool.shutdown()
+fcntl.flock(fd, fcntl.LOCK_EX)
+select.select([fd], [], [])
+poller.poll()
+urlopen(address)
+socket.create_connection(address)
+http.client.HTTPConnection("there")
+while not try_lock(fd): time.sleep(1)
+with ThreadPoolExecutor(2) as pool: pass
+with subprocess.Popen(words) as process: pass
+for line in p.stdout: pass
+with self._lock: time.sleep(1)
+with _lock: thread.join(5)
+"""
+BOUNDED = """
+a.wait(1)
+",".join(x)
+os.path.join(a, b)
+lock.acquire(timeout=2)
+lock.acquire(blocking=False)
+p.communicate(x, timeout=3)
+g.result(2)
+os.waitpid(1, os.WNOHANG)
+subprocess.run(x, timeout=5)
+values.get()
+self._queue.get(True, 5)
+pool.shutdown(wait=False)
+condition.wait_for(ready, 3)
+wait(futures, timeout=3)
+fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+fcntl.flock(fd, fcntl.LOCK_UN)
+select.select([fd], [], [], 3)
+poller.poll(300)
+urlopen(address, timeout=3)
+urlopen(address, None, 3)
+socket.create_connection(address, 3)
+while not try_lock(fd) and time.monotonic() < until: time.sleep(1)
+with self._lock: path = os.path.join(a, b)
+"""
+
+
+@pytest.mark.parametrize("line", ENDLESS.strip().splitlines())
+def test_the_search_finds_each_kind_of_wait(line: str) -> None:
+    assert len(waits_without_a_deadline(line)) == 1
+
+
+def test_the_search_passes_what_has_a_deadline() -> None:
+    assert waits_without_a_deadline(BOUNDED) == []

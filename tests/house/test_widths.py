@@ -26,7 +26,7 @@ WIDEST = {
     "demo": 2,
     "errors": 29,
     "formats": 11,
-    "ground": 241,
+    "ground": 242,
     "ground.values": 20,
     "health": 6,
     "journal": 15,

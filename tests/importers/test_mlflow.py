@@ -74,7 +74,8 @@ def test_a_file_store_that_has_grown_brings_what_is_new(tmp_path: Path) -> None:
     assert book.metrics(["loss"], x="step")["loss"].to_pylist()[-1] == 0.25
 
 
-def test_a_database_that_is_locked_or_none_is_no_error(tmp_path: Path) -> None:
+def test_a_database_that_cannot_be_read_is_reported_as_one_run(tmp_path: Path) -> None:
     (tmp_path / "mlflow.db").write_bytes(b"SQLite format 3\0" + bytes(200))
-    assert not MLflow().finds(tmp_path)
-    assert list(MLflow().runs(tmp_path)) == []
+    (run,) = MLflow().runs(tmp_path)
+    assert list(run.rows()) == []
+    assert run.left_out == {"databases that cannot be read": 1}

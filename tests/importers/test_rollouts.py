@@ -8,7 +8,11 @@ from typing import Any
 import pytest
 
 import rollbook
+from foreign_samples import SAMPLES
+from rollbook.formats import importers
+from rollbook.formats.importers import _registry as importers_registry
 from rollbook.formats.importers import import_runs
+from rollbook.ground import manifest
 from rollout_dumps import nemo_batches, prime_traces, slime_dumps, tinker_summaries, torch_file, verl_dumps
 
 
@@ -136,3 +140,30 @@ def test_logged_completions_of_trl_are_rollouts_with_rewards_and_advantages(tmp_
     assert (one.task() or {})["prompt"] == theirs[5]["prompt"]
     assert one.group().num_rows == 2
     assert import_runs(source, dir=tmp_path / "runs")[0].rows == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "training", "rollouts"),
+    [("verl_rollouts", "", 16), ("tinker", "", 8), ("nemo_rl", "exp_001", 8), ("prime_rl", "", 3), ("slime", None, 4)],
+)
+def test_a_folder_of_rollouts_opens_without_an_import_and_its_metrics_belong_to_the_same_run(
+    name: str, training: str | None, rollouts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "there").mkdir()
+    sample = SAMPLES[name](tmp_path / "there")
+    if training is not None:
+        lines = "".join(f'{{"step": {n}, "reward/mean": {n / 4}}}\n' for n in range(5))
+        (sample / training / "metrics.jsonl").write_text(lines)
+    book = rollbook.open(tmp_path / "there").one()
+    assert manifest.look(book.path)["made_by"] == importers_registry.what(name)
+    assert book.rollouts().num_rows == rollouts
+    if training is not None:
+        assert book.series("reward/mean", x="step").mean.tolist() == [n / 4 for n in range(5)]
+
+
+def test_two_trainings_of_one_folder_are_two_runs(tmp_path: Path) -> None:
+    for n in (1, 2):
+        (tmp_path / f"seed_{n}").mkdir()
+        tinker_summaries(tmp_path / f"seed_{n}")
+    assert [run.name for run in importers.make("tinker").runs(tmp_path)] == ["seed_1-tinker", "seed_2-tinker"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import math
 import os
@@ -411,6 +412,26 @@ def test_a_signal_handler_that_logs_neither_hangs_nor_mixes(open_writer: Open, t
     log({"i": 10})
     rows = [row.values["i"] for row in read_rows(tmp_path)]
     assert sorted(rows) == [-1, *range(11)]
+
+
+def test_a_garbage_collection_that_logs_neither_hangs_nor_mixes(open_writer: Open, tmp_path: Path) -> None:
+    log, limits, seen = log_of(open_writer()), gc.get_threshold(), itertools.count()
+
+    def collected(phase: str, _: object) -> None:  # runs wherever something is made, inside log() as well
+        if phase == "stop":
+            log({"collection": next(seen)})
+
+    gc.callbacks.append(collected)
+    gc.set_threshold(5, 2, 2)
+    try:
+        for i in range(500):
+            log({"i": i, f"other {i % 7}": [i]})
+    finally:
+        gc.callbacks.remove(collected)
+        gc.set_threshold(*limits)
+    rows = [row.values for row in read_rows(tmp_path)]
+    assert [row["i"] for row in rows if "i" in row] == list(range(500))
+    assert sorted(row["collection"] for row in rows if "collection" in row) == list(range(next(seen)))
 
 
 def test_a_thousand_key_sets_do_not_pile_up_files_or_memory(open_writer: Open, tmp_path: Path) -> None:

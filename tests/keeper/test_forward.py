@@ -170,7 +170,7 @@ def test_a_damaged_cursor_file_means_from_the_start_and_still_no_repetition(make
 def test_a_sink_that_fails_is_offered_the_same_rows_after_growing_pauses(make_run: Any, clock: Any) -> None:
     run, sink = make_run(), Service()
     said: list[str] = []
-    forwarder = Forwarder(run.folder, sink, name="service", clock=clock, say=lambda cause, words: said.append(words))
+    forwarder = Forwarder(run.folder, sink, name="service", clock=clock, report=lambda cause, words: said.append(words))
     run.log()({"i": 1.0})
     sink.broken = True
     tries: list[float] = []
@@ -320,7 +320,7 @@ def test_one_broken_sink_does_not_keep_the_others_from_their_rows(make_run: Any)
     said: list[str] = []
     bad.broken = True
     specs = [{"name": "nonsense"}, bad, good]
-    sinks = Sinks(str(run.folder), specs, inline=True, say=lambda cause, words: said.append(words))
+    sinks = Sinks(str(run.folder), specs, inline=True, report=lambda cause, words: said.append(words))
     run.log()({"i": 1.0})
     sinks.step()
     assert good.values() == [1.0]

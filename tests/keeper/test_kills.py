@@ -20,7 +20,7 @@ from waiting import PATIENCE, pause, until
 KEEPER = """
 import sys, time
 from rollbook.keeper.main import Keeper
-from rollbook.sinks.jsonl import Jsonl
+from rollbook.sinks import Jsonl
 
 class Slow(Jsonl):
     def truncate(self, position):
@@ -123,6 +123,7 @@ def test_the_trainer_does_not_notice_that_its_keeper_was_killed(
     seen = last_acknowledged(tmp_path / "ack")
     eventually(lambda: last_acknowledged(tmp_path / "ack") > seen + 100)
     assert trainer.poll() is None
+    until(lambda: not Lock(str(bare_run.folder)).taken(), "the killed keeper has let go")
     assert launch(bare_run.folder) is True  # what resume, attach and repair do
     keeper = keeper_of(bare_run, eventually)
     trainer.kill()
@@ -143,9 +144,9 @@ def test_after_both_were_killed_the_next_keeper_carries_on(
     trainer.kill()
     os.kill(keeper["pid"], signal.SIGKILL)
     trainer.wait()
-    eventually(lambda: is_alive(keeper) is False)
+    until(lambda: not Lock(str(bare_run.folder)).taken(), "the killed keeper has let go")
     assert bare_run.info()["status"] == "running"
-    launch(bare_run.folder)
+    assert launch(bare_run.folder) is True
     eventually(lambda: bare_run.state().get("pid") != keeper["pid"] and bare_run.state()["phase"] == "done")
     found = [line["i"] for line in bare_run.lines()]
     assert found == [float(i) for i in range(len(found))]

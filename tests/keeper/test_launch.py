@@ -269,7 +269,7 @@ def test_a_sink_from_an_editable_install_is_found_by_the_keeper(make_run: Any, e
     hooked, packages = tmp_path / "hooked", tmp_path / "packages"
     hooked.mkdir()
     (hooked / "homemade_sink.py").write_text(
-        "from rollbook.sinks.jsonl import Jsonl\nclass Homemade(Jsonl):\n    accepts = frozenset({float})\n"
+        "from rollbook.sinks import Jsonl\nclass Homemade(Jsonl):\n    accepts = frozenset({float})\n"
     )
     about = packages / "homemade-1.0.dist-info"
     about.mkdir(parents=True)

@@ -23,7 +23,7 @@ from rollbook.keeper.launch import is_kept, launch, wait_done
 from rollbook.keeper.many_runs import ManyRuns
 from rollbook.keeper.one_run import OneRun
 from rollbook.keeper.sealing import Sealing
-from rollbook.keeper.shared_keeper_files import MODE_VARIABLE, Household, household, may_share
+from rollbook.keeper.shared_keeper_files import MODE_VARIABLE, SharedKeeper, may_share, shared_keeper
 from rollbook.keeper.shipping import Shipping
 from rollbook.keeper.warm_children import WarmChildren
 from waiting import PATIENCE
@@ -32,11 +32,11 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="a keeper for each run t
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Household]:
-    """A household of this test's own, whose keeper is ended afterwards."""
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SharedKeeper]:
+    """A shared keeper of this test's own, whose keeper is ended afterwards."""
     monkeypatch.setenv(MODE_VARIABLE, "host")
     monkeypatch.setenv("ROLLBOOK_RUNTIME_DIR", str(tmp_path / "runtime"))
-    found = household()
+    found = shared_keeper()
     assert found is not None
     yield found
     keeper = found.keeper()
@@ -51,7 +51,7 @@ def keepers_of(runs: list[Any]) -> set[int]:
 
 
 def test_runs_of_one_user_share_a_keeper_process(
-    home: Household, make_run: Any, eventually: Callable[..., Any]
+    home: SharedKeeper, make_run: Any, eventually: Callable[..., Any]
 ) -> None:
     runs = [make_run(f"run-{i}", sinks=[{"name": "jsonl"}]) for i in range(6)]
     for run in runs:
@@ -69,7 +69,7 @@ def test_runs_of_one_user_share_a_keeper_process(
 
 
 def test_a_shared_keeper_that_is_killed_is_followed_by_another_and_no_row_is_lost_or_doubled(
-    home: Household, make_run: Any, eventually: Callable[..., Any]
+    home: SharedKeeper, make_run: Any, eventually: Callable[..., Any]
 ) -> None:
     runs = [make_run(f"run-{i}", sinks=[{"name": "jsonl"}]) for i in range(5)]
     logs = [run.log() for run in runs]
@@ -126,7 +126,7 @@ def test_a_hang_is_found_and_left_within_two_seconds() -> None:
 
 
 def test_a_run_that_hangs_holds_up_no_other(
-    home: Household, make_run: Any, eventually: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+    home: SharedKeeper, make_run: Any, eventually: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hung, fine = make_run("hung"), make_run("fine", sinks=[{"name": "jsonl"}])
     released, step = threading.Event(), OneRun.step
@@ -140,7 +140,7 @@ def test_a_run_that_hangs_holds_up_no_other(
     many = ManyRuns(home)
     many.listens = False
     for run in (hung, fine):
-        home.knock(str(run.folder))
+        home.announce(str(run.folder))
     thread = threading.Thread(target=many.run)
     thread.start()
     try:
@@ -160,7 +160,9 @@ def test_a_run_that_hangs_holds_up_no_other(
     assert fine.state()["phase"] == hung.state()["phase"] == "done"
 
 
-def test_a_run_that_comes_back_from_a_hang_while_its_writer_ends_stops_no_other(home: Household, make_run: Any) -> None:
+def test_a_run_that_comes_back_from_a_hang_while_its_writer_ends_stops_no_other(
+    home: SharedKeeper, make_run: Any
+) -> None:
     """The leading thread has heard of a writer's end that the thread which comes back has just ceased to watch."""
     many = ManyRuns(home)
     many.listens = False
@@ -183,7 +185,7 @@ def test_a_run_that_comes_back_from_a_hang_while_its_writer_ends_stops_no_other(
 
 
 def test_a_fault_of_the_keeper_itself_does_not_end_what_it_does_for_its_runs(
-    home: Household,
+    home: SharedKeeper,
     make_run: Any,
     eventually: Callable[..., Any],
     monkeypatch: pytest.MonkeyPatch,
@@ -201,7 +203,7 @@ def test_a_fault_of_the_keeper_itself_does_not_end_what_it_does_for_its_runs(
     tuned(fault_seconds=0.01)
     many = ManyRuns(home)
     many.listens = False
-    home.knock(str(run.folder))
+    home.announce(str(run.folder))
     thread = threading.Thread(target=many.run)
     thread.start()
     try:
@@ -275,7 +277,7 @@ def test_a_run_with_a_place_rests_too_between_two_shipments(
     assert (started[-1], promised[-1]) == (1967.0, "--every=40"), "twenty seconds after a row"
 
 
-def test_only_runs_whose_sinks_are_our_own_files_share_a_keeper(home: Household, make_run: Any) -> None:
+def test_only_runs_whose_sinks_are_our_own_files_share_a_keeper(home: SharedKeeper, make_run: Any) -> None:
     assert may_share(str(make_run("a", sinks=[{"name": "text"}, {"name": "csv"}]).folder))
     assert may_share(str(make_run("b").folder))
     assert not may_share(str(make_run("c", sinks=[{"name": "wandb"}]).folder))
@@ -285,7 +287,7 @@ def test_only_runs_whose_sinks_are_our_own_files_share_a_keeper(home: Household,
 
 
 def test_a_run_that_gets_a_service_leaves_the_shared_keeper(
-    home: Household, make_run: Any, eventually: Callable[..., Any]
+    home: SharedKeeper, make_run: Any, eventually: Callable[..., Any]
 ) -> None:
     run = make_run(sinks=[{"name": "jsonl"}])
     launch(run.folder)
@@ -297,10 +299,10 @@ def test_a_run_that_gets_a_service_leaves_the_shared_keeper(
 
 
 def test_trainers_that_differ_in_what_a_keeper_needs_of_them_have_different_ones(
-    home: Household, monkeypatch: pytest.MonkeyPatch
+    home: SharedKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def folder() -> str:
-        found = household()
+        found = shared_keeper()
         assert found is not None
         return found.folder
 
@@ -322,22 +324,22 @@ def test_trainers_that_differ_in_what_a_keeper_needs_of_them_have_different_ones
             try:
                 assert folder() != own
             except AssertionError:
-                assert os.geteuid() == 12345  # a folder of another user is no household at all
-                assert household() is None
+                assert os.geteuid() == 12345  # a folder of another user shares no keeper
+                assert shared_keeper() is None
 
 
 def test_a_folder_that_others_may_write_is_no_household(
-    home: Household, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: SharedKeeper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     open_to_all = tmp_path / "open"
     open_to_all.mkdir()
     open_to_all.chmod(0o777)
     monkeypatch.setenv("ROLLBOOK_RUNTIME_DIR", str(open_to_all))
-    assert household() is None
+    assert shared_keeper() is None
 
 
-def test_a_door_to_a_run_that_is_gone_is_taken_away(home: Household, tmp_path: Path) -> None:
-    home.knock(str(tmp_path / "was here"))
+def test_a_door_to_a_run_that_is_gone_is_taken_away(home: SharedKeeper, tmp_path: Path) -> None:
+    home.announce(str(tmp_path / "was here"))
     many = ManyRuns(home)
     many.listens = False
     assert many.run()

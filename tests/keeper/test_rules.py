@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -14,6 +16,7 @@ import pytest
 
 import rollbook
 import rollbook.health
+from cases import some_of
 from rollbook.keeper import child
 from rollbook.keeper import rules as step
 from rollbook.keeper.main import Keeper
@@ -88,8 +91,8 @@ def spec(made: type) -> dict[str, str]:
     return {"name": f"{__name__}:{made.__name__}"}
 
 
-def look_at_all(run: Any, *asked: type, say: Any = lambda cause, words: None, **limits: Any) -> Rules:
-    rules = Rules(str(run.folder), [spec(made) for made in asked], say=say, **limits)
+def look_at_all(run: Any, *asked: type, report: Any = lambda cause, words: None, **limits: Any) -> Rules:
+    rules = Rules(str(run.folder), [spec(made) for made in asked], report=report, **limits)
     until(rules.finish)
     return rules
 
@@ -154,7 +157,7 @@ def read_said(folder: Path) -> Any:
 def test_a_rule_that_raises_is_asked_three_times_and_the_others_go_on(make_run: Any) -> None:
     run = make_run()
     said: list[str] = []
-    rules = Rules(str(run.folder), [spec(Raises), spec(Speaks)], say=lambda cause, words: said.append(words))
+    rules = Rules(str(run.folder), [spec(Raises), spec(Speaks)], report=lambda cause, words: said.append(words))
     looker = step._RuleBook(rules, _Alone())
     log = run.log()
     for _ in range(5):
@@ -282,7 +285,7 @@ def test_a_memory_that_a_rule_cannot_use_lets_it_begin_anew(make_run: Any) -> No
     rules = Rules(
         str(run.folder),
         [{"name": name} for name in rollbook.health.DEFAULT],
-        say=lambda cause, words: said.append(words),
+        report=lambda cause, words: said.append(words),
     )
     until(rules.finish)
     assert rules.alerts == 1
@@ -293,7 +296,7 @@ def test_a_rule_that_cannot_be_made_is_said_and_the_others_look(make_run: Any) -
     run = make_run()
     run.log()({"loss": 1.0})
     said: list[str] = []
-    rules = Rules(str(run.folder), [{"name": "nothing"}, spec(Watches)], say=lambda cause, words: said.append(words))
+    rules = Rules(str(run.folder), [{"name": "nothing"}, spec(Watches)], report=lambda cause, words: said.append(words))
     until(rules.finish)
     assert len(SEEN) == 2
     assert "no rule is named 'nothing'" in said[0]
@@ -363,6 +366,8 @@ def test_a_keeper_process_asks_the_rules_and_the_alerts_outlive_it(tmp_path: Pat
 
 RESUMED = """
 import math, os, signal, sys, rollbook
+from rollbook.ground.tuning import TUNING
+TUNING.recall_end_seconds = TUNING.finish_seconds = 60.0  # an attempt of milliseconds waits for its history
 root, name, stop = sys.argv[1], sys.argv[2], int(sys.argv[3])
 run = rollbook.init("p", name, dir=root, sinks=[], keeper=sys.argv[4], resume="allow", total={"env_step": 20_000})
 begin = run.restore().state["step"] if run.resumed else 0
@@ -379,8 +384,8 @@ run.finish()
 """
 
 
-@pytest.mark.parametrize("kind", ["learns", "rises-and-falls", "breaks"])
-@pytest.mark.parametrize("keeper", ["inline", pytest.param("process", marks=pytest.mark.long)])
+@pytest.mark.parametrize("kind", some_of(["rises-and-falls", "learns", "breaks"], 1))
+@pytest.mark.parametrize("keeper", some_of(["inline", "process"], 1))
 def test_a_run_that_was_killed_and_resumed_is_judged_like_one_that_was_not(
     tmp_path: Path, kind: str, keeper: str
 ) -> None:
@@ -396,3 +401,50 @@ def test_a_run_that_was_killed_and_resumed_is_judged_like_one_that_was_not(
     whole = train("whole-" + kind, 99_999)
     assert bool(whole) == (kind != "learns")
     assert train("killed-" + kind, 5_130, 13_000, 99_999) == whole
+
+
+class Breaks(Watches):
+    """Ends the process that reads a run's history."""
+
+    name = "breaks"
+
+    def look(self, columns: Any, now: float) -> Any:
+        if "recalling" in sys.argv[0]:
+            raise ZeroDivisionError("by design")
+        return ()
+
+
+class Dies(Breaks):
+    """The same, as the system does when memory is short."""
+
+    name = "dies"
+
+    def look(self, columns: Any, now: float) -> Any:
+        if "recalling" in sys.argv[0]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return ()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "values"),
+    [(None, {"recall_seconds": 0.0}), (None, {"recall_rows": 10}), (Breaks, {}), (Dies, {})],
+    ids=["no time", "a history that is too long", "a process that fails", "a process that is killed"],
+)
+@pytest.mark.parametrize("has_memory", [True, False])
+def test_rules_without_the_history_of_a_run_say_nothing_false_and_still_see_a_nan(
+    tmp_path: Path, wrong: type | None, values: dict[str, float], has_memory: bool, tuned: Any
+) -> None:
+    """The returns of this attempt are good from the first on: they are no start at which nothing is known."""
+    tuned(recall_end_seconds=PATIENCE, **values)
+    options: dict[str, Any] = {"dir": tmp_path, "sinks": [], "keeper": "inline", "total": {"env_step": 400}}
+    rules = [*rollbook.health.DEFAULT, *([spec(wrong)] if wrong else [])]
+    with rollbook.init("p", "one", **options, rules=rules if has_memory else ()) as run:
+        for step in range(300):
+            run.log({"train/return": min(90.0, 0.5 * step) + step % 7, "loss": 1.0}, env_step=step)
+    with rollbook.init("p", "one", **options, rules=rules, resume=True) as run:
+        run.rewind(env_step=250)
+        for step in range(251, 400):
+            run.log({"train/return": 90.0 + step % 7, "loss": math.nan if step == 390 else 1.0}, env_step=step)
+    assert [(row["rule"], row["env_step"]) for row in _book(run.folder)] == [("non_finite", 390)]
+    log = (run.folder / "data" / "keeper" / "log").read_text()
+    assert ("not asked in it: entropy" in log) == (not has_memory)

@@ -105,7 +105,7 @@ def test_a_sink_that_keeps_up_never_loads_pyarrow(make_run: Any, python: Any) ->
     script = """
 import sys
 from rollbook.keeper.forward import Forwarder
-from rollbook.sinks.jsonl import Jsonl
+from rollbook.sinks import Jsonl
 forwarder = Forwarder(sys.argv[1], Jsonl(), name="jsonl")
 for line in sys.stdin:
     forwarder.step()

@@ -37,6 +37,12 @@ ASK_AXE = """async () => {
 }"""
 
 
+BEYOND = """() => [...document.querySelectorAll('body *')]
+    .filter(one => one.getBoundingClientRect().right > innerWidth + 0.5)
+    .map(one => one.cloneNode().outerHTML.slice(0, 120))"""
+WIDTHS = (1440, 1100, 1024, 1000, 900, 780, 390)
+
+
 @pytest.fixture(scope="module")
 def looked_at(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
     """Runs with something on every page, the id of one of them, and that of one that crashed."""
@@ -94,3 +100,15 @@ def test_axe_finds_nothing_moderate_or_worse_by_any_of_its_rules(
             (one["id"], one["nodes"][0]["html"][:200], one["nodes"][0]["failureSummary"][:300]) for one in found
         ]
     assert {place: wrong for place, wrong in told.items() if wrong} == {}
+
+
+def test_no_page_is_wider_than_the_window(page: Any, serve: Any, looked_at: tuple[Path, str, str]) -> None:
+    folder, run, crashed = looked_at
+    address, wider = serve(folder), []
+    for place in PLACES:
+        page.open(address, f"#/{place.format(run=run, crashed=crashed)}").settled()
+        for width in WIDTHS:
+            page.tab.set_viewport_size({"width": width, "height": 800})
+            if page.tab.evaluate("document.documentElement.scrollWidth > innerWidth"):
+                wider.append((place, width, page.tab.evaluate(BEYOND)))
+    assert wider == []

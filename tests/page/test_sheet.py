@@ -1,4 +1,4 @@
-"""Every key on the help sheet of a page changes what it says; one without a line here fails. Runs: test_hands.py."""
+"""Every key on the help sheet of a page changes what it says; one without a line here fails."""
 
 from __future__ import annotations
 
@@ -48,10 +48,18 @@ EVERYWHERE = {
     "T": Act("document.documentElement.dataset.theme"),
 }
 TIME = "document.querySelector('video').currentTime"
-TRIED_BY_HANDS = set("jkgicfxysb0-") | {" ", "Enter", "+ =", "ctrl a", "Escape"}
-TRIED_BY_HANDS |= {f"shift Arrow{way}" for way in ("Left", "Right", "Up", "Down")}
-"""The keys of the page of runs: test_hands.py."""
+ACTIVE, SHOWN, ZOOM = "document.querySelector('.grid-row.active')?.textContent", word("show"), word("z")
 PAGES: dict[str, tuple[str, str, dict[str, Act]]] = {
+    "runs": ("#/runs?z=60_140", ".slot.big .plotarea", {
+        "j": Act(ACTIVE), "k": Act(ACTIVE, ("j", "j")), " ": Act(SHOWN, ("j",)),
+        "Enter": Act("location.hash + document.querySelectorAll('.grid-row').length", ("j",)), "g": Act(word("g")),
+        "shift ArrowDown": Act(SHOWN, ("j",)), "shift ArrowUp": Act(SHOWN, ("j", "j", "j")),
+        "ctrl a": Act(SHOWN), "i": Act(SHOWN), "c": Act(PAGE, (), "#/compare"),
+        "+ =": Act(ZOOM), "-": Act(ZOOM), "0": Act(ZOOM, (), None),
+        "shift ArrowLeft": Act(ZOOM), "shift ArrowRight": Act(ZOOM),
+        **{key: Act(menu(f"pick-{name}")) for key, name in zip("xysb", ("x", "y", "s", "board"), strict=True)},
+        "f": Act(word("full")), "Escape": Act(word("full"), ("f",)),
+    }),
     "cause": ("#/runs?g=none&cause={run},env_step,150,train/return", "#cause section", {
         "ArrowLeft": Act(word("cause")), "ArrowRight": Act(word("cause")),
         "e": Act(PAGE, (), "#/episodes"), "Escape": Act(word("cause")),
@@ -120,17 +128,16 @@ def test_every_key_of_the_help_sheet_does_what_it_says(
     tab.wait_for_selector("dialog[open]")
     sheet = dict(tab.evaluate(KEYS))
     # The cause of a point stands beside the charts, whose keys still work.
-    others = TRIED_BY_HANDS if name == "cause" else set()
+    others = set(PAGES["runs"][2]) if name == "cause" else set()
     assert set(sheet) - others <= set(acts), "a key of the sheet is not tried here"
     assert set(acts) - {"Escape"} <= set(sheet), "a key that is tried here is not on the sheet"
     for keys, act in acts.items():
         fresh()
         for key in act.first:
             tab.keyboard.press(NAMES.get(key, key))
-            tab.wait_for_timeout(200)  # addresses are written a moment after a key
+            page.settled()  # what the key opened is there, and the address is written
         before = tab.evaluate(f"() => {act.looked}")
-        key = keys.split(" ")[0] if (keys != " " and " ctrl" in keys) or keys in ("j ]", "k [") else keys
-        key = NAMES.get(key, key.replace("shift ", "Shift+"))
+        key = NAMES.get(keys) or keys.replace("shift ", "Shift+").replace("ctrl a", "Control+a").split(" ")[0]
         tab.keyboard.press(key)
         try:
             tab.wait_for_function(f"before => ({act.looked}) !== before", arg=before, timeout=60_000)

@@ -58,6 +58,8 @@ STATES: dict[str, tuple[str, Any]] = {
     "a scroll": ("#/runs", scroll),
     "an open menu": ("#/runs", open_menu),
     "the focus": ("#/runs", lambda page: page.tab.locator(".plotarea").first.focus()),
+    "the focus of a row": ("#/runs", lambda page: page.tab.locator(".square").nth(1).focus()),
+    "a filter": ("#/runs?q=pp", lambda page: None),
     "the cause of a point": ("#/runs", open_cause),
 }
 
@@ -107,7 +109,6 @@ def test_no_event_changes_what_one_looks_at(page: Any, tmp_path: Path, state: st
         page.tab.evaluate("dispatchEvent(new Event('online'))")
         page.tab.locator(".banner:has-text('does not answer')").wait_for(state="detached")
         back = look(page)
-        back["focus"] = after["focus"]  # a row of the table that moves loses it
         assert back == after, "the server was away"
     without = re.compile(r"ppo[^~.]*")  # the group has another id since another one of its name is there
     for one in (before, after):

@@ -185,3 +185,26 @@ def test_the_setting_of_a_sweep_is_chosen_with_the_keyboard_alone(page: Any, ser
     page.tab.wait_for_function("() => location.hash.includes('of=')")
     assert name.evaluate("one => one === document.activeElement"), "the focus stays where the hand is"
     assert page.errors == []
+
+
+def test_a_range_of_a_sweep_is_kept_moved_and_let_go_with_the_keyboard_alone(
+    page: Any, serve: Any, study: Path
+) -> None:
+    page.open(serve(study), "#/sweep")
+    name = page.tab.locator(".axisnames button").first
+    name.wait_for()
+    page.tab.keyboard.press("?")
+    sheet = page.tab.locator("dialog[open] .keys")
+    assert "on the name of a setting: keep a range of it" in sheet.inner_text()
+    page.tab.keyboard.press("Escape")
+    name.focus()
+    before = page.tab.evaluate(HASH)
+    for key, range_ in (("ArrowUp", "0.75_1"), ("ArrowDown", "0.7_0.95"), ("Shift+ArrowDown", "0.7_0.9")):
+        page.tab.keyboard.press(key)
+        page.tab.wait_for_function(f"() => location.hash.endsWith(':{range_}')")
+    assert page.tab.locator(".threads rect.range").count() == 1
+    page.tab.keyboard.press("Delete")
+    page.settled()
+    assert page.tab.evaluate(HASH) == before
+    assert name.evaluate("one => one === document.activeElement")
+    assert page.errors == []

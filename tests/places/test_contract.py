@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from rollbook.errors import NotARunPlace
-from rollbook.remote import claim, open_place, perform
+from rollbook.remote import claim, open_remote, perform
 from rollbook.remote.commit import Commits, Local, LocalFile
 from rollbook.remote.steps import Missing, Refused, Unknown
 
@@ -20,11 +20,11 @@ numbers = itertools.count()
 @pytest.fixture(params=["folder", "memory", "s3", "azure"])
 def place(request, tmp_path):
     if request.param == "folder":
-        return open_place(tmp_path / "store")
+        return open_remote(tmp_path / "store")
     if request.param == "memory":
         pytest.importorskip("obstore")
-        return open_place(f"memory://contract-{next(numbers)}")
-    return open_place(request.getfixturevalue("bucket" if request.param == "s3" else "container"))
+        return open_remote(f"memory://contract-{next(numbers)}")
+    return open_remote(request.getfixturevalue("bucket" if request.param == "s3" else "container"))
 
 
 def test_what_was_put_is_got_whole_and_in_ranges(place):

@@ -17,8 +17,8 @@ from rollbook.cli.app import app
 from rollbook.ground.addresses import backlog
 from rollbook.ground.files import try_lock
 from rollbook.remote import views
-from rollbook.remote.local import FolderPlace
-from rollbook.remote.opening import open_place
+from rollbook.remote.local import FolderRemote
+from rollbook.remote.opening import open_remote
 from rollbook.remote.push import push
 from rollbook.remote.steps import Away
 from stores import await_shipped
@@ -42,7 +42,7 @@ HARMS = {
 }
 
 
-@pytest.mark.parametrize("harm", HARMS)
+@pytest.mark.parametrize("harm", some_of(HARMS, ["a slow network", "answers that are cut short", "all of it"].count))
 def test_shipping_and_reading_get_through(harm, tmp_path, bucket, proxy):
     folder = recorded(tmp_path)
     for name, chance in HARMS[harm].items():
@@ -74,7 +74,7 @@ def test_a_stalled_request_is_given_up_and_made_again(tmp_path, moto, proxy, buc
 
 
 def test_a_folder_that_a_stopped_process_has_locked_is_not_waited_for_for_ever(tmp_path):
-    place = FolderPlace("file://there", str(tmp_path), patience=0.1)
+    place = FolderRemote("file://there", str(tmp_path), patience=0.1)
     place.put("a", b"1", create=True)
     with open(tmp_path / ".rollbook-place.lock", "r+b") as held:
         assert try_lock(held.fileno())
@@ -161,7 +161,7 @@ def test_a_view_of_a_run_is_shown_while_its_store_is_away(tmp_path, bucket, prox
     book = rollbook.open(bucket).one()
     before = book.series("train/return", x="env_step").mean
     proxy.faults.away = True
-    views.place_of(bucket)._store = open_place(bucket, patience=0.5)._store
+    views.remote_of(bucket)._store = open_remote(bucket, patience=0.5)._store
     assert np.array_equal(rollbook.Book(book.path).series("train/return", x="env_step").mean, before)
 
 
@@ -172,7 +172,7 @@ def test_a_bucket_that_is_not_there_is_an_error_at_init(tmp_path, bucket):
 
 
 def test_a_prefix_with_something_else_is_an_error_at_init(tmp_path, bucket):
-    open_place(bucket).put("weights.bin", b"x")
+    open_remote(bucket).put("weights.bin", b"x")
     with pytest.raises(errors.NotARunPlace, match=r"weights\.bin"):
         rollbook.init("cartpole", "ppo", dir=tmp_path / "runs", sinks=[], remote=bucket)
 
@@ -218,7 +218,7 @@ def test_what_is_wrong_with_a_place_is_told_apart(code, status, error, bucket, p
         return True
 
     monkeypatch.setattr(proxy, "pass_on", answer)
-    place = open_place(bucket, patience=1.0)
+    place = open_remote(bucket, patience=1.0)
     for ask in (
         lambda: place.get("a"),
         lambda: place.put("a", b"", create=True),
@@ -234,7 +234,7 @@ def test_no_credential_is_ever_written_down(tmp_path, bucket, monkeypatch):
         run.log({"train/return": 1.0}, env_step=1)
     await_shipped(run.folder)
     rollbook.open(bucket).one().series("train/return")
-    place = open_place(bucket)
+    place = open_remote(bucket)
     texts = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
     texts += [place.get(entry.key).data for entry in place.listing("")]
     assert len(texts) > 10
@@ -254,7 +254,7 @@ def test_what_came_damaged_is_refused(tmp_path, bucket):
 
     folder = recorded(tmp_path)
     push(folder, bucket)
-    place = open_place(bucket)
+    place = open_remote(bucket)
     victim = next(entry.key for entry in place.listing("") if "/p/" in entry.key and "metrics-wide" in entry.key)
     place.put(victim, b"x" * len(place.get(victim).data))
     with pytest.raises(errors.Damaged, match="checksum"):

@@ -15,7 +15,7 @@ from rollbook.book.book import Book
 from rollbook.cli.app import app
 from rollbook.ground import manifest
 from rollbook.ground.addresses import origin_of
-from rollbook.remote import open_place, perform, views
+from rollbook.remote import open_remote, perform, views
 from rollbook.remote import push as shipping
 from rollbook.remote.catalogue import read_catalogue
 from rollbook.remote.commit import Commits
@@ -55,7 +55,7 @@ def a_part(run, root, store, monkeypatch):
 
 def a_pulled_copy(run, root, store, monkeypatch):
     push(run.folder, store, final=False)
-    pull(open_place(store), f"cartpole/{run.folder.name}", root)
+    pull(open_remote(store), f"cartpole/{run.folder.name}", root)
     return root / "cartpole" / run.folder.name
 
 
@@ -79,7 +79,7 @@ def by_command(*words):
 
 
 def by_pull(folder, store):
-    pull(open_place(store), f"cartpole/{folder.name}", folder.parent.parent)
+    pull(open_remote(store), f"cartpole/{folder.name}", folder.parent.parent)
 
 
 def by_keeper(folder, store):
@@ -102,8 +102,8 @@ KINDS = [a_part, a_pulled_copy, an_old_copy, an_old_copy_of_a_shipped_folder]
 def shown(store, name):
     """What a reader is told of the run: by run.json, the catalogue, and the files beside."""
     views.forget()
-    page = json.loads(open_place(store).get(f"cartpole/{name}/run.json").data)
-    (fields,) = (fields for _, fields in read_catalogue(open_place(store), seconds=0).runs.values())
+    page = json.loads(open_remote(store).get(f"cartpole/{name}/run.json").data)
+    (fields,) = (fields for _, fields in read_catalogue(open_remote(store), seconds=0).runs.values())
     assert {n: fields[n] for n in ("status", "summary")} == {n: page[n] for n in ("status", "summary")}
     assert fields["attempts"] == len(page["attempts"])
     return manifest.clean(page)[0]
@@ -139,7 +139,7 @@ def test_no_command_on_a_part_or_copy_moves_the_run_backwards(kind, first, tmp_p
             assert manifest.progress(manifest.read(run.folder)) >= manifest.progress(home)
         assert manifest.look(other).get("part") == before.get("part")
     assert manifest.look(other) == there or kind is not a_pulled_copy
-    origins = perform(Commits(f"cartpole/{name}/", "").origins(), open_place(store))
+    origins = perform(Commits(f"cartpole/{name}/", "").origins(), open_remote(store))
     assert [id for id, each in origins.items() if each.about["home"]] == [origin_of(run.folder).id]
     book = rollbook.open(store).one()
     assert (book.status, book.summary["best"]) == ("finished", 42)
@@ -154,7 +154,7 @@ def test_a_copy_says_that_it_is_one_and_needs_no_address(tmp_path, store):
     run = begun(tmp_path / "home")
     run.finish()
     push(run.folder, store)
-    pull(open_place(store), f"cartpole/{run.folder.name}", tmp_path / "here")
+    pull(open_remote(store), f"cartpole/{run.folder.name}", tmp_path / "here")
     copy = tmp_path / "here" / "cartpole" / run.folder.name
     done = CliRunner().invoke(app, ["sync", str(copy)])
     assert done.exit_code == 0, done.output
@@ -166,7 +166,7 @@ def test_a_copy_that_goes_on_is_the_home_from_then_on_and_the_old_home_a_copy(tm
     run = begun(tmp_path / "home", remote=store)
     run.finish()
     push(run.folder)
-    pull(open_place(store), f"cartpole/{run.folder.name}", tmp_path / "here")
+    pull(open_remote(store), f"cartpole/{run.folder.name}", tmp_path / "here")
     again = rollbook.init(
         "cartpole", "ppo", dir=tmp_path / "here", run_id=run.id, resume="must", sinks=[], keeper="inline"
     )
@@ -189,7 +189,7 @@ def test_a_copy_may_be_brought_to_another_place(tmp_path, store):
     run = begun(tmp_path / "home")
     run.finish()
     push(run.folder, store)
-    pull(open_place(store), f"cartpole/{run.folder.name}", tmp_path / "here")
+    pull(open_remote(store), f"cartpole/{run.folder.name}", tmp_path / "here")
     push(tmp_path / "here" / "cartpole" / run.folder.name, f"{store}-2")
     book = rollbook.open(f"{store}-2").one()
     assert book.series("train/return", x="env_step").x.tolist() == list(range(300))

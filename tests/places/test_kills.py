@@ -21,7 +21,7 @@ from rollbook.book.repair.doctor import verify
 from rollbook.ground import manifest
 from rollbook.ground.addresses import is_copy
 from rollbook.journal.writer import Writer
-from rollbook.remote import open_place, views
+from rollbook.remote import open_remote, views
 from rollbook.remote.pull import pull
 from rollbook.remote.push import push
 from rollbook.storage.sealing.folder import seal
@@ -81,7 +81,7 @@ def shorts(root: Path, writers: int) -> Path:
 
 def test_a_pull_that_is_killed_goes_on_and_leaves_a_copy_or_no_run(tmp_path: Path) -> None:
     folder = shorts(tmp_path / "runs", 2)
-    place, store = open_place(f"{tmp_path}/store"), f"file://{tmp_path}/store"
+    place, store = open_remote(f"{tmp_path}/store"), f"file://{tmp_path}/store"
     push(folder, store)
     here = tmp_path / "here" / "cartpole" / folder.name
     step, kills = 0, 0

@@ -19,7 +19,7 @@ from cases import some_of
 from rollbook import errors
 from rollbook.ground import manifest, source
 from rollbook.ground.addresses import backlog, begin
-from rollbook.remote import open_place, perform, views
+from rollbook.remote import open_remote, perform, views
 from rollbook.remote.commit import Commits, Local, LocalFile
 from rollbook.remote.merging import tidy
 from rollbook.remote.pull import pull
@@ -138,14 +138,14 @@ def test_two_folders_without_a_shared_disk_ship_parts_of_one_run(tmp_path, store
 def test_pulling_a_run_of_which_nothing_is_there_yet_says_so(tmp_path, store):
     recorded(tmp_path / "runs", rows=10, remote=store)
     with pytest.raises(errors.NotARun, match=r"there is no run 'cartpole/another', or nothing of it .* rollbook ls"):
-        pull(open_place(store), "cartpole/another", tmp_path / "here")
+        pull(open_remote(store), "cartpole/another", tmp_path / "here")
     assert not (tmp_path / "here").exists()
 
 
 def test_a_pulled_run_is_the_same_and_a_second_pull_brings_nothing(tmp_path, store):
     folder = recorded(tmp_path / "runs")
     push(folder, store)
-    place, name = open_place(store), f"cartpole/{folder.name}"
+    place, name = open_remote(store), f"cartpole/{folder.name}"
     assert pull(place, name, tmp_path / "back").files > 0
     book = rollbook.open(tmp_path / "back").one()
     assert steps_of(book) == list(range(2000))
@@ -156,7 +156,7 @@ def test_a_pulled_run_is_the_same_and_a_second_pull_brings_nothing(tmp_path, sto
 def test_a_pulled_run_goes_on_elsewhere_and_its_rows_are_not_shipped_twice(tmp_path, store):
     folder = recorded(tmp_path / "runs", rows=500)
     push(folder, store)
-    pull(open_place(store), f"cartpole/{folder.name}", tmp_path / "back")
+    pull(open_remote(store), f"cartpole/{folder.name}", tmp_path / "back")
     with rollbook.init(
         "cartpole", "ppo", dir=tmp_path / "back", sinks=[], keeper="inline", resume="must", remote=store
     ) as run:
@@ -177,7 +177,7 @@ def test_small_pieces_are_merged_and_what_nothing_names_is_deleted(tmp_path, sto
             run.log({"train/return": step * 0.5}, env_step=step)
         seal(run.folder)
         push(run.folder, store, final=False)
-    place, name = open_place(store), f"cartpole/{run.folder.name}"
+    place, name = open_remote(store), f"cartpole/{run.folder.name}"
     before = len(list(place.listing(f"{name}/p/")))
     done = tidy(place, name, grace=0.0)
     assert done.merged > 2
@@ -208,7 +208,7 @@ def test_the_pieces_of_many_short_writers_become_few_while_the_run_goes_on(tmp_p
     named = []
     for _ in range(3):
         push(run.folder, store, final=False)
-        (manifest,) = perform(Commits(f"cartpole/{run.folder.name}/", "").origins(), open_place(store)).values()
+        (manifest,) = perform(Commits(f"cartpole/{run.folder.name}/", "").origins(), open_remote(store)).values()
         named.append(sum(path.endswith(".parquet") for path in manifest.files))
     assert len(list((run.folder / "data" / "metrics").rglob("*.parquet"))) >= 80
     assert max(named) < 8
@@ -244,7 +244,7 @@ def test_a_reader_that_holds_pieces_which_were_merged_away_reads_on(tmp_path, st
         seal(run.folder)
     push(run.folder, store, final=False)
     book = rollbook.open(store).one()
-    tidy(open_place(store), f"cartpole/{run.folder.name}", grace=0.0)
+    tidy(open_remote(store), f"cartpole/{run.folder.name}", grace=0.0)
     assert steps_of(book) == list(range(20_000))
     run.finish()
 
@@ -276,14 +276,14 @@ def test_a_manifest_from_a_stranger_leads_nowhere_else(tmp_path, store):
 
 def test_a_reader_whose_pieces_are_merged_away_under_it_reads_the_newer_manifest(tmp_path, store, monkeypatch):
     """Not the older state that lies in its cache."""
-    from rollbook.remote.local import FolderPlace
+    from rollbook.remote.local import FolderRemote
 
     run = rollbook.init("cartpole", "ppo", dir=tmp_path / "runs", sinks=[], keeper="inline", remote=store)
     run.log({"train/return": 0.0}, env_step=0)
     run.internals.write_about()
     push(run.folder, final=False)
     assert steps_of(rollbook.open(store).one()) == [0]
-    plain, turns = FolderPlace.get, [1, 2]
+    plain, turns = FolderRemote.get, [1, 2]
 
     def get(place, key, into=""):
         if "/p/" in key and turns:
@@ -291,14 +291,14 @@ def test_a_reader_whose_pieces_are_merged_away_under_it_reads_the_newer_manifest
             turns.clear()
             run.log({"train/return": 0.0}, env_step=step)
             push(run.folder, final=False)
-            tidy(open_place(store), f"cartpole/{run.folder.name}", grace=0)
+            tidy(open_remote(store), f"cartpole/{run.folder.name}", grace=0)
             turns.extend(rest)
         return plain(place, key, into)
 
     run.log({"train/return": 0.0}, env_step=3)
     push(run.folder, final=False)
     views.forget()
-    monkeypatch.setattr(FolderPlace, "get", get)
+    monkeypatch.setattr(FolderRemote, "get", get)
     assert sorted(steps_of(rollbook.open(store).one())) == [0, 1, 2, 3]
     run.finish()
 
@@ -325,11 +325,11 @@ class Clock:
 
 def stamp_by(clock, monkeypatch):
     """From now on what is put in a place is stamped by this clock."""
-    from rollbook.remote.local import FolderPlace
-    from rollbook.remote.objects import ObjectPlace
+    from rollbook.remote.local import FolderRemote
+    from rollbook.remote.objects import ObjectRemote
 
     stamps = {}
-    for kind in (FolderPlace, ObjectPlace):
+    for kind in (FolderRemote, ObjectRemote):
 
         def put(place, key, data, plain=kind.put, **conditions):
             stamps[place.url, key] = clock.now
@@ -357,7 +357,7 @@ def repr_of(value):
             (0.0, 0.0, "store"), (45.0, -HOURS, "store"), (300.0, 0.0, "store"), (5.0, HOURS, "bucket"),
             (5.0, 0.0, "store"), (45.0, 0.0, "store"), (5.0, HOURS, "store"), (45.0, -HOURS, "bucket"),
         ],
-        4,
+        [(0.0, 0.0, "store"), (300.0, 0.0, "store"), (5.0, HOURS, "bucket")].count,
     ),
 )  # fmt: skip
 def test_a_living_run_is_never_called_stale_however_slowly_it_is_shipped_and_one_that_ended_is(
@@ -413,7 +413,7 @@ def test_a_living_run_is_never_called_stale_however_slowly_it_is_shipped_and_one
 def test_tidying_a_place_is_no_sign_of_life_of_the_runs_in_it(tmp_path, store, monkeypatch):
     clock = Clock()
     stamp_by(clock, monkeypatch)
-    place, commits = open_place(store), Commits("cartpole/ppo-1/", "there")
+    place, commits = open_remote(store), Commits("cartpole/ppo-1/", "there")
     facts = {"written": clock.now - HOURS, "heard": clock.now - HOURS - 5, "due": clock.now - HOURS + 20}
     for content in (b"1", b"22"):
         files = {"notes.txt": LocalFile("notes.txt", len(content), content.decode(), lambda c=content: c)}
@@ -440,7 +440,7 @@ def test_a_manifest_of_a_stranger_promises_a_day_at_most(tmp_path, store, due):
         mark.write_text(json.dumps({**page, name: due}))
         views.forget()
         assert rollbook.open(store).one().status == "finished"
-        (manifest,) = perform(Commits(f"cartpole/{run.name}/", "").origins(), open_place(store)).values()
+        (manifest,) = perform(Commits(f"cartpole/{run.name}/", "").origins(), open_remote(store)).values()
         assert manifest.promised_until() <= time.time() + 86_400
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import rollbook
 from rollbook.book.rollout_curves import CURVES
+from rollbook.cli.app import app
 from rollbook.errors import BadInput, UnknownKey
 
 ZERO, USED, LATE, FAILED = "zero std", "used", "late", "failed"
@@ -74,6 +77,77 @@ def test_rollouts_are_chosen_ordered_and_counted_by_what_became_of_them(book: An
     assert book.rollouts("reason = 'zero_std'", "policy_version", limit=3)["item"].to_pylist() == ["no", "no", "yes"]
     with pytest.raises(BadInput):
         book.rollouts("reward > 1 order by reward")
+
+
+def test_lists_of_the_trainer_of_another_length_are_problems_of_the_book(tmp_path: Path) -> None:
+    with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline", rules=()) as run:
+        ids = run.rollouts.log_many(prompts=["p"] * 3, completions=["a b"] * 3, tokens=[[5, 6]] * 3, rewards=[0, 1, 1])
+        assert run.book.problems() == []
+        lists = [np.array([-1.0] * k, np.float32) for k in (2, 3, 5)]
+        run.rollouts.trained(ids, trainer_logprobs=lists, gradient_step=1)
+        live = run.book.problems()
+    sealed = rollbook.open(tmp_path).one()
+    said = f"trainer_logprobs of another length than their tokens for 2, such as 3 numbers for the 2 tokens of {ids[1]}"
+    for problems in (live, sealed.problems(), sealed.problems(deep=False)):
+        assert [said in problem for problem in problems] == [True]
+    assert said in " ".join(CliRunner().invoke(app, ["show", "last", "--dir", str(tmp_path)]).output.split())
+
+
+def test_samples_and_rollouts_are_read_together(book: Any, tmp_path: Path) -> None:
+    with rollbook.init("p", "both", dir=tmp_path, sinks=[], keeper="inline", rules=()) as run:
+        run.log_samples(["C", "CC"], rewards={"valid": [0.5, 1.0]}, group=[0, 0], source="live", policy_version=1)
+        run.rollouts.log_many(prompts=["2?"], completions=["two"], rewards={"valid": [0.75]}, policy_version=2)
+        live = run.book.completions(order_by="reward desc").to_pylist()
+    sealed = rollbook.open(tmp_path).one()
+    for rows in (
+        live,
+        sealed.completions(order_by="reward desc").to_pylist(),
+        sealed.completions(None, "reward desc", 9).to_pylist(),
+    ):
+        assert [(row["kind"], row["item"], row["reward"], row["prompt"], row["source"]) for row in rows] == [
+            ("sample", "CC", 1.0, None, "live"),
+            ("rollout", "two", 0.75, "2?", None),
+            ("sample", "C", 0.5, None, "live"),
+        ]
+    assert {row["id"] for row in live} == {
+        *sealed.samples()["sample_id"].to_pylist(),
+        *sealed.rollouts()["rollout_id"].to_pylist(),
+    }
+    assert sealed.completions("kind = 'rollout' and used is null", limit=1)["item"].to_pylist() == ["two"]
+    asked = 'select kind, count(*), avg("rewards/valid") from completions group by 1 order by 1'
+    assert sealed.sql(asked).fetchall() == [("rollout", 1, 0.75), ("sample", 2, 0.75)]
+    assert rollbook.open(tmp_path).sql(asked).fetchall() == [("rollout", 1, 0.75), ("sample", 2, 0.75)]
+    only_rollouts = book.completions("used", "reward desc", 1)
+    assert (only_rollouts["item"].to_pylist(), only_rollouts["prompt"].to_pylist()) == (["yes"], ["2 + 2?"])
+
+
+CONDITIONS = [
+    "gradient_step between 11 and 12 and contains(item, 'yes')",
+    "staleness >= 0 and used and item = 'no'",
+    "contains(item, 'yes') and (reward > 0 or contains(item, 'no'))",
+    "policy_version >= 1 and (contains(item, 'yes') or reward = 0)",
+    "contains(item, 'yes')",
+    "item like 'n%' and rollout_id in (select rollout_id from rollouts where reward = 0)",
+    "policy_version > 0 and ITEM ilike 'YES' -- said",
+]
+
+
+@pytest.mark.parametrize("where", CONDITIONS)
+@pytest.mark.parametrize("scanned", [False, True], ids=["in memory", "scanned"])
+def test_a_search_in_the_answers_finds_what_a_query_of_all_rows_finds(
+    where: str, scanned: bool, book: Any, tuned: Callable[..., None]
+) -> None:
+    tuned(scan_rows=1 if scanned else 10**6)
+    fresh = rollbook.open(book.path).one()
+    asked = "select rollout_id from rollouts_now where {} order by rollout_id"
+    expected = [row[0] for row in fresh.sql(asked.format(f"({where}\n)")).fetchall()]
+    assert expected
+    for limit in (None, 100):
+        assert fresh.rollouts(where, "rollout_id", limit)["rollout_id"].to_pylist() == expected
+    assert fresh.rollouts(where, "rollout_id desc", 1)["rollout_id"].to_pylist() == expected[-1:]
+    one = fresh.rollout(expected[0])
+    alike = {row["rollout_id"] for row in fresh.rollouts().to_pylist() if row["task_id"] == one["task_id"]}
+    assert {row["rollout_id"] for row in one.history().to_pylist()} == alike
 
 
 def test_this_prompt_over_training(book: Any) -> None:

@@ -47,6 +47,15 @@ def test_rollouts_are_searched_filtered_sorted_and_windowed(client: TestClient, 
     assert client.post(f"{place}/rollouts", json={"limit": 10**9}).status_code == 413
 
 
+def test_the_page_of_sql_knows_the_views_of_rollouts(client: TestClient, place: str) -> None:
+    query = "select kind, count(*), count(prompt), count(reason) from completions group by 1"
+    body = {"runs": [place.removeprefix("/api/runs/")], "query": query}
+    united = client.post("/api/sql", json=body).json()["rows"]
+    assert united[0][:3] == ["rollout", 64, 64]
+    now = {**body, "query": "select 'rollout', count(*), 64, count(reason) from rollouts_now"}
+    assert client.post("/api/sql", json=now).json()["rows"] == united
+
+
 def test_one_rollout_is_a_conversation_with_its_tokens_fates_and_history(client: TestClient, place: str) -> None:
     row = asked(client, place, where="used and clipped is not null and tool_errors > 0", limit=1)["rows"][0]
     one = client.get(f"{place}/rollouts/{row['id']}").json()
@@ -84,6 +93,7 @@ def test_every_rollout_stands_in_one_layer_of_the_fates(client: TestClient, plac
 
 def test_late_numbers_of_the_trainer_stand_beside_the_turns_that_they_are_about(tmp_path: Path) -> None:
     import rollbook
+    import rollbook.errors
 
     with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline", rules=()) as run:
         talk = [
@@ -92,12 +102,21 @@ def test_late_numbers_of_the_trainer_stand_beside_the_turns_that_they_are_about(
             {"role": "tool", "content": "c", "tokens": 3},
             {"role": "assistant", "content": "d", "tokens": [6], "logprobs": [-3.0]},
         ]
-        ids = run.rollouts.log_many([talk])
-        run.rollouts.trained(ids, trainer_logprobs=[[-1.5, -2.0, 0, 0, 0, -1.0]])
+        ids = run.rollouts.log_many([talk, talk])
+        with pytest.warns(rollbook.errors.RollbookWarning, match="has 4 numbers for the 6 tokens"):
+            run.rollouts.trained(ids, trainer_logprobs=[[-1.5, -2.0, 0, 0, 0, -1.0], [-1.5, -2.0, 0, 0]])
     with client_of(tmp_path) as client:
         (row,) = client.post("/api/runs", json={"sections": False}).json()["rows"]
-        turns = client.get(f"/api/runs/{row['run']}/rollouts/{ids[0]}").json()["turns"]
-    assert [turn["tokens"] and turn["tokens"]["columns"]["gap"] for turn in turns] == [[-0.5, 0.0], None, [2.0]]
+        found, odd = (client.get(f"/api/runs/{row['run']}/rollouts/{name}").json() for name in ids)
+    assert [turn["tokens"] and turn["tokens"]["columns"]["gap"] for turn in found["turns"]] == [
+        [-0.5, 0.0],
+        None,
+        [2.0],
+    ]
+    assert found["odd_lists"] == []
+    assert [turn["tokens"]["columns"].get("gap") for turn in odd["turns"] if turn["tokens"]] == [[-0.5, 0.0], None]
+    assert len(odd["odd_lists"]) == 1
+    assert "4 numbers (trainer) for the 6 tokens" in odd["odd_lists"][0]
 
 
 def test_prompts_are_listed_by_how_often_they_are_solved(tmp_path: Path) -> None:

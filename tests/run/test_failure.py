@@ -186,6 +186,20 @@ def test_the_last_lines_of_an_error_output_that_goes_into_a_file_are_kept(root: 
     assert "Traceback" in (tmp_path / "err").read_text()
 
 
+def test_error_output_is_that_of_the_attempt_that_failed(root: Path, tmp_path: Path) -> None:
+    """A batch system appends the error output of a restarted job to the same file."""
+    with open(tmp_path / "err", "ab") as file:
+        for words in (
+            "the first attempt's line",
+            "a handled one\nTraceback (most recent call last):\nOSError: harmless",
+        ):
+            body = f"os.write(2, {words.encode() + bytes([10])!r})\ndeep(0)"
+            subprocess.run([sys.executable, "-c", HEAD + body, "inline"], stderr=file, timeout=600, check=False)
+            failure = rollbook.open(root).one(newest=True).failure
+            assert failure is not None
+            assert failure["stderr"] == words
+
+
 def test_what_ended_a_run_comes_back_where_its_page_is_lost(tmp_path: Path) -> None:
     with (
         pytest.raises(ValueError, match="why"),

@@ -284,6 +284,17 @@ def test_seeds_that_share_a_name_each_resume_their_own_run(start: Start, again: 
     assert start("p", "n", resume=again).id == first[2].id  # no seed is given: the newest of that name
 
 
+def test_a_run_without_a_seed_is_resumed_by_one_only_if_no_run_has_that_seed(start: Start) -> None:
+    second = start("p", "n", seed=2)
+    second.finish()
+    unknown = start("p", "n")
+    unknown.finish()
+    run = start("p", "n", seed=2, resume="must")
+    assert run.id == second.id
+    run.finish()
+    assert start("p", "n", seed=5, resume="must").id == unknown.id
+
+
 @pytest.mark.parametrize("how", [None, False, "never"])
 def test_a_run_that_is_not_resumed_is_new(start: Start, how: str | bool | None) -> None:
     assert start("p", "n").id != start("p", "n", resume=how).id

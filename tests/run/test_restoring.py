@@ -121,10 +121,19 @@ def test_random_states_go_on_as_if_nothing_had_happened(start: Start) -> None:
     assert (random.random(), float(np.random.rand())) == expected
 
 
-def test_without_a_checkpoint_restore_says_so_and_gives_none(start: Start) -> None:
-    run = start()
+def test_a_new_run_has_nothing_to_restore_which_is_no_trouble(start: Start) -> None:
+    """A loop that may be resumed need not ask whether it was."""
+    run = start(resume="allow")
+    run.log({"loss": 9.0}, env_step=7)
+    assert run.restore() is None
+    run.finish()
+    assert not run.bill()["drops"]
+    assert run.book.metrics(["loss"]).num_rows == 1
+
+
+def test_a_checkpoint_that_is_named_and_missing_is_reported(start: Start) -> None:
     with pytest.warns(RollbookWarning, match="no such checkpoint"):
-        assert run.restore() is None
+        assert start().restore("best") is None
 
 
 def test_a_resumed_run_without_a_checkpoint_begins_anew_and_hides_what_was(start: Start) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import rollbook
+from cases import some_of
 from rollbook import Book
 from rollbook.book.results import results_of
 from rollbook.ground import manifest
@@ -52,7 +53,7 @@ def test_words_of_the_user_win(tmp_path: Path) -> None:
     assert rollbook.open(tmp_path).rows()[0]["summary"]["test/return.best"] == "by hand"
 
 
-@pytest.mark.parametrize("gone", ["written", "never written"])
+@pytest.mark.parametrize("gone", some_of(["written", "never written"], 1))
 def test_what_was_abandoned_is_not_the_best(tmp_path: Path, gone: str) -> None:
     with rollbook.init("study", "ppo", dir=tmp_path, run_id="one", sinks=[], keeper="inline") as run:
         run.log_many({"test/return": np.arange(50.0)}, env_step=np.arange(50))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import rollbook
+from cases import some_of
 from interrupting import KINDS, interrupt_at
 from rollbook.run.current import opened
 
@@ -40,7 +41,7 @@ def test_a_run_whose_init_was_interrupted_as_its_thread_began_is_continued_by_th
 
 
 @pytest.mark.parametrize("apart", [151, pytest.param(3, marks=pytest.mark.long)])
-@pytest.mark.parametrize("resume", ["never", "must"])
+@pytest.mark.parametrize("resume", some_of(["must", "never"], 1))
 def test_an_init_that_is_interrupted_anywhere_leaves_nothing_open_and_the_run_as_it_was(
     resume: str, apart: int, tmp_path: Path, nothing_is_sealed: None
 ) -> None:

@@ -70,3 +70,29 @@ def test_a_condition_of_a_thousand_terms_is_answered() -> None:
     assert len(names) < LONGEST
     assert holds(names, ROWS) == [True] * 10
     assert holds("tags has 'a' and config['lr'] < 0.5", ROWS) == [True] * 5 + [False] * 5
+
+
+ODD = [
+    {"summary": {"test/return": {"last": 490.0 + n}}, "config": {"env-id": "A", "lr": 4, "lr/2": n}} for n in range(3)
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("summary.test/return.last > 490", [False, True, True]),
+        ("summary.test/return.last/2 > 245.5 and summary.test/return.last<400+92", [False, False, False]),
+        ("config.env-id = 'A'", [True, True, True]),
+        ("config.env-id = 'config.env-id' or summary.\"test/return\".last > 491", [False, False, True]),
+        ("config.lr/2 = 2", [True, True, True]),  # all its parts are fields and numbers: it divides
+    ],
+)
+def test_a_name_with_a_slash_or_a_hyphen_needs_no_quotes(text: str, expected: list[bool]) -> None:
+    assert holds(text, ODD) == expected
+
+
+def test_the_spelling_that_an_error_proposes_is_understood() -> None:
+    with pytest.raises(BadInput, match="Did you mean") as refused:
+        holds("summary.tst/return.last > 490", ODD)
+    proposed = str(refused.value).partition("Did you mean '")[2].partition("'")[0]
+    assert holds(f"{proposed} > 490", ODD) == [False, True, True]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -252,6 +253,24 @@ def test_environments_that_go_along_with_the_groups_are_named(
     if said:
         assert said in careful[0]
         assert "--task config.env" in careful[0]
+
+
+def test_a_figure_has_no_advice_about_commands(tmp_path: Path) -> None:
+    """Figures go into papers; what to type next is said beside them."""
+    for algo, env in (("a", "cart"), ("b", "pole")):
+        for seed in range(6):
+            run(tmp_path, algo, seed, float(seed), env=env)
+    runs = rollbook.open(tmp_path)
+    comparison = runs.compare("test/return", by="config.algo")
+    assert "--task" in " ".join(comparison.notes)
+    assert "plan=" in " ".join(pair.sentence() for pair in comparison.pairs)
+    pictures = [comparison.plot(chart) for chart in ("intervals", "aggregates", "profiles", "improvement")]
+    for picture in (*pictures, runs.curves("test/return", by="config.algo").plot()):
+        words = re.sub(
+            r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>", "", picture.bytes("svg").decode(), flags=re.DOTALL
+        )
+        for advice in ("--task", "plan=", "--plan", "rollbook "):
+            assert advice not in words, picture
 
 
 def test_projects_that_go_along_with_the_groups_are_named(tmp_path: Path) -> None:

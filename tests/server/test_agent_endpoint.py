@@ -16,7 +16,8 @@ from starlette.testclient import TestClient
 from page_server import client_of, record
 from rollbook.server.settings import LIMITS
 
-pytest.importorskip("mcp", reason="the extra rollbook[mcp]")
+if importlib.util.find_spec("mcp") is None:  # importing it takes half a second, in each worker
+    pytest.skip("the extra rollbook[mcp]", allow_module_level=True)
 
 ACCEPT = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 

@@ -17,15 +17,17 @@ from rollbook.server.app import make_app
 from rollbook.server.openapi import ENDPOINTS
 from rollbook.server.settings import Settings
 
-schemathesis = pytest.importorskip("schemathesis")
-
 EDIT_TOKEN = "known"
 OPERATIONS = [(endpoint.method, re.sub(r"\{(\w+):\w+\}", r"{\1}", endpoint.path)) for endpoint in ENDPOINTS]
 
 
 @pytest.fixture(scope="module")
 def described(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """The API of a server with one rich run, which may be spoiled; and the name of that run."""
+    """The API of a server with one rich run, which may be spoiled; and the name of that run.
+
+    schemathesis takes seconds to import, which each worker would spend if the module did.
+    """
+    schemathesis = pytest.importorskip("schemathesis")
     folder: Path = tmp_path_factory.mktemp("contract") / "runs"
     identity = record_rich(folder)
     names = frozenset({"testserver", "localhost"})
@@ -33,10 +35,12 @@ def described(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return schemathesis.openapi.from_asgi("/api/openapi.json", app), identity
 
 
+@pytest.mark.hypothesis
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
 def test_every_answer_is_as_described(described: Any, method: str, path: str) -> None:
     schema, identity = described
-    checks = schemathesis.checks
+    from schemathesis import checks
+
     wanted = [
         checks.not_a_server_error,
         checks.status_code_conformance,
@@ -44,7 +48,12 @@ def test_every_answer_is_as_described(described: Any, method: str, path: str) ->
         checks.response_schema_conformance,
     ]
 
-    @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @settings(
+        max_examples=max(8, settings().max_examples // 3),
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        database=None,
+    )
     @given(case=schema[path][method].as_strategy())
     def ask(case: Any) -> None:
         if case.path_parameters and "run" in case.path_parameters and len(str(case.path_parameters["run"])) % 4:

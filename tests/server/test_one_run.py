@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 
 import rollbook
 from page_server import client_of, record
+from rollbook.book import Book
 from rollbook.server.frames import unpack
 from rollbook.server.settings import Limits
 from rollbook.server.shared import rows
@@ -42,6 +43,25 @@ def test_a_run_says_all_that_it_knows_of_itself(rich: TestClient, run: str) -> N
     assert answer["tables"]["episodes"] == 20
     assert answer["attempts"][0]["effective"]
     assert answer["resume_line"].startswith("rollbook.init('rich', 'grpo', run_id=")
+
+
+def test_attempts_that_never_ended_are_not_shown_as_running_and_rows_are_counted_as_show_counts_them(
+    tmp_path: Path,
+) -> None:
+    quiet: dict[str, Any] = {"dir": tmp_path, "sinks": [], "keeper": "inline", "rules": (), "run_id": "aaaaaaaa"}
+    for resume in ("never", "must"):
+        with rollbook.init("p", "twice", resume=resume, **quiet) as run:
+            for step in range(20):
+                run.log({"train/return": 1.0}, env_step=step)
+    manifest = next(tmp_path.rglob("run.json"))
+    killed = json.loads(manifest.read_text())
+    killed["attempts"][0].update(status="running", ended=None)  # a SIGKILL leaves it like this
+    manifest.write_text(json.dumps(killed))
+    with client_of(tmp_path) as client:
+        answer = got(client, "/api/runs/aaaaaaaa")
+    assert [attempt["status"] for attempt in answer["attempts"]] == ["crashed", "finished"]
+    assert answer["tables"] == Book(manifest.parent).table_rows()
+    assert 0 not in answer["tables"].values()
 
 
 def test_a_click_on_a_spike_shows_what_went_on_there(rich: TestClient, run: str) -> None:
@@ -274,9 +294,9 @@ def test_tables_of_many_rows_are_asked_and_not_read_whole(
     tuned(scan_rows=1)
     whole = rows.table_of
 
-    def few(hall: Any, row: Any, table: str, attempts: str = "effective") -> Any:
+    def few(context: Any, row: Any, table: str, attempts: str = "effective") -> Any:
         assert table not in ("text", "timings", "media", "episodes"), f"{table} was read whole"
-        return whole(hall, row, table, attempts)
+        return whole(context, row, table, attempts)
 
     for room in (rows, cause):
         monkeypatch.setattr(room, "table_of", few)

@@ -14,7 +14,7 @@ import waiting
 from page_server import client_of, record
 from rollbook.server.runs.columns import telling_columns
 from rollbook.server.settings import Limits
-from rollbook.server.shared.state import FactsShelf
+from rollbook.server.shared.state import FactsCache
 
 
 def table(client: TestClient, **ask: Any) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def test_rows_are_sorted_by_a_metric_and_those_without_it_stay_last(client: Test
 def test_rows_are_in_order_as_soon_as_their_numbers_are_there_told_or_not(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(FactsShelf, "_tell", lambda self: None)
+    monkeypatch.setattr(FactsCache, "_announce", lambda self: None)
     up = table(client, sort=[{"column": "last:train/return"}], columns=["last:train/return"])["rows"]
     values = [row["cells"]["last:train/return"] for row in up]
     assert values == sorted(values)
@@ -192,7 +192,7 @@ def test_a_run_that_cannot_be_read_is_named_with_what_to_do(tmp_path: Path) -> N
         assert "ppo-torn" in answer["unreadable"][0]
         assert "rollbook repair" in answer["unreadable"][0]
         shutil.rmtree(torn)
-        client.app.app.state.hall.catalogue.refresh(full=True)  # type: ignore[attr-defined]
+        client.app.app.state.context.catalogue.refresh(full=True)  # type: ignore[attr-defined]
         assert client.post("/api/runs", json={}).json()["unreadable_total"] == 0
 
 
@@ -265,4 +265,4 @@ def test_sealed_runs_are_asked_for_a_table_without_being_read(tmp_path: Path) ->
         record(tmp_path, f"n{number}", number, 1e-3, rows=20)
     with client_of(tmp_path) as client:
         assert client.get("/api/newest", params={"table": "rollouts"}).json()["looked"] == 5
-        assert len(client.app.app.state.hall.readers) == 0  # type: ignore[attr-defined]
+        assert len(client.app.app.state.context.readers) == 0  # type: ignore[attr-defined]

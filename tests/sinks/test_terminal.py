@@ -219,6 +219,17 @@ def test_notes_stay_above_the_view(opened, clock, terminal):
     sink.close()
 
 
+def test_a_long_alert_is_not_cut_within_a_word(opened, clock, terminal):
+    sink = opened(clock)
+    words = "losses and returns became nan; usually a division by 0 " * 5
+    clock.now += 1
+    sink.write([row(1, note=words)])
+    said = [line.strip() for line in terminal.screen]
+    assert " ".join(said).startswith(f"note: {words}".strip())
+    assert f"note: {words}".strip() not in said
+    sink.close()
+
+
 def test_the_standard_streams_are_as_before_after_close(opened, clock, terminal):
     sink = opened(clock)
     assert sys.stdout is not terminal

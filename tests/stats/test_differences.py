@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-import scipy.stats
+import scipy  # its parts are imported when they are asked for
 
 from rollbook.errors import BadInput
 from rollbook.stats import (

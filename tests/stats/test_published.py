@@ -28,7 +28,8 @@ OF_THE_PAPER = {
 """What the authors of rliable printed of their Atari 100k scores, of which they made the figures of "Deep Reinforcement
 Learning at the Edge of the Statistical Precipice": deep_rl_precipice_colab.ipynb of github.com/google-research/rliable,
 ccd9f4d. Their raw scores, numbers alone, lie beside this file as they are in results/data of
-github.com/eloialonso/iris, 24326aa. Neither place states a licence for the scores themselves."""
+github.com/eloialonso/iris, 24326aa. Neither place states a licence for the scores themselves, so
+the sdist leaves them out."""
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +45,7 @@ def test_published_scores_give_rliables_aggregates(diamond: Comparison) -> None:
     assert all(row["low"] < row["estimate"] < row["high"] for row in rows)
 
 
+@pytest.mark.skipif(not DIAMOND.with_name("SPR.json").exists(), reason="the scores are in the repository alone")
 def test_published_scores_give_the_numbers_and_the_bars_that_the_paper_published() -> None:
     """One command, 105 runs of each game: what is printed and what is drawn equals the authors' own output to 1e-12."""
     files = [str(DIAMOND.with_name(f"{name}.json")) for name in OF_THE_PAPER]

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-import scipy.stats
+import scipy  # its parts are imported when they are asked for
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays

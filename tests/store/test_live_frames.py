@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from fake_writer import FakeLane, FakeWriter, make_run
 
 from rollbook.book.book import Book
+from rollbook.ground.liveness import identity
 from rollbook.journal.frame_files import FrameFile
 from rollbook.journal.frames import encode
 from rollbook.storage import live
 from rollbook.storage.frame_tables import group_of, table_of
+from rollbook.storage.sealing.folder import seal
+from rollbook.storage.sealing.merge import merge
 
 
 def _episode(number: int) -> dict[str, Any]:
@@ -69,6 +74,84 @@ def test_a_read_ends_where_the_file_ended_when_it_began(tmp_path: Path, monkeypa
     assert written < 10
     monkeypatch.setattr(FrameFile, "scan", scan)
     assert book.episodes().num_rows == written + 1
+
+
+FILES, GROUP = 12, 4
+
+
+def _rollouts(root: Path, *, sealed: bool = False) -> Path:
+    """Rollouts and their fates: in many files that no keeper has sealed, two frames a file; or in many parts."""
+    run = make_run(root)
+    lane = FakeWriter(run, **identity()).lane()
+    for number in range(FILES):
+        ids, rewards = [f"r{number}-{n}" for n in range(GROUP)], [float(n % 2) for n in range(GROUP)]
+        named = {"rollout_id": ids, "group": [f"g{number}"] * GROUP, "task_id": ["t"] * GROUP}
+        answers = {"reward": rewards, "item": ["x"] * GROUP}
+        lane.chunk("rollouts", {**named, **answers}, GROUP, gradient_step=number)
+        lane.chunk("fates", {"rollout_id": ids, "used": [True] * GROUP}, GROUP, gradient_step=number + 1)
+        lane.roll_log()
+        if sealed:
+            seal(run)
+    return run
+
+
+def test_curves_decode_an_unsealed_frame_of_rollouts_twice_and_hold_one_file_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tuned: Callable[..., None]
+) -> None:
+    tuned(scan_rows=1, kept_frame_bytes=0)
+    run = _rollouts(tmp_path)
+    decoded = _count_decoded(monkeypatch)
+    book = Book(run)
+    scan = book.scan("rollouts", streamed=True)
+    assert (scan.rest.num_rows, len(scan.queries)) == (0, 0)
+    before = len(decoded)
+    batches = iter(pa.RecordBatchReader.from_stream(scan.stream))
+    for number in range(FILES):
+        assert next(batches).num_rows == GROUP
+        assert len(decoded) - before == number + 1
+    for ask in (Book.rollout_curves, Book.rollout_prompts):
+        decoded.clear()
+        asked = ask(Book(run)).to_pylist()
+        assert len(decoded) <= 2 * 2 * FILES
+        tuned(scan_rows=10**6)
+        assert ask(Book(run)).to_pylist() == asked
+        tuned(scan_rows=1)
+    assert asked[0]["rollouts"] == FILES * GROUP
+
+
+def test_rows_that_are_sealed_and_merged_while_they_are_read_are_read_where_they_are_now(
+    tmp_path: Path, tuned: Callable[..., None]
+) -> None:
+    tuned(scan_rows=1, kept_frame_bytes=0)
+    run = _rollouts(tmp_path)
+    book = Book(run)
+    whole = book.table("rollouts")["rollout_id"].to_pylist()
+    scan = book.scan("rollouts", streamed=True)
+    batches = iter(pa.RecordBatchReader.from_stream(scan.stream))
+    found = next(batches)["rollout_id"].to_pylist()
+    seal(run)
+    assert not list((run / "journal").rglob("*.log"))
+    found += next(batches)["rollout_id"].to_pylist()
+    merge(str(run), final=True, problems=[])
+    assert found + [name for batch in batches for name in batch["rollout_id"].to_pylist()] == whole
+    assert scan.is_current()
+    assert Book(run).table("rollouts")["rollout_id"].to_pylist() == whole
+
+
+@pytest.mark.parametrize("tries", [1, 3])
+def test_small_parts_that_are_merged_while_they_are_read_are_read_where_they_are_now(
+    tries: int, tmp_path: Path, tuned: Callable[..., None]
+) -> None:
+    run = _rollouts(tmp_path, sealed=True)
+    whole = Book(run).table("fates")["rollout_id"].to_pylist()
+    assert len(list((run / "data" / "fates").glob("*.parquet"))) > 1
+    tuned(scan_rows=FILES * GROUP)
+    scan = Book(run).scan("fates", tries, streamed=True)
+    batches = iter(pa.RecordBatchReader.from_stream(scan.stream))
+    found = next(batches)["rollout_id"].to_pylist()
+    merge(str(run), final=True, problems=[])
+    assert found + [name for batch in batches for name in batch["rollout_id"].to_pylist()] == whole
+    assert scan.is_current()
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -12,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import rollbook
+from cases import some_of
 from rollbook.book.book import Book
 from rollbook.book.repair.doctor import repair, verify
 from rollbook.cli.app import app
@@ -106,8 +108,13 @@ def test_a_run_inside_a_neighbours_folder_is_found(tmp_path: Path, monkeypatch: 
         assert [row.about["name"] for row in catalogue.snapshot(60).rows.values()] == ["n"]
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"hello": 1}', b"\x00\x01", None])
-@pytest.mark.parametrize("moment", ["just begun", "finished"])
+@pytest.mark.parametrize(
+    ("content", "moment"),
+    some_of(
+        itertools.product([b"", b"{", b"[]", b'{"hello": 1}', b"\x00\x01", None], ["just begun", "finished"]),
+        lambda case: (case[0] in (b"", b"[]", None)) == (case[1] == "finished"),
+    ),
+)
 def test_a_damaged_run_json_of_our_own_is_repaired_at_any_time_of_a_run(
     content: bytes | None, moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

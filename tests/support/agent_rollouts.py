@@ -39,7 +39,7 @@ def _group(run: Any, rng: np.random.Generator, step: int, n: int, task: str, ski
         ) as rollout:
             for turn in range(int(rng.integers(1, 4))):
                 text = f"I read line {turn} of the parser, then I check that this is the cause."
-                _say(rollout, rng, text, calls=[{"name": "read", "arguments": {"lines": f"{turn}-{turn + 9}"}}])
+                _report(rollout, rng, text, calls=[{"name": "read", "arguments": {"lines": f"{turn}-{turn + 9}"}}])
                 is_broken = rng.random() < 0.15
                 rollout.turn(
                     "tool", "\n".join(f"{k} def _clock(text: str):  # {HOSTILE}" for k in range(12)),
@@ -51,7 +51,7 @@ def _group(run: Any, rng: np.random.Generator, step: int, n: int, task: str, ski
                 if rng.random() < skill / 3
                 else "The day is added in parse."
             )
-            _say(rollout, rng, f"{answer} {HOSTILE}", finish_reason="stop")
+            _report(rollout, rng, f"{answer} {HOSTILE}", finish_reason="stop")
             rollout.reward(tests=float(is_right), format=0.1)
             rollout.stop(
                 "answer" if rng.random() < 0.9 else "length", prompt_tokens=40, seconds={"queue": 0.5, "reward": 0.2}
@@ -73,7 +73,7 @@ def _group(run: Any, rng: np.random.Generator, step: int, n: int, task: str, ski
         )  # fmt: skip
 
 
-def _say(rollout: Any, rng: np.random.Generator, text: str, **more: Any) -> None:
+def _report(rollout: Any, rng: np.random.Generator, text: str, **more: Any) -> None:
     n = len(text.split())
     logprobs = -rng.gamma(1, 0.4, n).astype(np.float32)
     ids = rng.integers(0, 50_000, n).astype(np.int32)

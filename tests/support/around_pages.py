@@ -160,7 +160,7 @@ def index() -> Frame:
         "model": PPO("MlpPolicy", "CartPole-v1", n_steps=64),
     }  # fmt: skip
     assert only("CartPole-v1").seed == 1
-    assert names["keys"].resolve("train/return", book.keys())
+    assert names["aliases"].resolve("train/return", book.keys())
     assert book.canonical()["train/return"] == "rollout/ep_rew_mean"
 
 

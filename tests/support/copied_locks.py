@@ -21,7 +21,7 @@ from typing import Any
 import rollbook
 from rollbook.formats.foreign import laid_out
 from rollbook.keeper.own_files import Lock
-from rollbook.keeper.shared_keeper_files import household
+from rollbook.keeper.shared_keeper_files import shared_keeper
 from rollbook.remote.push import push
 from rollbook.runs.colours import keep
 from rollbook.storage.sealing.folder import seal
@@ -77,7 +77,7 @@ def use_every_lock(folder: Path) -> None:
     assert own.acquire()
     assert own.taken()
     own.release()
-    shared = household()
+    shared = shared_keeper()
     assert shared is not None
     assert shared.acquire()
     shared.release()
@@ -85,6 +85,8 @@ def use_every_lock(folder: Path) -> None:
 
 
 if __name__ == "__main__":
+    # A child in which another thread had asked for Python's lock would wait for a thread it does not have: nobody asks.
+    sys.setswitchinterval(3600.0)
     sys.addaudithook(copying)
     root = Path(sys.argv[1])
     use_every_lock(root)

@@ -22,6 +22,12 @@ def slime_with_torch(folder: Path) -> Path:
     return slime_dumps(folder)
 
 
+def aim_with_rocks(folder: Path) -> Path:
+    """A repository as Aim wrote it, without the files that say only who opened it."""
+    pytest.importorskip("aimrocks")
+    return Path(shutil.copytree(WRITTEN / "aim", folder / "aim"))
+
+
 def event_files(folder: Path) -> Path:
     """A folder with one event file of scalars."""
     messages = Messages("the tests")
@@ -88,6 +94,7 @@ def copied(name: str) -> Callable[[Path], Path]:
 
 SAMPLES: dict[str, Callable[[Path], Path]] = {
     "acme": copied("acme"),
+    "aim": aim_with_rocks,
     "csv": progress_csv,
     "goodseed": of_database("goodseed"),
     "marl_eval": copied("marl_eval/metrics.json"),

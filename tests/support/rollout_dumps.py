@@ -1,4 +1,9 @@
-"""What frameworks leave on disk of their rollouts, in their formats."""
+"""What frameworks leave on disk of their rollouts, in their formats; none of these files was written by the framework.
+
+The sources: Tinker: thinking-machines-lab/tinker-cookbook at 08ee6ea (summaries) and 025e706 (logtree). NeMo-RL:
+NVIDIA-NeMo/RL at 7ea279a. prime-rl: verifiers at 00eee6c (episodes), PrimeIntellect-ai/prime-rl at 0b77f23 (files).
+slime: THUDM/slime at 0d234f3.
+"""
 
 from __future__ import annotations
 

@@ -21,9 +21,21 @@ from rollbook.ground.addresses import backlog
 from waiting import PATIENCE, pause, until
 
 SERVER = """
-import sys
+import functools, logging, sys, threading
+from moto.s3.responses import S3Response
 from moto.server import ThreadedMotoServer
-import logging
+
+# moto compares If-Match with what is there and then stores, each request in a thread of its own: two that were compared
+# with the same object both hold. A real store decides and stores as one step; so does this one.
+def one_at_a_time(method, lock=threading.Lock()):
+    @functools.wraps(method)
+    def locked(self):
+        with lock:
+            return method(self)
+    return locked
+
+for name in ("put_object", "delete_object"):
+    setattr(S3Response, name, one_at_a_time(getattr(S3Response, name)))
 logging.getLogger("werkzeug").setLevel(logging.ERROR)
 server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
 server.start()

@@ -149,6 +149,8 @@ export interface GroupRow {
   cells: { [column: string]: Cell | GroupCell };
   open: boolean;
   done: number | null;
+  x: string;
+  at: number | null;
   section: string;
   damaged: string;
 }

@@ -755,6 +755,7 @@ export interface OneRolloutAnswer {
   fates: { [name: string]: Cell }[];
   history: RolloutVersion[];
   turns_left_out: number;
+  odd_lists: string[];
 }
 
 /** One sample, its texts whole. */

@@ -419,7 +419,8 @@ function triangle(pen: Pen, x: number, y: number, height: number, fill: string):
 
 /** A short text beside a mark, on the side where there is room. */
 function beside(pen: Pen, text: string, x: number, y: number, box: Box): void {
-  const right = x < (box.left + box.right) / 2;
+  const wide = 7 + text.length * 5.5; // in the 10 px of these texts
+  const right = x - wide < box.left || (x < (box.left + box.right) / 2 && x + wide < box.right);
   pen.textAlign = right ? "left" : "right";
   pen.fillText(text, right ? x + 7 : x - 7, y);
 }

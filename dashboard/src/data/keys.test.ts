@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import type { KeyInfo } from "../api/names.ts";
 import { heroSpan, packed, pattern, pinnedFirst, sections, split } from "./keys.ts";
@@ -7,6 +8,24 @@ const info = (key: string, runs = 1, canonical: string | null = null): KeyInfo =
   return { key, runs, scope: key.split("/")[0] ?? "", name: key, canonical };
 };
 const keys = (...names: string[]): KeyInfo[] => names.map((key) => info(key));
+
+/** The clocks of every run, and what the canonical names call a time or a counter, in every framework. */
+function clocksAndCounters(): string[] {
+  const ground = new URL("../../../src/rollbook/ground/", import.meta.url);
+  const text = (name: string): string => readFileSync(new URL(name, ground), "utf8");
+  const words = (part: string): string[] => [...part.matchAll(/"([^"]+)"/g)].map(([, word = ""]) => word);
+  const standard = words(/^STANDARD = \((.*)\)$/m.exec(text("clocks.py"))?.[1] ?? "");
+  const entries = text("aliases.py")
+    .split("    Canonical(")
+    .filter((entry) => /^\s*"(time\/|update\/count")/.test(entry));
+  const natives = entries.flatMap((entry) => [
+    ...words(entry).slice(0, 1),
+    ...[...entry.matchAll(/^ {8}\("\w+", "([^"]+)"/gm)].map(([, key = ""]) => key),
+  ]);
+  expect(standard.length).toBeGreaterThan(4);
+  expect(natives.length).toBeGreaterThan(40);
+  return [...new Set([...standard, "train_iter", ...natives])];
+}
 
 describe("what is pinned when nobody chose", () => {
   test("is return, length, loss, entropy, KL and value loss, by canonical names", () => {
@@ -44,6 +63,13 @@ describe("what is pinned when nobody chose", () => {
   test.each(["host/cpu_percent", "rollbook/refused", "time/fps", "system/gpu", "samples/new"])("is never %s", (key) => {
     expect(pinnedFirst(keys(key))).toEqual([]);
     expect(pinnedFirst(keys(key, "own/number"))).toEqual(["own/number"]);
+  });
+  test.each(clocksAndCounters())("is never the clock or counter %s", (name) => {
+    expect(pinnedFirst([info(name, 9), info(`train/${name}`, 9), info("own/number")])).toEqual(["own/number"]);
+  });
+  test("is no counter that has a canonical name, whatever its own", () => {
+    const all = [info("loop/done_so_far", 1, "time/env_steps"), info("loop/n", 1, "update/count"), info("own/number")];
+    expect(pinnedFirst(all)).toEqual(["own/number"]);
   });
   test("never holds one quantity twice, under its own name and the one that runs share", () => {
     const all = [info("rollout/ep_rew_mean", 2, "train/return"), info("train/return", 3)];

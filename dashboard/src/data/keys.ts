@@ -14,6 +14,32 @@ const TELLING = [
 
 /** Scopes of the machine and of rollbook itself: never what training is about. */
 const LATE = ["time", "timings", "host", "system", "rollbook", "samples"];
+
+/** What only counts: where training is, how long it takes. Compared without scope, `_`, capitals, plural. */
+const COUNTS = new Set(
+  [
+    "env_step gradient_step train_iter epoch episode policy_version step global_step iteration training_iteration",
+    "round update num_updates n_updates count learner_step update_step total_steps total_timesteps timesteps",
+    "num_timesteps timesteps_total total_env_steps total_env_interacts total_envstep_count total_episode_count",
+    "total_frames total_num_steps agent_steps num_env_steps_sampled num_env_steps_sampled_lifetime",
+    "num_episodes_lifetime frames num_tokens num_input_tokens_seen episodes_total counters_total_frames",
+    "time seconds elapsed_seconds time_elapsed time_total_s total_time uptime walltime wall_time runtime timestamp",
+    "fps total_fps sps steps_per_second env_steps_per_second samples_per_second collect_speed train_speed",
+    "avg_envstep_per_sec step_inference_rl_update_fps",
+  ]
+    .join(" ")
+    .split(" ")
+    .map(plainly),
+);
+
+function plainly(name: string): string {
+  return name.toLowerCase().replaceAll("_", "").replace(/s$/, "");
+}
+
+/** Clocks and counters by their canonical name: all of `time/`, and how many updates there were. */
+const isCount = ({ key, canonical }: Named): boolean =>
+  /^time\/|^update\/count$/.test(canonical ?? "") || COUNTS.has(plainly(key.split("/").at(-1) as string));
+
 const SPREAD = /(^|\/)(std|sd|seconds)$|_std$|_sd$|_min$|_max$|_best$/;
 
 function ranked<K extends { key: string; runs: number }>(keys: readonly K[]): K[] {
@@ -67,10 +93,10 @@ const isLate = (key: string): boolean => LATE.includes(key.split("/")[0] as stri
 
 /**
  * The keys that are pinned when nobody chose: return, length, loss, entropy, KL and value loss where there are such,
- * then what tells most; never the machine's or rollbook's own.
+ * then what tells most; never clocks and counters, the machine's or rollbook's own.
  */
 export function pinnedFirst(keys: readonly Named[], many = 6): string[] {
-  const all = ranked(keys.filter(({ key }) => !isLate(key) && !SPREAD.test(key)));
+  const all = ranked(keys.filter((one) => !isLate(one.key) && !isCount(one) && !SPREAD.test(one.key)));
   const [first] = all;
   if (first === undefined) return [];
   const chosen = [first.key];

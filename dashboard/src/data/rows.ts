@@ -62,6 +62,8 @@ export function rowOf(sent: SentRow): Row {
       cells: cells as GroupRow["cells"],
       open: sent.open ?? false,
       done: sent.done ?? null,
+      x: sent.x ?? "",
+      at: sent.at ?? null,
       section: sent.section ?? "",
       damaged: sent.damaged ?? "",
     };

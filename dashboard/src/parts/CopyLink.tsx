@@ -13,7 +13,7 @@ export function CopyLink() {
     setTimeout(() => setSaid(""), 2500);
   };
   return (
-    <button class="btn" type="button" onClick={copy} aria-label="Copy a link to this view">
+    <button class="btn link-here" type="button" onClick={copy} aria-label="Copy a link to this view">
       <Icon name="link" />
       <span role="status" class={said === "" ? "sr" : ""}>
         {said}

@@ -1,7 +1,7 @@
 /** A table of any length: only the rows on the screen exist. Rows come in windows from whoever has them. */
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 export interface Column<Row> {
   id: string;
@@ -56,7 +56,8 @@ export function Grid<Row>(props: GridProps<Row>) {
       box.clientHeight < innerHeight && inner ? box.scrollTop : Math.max(0, -box.getBoundingClientRect().top);
     const room = Math.min(box.clientHeight, innerHeight);
     const first = Math.max(0, Math.floor(offset / tall) - EXTRA);
-    const last = Math.min(Math.max(0, props.total - 1), Math.ceil((offset + room) / tall) + EXTRA);
+    // Not cut at the total: a row that newer ones push down would be gone for a moment, and its focus with it.
+    const last = Math.ceil((offset + room) / tall) + EXTRA;
     setSeen((old) => (old.first === first && old.last === last ? old : { first, last }));
   };
   useEffect(() => {
@@ -78,6 +79,11 @@ export function Grid<Row>(props: GridProps<Row>) {
       box.scrollTop = top + rowHeight * 2 - box.clientHeight;
     // When another row is active, not when the same one stands elsewhere.
   }, [props.active !== undefined && props.active >= 0 ? name(props.active) : ""]);
+  // A row that moves in the document loses the focus; what had it gets it back.
+  const held = scroller.current?.contains(document.activeElement) ? (document.activeElement as HTMLElement) : null;
+  useLayoutEffect(() => {
+    if (held !== null && held !== document.activeElement && held.isConnected) held.focus({ preventScroll: true });
+  });
   const tracks = props.columns.map((column) => column.width).join(" ");
   const narrow = props.columns
     .filter((column) => column.wide !== true)

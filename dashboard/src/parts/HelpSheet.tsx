@@ -16,6 +16,18 @@ const MOUSE: [string, string][] = [
   ["← →", "on a chart: move the cursor"],
 ];
 
+const AXES: [string, string][] = [
+  ["↑ ↓", "on the name of a setting: keep a range of it, and move the range"],
+  ["⇧ ↑ ↓", "there: move the end of the range"],
+  ["Delete", "there: keep all again"],
+];
+
+/** What works on things that are on the page now, besides the keys of the page. */
+function beside(): [string, string][] {
+  const has = (what: string): boolean => document.querySelector(what) !== null;
+  return [...(has(".plotarea") ? MOUSE : []), ...(has(".axisnames") ? AXES : [])];
+}
+
 const opened = signal(0);
 export const showHelp = (): void => {
   opened.value += 1;
@@ -47,7 +59,7 @@ export function HelpSheet() {
             {hand.what}
           </li>
         ))}
-        {(times > 0 && document.querySelector(".plotarea") !== null ? MOUSE : []).map(([key, what]) => (
+        {(times > 0 ? beside() : []).map(([key, what]) => (
           <li key={key}>
             <span>
               <kbd>{key}</kbd>

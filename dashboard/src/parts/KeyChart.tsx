@@ -1,14 +1,15 @@
 /** One key of the runs on a desk as a chart: fetched when it comes on the screen. */
 
-import { useComputed, useSignal } from "@preact/signals";
+import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useContext, useEffect, useRef } from "preact/hooks";
+import { useContext, useEffect, useMemo, useRef } from "preact/hooks";
 import { kindNamed } from "../charts/registry.ts";
 import type { Line, Mark } from "../charts/model.ts";
 import type { Plot } from "../charts/plot.ts";
 import { split } from "../data/keys.ts";
 import { smoothed } from "../data/lines.ts";
-import { DeskContext, kindOf, type Desk } from "../state/desk.ts";
+import { besides, DeskContext, kindOf, type Desk } from "../state/desk.ts";
+import { hear } from "../state/live.ts";
 import { ChartMenu } from "./ChartMenu.tsx";
 import { Failure, isInBanner } from "./Say.tsx";
 
@@ -24,7 +25,28 @@ export interface KeyChartProps {
 
 export function KeyChart(props: KeyChartProps) {
   const desk = useContext(DeskContext);
-  return desk && <OnDesk key={desk.id} desk={desk} {...props} />;
+  const state = desk?.feed.of(props.name).value;
+  if (!desk || !state) return null;
+  // Rows without a reading of the axis have a time, and an x-axis of their own: theirs would stretch all the others.
+  const elsewhere =
+    kindOf(desk.axis.value) === "number" &&
+    !state.waiting &&
+    state.lines.length === 0 &&
+    desk.entities.value.length > 0 &&
+    state.errors.every(({ error }) => error.code === "unknown_key");
+  return elsewhere ? <OverTime desk={desk} {...props} /> : <OnDesk key={desk.id} desk={desk} {...props} />;
+}
+
+/** A key that has no reading of the desk's axis, over the time since its runs began. */
+function OverTime({ desk, ...props }: KeyChartProps & { desk: Desk }) {
+  const own = useMemo(() => besides(desk, "relative", "time since the run began"), [desk.id]);
+  useSignalEffect(() => {
+    void desk.entities.value;
+    own.feed.choose({ ...desk.feed.chosen.value, x: "relative" });
+  });
+  useSignalEffect(() => own.feed.zoom(own.hub.view.value));
+  useEffect(() => hear("run", (push) => own.feed.touch(push.run)), [own]);
+  return <OnDesk desk={own} {...props} soft={<span class="tag">over time</span>} />;
 }
 
 function OnDesk({ desk, name, big, soft, tools }: KeyChartProps & { desk: Desk }) {

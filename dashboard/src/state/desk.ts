@@ -47,9 +47,25 @@ export function runOf(entities: readonly Entity[], line: Line): { entity: Entity
   return entity && run !== undefined ? { entity, run } : null;
 }
 
-const PLAIN: Look = { smoothing: 0, xLog: false, yLog: false, robust: true, draw: "curves" };
-
 let made = 0;
+
+/** The same lines over another axis, with a range and a cursor of their own. */
+export function besides(desk: Desk, axis: string, axisName: string): Desk {
+  const { entities, look } = desk;
+  made += 1;
+  return {
+    id: made,
+    hub: new Hub(),
+    feed: new Feed(),
+    entities,
+    look,
+    axis: signal(axis),
+    axisName: signal(axisName),
+    marks: signal(new Map()),
+  };
+}
+
+const PLAIN: Look = { smoothing: 0, xLog: false, yLog: false, robust: true, draw: "curves" };
 
 /** A desk for one run, on a page about it. */
 export function deskOf(

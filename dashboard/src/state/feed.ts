@@ -78,7 +78,8 @@ const BUDGET = 40_000; // points of one answer, over all its series
 export class Feed {
   /** What the last answers took and weighed, for the foot of the page. */
   readonly took = signal({ ms: 0, bytes: 0, charts: 0 });
-  private spec: FeedSpec = { entities: [], x: "", statistic: "iqm", ghosts: true };
+  /** What is drawn, and how. */
+  readonly chosen = signal<FeedSpec>({ entities: [], x: "", statistic: "iqm", ghosts: true });
   private readonly keys = new Map<string, KeyStore>();
   private readonly seen = new Map<string, number>();
   private view: View | null = null;
@@ -108,13 +109,13 @@ export class Feed {
   expect(keys: string[]): void {
     const first = keys.filter((key) => !this.store(key).fresh && this.store(key).asked !== "all");
     for (const key of first) this.store(key).asked = "all";
-    void this.ask(first, this.spec.entities, null, this.stop.signal);
+    void this.ask(first, this.chosen.peek().entities, null, this.stop.signal);
   }
 
   /** Other runs, another axis, another way to draw groups. Lines that stay are shown until newer ones are there. */
   choose(spec: FeedSpec): void {
-    const old = this.spec;
-    this.spec = spec;
+    const old = this.chosen.peek();
+    this.chosen.value = spec;
     const otherAxis = old.x !== spec.x;
     const ids = new Set(spec.entities.flatMap((entity) => this.looks(entity).map((look) => look.id)));
     for (const store of this.keys.values()) {
@@ -138,14 +139,16 @@ export class Feed {
 
   /** A run has new rows: what is on the screen of it is asked for again, once a second, or less often. */
   touch(run: string): void {
-    if (!this.spec.entities.some((entity) => entity.runs.some((member) => member.run === run))) return;
+    if (!this.chosen.peek().entities.some((entity) => entity.runs.some((member) => member.run === run))) return;
     this.news.add(run);
     this.newsTimer ??= setTimeout(() => {
       this.newsTimer = undefined;
       const changed = this.news;
       this.news = new Set();
       for (const [key, store] of this.keys) if (!this.seen.has(key)) store.fresh = false;
-      const entities = this.spec.entities.filter((entity) => entity.runs.some((member) => changed.has(member.run)));
+      const entities = this.chosen
+        .peek()
+        .entities.filter((entity) => entity.runs.some((member) => changed.has(member.run)));
       const keys = [...this.seen.keys()];
       const { signal: alive } = this.stop;
       const began = performance.now();
@@ -197,7 +200,7 @@ export class Feed {
       const { signal: alive } = this.stop;
       const first = keys.filter((key) => !this.store(key).fresh && this.store(key).asked !== "all");
       for (const key of first) this.store(key).asked = "all";
-      const { entities } = this.spec;
+      const { entities } = this.chosen.peek();
       if (first.length > 0) void this.ask(first, entities, null, alive);
       const { view } = this;
       if (!view) return;
@@ -219,7 +222,7 @@ export class Feed {
   private looks(entity: Entity): (LineLook & { run: string | null })[] {
     const { id, color, dash, dim } = entity;
     if (entity.runs.length === 1) return [{ id, name: entity.name, color, dash, dim, run: entity.runs[0]?.run ?? "" }];
-    if (this.spec.statistic !== "each") return [{ id, name: entity.name, color, dash, dim, run: null }];
+    if (this.chosen.peek().statistic !== "each") return [{ id, name: entity.name, color, dash, dim, run: null }];
     return entity.runs.map((member) => ({
       id: member.run,
       name: `${entity.name}, ${member.name}`,
@@ -237,10 +240,10 @@ export class Feed {
     const points = Math.max(40, Math.min(600, Math.floor(BUDGET / (looks.length * keys.length))));
     const padded = view && { x0: view.x0 - width(view) * 0.5, x1: view.x1 + width(view) * 0.5 };
     const range = padded ? { start: padded.x0, stop: padded.x1 } : {};
-    const { x, statistic, ghosts } = this.spec;
+    const { x, statistic, ghosts } = this.chosen.peek();
     const started = performance.now();
     let bytes = 0;
-    const isAll = entities === this.spec.entities && (single.length === 0 || groups.length === 0);
+    const isAll = entities === this.chosen.peek().entities && (single.length === 0 || groups.length === 0);
     const take = <E extends { key: string }>(frame: Frame<E>, use: (store: KeyStore, entry: E) => void): void => {
       bytes += frame.payload.byteLength;
       const touched = new Set<KeyStore>();
@@ -380,7 +383,7 @@ export class Feed {
     const lines: Line[] = [];
     let rows = 0;
     let span: View | null = null;
-    for (const entity of this.spec.entities) {
+    for (const entity of this.chosen.peek().entities) {
       for (const look of this.looks(entity)) {
         for (const [id, whole] of store.overview) {
           if (id.split("~")[0] !== look.id) continue;

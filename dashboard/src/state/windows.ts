@@ -1,6 +1,6 @@
 /** Rows of a long table, fetched in windows as they come on the screen. */
 
-import { signal, type Signal } from "@preact/signals";
+import { batch, signal, type Signal } from "@preact/signals";
 import { refusal, type Refusal } from "./source.ts";
 
 export interface WindowAnswer<Row> {
@@ -64,10 +64,13 @@ export class Windows<Row, Answer extends WindowAnswer<Row>> {
       if (alive.aborted) return;
       this.rows = new Map(answer.rows.map((row, i) => [first + i, row]));
       this.pages = new Set([page, page + 1]);
-      this.error.value = null;
-      this.answer.value = answer;
-      this.total.value = answer.total;
-      this.changed.value += 1;
+      // At once: rows drawn with the total of before would leave the last one out, and with it its focus.
+      batch(() => {
+        this.error.value = null;
+        this.answer.value = answer;
+        this.total.value = answer.total;
+        this.changed.value += 1;
+      });
       void this.fill();
     } catch (error) {
       if (!alive.aborted) this.error.value = refusal(error);

@@ -126,7 +126,7 @@ class GrowingTable:
 
     def _rewrite(self) -> None:
         added = len(self.columns) - self._written
-        beside = f"{self.path}.{os.getpid()}.tmp"
+        temporary = f"{self.path}.{os.getpid()}.tmp"
         try:
             with open(self.path, "rb") as file:
                 old = file.read().decode("utf-8", "surrogateescape")
@@ -136,12 +136,12 @@ class GrowingTable:
                 parts += _padded_records(old, self.delimiter * added)
             parts += [_padded(line, width, self.delimiter) for line in self._pending]
             data = "".join(parts).encode("utf-8", "surrogateescape")
-            with open(beside, "wb") as new:
+            with open(temporary, "wb") as new:
                 new.write(data)
-            os.replace(beside, self.path)
+            os.replace(temporary, self.path)
         except OSError:
-            if os.path.exists(beside):
-                os.unlink(beside)
+            if os.path.exists(temporary):
+                os.unlink(temporary)
             raise
         self._file.close()
         self._file, self._size = _to_append(self.path), len(data)

@@ -51,7 +51,7 @@ class RollbookMonitor:
         self._door = Door("RollbookMonitor", run, project, name, run_options)
         self.run = self._door.run
         self._ids: dict[str, str] = {}
-        self._told: dict[str, object] = {}
+        self._logged: dict[str, object] = {}
         if self.run is not None:
             self.run_id = self.run.run.id
 
@@ -132,20 +132,20 @@ class RollbookMonitor:
         seconds = {
             "model": _of(timing, "agent", "model", "duration"), "tools": _of(timing, "agent", "harness", "duration"),
         }  # fmt: skip
-        told = {
+        details = {
             **shared, "agent": _of(trace, "agent", "name"), "stop_reason": stop, "rewards": rewards,
             "metrics": dict(trace.get("metrics") or {}), "started": timing.get("start"), "seconds": seconds,
             "status": "failed" if errors else "truncated" if cut else "completed",
             "error": _error(errors[-1]) if errors else None,
             "policy_version": (policy.get("start"), policy.get("end")),
         }  # fmt: skip
-        (name,) = self._log(messages, told)
+        (name,) = self._log(messages, details)
         if len(self._ids) >= _MOST_TRACES:
-            self._told.pop(self._ids.pop(next(iter(self._ids))), None)
+            self._logged.pop(self._ids.pop(next(iter(self._ids))), None)
         self._ids[str(trace.get("id"))] = name
 
-    def _log(self, messages: list[dict[str, Any]], told: dict[str, Any]) -> list[str]:
-        names: list[str] = self._door.run.run.rollouts.log_many([messages], **_one_each(told))
+    def _log(self, messages: list[dict[str, Any]], details: dict[str, Any]) -> list[str]:
+        names: list[str] = self._door.run.run.rollouts.log_many([messages], **_one_each(details))
         return names
 
     # -- what became of them
@@ -154,9 +154,9 @@ class RollbookMonitor:
         name, info = self._ids.get(str(update.get("trace_id"))), update.get("info") or {}
         own = info.get("train") or {}
         at = own.get("trained_at_step")
-        if name is None or (at is None and info.get("advantage") is None) or self._told.get(name, -1) == at:
+        if name is None or (at is None and info.get("advantage") is None) or self._logged.get(name, -1) == at:
             return
-        self._told[name] = at
+        self._logged[name] = at
         columns = {"advantage": info.get("advantage"), "trained_version": at, "gradient_step": at}
         if own.get("effective", True):
             self._door.run.run.rollouts.trained([name], **columns)
@@ -184,13 +184,13 @@ async def join(monitors: Any, run: object = None, **options: Any) -> RollbookMon
 def _message(node: Mapping[str, Any], call: Mapping[str, Any], place: int, first: int) -> dict[str, Any]:
     import numpy as np
 
-    said = node.get("message") or {}
+    message = node.get("message") or {}
     ids, mask = node.get("token_ids") or [], node.get("mask") or []
     parent, span = node.get("parent"), call.get("time") or {}
     logprobs = _spread(node.get("logprobs") or [], mask)
     found = {
-        "role": said.get("role"), "content": _text(said.get("content")), "name": said.get("name"),
-        "tool_calls": said.get("tool_calls"), "trained": bool(node.get("sampled")),
+        "role": message.get("role"), "content": _text(message.get("content")), "name": message.get("name"),
+        "tool_calls": message.get("tool_calls"), "trained": bool(node.get("sampled")),
         "finish_reason": call.get("finish_reason") or node.get("finish_reason"), "error": _error(call.get("error")),
         "seconds": span["end"] - span["start"] if span.get("end") and span.get("start") is not None else None,
         "tokens": np.asarray(ids, np.int32) if ids else None, "mask": [int(bool(cell)) for cell in mask] or None,
@@ -208,11 +208,11 @@ def _spread(values: list[Any], mask: list[Any]) -> list[Any] | None:
     return [next(rest, float("nan")) if cell else float("nan") for cell in mask]
 
 
-def _one_each(told: Mapping[str, Any]) -> dict[str, Any]:
+def _one_each(columns: Mapping[str, Any]) -> dict[str, Any]:
     """Columns of a batch of one rollout."""
-    more = {name: told[name] for name in ("rewards", "metrics", "seconds") if told.get(name)}
-    plain = {name: [cell] for name, cell in told.items() if name not in ("rewards", "metrics", "seconds")}
-    first, last = told.get("policy_version") or (None, None)
+    more = {name: columns[name] for name in ("rewards", "metrics", "seconds") if columns.get(name)}
+    plain = {name: [cell] for name, cell in columns.items() if name not in ("rewards", "metrics", "seconds")}
+    first, last = columns.get("policy_version") or (None, None)
     plain["policy_version"] = ([first], [last])  # type: ignore[assignment]
     return {**plain, **{name: {key: [cell] for key, cell in cells.items()} for name, cells in more.items()}}
 

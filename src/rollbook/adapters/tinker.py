@@ -149,8 +149,8 @@ def log_groups(
     if door.run is not None:
         version = iteration if policy_version is None else policy_version
         for place, group in enumerate(groups):
-            told = (door, group, f"{mode}-{iteration}-{place}", iteration, version, mode, decode, found[place])
-            door.keep("tinker_rollouts", "keeping rollouts", _group, *told)
+            arguments = (door, group, f"{mode}-{iteration}-{place}", iteration, version, mode, decode, found[place])
+            door.keep("tinker_rollouts", "keeping rollouts", _group, *arguments)
     return found
 
 
@@ -172,14 +172,14 @@ def _group(
                 prompt = fresh
             elif fresh:
                 turns.append({"role": "user", "content": decode(fresh) if decode else None, "tokens": len(fresh)})
-            said = list(step.ac.tokens)
+            acts = list(step.ac.tokens)
             logprobs = step.ac.maybe_logprobs
             turns.append({
-                "role": "assistant", "content": decode(said) if decode else None, "tokens": np.asarray(said, np.int32),
+                "role": "assistant", "content": decode(acts) if decode else None, "tokens": np.asarray(acts, np.int32),
                 "logprobs": None if logprobs is None else np.asarray(logprobs, np.float32), "reward": step.reward,
                 **{f"metrics/{key}": value for key, value in (step.metrics or {}).items()},
             })  # fmt: skip
-            seen = observed + said
+            seen = observed + acts
         prompts.append(decode(prompt) if decode and prompt is not None else None)
         talks.append(turns)
         ends.append(len(prompt or ()))

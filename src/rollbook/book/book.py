@@ -35,6 +35,7 @@ from rollbook.book.latest import Latest, latest_values, rows_of
 from rollbook.book.media_files import film_of, waiting_pixels, with_files
 from rollbook.book.metrics import all_keys
 from rollbook.book.nearest import nearest_rows, read_near, values_at
+from rollbook.book.odd_lists import odd_lists
 from rollbook.book.read_context import Context
 from rollbook.book.results import all_marks, results_written, summary_of
 from rollbook.book.rollout import Rollout, find_rollout
@@ -45,7 +46,7 @@ from rollbook.book.run_fields import RunFields
 from rollbook.book.scan import Scan, scan_of
 from rollbook.book.select import canonical_keys, select_metrics
 from rollbook.book.series import Series
-from rollbook.book.sql import Database, one_condition, one_order, unique_samples
+from rollbook.book.sql import Database, apart, one_condition, one_order, unique_samples
 from rollbook.book.tables import binned, count_rows, read_metrics_rows, read_table
 from rollbook.errors import BadInput, UnknownKey, did_you_mean, suggesting
 from rollbook.ground import run_files as layout
@@ -55,6 +56,7 @@ from rollbook.ground.checkpoint_rows import CheckpointHistory, SavedCheckpoint
 from rollbook.ground.expressions import literal
 from rollbook.ground.manifest import Attempts
 from rollbook.ground.tables import FORWARDED, TABLES
+from rollbook.ground.tuning import TUNING
 from rollbook.journal import JournalReader
 from rollbook.protocols import Row, RunInfo
 from rollbook.storage import CheckpointRow, History, Pieces, RunFiles, SealedRows, identity
@@ -73,12 +75,12 @@ __all__ = ["Book"]
 
 _INTERNAL = frozenset(
     ("checkpoint_history", "chosen", "context", "episode_counts", "files", "film_of", "marks", "own_summary",
-     "place_at", "place_behind", "row_groups", "rows_so_far", "run_info", "scan", "undumped")
+     "place_at", "place_behind", "row_groups", "rows_so_far", "run_info", "scan", "table_rows", "undumped")
 )  # fmt: skip
 """Names that other rollbook modules use; completion leaves them out."""
 
 
-_FEW_ROWS = 1_000
+_FEW_ROWS, _MANY_ROWS = 1_000, 100_000
 _IN_TIME = '"time", "writer", "lane", "seq", "index"'
 
 
@@ -165,7 +167,8 @@ class Book(RunFields):
 
         Args:
           deep: True reads every page of every sealed file, a few rows at a time. False reports what opening the files
-            shows and what was found so far. For a run in a remote, True acts as False.
+            shows and what was found so far. For a run in a remote, True acts as False. The lengths of token lists of
+            rollouts are compared; with False only if the table `tokens` takes less than 16 MiB.
         """
         names = [*dict.fromkeys([*TABLES, *layout.table_names(self._folder)])]
         self.files.read(names, lambda tables: None)
@@ -173,7 +176,10 @@ class Book(RunFields):
             for name in names:
                 self.files.check(name)
         unsealed = filter(None, [status.why_unsealed(self._folder)])
-        return sorted([*self.files.problems.values(), *self.files.missing(), *unsealed])
+        deep = deep and not source.is_view(self._folder)
+        size = self.files.read(["tokens"], lambda tables: sum(piece.bytes for piece in tables["tokens"]))
+        odd = odd_lists(self) if deep or size < TUNING.scan_bytes else []
+        return sorted([*self.files.problems.values(), *self.files.missing(), *unsealed, *odd])
 
     # -- metrics
 
@@ -417,14 +423,43 @@ class Book(RunFields):
           limit: the maximum number of rows.
           attempts: "effective", "all", or attempt numbers.
         """
+        # Which ones, then all of these: the texts of the others are not read.
+        ids = "rollout_id"
+        first, rest = apart(where, ["item"]) if where is not None else (None, None)
+        if rest is not None and first is not None:
+            named = self.chosen("rollouts_now", first, ids, _MANY_ROWS + 1, attempts, cells=ids)
+            if named.num_rows <= _MANY_ROWS:
+                return self.chosen("rollouts_now", rest, order_by, limit, attempts, of=named)
         if limit is None or limit > _FEW_ROWS:
             return self.chosen("rollouts_now", where, order_by, limit, attempts)
+        named = self.chosen("rollouts_now", where, order_by, limit, attempts, cells=ids)
+        return self.chosen("rollouts_now", None, order_by, limit, attempts, of=named)
+
+    @suggesting
+    def completions(
+        self,
+        where: str | None = None,
+        order_by: str | None = None,
+        limit: int | None = None,
+        attempts: Attempts = "effective",
+    ) -> pa.Table:
+        """Samples and rollouts together, one row each: the view `completions` of `sql`.
+
+        `kind` is "sample" or "rollout", `id` the sample_id or rollout_id; rollouts have their newest fate and
+        `prompt`. Columns of only one of the two tables are null in rows of the other.
+
+        Args:
+          where, order_by: SQL, such as "reward > 1" and "reward desc".
+          limit: the maximum number of rows.
+          attempts: "effective", "all", or attempt numbers.
+        """
+        if limit is None or limit > _FEW_ROWS:
+            return self.chosen("completions", where, order_by, limit, attempts)
         # Which ones, then all of these: the texts of the others are not read.
-        named = self.chosen("rollouts_now", where, order_by, limit, attempts, cells="rollout_id")
-        own = ", ".join(literal(str(name)) for name in named["rollout_id"].to_pylist())
-        return self.chosen(
-            "rollouts_now", None, order_by, limit, attempts, of=f"rollout_id in ({own})" if own else "false"
-        )
+        named = self.chosen("completions", where, order_by, limit, attempts, cells="id")
+        ids = ", ".join(literal(str(cell)) for cell in named["id"].to_pylist()) or "null"
+        which = f"id in ({ids})" + ("" if where is None else f" and {one_condition(where)}")
+        return self.chosen("completions", which, order_by, limit, attempts)
 
     @suggesting
     def rollout_curves(
@@ -440,10 +475,12 @@ class Book(RunFields):
         Returns:
           One row per value of `x`, in order; a column is empty where nothing was reported for it.
         """
-        names = ("rollouts", "fates")
-        queries = RolloutQueries({name: self.scan(name).columns for name in names})
+        queries = self._rollout_queries()
         query = queries.curves(x, mode, queries.SOLVED if solved is None else one_condition(solved))
-        return in_utc(self._database.arrow(query, self._tables()))
+        folder = os.path.abspath(layout.data_folder(self._folder))
+        # One thread: of 500,000 rollouts it takes less memory and less processor time than two.
+        database = Database(self._stream, folder, self.files.leave_out, threads=1)
+        return in_utc(database.arrow(query, self._tables()))
 
     @suggesting
     def rollout_prompts(
@@ -460,12 +497,17 @@ class Book(RunFields):
           where it begins: `recent_from`; `first` and `last` reading; the `best` reward; `rollout_id` of the newest
           rollout. Rollouts without a task are left out.
         """
-        queries = RolloutQueries({name: self.scan(name).columns for name in ("rollouts", "fates")})
+        queries = self._rollout_queries()
         query = queries.prompts(x, mode, queries.SOLVED if solved is None else one_condition(solved))
         named = f"""select task_id, t.prompt, p.* exclude (task_id) from ({query}) p
             left join (select task_id, any_value(prompt) as prompt from tasks group by 1) t using (task_id)
             order by rate, rollouts desc, task_id"""
         return in_utc(self._database.arrow(named, self._tables()))
+
+    def _rollout_queries(self) -> RolloutQueries:
+        scans = {name: self._stream(name) for name in ("rollouts", "fates")}
+        from_journal = any(scan.stream is not None for scan in scans.values())
+        return RolloutQueries({name: scan.columns for name, scan in scans.items()}, from_journal)
 
     @suggesting
     def rollout_answer(self, question: str, *, rollout_id: str | None = None, limit: int | None = None) -> pa.Table:
@@ -643,8 +685,8 @@ class Book(RunFields):
         """Query this run's tables with DuckDB; returns a relation.
 
         The tables have the names of the methods (metrics, episodes, …). `rollouts_now` has the rollouts with their
-        newest fates. Keys with a slash need quotes: "train/return". Times are in UTC, without a time zone. From large
-        tables only the columns and blocks that the query needs are read.
+        newest fates, `completions` these and the samples. Keys with a slash need quotes: "train/return". Times are in
+        UTC, without a time zone. From large tables only the columns and blocks that the query needs are read.
 
         Args:
           query: a read-only statement: SELECT, FROM, WITH, DESCRIBE, SUMMARIZE, PIVOT, EXPLAIN.
@@ -656,18 +698,19 @@ class Book(RunFields):
 
     def chosen(
         self, rows: str, where: str | None, order_by: str | None, limit: int | None,
-        attempts: Attempts = "effective", *, tables: Sequence[str] = (), of: str = "", cells: str = "*",
+        attempts: Attempts = "effective", *, tables: Sequence[str] = (), of: str | pa.Table = "", cells: str = "*",
     ) -> pa.Table:  # fmt: skip
         """Rows of a view, or of a subquery over `tables`, in time order or as requested. Internal.
 
-        `of` is a condition on the rows of the view alone; it replaces the one derived from `where`. `cells` are the
-        columns.
+        `of` is a condition on the rows of the view alone, or a table of their ids; `cells` are the columns.
         """
         condition = "" if where is None else f" where {one_condition(where)}"
         order = _IN_TIME if order_by is None else f"{one_order(order_by)}, {_IN_TIME}"
         most = "" if limit is None else f" limit {int(limit)}"
         folder = os.path.abspath(layout.data_folder(self._folder))
-        database = Database(lambda name, tries: self._stream(name, tries, attempts), folder, self.files.leave_out)
+        database = Database(
+            lambda name, tries: self._stream(name, tries, attempts), folder, self.files.leave_out, self._database
+        )
         query = f"select {cells} from {rows}{condition} order by {order}{most}"
         return in_utc(database.arrow(query, tables, of))
 
@@ -678,7 +721,8 @@ class Book(RunFields):
         """
 
         def work(tables: dict[str, Pieces]) -> Scan:
-            return scan_of(table, tables[table], self.context(tables[table], attempts), tries, streamed=streamed)
+            parts_now = partial(self.files.part_pieces, table) if streamed else None
+            return scan_of(table, tables[table], self.context(tables[table], attempts), tries, parts_now=parts_now)
 
         return self.files.read([table], work)
 
@@ -833,6 +877,13 @@ class Book(RunFields):
           table: its name.
         """
         return self.files.read([table], lambda tables: count_rows(tables[table], self.context(tables[table], attempts)))
+
+    def table_rows(self) -> dict[str, int]:
+        """How many rows each table has, where it has some; of checkpoints, how many were saved. Internal."""
+        saved = self.table("checkpoints")  # a row for each event of one: saved, no longer kept
+        counts = {name: self.row_count(name) for name in TABLES if name != "checkpoints"}
+        counts["checkpoints"] = len(set(saved.column("checkpoint_id").to_pylist())) if saved.num_rows else 0
+        return {name: counts[name] for name in TABLES if counts[name]}
 
     def run_info(self) -> RunInfo:
         """What a sink or a health rule learns about the run. Internal."""

@@ -12,6 +12,7 @@ from rollbook.book.series import Series
 from rollbook.book.table_charts import episodes, histograms, marks_along, novelty, rewards, stages, timeline
 from rollbook.book.table_protocols import ChartTables
 from rollbook.errors import BadInput, UnknownKey, UnknownOption, did_you_mean
+from rollbook.ground.files import pasted
 from rollbook.plots import Line, Panel, Picture, Trace, draw
 from rollbook.plots._registry import chart_named, options_of
 from rollbook.plots.cards import card, grid, sentences, spark
@@ -155,14 +156,14 @@ def book_card(book: ChartTables, status: str, seed: int | None) -> str:
     ]
     drawn = [spark([(each.x, each.mean)], [(each.x, each.min, each.max)]) for each in series.values()]
     about = f"{status}, id {book.id}" + ("" if seed is None else f", seed {seed}")
-    told = sentences(_said(book))
-    return card(f"{book.project}/{book.name}", f"{about}, {book.path}", told, grid(rows, sparks={"": drawn}))
+    words = sentences(_sentences_of(book))
+    return card(f"{book.project}/{book.name}", f"{about}, {book.path}", words, grid(rows, sparks={"": drawn}))
 
 
-def _said(book: ChartTables) -> list[str]:
+def _sentences_of(book: ChartTables) -> list[str]:
     """Each alert once, failures first, then the newest; notes are only in `alerts()`."""
     rows = [row for row in book.alerts().to_pylist() if row["level"] in ("warn", "fail")]
     each = {(row["level"], row["rule"], row["key"]): row for row in reversed(rows)}  # the first of each
     found = sorted(each.values(), key=lambda row: (row["level"] == "fail", row["time"]), reverse=True)
-    more = [f"and {len(found) - _MOST_ALERTS} more: rollbook alerts {book.id}"] if len(found) > _MOST_ALERTS else []
+    more = [f"and {len(found) - _MOST_ALERTS} more: rollbook alerts {pasted(book.id)}"] * (len(found) > _MOST_ALERTS)
     return [f"{row['level']} {row['rule']}: {row['message']}" for row in found[:_MOST_ALERTS]] + more

@@ -47,9 +47,9 @@ class Episode(OneRow):
 
     def __repr__(self) -> str:
         end = [word for word in ("terminated", "truncated") if self.row.get(word)]
-        said = [f"return {_short(self.row.get('return'))}", f"{self.row.get('length')} steps", *(end or ["cut short"])]
-        said += [f"steps kept ({self.row['steps_kept']})"] if self.row.get("steps_kept") else []
-        return f"<Episode {self.id}: {', '.join(said)}>"
+        facts = [f"return {_short(self.row.get('return'))}", f"{self.row.get('length')} steps", *(end or ["cut short"])]
+        facts += [f"steps kept ({self.row['steps_kept']})"] if self.row.get("steps_kept") else []
+        return f"<Episode {self.id}: {', '.join(facts)}>"
 
     def _repr_html_(self) -> str:
         from rollbook.plots.cards import card, grid, spark
@@ -167,10 +167,10 @@ def _names(evidence: object, episode_id: str) -> bool:
     if not isinstance(evidence, str) or episode_id not in evidence:
         return False
     with tolerating(ValueError) as missed:
-        said = json.loads(evidence)
+        parsed = json.loads(evidence)
     if missed:
         return False
-    return isinstance(said, dict) and said.get("episode_id") == episode_id
+    return isinstance(parsed, dict) and parsed.get("episode_id") == episode_id
 
 
 def _short(value: object) -> str:

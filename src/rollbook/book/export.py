@@ -42,7 +42,7 @@ def export_table(table: pa.Table, target: str | os.PathLike[str] | IO[bytes], ki
     folder = os.path.dirname(os.path.abspath(target))
     if not os.path.isdir(folder):
         raise BadInput(f"export to {os.fspath(target)}: there is no folder {folder}; make it first")
-    with replacing(target) as beside, open(beside, "wb") as file:
+    with replacing(target) as temporary, open(temporary, "wb") as file:
         _write(table, file, kind)
 
 
@@ -127,9 +127,16 @@ def _events(book: ChartTables) -> Iterator[dict[str, object]]:
         }  # fmt: skip
     for kind, marks, word in (("alert", book.alerts(), "rule"), ("checkpoint", book.checkpoints(), "checkpoint_id")):
         words = marks[word].to_pylist() if word in marks.column_names else []
-        for moment, said in zip(moments(marks).tolist(), words, strict=False):
+        for moment, label in zip(moments(marks).tolist(), words, strict=False):
             if np.isfinite(moment):
-                yield {"ph": "i", "s": "g", "name": f"{kind}: {said}", "pid": 1, "tid": 0, "ts": (moment - first) * 1e6}
+                yield {
+                    "ph": "i",
+                    "s": "g",
+                    "name": f"{kind}: {label}",
+                    "pid": 1,
+                    "tid": 0,
+                    "ts": (moment - first) * 1e6,
+                }
 
 
 def _lane(lanes: list[list[float]], begin: float, end: float) -> int:

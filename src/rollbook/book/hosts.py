@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from rollbook.ground import manifest
 from rollbook.ground.files import names_in, read_json
 from rollbook.ground.liveness import is_alive
-from rollbook.ground.run_files import data_folder, journal_folder
+from rollbook.ground.run_files import WRITER_FILE, data_folder, journal_folder
 from rollbook.journal import list_writers
 
 __all__ = ["Host", "WriterHosts", "writers_of"]
@@ -53,7 +53,7 @@ class WriterHosts:
                     self._hosts[name] = _host(about)
             for name in names_in(self._journal):
                 if name not in self._hosts:
-                    about = read_json(os.path.join(self._journal, name, "writer.json"))
+                    about = read_json(os.path.join(self._journal, name, WRITER_FILE))
                     if about:
                         self._hosts[name] = _host(about)
             self._stamp = stamp

@@ -21,7 +21,9 @@ _OF_THE_UPDATE = ("gradient_step", "epoch")
 """Clocks taken from the late fact, if it has them."""
 
 
-def view(name: str, columns: Mapping[str, Collection[str]], of: str = "") -> str:
+def view(
+    name: str, columns: Mapping[str, Collection[str]], of: str = "", sources: tuple[str, str] | None = None
+) -> str:
     """The query of a view.
 
     It has every column of the rows and of their newest late fact. If both have a column, the late fact's value is used
@@ -31,6 +33,7 @@ def view(name: str, columns: Mapping[str, Collection[str]], of: str = "") -> str
     Args:
       columns: of the two tables, as they are now.
       of: a condition on the rows alone; late facts of other rows are not read.
+      sources: views to read instead of the two tables.
     """
     table, late, key = VIEWS[name]
     known, more = columns[table], columns[late]
@@ -51,9 +54,13 @@ def view(name: str, columns: Mapping[str, Collection[str]], of: str = "") -> str
     same = " and ".join(f"r.{quoted(column)} = f.{quoted(column)}" for column in both)
     order = ", ".join(f"{quoted(column)} desc" for column in ("time", "writer", "seq", "index") if column in more)
     by = ", ".join(map(quoted, both))
+    table, late = sources or (table, late)
     rows = f"(select * from {quoted(table)} where {of})" if of else quoted(table)
-    asked = f" where {quoted(key)} in (select {quoted(key)} from {quoted(table)} where {of})" if of else ""
-    newest = f"select * from {quoted(late)}{asked} qualify row_number() over (partition by {by} order by {order}) = 1"
+    facts = quoted(late)
+    if of:  # materialized: otherwise DuckDB reads the late facts of all rows
+        facts = f"""(with own as materialized (select {quoted(key)} from {quoted(table)} where {of})
+            select * from {quoted(late)} where {quoted(key)} in (select {quoted(key)} from own))"""
+    newest = f"select * from {facts} qualify row_number() over (partition by {by} order by {order}) = 1"
     return f"select {', '.join(cells)} from {rows} r left join ({newest}) f on {same}"
 
 

@@ -192,8 +192,8 @@ def all_marks(book: StoredRun) -> list[dict[str, Any]]:
 
     marks = book.files.read(["marks"], work)
     for mark in marks:
-        said = {}
+        payload = {}
         with tolerating(TypeError, ValueError, RecursionError):
-            said = json.loads(mark["payload"])
-        mark["payload"] = said if isinstance(said, dict) else {}
+            payload = json.loads(mark["payload"])
+        mark["payload"] = payload if isinstance(payload, dict) else {}
     return marks

@@ -100,7 +100,7 @@ class Retention:
     @staticmethod
     def words(entry: dict[str, Any]) -> str:
         """What was trimmed from the rollouts of a run, in a sentence; "" if nothing was."""
-        said = [
+        parts = [
             f"{entry[name]:,} rollouts {words}"
             for name, words in (
                 ("tokens", "without token lists"),
@@ -109,11 +109,11 @@ class Retention:
             )
             if entry.get(name)
         ]
-        if not said:
+        if not parts:
             return ""
         limit, now = entry.get("keep_bytes") or 0, entry.get("bytes") or 0
         more = f"; what its rules keep takes {_size(now)}" if now > limit else ""
-        return f"trimmed to keep {_size(limit)}: {', '.join(said)}{more}"
+        return f"trimmed to keep {_size(limit)}: {', '.join(parts)}{more}"
 
 
 def _size(number: float) -> str:

@@ -95,10 +95,10 @@ def find_rollout(book: RolloutTables, rollout_id: str) -> Rollout:
     Raises:
       UnknownKey: there is none.
     """
-    same = f'"rollout_id" = {literal(rollout_id)}'
-    table = book.chosen("rollouts_now", None, None, 1, of=same)
+    own = pa.table({"rollout_id": [rollout_id]})
+    table = book.chosen("rollouts_now", None, None, 1, of=own)
     if not table.num_rows:
-        table = book.chosen("rollouts_now", None, None, 1, "all", of=same)
+        table = book.chosen("rollouts_now", None, None, 1, "all", of=own)
     if not table.num_rows:
         raise UnknownKey(f"{book.path} has no rollout {rollout_id!r}; book.rollouts() lists them")
     return Rollout(book, table)

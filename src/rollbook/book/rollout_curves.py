@@ -9,14 +9,19 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import ClassVar
 
+from rollbook.book.completions import completions
 from rollbook.book.late_facts import view
 from rollbook.book.rollout_questions import FATE, ROLLOUT_QUESTIONS, answer_query
 from rollbook.errors import BadInput
 from rollbook.ground.expressions import literal, quoted
+from rollbook.ground.tables import TABLES
+from rollbook.storage import IDENTITY
 
 __all__ = ["CURVES", "RolloutQueries"]
 
 _AXES = ("gradient_step", "policy_version")
+_WHEN = ("time", "writer", "seq", "index")
+_MIDDLE = "reward > (select (min(reward) + max(reward)) / 2 from {})"
 
 _ROLLOUTS = {
     "rollout/n": "count(*)",
@@ -60,6 +65,7 @@ class RolloutQueries:
 
     Args:
       columns: of the tables rollouts and fates.
+      in_one_pass: read each of the two tables once, into memory: for rows of the journal, which take long to decode.
     Attributes:
       SOLVED: default condition for a solved task: a reward above the middle of the run's lowest and highest.
       FATE: what became of a rollout, as an expression over `rollouts_now`.
@@ -70,14 +76,19 @@ class RolloutQueries:
     FATE: ClassVar = FATE
     QUESTIONS: ClassVar = ROLLOUT_QUESTIONS
     answer = staticmethod(answer_query)
-    SOLVED: ClassVar = "reward > (select (min(reward) + max(reward)) / 2 from rollouts)"
+    SOLVED: ClassVar = _MIDDLE.format("rollouts")
 
-    def __init__(self, columns: Mapping[str, Collection[str]]) -> None:
-        self._columns = columns
+    def __init__(self, columns: Mapping[str, Collection[str]], in_one_pass: bool = False) -> None:
+        self._columns, self._in_one_pass = columns, in_one_pass
+        self._rows, self._facts = ("own", "facts") if in_one_pass else ("rollouts", "fates")
 
     def now(self, of: str = "") -> str:
         """The view `rollouts_now`: each rollout with its newest fate; `of` is a condition on the rollouts alone."""
         return view("rollouts_now", self._columns, of)
+
+    def completions(self) -> str:
+        """The view `completions`; `columns` then include those of samples and tasks."""
+        return completions(self._columns)
 
     def curves(self, x: str, mode: str | None = None, solved: str = SOLVED) -> str:
         """One row per reading of `x`.
@@ -100,8 +111,7 @@ class RolloutQueries:
         place_of_use = step if x == "gradient_step" else "r.policy_version"
         same = ["x", '"group"', *(name for name in ("task_id", "batch") if name in known)]
         return f"""
-    with n as materialized (select * exclude (item) from rollouts_now),
-    r as ({self._placed("n", x, mode, solved)}),
+    with {self._needed(solved.lower())}, r as ({self._placed(x, mode, solved)}),
     a as (select x, {_listed(dict(rows))} from r where x is not null group by x),
     g as (select x, bool_and(is_solved) as every_solved, bool_or(is_solved) as any_solved, min(reward) as low,
         max(reward) as high, coalesce(bool_or(used and reason is null), false) as any_used
@@ -109,7 +119,7 @@ class RolloutQueries:
     b as (select x, {_listed(_GROUPS)} from g group by x),
     f as (select {place_of_use} as x, f.* exclude (staleness),
         coalesce(f.staleness, f.trained_version - r.policy_version) as staleness
-      from ({self._uses()}) f join n r using (rollout_id) where f.used and {is_there}),
+      from ({self._uses()}) f join ({self._versions()}) r using (rollout_id) where f.used and {is_there}),
     c as (select x, {_listed(_FATES)} from f where x is not null group by x)
     select x as {quoted(x)}, a.* exclude (x), b.* exclude (x), c.* exclude (x)
     from a left join b using (x) full join c using (x) order by x"""
@@ -127,8 +137,9 @@ class RolloutQueries:
         same = [name for name in ("task_id", "group", "batch") if name in self._columns["rollouts"]]
         group = ", ".join(f"r.{quoted(name)}" for name in same)
         return f"""
-    with r as materialized (select r.x, r.is_solved, r.reward, r.rollout_id, r.time, {group}
-      from ({self._placed("rollouts_now", x, mode, solved)}) r),
+    with {self._needed(solved.lower())},
+    r as materialized (select r.x, r.is_solved, r.reward, r.rollout_id, r.time, {group}
+      from ({self._placed(x, mode, solved)}) r),
     ends as (select (floor(max(x) - (max(x) - min(x) + 1) / 5) + 1)::bigint as since from r),
     g as (select task_id, count(*) as groups
       from (select distinct {group} from r where "group" is not null) group by 1),
@@ -160,25 +171,58 @@ class RolloutQueries:
             f"case when {n} = 0 then null when {k} = {n} then 1.0 else {middle} + {half} end as {prefix}high"
         )
 
+    def _versions(self) -> str:
+        version = (
+            "policy_version" if "policy_version" in self._columns["rollouts"] else "null::bigint as policy_version"
+        )
+        return f"select rollout_id, mode, {version} from {self._rows}"
+
+    def _needed(self, solved: str) -> str:
+        """`now`: the view `rollouts_now` with the columns that a curve reads; and both tables, if read in one pass.
+
+        All rows of these columns are in memory at once.
+        """
+        read = {"rollout_id", "mode", "policy_version", "gradient_step", "group", "task_id", "batch", "used", "reason"}
+        read |= {"reward", "sampled_tokens", "status", "turns", "tool_errors", "tool_calls", "time"}
+        read |= {name for name in self._columns["rollouts"] if name.startswith(("rewards/", "seconds/"))}
+        fixed = {"rollouts": read, "fates": {*TABLES["fates"].columns, "gradient_step", "epoch", *_WHEN}}
+        needed = {
+            table: [name for name in self._columns[table] if name in [*fixed[table], "run"] or name.lower() in solved]
+            for table in fixed
+        }
+        of_late = [name for name in needed["fates"] if name not in IDENTITY]
+        shown = dict.fromkeys([*needed["rollouts"], *of_late, "staleness", "fate_time"])
+        unread = [name for name in shown if name not in read and name.lower() not in solved]
+        own = [
+            f"{name} as materialized (select {', '.join(map(quoted, needed[table]))} from {table}), "
+            for name, table in ((self._rows, "rollouts"), (self._facts, "fates"))
+            if self._in_one_pass
+        ]
+        return f"""{"".join(own)}now as not materialized (select * exclude ({", ".join(map(quoted, unread))})
+      from ({view("rollouts_now", needed, sources=(self._rows, self._facts))}))"""
+
     def _step(self) -> str:
         return "f.gradient_step" if "gradient_step" in self._columns["fates"] else "null::bigint"
 
-    def _placed(self, rows: str, x: str, mode: str | None, solved: str) -> str:
+    def _placed(self, x: str, mode: str | None, solved: str) -> str:
         """The rollouts of a mode, each with its reading of `x`, and whether it solved its task."""
         place = "coalesce(u.first_step, r.gradient_step)" if x == "gradient_step" else "r.policy_version"
-        first = f"select rollout_id, min({self._step()}) as first_step from fates f group by rollout_id"
+        solved = _MIDDLE.format(self._rows) if solved == self.SOLVED else solved
+        # Of one use, rollouts_now has the update.
+        several = "group by rollout_id having count(*) > 1"
+        first = f"select rollout_id, min({self._step()}) as first_step from {self._facts} f {several}"
         return f"""select {place} as x, r.*, coalesce(({solved}), false) as is_solved
-      from {rows} r left join ({first}) u using (rollout_id) where {_in_mode(mode)}"""
+      from now r left join ({first}) u using (rollout_id) where {_in_mode(mode)}"""
 
     def _uses(self) -> str:
         """The fates without those of a use that was reported again: the newest counts."""
         known = self._columns["fates"]
         if "gradient_step" not in known:
-            return "select * from fates"
+            return f"select * from {self._facts}"
         by = ", ".join(quoted(name) for name in ("rollout_id", "gradient_step", "epoch", "run") if name in known)
-        order = ", ".join(f"{quoted(name)} desc" for name in ("time", "writer", "seq", "index") if name in known)
+        order = ", ".join(f"{quoted(name)} desc" for name in _WHEN if name in known)
         newest = f"row_number() over (partition by {by} order by {order}) = 1"
-        return f"select * from fates qualify gradient_step is null or {newest}"
+        return f"select * from {self._facts} qualify gradient_step is null or {newest}"
 
 
 def _in_mode(mode: str | None) -> str:

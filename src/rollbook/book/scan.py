@@ -7,8 +7,9 @@ sequence numbers, show which rows count. If that is not enough, rollbook reads t
 
 from __future__ import annotations
 
+import dataclasses
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -24,20 +25,26 @@ from rollbook.ground.run_files import CONSTANTS, RESERVED, value_name
 from rollbook.ground.tuning import TUNING
 from rollbook.storage import IDENTITY, Moved, Part, Piece, Pieces
 
-__all__ = ["Scan", "scan_of"]
+__all__ = ["Scan", "is_utf8", "scan_of"]
 
 
 class Stream:
-    """Rows of journal frames, read file by file each time that DuckDB requests them.
+    """Rows of journal frames, and of small parts, read file by file each time that DuckDB requests them.
+
+    If a file was sealed or merged before it was read, its rows are read from the parts that have them now.
 
     Attributes:
       schema: of all rows.
-      is_gone: whether a file was sealed before it was read.
+      is_gone: whether rows were found neither in their file nor in the present parts.
+      parts: those among its pieces.
     """
 
-    def __init__(self, table: str, pieces: Pieces, run: Context, schema: pa.Schema) -> None:
-        self._table, self._pieces, self._run = table, pieces, run
+    def __init__(
+        self, table: str, pieces: Pieces, run: Context, schema: pa.Schema, parts: Callable[[], Pieces]
+    ) -> None:
+        self._table, self._pieces, self._run, self._parts = table, pieces, run, parts
         self.schema, self.is_gone = schema, False
+        self.parts = [piece.part for piece in pieces if piece.part is not None]
 
     def __arrow_c_schema__(self) -> object:
         """The schema of the stream."""
@@ -51,15 +58,32 @@ class Stream:
         none = empty_table(self.schema)
         for piece in sorted(self._pieces, key=lambda piece: int(piece.meta["first_time"])):
             try:
-                rows = _rest(self._table, [piece], self._run)
-            except (Moved, FileNotFoundError):
+                rows = join_tables([none, self._read(piece)]).cast(self.schema)
+            except (Moved, FileNotFoundError, pa.ArrowException):
                 self.is_gone = True
                 raise
-            yield from join_tables([none, rows]).cast(self.schema).to_batches(max_chunksize=1_000)
+            yield from filter(len, rows.to_batches(max_chunksize=1_000))
+
+    def _read(self, piece: Piece) -> pa.Table:
+        try:
+            return _rest(self._table, [piece], self._run)
+        except (Moved, FileNotFoundError):
+            found: list[int] = []
+
+            def pick(part: Piece) -> pa.Table | None:
+                rows = part.rows_of(piece)
+                found.append(0 if rows is None else rows.num_rows)
+                return rows
+
+            run = self._run
+            rows = read_table(self._table, self._parts(), run.clocks, run.history, run.attempts, pick)
+            if sum(found) != piece.rows:
+                raise
+            return _without_zone(rows)
 
 
-def _stream(table: str, pieces: Pieces, run: Context) -> Stream | None:
-    """A stream of live frames; None if they are few, or if their columns have no common types."""
+def _stream(table: str, pieces: Pieces, run: Context, parts: Callable[[], Pieces]) -> Stream | None:
+    """A stream of pieces; None if they are few, or if their columns have no common types."""
     if not _is_large(pieces) or table in ("metrics", "checkpoints"):
         return None
     names = [name for piece in pieces for name in piece.columns]
@@ -73,7 +97,7 @@ def _stream(table: str, pieces: Pieces, run: Context) -> Stream | None:
     if any(_must_be_json(types) for types in kinds.values()):
         return None
     schema = pa.schema([pa.field(name, common_type(types)) for name, types in kinds.items()])
-    return Stream(table, pieces, run, schema)
+    return Stream(table, pieces, run, schema, parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +112,7 @@ class Scan:
       columns: of the table, in order.
       parts: those of `queries`.
       stream: many rows of the journal, combined with the others by column name and read during the query.
+      numbered: as `queries`, with `file_row_number`; empty if a column has that name.
     """
 
     TRIES: ClassVar = 12
@@ -97,6 +122,21 @@ class Scan:
     columns: list[str]
     parts: tuple[Part, ...] = ()
     stream: Stream | None = None
+    numbered: list[str] = dataclasses.field(default_factory=list)
+
+    def only(self, condition: str) -> list[str]:
+        """`queries` with the rows that meet a condition alone; DuckDB passes over the pages that have none of them.
+
+        The rows are found first, by the columns of the condition, and then read by their numbers: DuckDB does not use
+        a list of values, or a semi-join, to leave pages of other columns (long texts) unread.
+        """
+        if not self.numbered:
+            return [f"select * from ({query}) where {condition}" for query in self.queries]
+        return [
+            f"select * exclude (file_row_number) from ({query}) where file_row_number in "
+            f"(select file_row_number from ({query}) where {condition})"
+            for query in self.numbered
+        ]
 
     @classmethod
     def of_table(cls, rows: pa.Table) -> Scan:
@@ -106,7 +146,7 @@ class Scan:
     def damaged(self) -> dict[str, str]:
         """{path: problem} of its existing files that cannot be read; checks all of them."""
         damaged = {}
-        for part in self.parts:
+        for part in [*self.parts, *(self.stream.parts if self.stream is not None else ())]:
             with tolerating(FileNotFoundError):
                 try:
                     part.check()
@@ -124,24 +164,33 @@ class Scan:
             return False
 
 
-def scan_of(table: str, pieces: Pieces, run: Context, tries: int = 0, *, streamed: bool = False) -> Scan:
+def scan_of(
+    table: str, pieces: Pieces, run: Context, tries: int = 0, *, parts_now: Callable[[], Pieces] | None = None
+) -> Scan:
     """The chosen rows of a table.
 
     Args:
       tries: how often files moved during the query.
-      streamed: whether many rows of the journal may be a stream.
+      parts_now: returns the sealed parts at the moment. With it, many rows that DuckDB does not read itself are a
+        stream.
     """
-    parts = {id(piece): piece for piece in pieces if _can_be_scanned(table, piece)}
-    if tries > 2:
+    scannable = {id(piece): piece for piece in pieces if _can_be_scanned(table, piece)}
+    parts = scannable
+    if tries > 2 or (tries and parts_now is not None):
         parts = {number: piece for number, piece in parts.items() if _is_large([piece])}
     if not _is_large(parts.values()):
         parts = {}
     chosen = {number: _condition(piece, run) for number, piece in parts.items()}
     parts = {number: piece for number, piece in parts.items() if chosen[number] is not None}
     others = [piece for piece in pieces if id(piece) not in parts]
-    frames = [piece for piece in others if piece.is_frames] if streamed and tries <= 2 else []
-    stream = _stream(table, frames, run)
-    rest = _rest(table, others if stream is None else [piece for piece in others if not piece.is_frames], run)
+    stream, left = None, others
+    if parts_now is not None:
+        moving = [piece for piece in others if piece.is_frames or (id(piece) in scannable and "seq" in piece.columns)]
+        stream = _stream(table, moving, run, parts_now)
+        if stream is not None:
+            streamed = {id(piece) for piece in moving}
+            left = [piece for piece in others if id(piece) not in streamed]
+    rest = _rest(table, left, run)
     if stream is not None:
         none = empty_table(stream.schema)
         if any(
@@ -162,10 +211,15 @@ def scan_of(table: str, pieces: Pieces, run: Context, tries: int = 0, *, streame
         for number, piece in sorted(parts.items(), key=lambda item: int(item[1].meta["first_time"]))
         if chosen[number] != _NONE
     ]
-    queries = [_query(piece, columns[number], kinds, chosen[number] or "") for number, piece in scanned]
+    queries, numbered = (
+        [_query(piece, columns[number], kinds, chosen[number] or "", with_number) for number, piece in scanned]
+        for with_number in (False, True)
+    )
     shared = ["time", *(c for c in run.clocks if c in kinds), *IDENTITY]
     names = [*shared, *(name for name in kinds if name not in shared)] if queries else rest.column_names
-    return Scan(queries, rest, names, tuple(piece.part for _, piece in scanned if piece.part is not None), stream)
+    numbered = [] if _ROW_NUMBER in names else numbered
+    parts_of = tuple(piece.part for _, piece in scanned if piece.part is not None)
+    return Scan(queries, rest, names, parts_of, stream, numbered)
 
 
 def _is_large(pieces: Collection[Piece]) -> bool:
@@ -178,12 +232,22 @@ def _is_large(pieces: Collection[Piece]) -> bool:
 _ALL, _NONE = "", "false"
 
 
+def is_utf8(text: str) -> bool:
+    """Whether DuckDB takes this text. A path may be any bytes, which Python spells with lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _can_be_scanned(table: str, piece: Piece) -> bool:
     part = piece.part
     if part is None or not piece.is_whole or piece.is_long or piece.is_waiting or table == "checkpoints":
         return False
+    path = os.path.abspath(part.path)
     # DuckDB reads paths as patterns.
-    return not any(letter in os.path.abspath(part.path) for letter in "*?[")
+    return is_utf8(path) and not any(letter in path for letter in "*?[")
 
 
 def _condition(piece: Piece, run: Context) -> str | None:
@@ -266,8 +330,13 @@ def _must_be_json(types: list[pa.DataType]) -> bool:
     return not all(pa.types.is_string(own) or pa.types.is_large_string(own) or pa.types.is_null(own) for own in plain)
 
 
-def _query(piece: Piece, columns: dict[str, str], kinds: dict[str, pa.DataType], condition: str) -> str:
-    """The rows of one part, with the names and types of the table."""
+_ROW_NUMBER = "file_row_number"
+
+
+def _query(
+    piece: Piece, columns: dict[str, str], kinds: dict[str, pa.DataType], condition: str, with_number: bool
+) -> str:
+    """The rows of one part, with the names and types of the table, and on request their numbers in the file."""
     assert piece.part is not None
     meta, schema = piece.meta, piece.part.schema
     cells = ['make_timestamp(epoch_ns("time") // 1000) as "time"', *map(quoted, meta["clocks"])]
@@ -286,6 +355,8 @@ def _query(piece: Piece, columns: dict[str, str], kinds: dict[str, pa.DataType],
         cells.append(f"{quoted(column)}{f'::{spelled}' if spelled else ''} as {quoted(name)}")
     piece.part.have()
     path = literal(os.path.abspath(piece.part.path))
+    if with_number:
+        cells, path = [*cells, _ROW_NUMBER], f"{path}, {_ROW_NUMBER} = true"
     query = f"select {', '.join(cells)} from read_parquet({path})"
     return f"{query} where {condition}" if condition else query
 

@@ -6,24 +6,28 @@ Queries are read-only: no other files than the run's, no network, no settings, u
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
 
+from rollbook.book.completions import COMPLETIONS, COMPLETIONS_OF, asks_for_completions, completions
 from rollbook.book.late_facts import VIEWS, view
-from rollbook.book.scan import Scan
+from rollbook.book.scan import Scan, is_utf8
 from rollbook.errors import BadInput, Damaged, did_you_mean
 from rollbook.ground.expressions import literal, named_tables, quoted
+from rollbook.ground.foreign import tolerating
 from rollbook.ground.optional import need
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["Database", "one_condition", "one_order", "unique_samples"]
+__all__ = ["Database", "apart", "one_condition", "one_order", "unique_samples"]
 
 
 def unique_samples(columns: Iterable[str], table: str = "samples") -> str:
@@ -46,10 +50,44 @@ def one_condition(text: str) -> str:
     Raises:
       BadInput: it is not exactly one expression.
     """
-    node = _parsed(f"select (\n{text}\n)", text, "one condition")
+    node = _node(_parsed(f"select (\n{text}\n)", text, "one condition"))
     if node.get("select_list") is None or len(node["select_list"]) != 1 or _goes_on(node) or node.get("modifiers"):
         raise BadInput(f"{text!r:.200} is not one condition: it goes on behind its end. Write one, such as reward > 1")
     return f"(\n{text}\n)"
+
+
+def apart(text: str, columns: Collection[str]) -> tuple[str | None, str | None]:
+    """A condition as two, joined by `and`: of what names none of these columns, and of what may; None: no such part.
+
+    Raises:
+      BadInput: it is not exactly one expression.
+    """
+    parsed = _parsed(f"select {one_condition(text)}", text, "one condition")
+    (cell,) = _node(parsed)["select_list"]
+    parts: dict[bool, list[str]] = {False: [], True: []}
+    for part in _conjuncts(cell):
+        parsed["statements"][0]["node"]["select_list"] = [part]
+        asked = _parser(os.getpid()).cursor().execute("select json_deserialize_sql(?::json)", [json.dumps(parsed)])
+        parts[_may_name(part, set(columns))].append(f"({asked.fetchone()[0].removeprefix('SELECT ')})")
+    first, rest = (" and ".join(parts[names]) or None for names in (False, True))
+    return first, rest
+
+
+def _conjuncts(node: dict[str, Any]) -> list[dict[str, Any]]:
+    if node.get("type") != "CONJUNCTION_AND":
+        return [node]
+    return [part for child in node["children"] for part in _conjuncts(child)]
+
+
+def _may_name(node: object, columns: set[str]) -> bool:
+    """Whether an expression names one of these columns, or has a subquery or a star, which may."""
+    if isinstance(node, list):
+        return any(_may_name(each, columns) for each in node)
+    if not isinstance(node, dict):
+        return False
+    if node.get("class") in ("SUBQUERY", "STAR") or (node.get("column_names") or [""])[-1].lower() in columns:
+        return True
+    return any(_may_name(each, columns) for each in node.values())
 
 
 def one_order(text: str) -> str:
@@ -58,7 +96,7 @@ def one_order(text: str) -> str:
     Raises:
       BadInput: it is anything else.
     """
-    node = _parsed(f"select 1 order by\n{text}\n", text, "an order")
+    node = _node(_parsed(f"select 1 order by\n{text}\n", text, "an order"))
     kinds = [modifier.get("type") for modifier in node.get("modifiers") or ()]
     if kinds != ["ORDER_MODIFIER"] or _goes_on(node) or len(node.get("select_list") or ()) != 1:
         raise BadInput(f"{text!r:.200} is not an order alone. Write columns, such as reward desc, batch")
@@ -68,18 +106,27 @@ def one_order(text: str) -> str:
 def _parsed(query: str, text: str, what: str) -> dict[str, Any]:
     """The result of DuckDB's own parser for a query of one statement."""
     duckdb = need("duckdb", extra="sql", why="a condition in SQL")
-    with duckdb.connect() as connection:
-        try:
-            answer = connection.execute("select json_serialize_sql(?::varchar)", [query]).fetchone()
-        except duckdb.Error as err:
-            raise BadInput(f"{text!r:.200} cannot be read as {what}: {err}") from None
-    parsed = json.loads(answer[0]) if answer else {}
+    try:
+        answer = _parser(os.getpid()).cursor().execute("select json_serialize_sql(?::varchar)", [query]).fetchone()
+    except duckdb.Error as err:
+        raise BadInput(f"{text!r:.200} cannot be read as {what}: {err}") from None
+    parsed = dict(json.loads(answer[0])) if answer else {}
     if parsed.get("error"):
         raise BadInput(f"{text!r:.200} cannot be read as {what}: {parsed.get('error_message')}. {_QUOTES}")
     statements = parsed.get("statements") or []
     if len(statements) != 1 or statements[0]["node"].get("type") != "SELECT_NODE":
         raise BadInput(f"{text!r:.200} is not {what}: it is {len(statements)} statements")
-    return dict(statements[0]["node"])
+    return parsed
+
+
+def _node(parsed: dict[str, Any]) -> dict[str, Any]:
+    return dict(parsed["statements"][0]["node"])
+
+
+@cache
+def _parser(process: int) -> Any:
+    """A DuckDB that only parses; one for each process, because to open one takes 15 ms."""
+    return need("duckdb", extra="sql", why="a condition in SQL").connect()
 
 
 def _goes_on(node: dict[str, Any]) -> bool:
@@ -98,21 +145,26 @@ class Database:
       scan: returns a table by name, given how often the query was repeated.
       folder: the only folder whose files may be read; "" for none.
       leave_out: receives {path: problem} of parts that cannot be read; the next scan omits them.
+      beside: another one of the same folder, whose DuckDB it shares; its views are its own.
+      threads: of DuckDB; None: one for each core. Each keeps its own part of what is grouped and sorted in memory.
     """
 
     unique_samples = staticmethod(unique_samples)
 
     def __init__(
-        self, scan: Callable[[str, int], Scan], folder: str, leave_out: Callable[[dict[str, str]], None] | None = None
-    ) -> None:
-        self._scan, self._folder, self._leave_out = scan, folder, leave_out
-        self._connections: dict[bool, object] = {}
+        self, scan: Callable[[str, int], Scan], folder: str, leave_out: Callable[[dict[str, str]], None] | None = None,
+        beside: Database | None = None, threads: int | None = None,
+    ) -> None:  # fmt: skip
+        self._scan, self._folder, self._leave_out, self._beside = scan, folder, leave_out, beside
+        self._threads = {} if threads is None else {"threads": threads}
+        self._connections: dict[bool, Any] = {}
 
-    def sql(self, query: str, tables: Iterable[str], *, unlocked: bool = False, of: str = "") -> Any:
+    def sql(self, query: str, tables: Iterable[str], *, unlocked: bool = False, of: str | pa.Table = "") -> Any:
         """The result as a DuckDB relation: `.fetchall()`, `.df()`, `.pl()`, `.to_arrow_table()`.
 
         Args:
-          of: a condition on the rows of views such as `rollouts_now`; late facts of other rows are not read.
+          of: a condition on the rows of views such as `rollouts_now`, or a table with the column of their ids; other
+            rows, and the late facts of other rows, are not read.
 
         Raises:
           BadInput: DuckDB rejects the query, or it does more than read; the message has DuckDB's reason.
@@ -121,21 +173,31 @@ class Database:
         duckdb = need("duckdb", extra="sql", why="sql()")
         connection = self._connection(duckdb, unlocked)
         if not unlocked:
-            with _said_plainly(duckdb):
+            with _plain_errors(duckdb):
                 _check_that_it_asks(duckdb, connection, query)
         known = list(tables)
         views = named_tables(query, VIEWS)
-        named = dict.fromkeys([*named_tables(query, known), *(name for each in views for name in VIEWS[each][:2])])
+        united = asks_for_completions(query, known)
+        plain = [*dict.fromkeys([*named_tables(query, known), *(COMPLETIONS_OF if united else ())])]
+        named = dict.fromkeys([*plain, *(name for each in views for name in VIEWS[each][:2])])
         why = "others are in their place"
         for tries in range(Scan.TRIES):  # parts may be merged meanwhile
             scans: list[Scan] = []
             try:
-                shown = {name: self._show(connection, name, tries) for name in named}
+                shown = {name: self._scanned(connection, name, tries) for name in named}
                 scans += shown.values()
+                for name in named if _is_all(of) else plain:
+                    _create(connection, name, name, shown[name])
                 for name in views:
                     columns = {table: shown[table].columns for table in VIEWS[name][:2]}
-                    connection.execute(f"create or replace temp view {quoted(name)} as {view(name, columns, of)}")
-                with _said_plainly(duckdb, [*known, *VIEWS]):
+                    with _plain_errors(duckdb, [*known, *VIEWS]):
+                        sources = None if _is_all(of) else _own(connection, name, shown, of)
+                    made = view(name, columns, sources=sources)
+                    connection.execute(f"create or replace temp view {quoted(name)} as {made}")
+                if united:
+                    made = completions({table: shown[table].columns for table in COMPLETIONS_OF})
+                    connection.execute(f"create or replace temp view {COMPLETIONS} as {made}")
+                with _plain_errors(duckdb, [*known, *VIEWS, COMPLETIONS]):
                     relation = connection.sql(query)
                     answer = None if relation is None else _kept(relation)
             except duckdb.IOException as err:
@@ -152,12 +214,11 @@ class Database:
                 return answer
         raise Damaged(f"{self._folder}: the query found its files gone or damaged {Scan.TRIES} times: {why}")
 
-    def arrow(self, query: str, tables: Iterable[str], of: str = "") -> pa.Table:
+    def arrow(self, query: str, tables: Iterable[str], of: str | pa.Table = "") -> pa.Table:
         """The result as an Arrow table."""
         relation = self.sql(query, tables, of=of)
-        convert = getattr(relation, "to_arrow_table", None) or relation.fetch_arrow_table
-        with _said_plainly(need("duckdb", extra="sql", why="sql()")):
-            return convert()
+        with _plain_errors(need("duckdb", extra="sql", why="sql()")):
+            return _as_arrow(relation)
 
     def _without_damage(self, scans: Iterable[Scan]) -> bool:
         """Whether parts of these tables cannot be read; they are left out from now on."""
@@ -168,31 +229,65 @@ class Database:
         return True
 
     def _connection(self, duckdb: ModuleType, unlocked: bool) -> Any:
-        if unlocked not in self._connections:
-            connection = duckdb.connect(config={"python_enable_replacements": unlocked})
-            connection.execute("set TimeZone = 'UTC'")
-            connection.execute("set enable_progress_bar = false")  # DuckDB writes it to stdout
+        if unlocked not in self._connections and self._beside is not None:
+            self._connections[unlocked] = self._beside._connection(duckdb, unlocked).cursor()
+        elif unlocked not in self._connections:
+            connection = duckdb.connect(config={"python_enable_replacements": unlocked, **self._threads})
+            connection.execute("set global TimeZone = 'UTC'")
+            with tolerating(duckdb.Error):  # in a notebook without ipywidgets, which has none and refuses to be told
+                connection.execute("set enable_progress_bar = false")  # DuckDB writes it to stdout
             if not unlocked:
-                if self._folder:
+                if self._folder and is_utf8(self._folder):  # else no file is scanned: see Scan
                     connection.execute(f"set allowed_directories = [{literal(self._folder + '/')}]")
                 connection.execute("set enable_external_access = false")
                 connection.execute("set lock_configuration = true")
             self._connections[unlocked] = connection
         return self._connections[unlocked]
 
-    def _show(self, connection: Any, name: str, tries: int) -> Scan:
-        """Create a view of the table as it is now."""
+    def _scanned(self, connection: Any, name: str, tries: int) -> Scan:
+        """The table as it is now; its rows in memory are registered."""
         scan = self._scan(name, tries)
-        rest = f"rest of {name}"
-        connection.register(rest, scan.rest)
-        columns = ", ".join(map(quoted, scan.columns))
-        sources = [*scan.queries, f"select * from {quoted(rest)}"]
+        connection.register(f"rest of {name}", scan.rest)
         if scan.stream is not None:
             connection.register(f"stream of {name}", scan.stream)
-            sources.append(f"select * from {quoted(f'stream of {name}')}")
-        together = " union all by name ".join(sources)
-        connection.execute(f"create or replace temp view {quoted(name)} as select {columns} from ({together})")
         return scan
+
+
+def _is_all(of: str | pa.Table) -> bool:
+    return isinstance(of, str) and not of
+
+
+def _own(connection: Any, name: str, shown: Mapping[str, Scan], of: str | pa.Table) -> tuple[str, str]:
+    """Create views of some rows of a view's table, and of their late facts; the names of these views."""
+    rows, late, key = VIEWS[name]
+    ids, own, facts = f"ids of {name}", f"own {rows}", f"own {late}"
+    if isinstance(of, str):
+        _create(connection, own, rows, shown[rows], of)
+        found = _as_arrow(connection.sql(f"select {quoted(key)} from {quoted(own)}"))
+    else:
+        found = of.select([key])
+    among = f"{quoted(key)} in (select {quoted(key)} from {quoted(ids)})"
+    if found.num_rows == 1:  # then statistics of row groups say where it is
+        among = f"{quoted(key)} = {literal(str(found[key][0].as_py()))}"
+    connection.register(ids, found)
+    if not isinstance(of, str):
+        _create(connection, own, rows, shown[rows], among)
+    _create(connection, facts, late, shown[late], among)
+    return own, facts
+
+
+def _create(connection: Any, name: str, table: str, scan: Scan, condition: str = "") -> None:
+    """Create a view of a table whose rows in memory are registered; with a condition, of some of its rows."""
+    memory = [quoted(f"rest of {table}"), *([quoted(f"stream of {table}")] if scan.stream is not None else [])]
+    where = f" where {condition}" if condition else ""
+    sources = [*(scan.only(condition) if condition else scan.queries), *(f"select * from {m}{where}" for m in memory)]
+    columns = ", ".join(map(quoted, scan.columns))
+    together = " union all by name ".join(sources)
+    connection.execute(f"create or replace temp view {quoted(name)} as select {columns} from ({together})")
+
+
+def _as_arrow(relation: Any) -> pa.Table:
+    return (getattr(relation, "to_arrow_table", None) or relation.fetch_arrow_table)()
 
 
 _ASKING = ("SELECT", "MULTI")  # DuckDB sees a PIVOT as several statements
@@ -236,7 +331,7 @@ _QUOTES = 'A key with a slash, and a name that is a word of SQL, needs double qu
 
 
 @contextmanager
-def _said_plainly(duckdb: ModuleType, tables: Iterable[str] = ()) -> Iterator[None]:
+def _plain_errors(duckdb: ModuleType, tables: Iterable[str] = ()) -> Iterator[None]:
     """Raise DuckDB's errors about a query as BadInput; `tables`: those that the run has."""
     try:
         yield

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from rollbook.book.read_context import Context
+from rollbook.book.row_groups import RowGroups
 from rollbook.book.scan import Scan
 from rollbook.book.series import Series
 from rollbook.ground.manifest import Attempts
@@ -89,8 +90,9 @@ class RolloutTables(Protocol):
     def table(self, name: str, attempts: Attempts = ..., *, where: tuple[str, str] | None = ...) -> pa.Table: ...
     def chosen(
         self, rows: str, where: str | None, order_by: str | None, limit: int | None, attempts: Attempts = ...,
-        *, of: str = ...,
+        *, of: str | pa.Table = ...,
     ) -> pa.Table: ...  # fmt: skip
+    def row_groups(self, table: str, attempts: Attempts = ...) -> RowGroups: ...
 
 
 class StoredTables(StoredRun, Protocol):

@@ -6,6 +6,8 @@ from rollbook.ground.lazy import attach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rollbook.capture._ledger import RewardLedger as RewardLedger
+    from rollbook.capture._transitions import TransitionRecorder as TransitionRecorder
     from rollbook.capture.checkpoints.restoring import Restored as Restored
     from rollbook.capture.checkpoints.saving import Checkpoint as Checkpoint
     from rollbook.capture.checkpoints.saving import Checkpoints as Checkpoints
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from rollbook.capture.samples.recorder import SampleLog as SampleLog
     from rollbook.capture.store_dump import Store as Store
     from rollbook.capture.timers import Timers as Timers
-    from rollbook.capture.transitions import TransitionRecorder as TransitionRecorder
     from rollbook.ground.alerts import Alerts as Alerts
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "Media",
     "RecordEpisodes",
     "Restored",
+    "RewardLedger",
     "RolloutLog",
     "SampleLog",
     "Store",
@@ -56,6 +58,7 @@ __getattr__, __dir__ = attach(
         "rollbook.capture.samples.recorder": ("LoggedSamples", "SampleLog"),
         "rollbook.capture.store_dump": ("Store",),
         "rollbook.capture.timers": ("Timers",),
-        "rollbook.capture.transitions": ("TransitionRecorder",),
+        "rollbook.capture._ledger": ("RewardLedger",),
+        "rollbook.capture._transitions": ("TransitionRecorder",),
     },
 )

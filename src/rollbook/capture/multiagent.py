@@ -151,7 +151,7 @@ class RecordParallel(_Recorded):
             terminated, truncated = bool(terminations.get(agent)), bool(truncations.get(agent))
             info = infos.get(agent)
             if info:
-                episodes.tell(name, info)
+                episodes.note_info(name, info)
             if episodes.keeps_steps and name in self._seen:
                 action = actions.get(agent, UNSTORABLE)
                 episodes.row(name, t, self._seen[name], action, paid, terminated, truncated, info)
@@ -232,7 +232,7 @@ class RecordAEC(_Recorded):
             episodes.turn()
         paid = episodes.pay(name, reward)
         if info:
-            episodes.tell(name, info)
+            episodes.note_info(name, info)
         self._settle(name, paid, bool(terminated), bool(truncated), info)
         if over:
             episodes.ends(name, bool(terminated), bool(truncated))

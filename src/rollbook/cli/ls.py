@@ -58,7 +58,9 @@ def ls(
         remark(add_what_is_there(f"there is no run below {clean(runs or root)}", chosen))
         return
     if where:
-        chosen = chosen.where(where)
+        everything, chosen = chosen, chosen.where(where)
+        if not chosen:
+            remark(f"none of the {len(everything):,} runs matches")
     if columns or metrics or sort:
         _chosen(chosen, columns, metrics, sort, limit, as_json=as_json, as_csv=as_csv)
         return

@@ -47,7 +47,7 @@ def show_episode(book: Book, which: str, *, as_json: bool = False) -> None:
     steps, rewards, alerts = episode.steps(), episode.rewards().to_pylist(), episode.alerts().to_pylist()
     checkpoint = episode.checkpoint()
     if as_json:
-        said = {
+        answer = {
             **episode.row,
             "rewards": [{k: v for k, v in row.items() if k not in _NOT_OF_STEPS} for row in rewards],
             "recorded_steps": steps.num_rows,
@@ -55,7 +55,7 @@ def show_episode(book: Book, which: str, *, as_json: bool = False) -> None:
             "alerts": [row["message"] for row in alerts],
             "checkpoint": checkpoint["checkpoint_id"] if checkpoint else None,
         }
-        print_json(said)
+        print_json(answer)
         return
     row = episode.row
     click.echo(click.style(f"episode {clean(episode.id)}", bold=True) + f"  {clean(book.project)}/{clean(book.name)}")

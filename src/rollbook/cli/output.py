@@ -30,6 +30,7 @@ __all__ = [
     "print_finding",
     "print_json",
     "print_rows",
+    "print_wrapped",
     "remark",
     "seconds",
 ]
@@ -84,8 +85,13 @@ def print_finding(row: Mapping[str, object], when: str = "") -> None:
     """What a health rule found: level, run (the id that `rollbook show` takes) and rule; the message below."""
     run = f"{row['project']}/{row['name']}"
     click.echo(clean("  ".join(filter(None, (f"{row['level']:<4}", str(row["run"]), run, str(row["rule"]), when)))))
+    print_wrapped(clean(row["message"]), initial_indent="    ", subsequent_indent="    ")
+
+
+def print_wrapped(words: str, initial_indent: str = "", subsequent_indent: str = "") -> None:
+    """A long sentence in lines of the terminal's width."""
     width = shutil.get_terminal_size((120, 24)).columns
-    click.echo(textwrap.fill(clean(row["message"]), width, initial_indent="    ", subsequent_indent="    "))
+    click.echo(textwrap.fill(words, width, initial_indent=initial_indent, subsequent_indent=subsequent_indent))
 
 
 def json_option(command: Callable[..., Any]) -> Callable[..., Any]:

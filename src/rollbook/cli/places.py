@@ -52,11 +52,11 @@ def pull(url: str, root: str, as_json: bool) -> None:
     from rollbook.runs.remote import open_address, root_of
 
     runs = open_address(url)
-    place, _ = root_of(url)
+    remote, _ = root_of(url)
     pulled = []
     for row in runs.rows():
         _, run = address_of(str(row["path"]))
-        report = pull_run(place, run, root)
+        report = pull_run(remote, run, root)
         pulled.append({"run": run, **vars(report)})
         remark(f"{clean(run)}: {report}")
     for problem in runs.problems:
@@ -84,8 +84,8 @@ def sync(run: str, url: str | None, root: str, merge: bool, as_json: bool) -> No
       rollbook sync last
       rollbook sync cartpole/ppo s3://bucket/lab --merge
     """
-    from rollbook.ground.addresses import origin_of, run_and_place
-    from rollbook.remote import open_place
+    from rollbook.ground.addresses import origin_of, run_and_base
+    from rollbook.remote import open_remote
     from rollbook.remote.merging import tidy
     from rollbook.remote.pull import pull as pull_run
     from rollbook.remote.push import push as push_folder
@@ -95,12 +95,12 @@ def sync(run: str, url: str | None, root: str, merge: bool, as_json: bool) -> No
     remark(f"{clean(folder)}: {up}")
     origin = origin_of(folder)
     assert origin is not None
-    place, name = open_place(origin.url), run_and_place(folder)
+    remote, name = open_remote(origin.url), run_and_base(folder)
     import os
 
-    down = pull_run(place, name, os.path.dirname(os.path.dirname(folder)))
+    down = pull_run(remote, name, os.path.dirname(os.path.dirname(folder)))
     remark(f"{clean(name)}: {down}")
-    tidied = tidy(place, name) if merge else None
+    tidied = tidy(remote, name) if merge else None
     if tidied is not None:
         remark(f"{clean(name)}: {tidied}")
     if as_json:
@@ -125,14 +125,14 @@ def catalogue(url: str, rebuild: bool, as_json: bool) -> None:
     from rollbook.errors import PlaceAway
     from rollbook.remote.catalogue import read_catalogue
     from rollbook.remote.catalogue import rebuild as make_again
-    from rollbook.remote.steps import Away, Unknown, said_of
+    from rollbook.remote.steps import Away, Unknown, message_of
     from rollbook.runs.remote import root_of
 
-    place, _ = root_of(url)
+    remote, _ = root_of(url)
     try:
-        known = make_again(place) if rebuild else read_catalogue(place)
+        known = make_again(remote) if rebuild else read_catalogue(remote)
     except (Away, Unknown) as err:
-        raise PlaceAway(said_of(err, place.url)) from None
+        raise PlaceAway(message_of(err, remote.url)) from None
     age = max(0.0, time.time() - known.written)
     if as_json:
         problems = [str(problem) for problem in known.problems]

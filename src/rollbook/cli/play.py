@@ -34,7 +34,7 @@ def play(run: str, root: str, episode: str, out: str | None, show: bool, as_json
     """
     book = find_book(run, root, lambda book: book.media("video").num_rows > 0, "film")
     path = book.film_of(episode)
-    remark(_said(book, path))
+    remark(_description(book, path))
     if out:
         if path.suffix != Path(out).suffix:  # without an MP4 encoder the film is a GIF
             remark(f"the film is a {path.suffix[1:].upper()}, so the copy is called that; MP4 needs rollbook[video]")
@@ -59,7 +59,7 @@ def _has_display() -> bool:
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
-def _said(book: Book, path: Path) -> str:
+def _description(book: Book, path: Path) -> str:
     """The content of the film, in a line."""
     from rollbook.cli.one_episode import end_of
     from rollbook.cli.output import clean, number

@@ -9,9 +9,8 @@ import click
 
 from rollbook.cli.find import dir_option, find_book, run_argument_or_last
 from rollbook.cli.fitted_table import print_fitted, terminal_width
-from rollbook.cli.output import ago, cell, clean, number, print_json, remark, seconds
+from rollbook.cli.output import ago, cell, clean, number, print_json, print_wrapped, remark, seconds
 from rollbook.ground.files import read_json
-from rollbook.ground.tables import TABLES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def summary(book: Book) -> dict[str, Any]:
         "writers": _writers(book),
         "seconds": _stages(book),
         "checkpoints": _checkpoints(book),
-        "tables": {name: rows for name in TABLES if (rows := _rows(book, name))},
+        "tables": book.table_rows(),
         "keys": {
             key: {"value": value, **clocks}
             for key, (value, clocks, _time) in sorted(latest.items(), key=lambda item: _rank(item[0]))
@@ -93,15 +92,15 @@ def _checkpoints(book: Book) -> dict[str, object]:
     """How many checkpoints are still there, and which are the best and the last."""
     from rollbook.errors import UnknownKey
 
-    said: dict[str, object] = {}
+    answer: dict[str, object] = {}
     present = len(book.checkpoint_history().kept)
     for which in ("best", "last") if present else ():
         try:
             saved = book.checkpoint(which)
         except UnknownKey:  # none has a score, or all files are gone
             continue
-        said[which] = {"id": saved.id, "path": str(saved.path), "score": saved.score, **saved.clocks}
-    return {"kept": present, **said} if present else {}
+        answer[which] = {"id": saved.id, "path": str(saved.path), "score": saved.score, **saved.clocks}
+    return {"kept": present, **answer} if present else {}
 
 
 def _alerts(book: Book) -> list[dict[str, object]]:
@@ -118,13 +117,6 @@ def _alerts(book: Book) -> list[dict[str, object]]:
 def _rank(key: str) -> tuple[bool, str]:
     """Sort key: logged keys first, host and rollbook keys last; by name within each."""
     return key.startswith(_OURS), key
-
-
-def _rows(book: Book, table: str) -> int:
-    if table != "checkpoints":
-        return book.row_count(table)
-    rows = book.table(table)  # a row for each event of one: saved, no longer kept
-    return len(set(rows.column("checkpoint_id").to_pylist())) if rows.num_rows else 0
 
 
 @click.command()
@@ -190,7 +182,12 @@ def print_summary(book: Book, *, everything: bool = False, as_json: bool = False
     if writers["all"] > 1:
         hosts = writers.pop("hosts")
         total = f"{writers.pop('all'):,} on {hosts:,} host{'' if hosts == 1 else 's'}"
-        words = {"closed": "ended well", "writing": "write", "died": "died", "unknown": "cannot be judged from here"}
+        words = {
+            "closed": "closed",
+            "writing": "still writing",
+            "died": "died",
+            "unknown": "cannot be judged from here",
+        }
         _print_list("writers", [total, *(f"{n:,} {words[state]}" for state, n in writers.items())], width)
     _print_list("tables", (f"{name} {rows:,}" for name, rows in about["tables"].items()), width)
     if about["keys"]:
@@ -214,7 +211,8 @@ def print_summary(book: Book, *, everything: bool = False, as_json: bool = False
         if len(shown) < len(about["alerts"]):
             click.echo(f"{len(about['alerts']) - len(shown):,} alerts before these: --all shows them")
         for alert in shown:
-            click.echo(f"alert    {clean(alert['level'])}, {clean(alert['rule'])}: {clean(alert['message'])}")
+            line = f"alert    {clean(alert['level'])}, {clean(alert['rule'])}: {clean(alert['message'])}"
+            print_wrapped(line, subsequent_indent=" " * 9)
     place = about["remote"]
     if place.get("url"):
         state = "all is there" if place.get("done") else "nothing has gone yet"

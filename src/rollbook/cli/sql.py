@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import click
 
 from rollbook.cli.find import dir_option, find_book, format_options, run_argument
@@ -30,7 +32,9 @@ def sql(run: str, query: str | None, root: str, limit: int, unlocked: bool, as_j
     if query is None and " " in run.strip():  # only a query: use the last run
         run, query = "last", run
     if query is None:
-        raise click.UsageError(f"say what to ask, such as: rollbook sql {run} 'select * from metrics limit 3'")
+        raise click.UsageError(
+            f"say what to ask, such as: rollbook sql {shlex.quote(run)} 'select * from metrics limit 3'"
+        )
     import duckdb
 
     try:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _HINT = "--wide, --json and --csv show all columns"
 _PLUMBING = frozenset(("time", "attempt", "writer", "lane", "seq", "index", "at"))
-_SAID = frozenset(("episode_id", "return", "length", "terminated", "truncated", "complete", "seconds", "seed"))
+_SHOWN_FIRST = frozenset(("episode_id", "return", "length", "terminated", "truncated", "complete", "seconds", "seed"))
 _LAST_OF_SAMPLES = ("sample_id", "content", "first_seen", "item_type", "item_raw", "item_path", "item_size")
 
 
@@ -60,7 +60,7 @@ def episodes(
     else:
         rows, names = _episodes_for_people(book, table)
         print_fitted(rows, names, width=None if wide else terminal_width(), hint=_HINT)
-    _say_more(book, "episodes", more)
+    _remark_on_more(book, "episodes", more)
 
 
 @click.command()
@@ -110,7 +110,7 @@ def samples(
         names = list(dict.fromkeys([*first, *own, *last, "item"]))
         rows = [{**row, "item": " ".join(str(row.get("item")).split())} for row in _pylist(samples)]
         print_fitted(rows, names, wide="item", width=None if wide else terminal_width(), hint=_HINT)
-    _say_more(book, "samples", more)
+    _remark_on_more(book, "samples", more)
 
 
 def _rows(book: Book, table: str, where: str | None, order_by: str | None, limit: int) -> tuple[pyarrow.Table, bool]:
@@ -120,7 +120,7 @@ def _rows(book: Book, table: str, where: str | None, order_by: str | None, limit
     return rows.slice(0, limit), rows.num_rows > limit
 
 
-def _say_more(book: Book, table: str, more: bool) -> None:
+def _remark_on_more(book: Book, table: str, more: bool) -> None:
     if more:
         remark(f"… more rows; --limit shows them (the table has {book.table(table).num_rows:,})")
 
@@ -155,7 +155,7 @@ def _episodes_for_people(book: Book, episodes: pyarrow.Table) -> tuple[list[dict
     first = [name for name in first if name in useful or name in ("episode", "end", "took")]
     if any(row["kept"] for row in rows):
         first.append("kept")
-    own = [name for name in useful if name not in _SAID and name.partition("/")[0] not in ("running",)]
+    own = [name for name in useful if name not in _SHOWN_FIRST and name.partition("/")[0] not in ("running",)]
     rest = sorted(own, key=lambda name: (not name.startswith("final/"), not name.startswith("info/")))
     running = [name for name in useful if name.startswith("running/")]
     return rows, list(dict.fromkeys([*first, *rest, *running]))

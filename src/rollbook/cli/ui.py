@@ -85,7 +85,7 @@ def ui(
         _export(places, folder)
         return
     for place in places if not stores else ():
-        _say_if_empty(place)
+        _remark_if_empty(place)
     from rollbook.formats.foreign import is_laid_out
     from rollbook.server.serving import prepared
     from rollbook.server.settings import Settings
@@ -137,7 +137,7 @@ def page_is_ready() -> bool:
     return False
 
 
-def _say_if_empty(place: str) -> None:
+def _remark_if_empty(place: str) -> None:
     from rollbook.formats.opening import open as open_runs
     from rollbook.runs.catalog import found
 
@@ -150,7 +150,7 @@ def _say_if_empty(place: str) -> None:
 def _export(places: tuple[str, ...], folder: str) -> None:
     from rollbook.server.static_copy import export
 
-    index = export(places, folder, said=lambda text: click.echo(text, err=True))
+    index = export(places, folder, report=lambda text: click.echo(text, err=True))
     click.echo(f"{index} is a copy of the page. Look at it with: python -m http.server -d {folder}", err=True)
 
 

@@ -232,34 +232,34 @@ def _with_interval(group: Group, statistic: str, seed: int) -> Group:
 
 
 def _who_is_missing(group: Group, floor: float | None) -> list[str]:
-    said = []
+    remarks = []
     if group.crashed and floor is None:
-        said.append(
+        remarks.append(
             f"{group.label}: {_runs(group.crashed)} did not finish and {_are(group.crashed)} not among the scores, "
             "which flatters. Say floor=… for what a failed run is worth."
         )
     elif group.crashed:
         count = "counts" if len(group.crashed) == 1 else "count"
-        said.append(f"{group.label}: {_runs(group.crashed)} did not finish and {count} as {floor:g}.")
+        remarks.append(f"{group.label}: {_runs(group.crashed)} did not finish and {count} as {floor:g}.")
     if group.running:
-        said.append(
+        remarks.append(
             f"{group.label}: {_runs(group.running)} {_are(group.running)} still being written; not among the "
             "scores yet."
         )
     if group.without_score:
-        said.append(f"{group.label}: {_runs(group.without_score)} without a finite value; not among the scores.")
+        remarks.append(f"{group.label}: {_runs(group.without_score)} without a finite value; not among the scores.")
     if group.ends_in_nan:
         what = "ends with a row that is" if len(group.ends_in_nan) == 1 else "end with rows that are"
-        said.append(
+        remarks.append(
             f"{group.label}: {_runs(group.ends_in_nan)} {what} NaN or infinite; the last finite rows are the score."
         )
     if group.again:
         verb = "repeats an earlier one" if len(group.again) == 1 else "repeat earlier ones"
-        said.append(
+        remarks.append(
             f"{group.label}: {_runs(group.again)} {verb} of the same configuration, seed and code; each such seed "
             "counts once, with the mean of its finished runs."
         )
-    return said
+    return remarks
 
 
 def _are(names: Sequence[str]) -> str:

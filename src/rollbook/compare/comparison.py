@@ -68,13 +68,13 @@ class Comparison:
 
     def sentences(self) -> list[str]:
         """The verdicts, then the intervals, then the notes."""
-        said = [pair.sentence() for pair in self.pairs]
-        said += [
+        sentences_of_pairs = [pair.sentence() for pair in self.pairs]
+        sentences_of_pairs += [
             f"{g.label}: {in_a_sentence(g.interval.sentence(self.metric))}"
             for g in self.groups
             if g.interval is not None
         ]
-        return [*said, *self.notes]
+        return [*sentences_of_pairs, *self.notes]
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{group.label} {len(group.seeds_R)}" for group in self.groups)
@@ -87,8 +87,8 @@ class Comparison:
     def _repr_html_(self) -> str:
         from rollbook.plots.cards import card, grid, sentences
 
-        said = self.sentences()
-        return card(f"{self.metric} by {self.by}", self.how, sentences(said), grid(self.table()))
+        conclusions = self.sentences()
+        return card(f"{self.metric} by {self.by}", self.how, sentences(conclusions), grid(self.table()))
 
     def table(self) -> list[dict[str, Any]]:
         """One row per group: group, n, estimate, low, high, method, claim, crashed, running."""
@@ -245,11 +245,11 @@ class Comparison:
         open_pairs = [f"{p.a} and {p.b}" for p in self.pairs if not p.better and not p.reason]
         apart = [f"{p.a} and {p.b}" for p in self.pairs if p.reason]
         lower = " (lower is better)" if self.lower_is_better else ""
-        said = [f"{'; '.join(decided)}{lower}."] if decided else []
+        conclusions = [f"{'; '.join(decided)}{lower}."] if decided else []
         how = "by the plan" if self.study is not None else "without a plan"
         some = f"{len(open_pairs)} of {len(self.pairs)} pairs" if len(open_pairs) > 3 else "; ".join(open_pairs)
-        said += [f"Not decided {how}{'' if decided else lower}: {some}."] if open_pairs else []
-        return said + ([f"Not compared: {'; '.join(apart)}."] if apart else [])
+        conclusions += [f"Not decided {how}{'' if decided else lower}: {some}."] if open_pairs else []
+        return conclusions + ([f"Not compared: {'; '.join(apart)}."] if apart else [])
 
     def _notes_in_a_picture(self) -> tuple[str, ...]:
         return tuple(note.partition(" Say ")[0] for note in self.notes)

@@ -63,7 +63,9 @@ class Curves:
         """Remarks for readers of the curves: where n changes, which runs crashed, which were left out."""
         many = len(self.groups) > 1
         of_groups = [
-            f"{group.label}: {said}" if many else said for group in self.groups for said in group.aligned.sentences()
+            f"{group.label}: {sentence}" if many else sentence
+            for group in self.groups
+            for sentence in group.aligned.sentences()
         ]
         return [*self.notes, *of_groups]
 

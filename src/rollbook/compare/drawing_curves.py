@@ -123,27 +123,27 @@ def refined_curves(
 
 def _about_rows(lines: Mapping[str, Mapping[str, Line]], key: str, axis: str) -> list[str]:
     """Missing data of groups: no rows at all, rows that are not finite, no common point with another group."""
-    said, ends = [], {}
+    remarks, ends = [], {}
     for label, runs in lines.items():
         begun = [line for line in runs.values() if len(line.x)]
         if not begun:
             whose = "its run has no" if len(runs) == 1 else f"none of its {len(runs)} runs has a"
-            said.append(f"{label}: {whose} row of {key}; it is not drawn.")
+            remarks.append(f"{label}: {whose} row of {key}; it is not drawn.")
             continue
         bad = [int((~np.isfinite(np.asarray(line.y, dtype=np.float64))).sum()) for line in begun]
         if any(bad):
             whose = f"{sum(bad):,} rows of {sum(count > 0 for count in bad)} of {len(runs)} runs"
-            said.append(f"{label}: {whose} are NaN or infinite; no value there, and a mark at the edge.")
+            remarks.append(f"{label}: {whose} are NaN or infinite; no value there, and a mark at the edge.")
         if again := _repeats(runs):
             repeat = "1 run repeats an earlier one" if len(again) == 1 else f"{len(again)} runs repeat earlier ones"
-            said.append(f"{label}: {repeat} of the same configuration, seed and code; each such seed counts once.")
+            remarks.append(f"{label}: {repeat} of the same configuration, seed and code; each such seed counts once.")
         spans = [span for line in begun if len(span := span_of(line.x))]
         if spans:
             ends[label] = (min(float(span[0]) for span in spans), max(float(span[1]) for span in spans))
     for a, b in itertools.combinations(ends, 2):
         if ends[a][1] < ends[b][0] or ends[b][1] < ends[a][0]:
-            said.append(no_common_point(a, ends[a], b, ends[b], axis))
-    return said
+            remarks.append(no_common_point(a, ends[a], b, ends[b], axis))
+    return remarks
 
 
 def _scaled(line: Line, scale: Mapping[str, tuple[float, float]]) -> NDArray:

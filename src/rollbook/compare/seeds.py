@@ -12,6 +12,7 @@ import numpy as np
 from rollbook import stats
 from rollbook.compare.scores import Group, Pair
 from rollbook.errors import BadInput
+from rollbook.ground.brief import brief
 from rollbook.stats import SeedRange
 
 __all__ = ["FEWEST", "SeedPlan", "as_planned", "as_seen", "detectable", "to_decide"]
@@ -20,6 +21,7 @@ FEWEST = 10
 """Seeds per group below which the range is too wide to be useful (`stats.seeds_needed`)."""
 
 
+@brief
 @dataclass(frozen=True)
 class SeedPlan:
     """Which difference a number of seeds can detect.
@@ -50,21 +52,21 @@ class SeedPlan:
 
     def sentences(self) -> list[str]:
         """The result in words, the answer first."""
-        told = []
+        lines = []
         if self.difference is not None:
             seeds = "More than 10,000" if self.needed is None else f"{self.needed:,}"
-            told.append(f"{seeds} seeds a group find a difference of {self.difference:g} with {self.power:.0%} power.")
+            lines.append(f"{seeds} seeds a group find a difference of {self.difference:g} with {self.power:.0%} power.")
         for pair in self.pairs:
             low, high = pair["seeds_needed"] or (None, None)
             range_ = SeedRange(low, high)
             words = f"{pair['a']} ({pair['seeds_a']} seeds) and {pair['b']} ({pair['seeds_b']}) differ by "
             words += f"{pair['difference']:.4g}"
             if pair["seeds_needed"] is None:
-                told.append(f"{words}. How many seeds would decide that can be told from {FEWEST} seeds a group on.")
+                lines.append(f"{words}. How many seeds would decide that can be told from {FEWEST} seeds a group on.")
             else:
-                told.append(f"{words}; {range_} seeds a group would decide between them.")
-        told.append(f"The scores of seeds have a standard deviation of {self.std:.4g}.")
-        return told
+                lines.append(f"{words}; {range_} seeds a group would decide between them.")
+        lines.append(f"The scores of seeds have a standard deviation of {self.std:.4g}.")
+        return lines
 
 
 def as_planned(std: float, difference: float | None, power: float, counts: Sequence[int]) -> SeedPlan:

@@ -215,8 +215,8 @@ def _importances(
     for labels, (name, *_) in parted.items():
         own = len(set(labels)) == many and not alone
         lacks[name] = why or ("every configuration has a value of its own" if own else "")
-    told = {names[0]: labels for labels, names in parted.items() if not lacks[names[0]]}
-    shares = variance_shares(scores, told, rng, whole=not alone)
+    labels_of = {names[0]: labels for labels, names in parted.items() if not lacks[names[0]]}
+    shares = variance_shares(scores, labels_of, rng, whole=not alone)
     nothing = (math.nan, math.nan, math.nan)
     found = [
         Importance(name, tuple(others), *shares.settings.get(name, nothing), levels=len(set(labels)), why=lacks[name])
@@ -243,13 +243,13 @@ def _short(name: str) -> str:
     return name.removeprefix("config.")
 
 
-def _said(tried: Tried) -> str:
-    words = [f"{_short(name)} {_told(value)}" for name, value in list(tried.settings.items())[:_SHOWN]]
+def _settings_of(tried: Tried) -> str:
+    words = [f"{_short(name)} {_value_text(value)}" for name, value in list(tried.settings.items())[:_SHOWN]]
     more = len(tried.settings) - _SHOWN
     return ", ".join(words) + (f" and {more} more" if more > 0 else "")
 
 
-def _told(value: object) -> str:
+def _value_text(value: object) -> str:
     if value is None:
         return "not set"
     return f"{value:.3g}" if isinstance(value, float) else value if isinstance(value, str) else _word(value)
@@ -260,31 +260,31 @@ def _sentence(scored: Sequence[Tried], importances: Sequence[Importance], chance
         return f"No finished run has a value of {metric}."
     best = scored[0]
     others = sum(each.may_be_best for each in scored[1:])
-    told = []
+    lines = []
     first = importances[0] if importances else None
     if why or first is None:
-        told.append(f"Of the settings nothing can be said: {why}.")
+        lines.append(f"Of the settings nothing can be said: {why}.")
     elif math.isfinite(first.share):
         names = " with ".join(map(_short, (first.name, *first.together)))
         span = "" if math.isnan(first.low) else f" ({100 * first.low:.0f} … {100 * first.high:.0f})"
         if first.share > chance:
-            told.append(
+            lines.append(
                 f"{names} matters most: {100 * first.share:.0f} %{span} of the spread of {metric} goes with it."
             )
         else:
-            told.append(
+            lines.append(
                 f"No setting stands out: {names} comes first with {100 * first.share:.0f} %{span} of the spread, "
                 f"and chance alone reaches {100 * chance:.0f} %."
             )
     n = len(best.scores_R)
-    told.append(f"The best so far is {_said(best)}: mean {best.mean:.4g} of {n} seed{'' if n == 1 else 's'}.")
+    lines.append(f"The best so far is {_settings_of(best)}: mean {best.mean:.4g} of {n} seed{'' if n == 1 else 's'}.")
     if n < 2:
-        told.append("One seed cannot say which is best.")
+        lines.append("One seed cannot say which is best.")
     elif not others:
-        told.append("It is ahead of all others.")
+        lines.append("It is ahead of all others.")
     else:
-        told.append(f"{others} of the other {len(scored) - 1} may be as good.")
-    return " ".join(told)
+        lines.append(f"{others} of the other {len(scored) - 1} may be as good.")
+    return " ".join(lines)
 
 
 def _todo(scored: Sequence[Tried]) -> str:

@@ -25,6 +25,7 @@ from rollbook.errors import BadInput, RollbookError
 from rollbook.formats.importers._registry import make, patterns
 from rollbook.ground import manifest
 from rollbook.ground.files import loosely, read_json, try_lock, unlock, user_cache, write_json
+from rollbook.ground.run_files import MANIFEST_FILE
 from rollbook.protocols import ForeignRun
 from rollbook.runs.catalog import stamped
 
@@ -69,7 +70,12 @@ def found(root: str | os.PathLike[str], own: Container[str] = ()) -> dict[str, l
     return {name: sources[name] for name in wanted if name in sources}
 
 
-def laid_out(root: str | os.PathLike[str], problems: list[str] | None = None, own: Collection[str] = ()) -> str | None:
+def laid_out(
+    root: str | os.PathLike[str],
+    problems: list[str] | None = None,
+    own: Collection[str] = (),
+    cache: str | None = None,
+) -> str | None:
     """The folder in the user's cache that holds the runs of other tools below `root`; None if there are none.
 
     Each is brought up to date with its files. If two formats describe one run (progress.csv and event files), the one
@@ -79,13 +85,14 @@ def laid_out(root: str | os.PathLike[str], problems: list[str] | None = None, ow
     Args:
       problems: gets a sentence for each run that cannot be read, or only in part.
       own: the folders of the runs of rollbook there; see `found`.
+      cache: the user's cache folder; None: as it is now.
     """
     base = os.path.abspath(os.fspath(root))
     sources = found(base, own)
     if not sources:
         return None
     name = hashlib.blake2b(base.encode("utf-8", "surrogateescape"), digest_size=12).hexdigest()
-    home = os.path.join(user_cache(), "foreign", name)
+    home = os.path.join(cache or user_cache(), "foreign", name)
     os.makedirs(home, mode=0o700, exist_ok=True)
     with _lock, open(os.path.join(home, "lock"), "wb") as lock:
         until = time.monotonic() + _PATIENCE
@@ -106,15 +113,15 @@ def is_laid_out(folder: str) -> bool:
 
 def follow(root: str | os.PathLike[str], *, seconds: float = 2.0) -> str | None:
     """Call `laid_out` now and then every few seconds in a thread, to follow growing files."""
-    base = os.path.abspath(os.fspath(root))
-    folder = laid_out(base, own=stamped(base))
+    base, cache = os.path.abspath(os.fspath(root)), user_cache()
+    folder = laid_out(base, own=stamped(base), cache=cache)
     if folder is not None:
 
         def look() -> None:
             while True:
                 time.sleep(seconds)
                 with contextlib.suppress(Exception):  # a disk that is temporarily unavailable
-                    laid_out(base, own=stamped(base))
+                    laid_out(base, own=stamped(base), cache=cache)
 
         threading.Thread(target=look, name="rollbook-foreign", daemon=True).start()
     return folder
@@ -175,7 +182,7 @@ class _Folder:
 
         stamps = stamp_of(run)
         twin = known.get("twin")
-        is_there = bool(known) and os.path.exists(os.path.join(known["folder"], "run.json"))
+        is_there = bool(known) and os.path.exists(os.path.join(known["folder"], MANIFEST_FILE))
         if is_there and known["files"] == stamps and (twin in self._own or not twin):
             if not twin and known["compared"] != self._own_digest:
                 known = self._apart(known)
@@ -298,7 +305,7 @@ def _folders(root: str, own: Container[str]) -> Iterator[tuple[str, list[str]]]:
                     files.append(entry.name)
             except OSError:
                 continue
-        if "run.json" in files and manifest.holds_a_run(folder):
+        if MANIFEST_FILE in files and manifest.holds_a_run(folder):
             continue
         yield folder, sorted(files)
         if depth < _DEEPEST and seen < _MOST_ENTRIES:

@@ -15,10 +15,10 @@ import re
 import time
 
 from rollbook.errors import BadInput
-from rollbook.ground.files import exists, is_folder, lexists, make_folders, read_json, write_json
+from rollbook.ground.files import exists, is_folder, lexists, make_folders, pasted, read_json, write_json
 
 __all__ = [
-    "PLACE_PAGE",
+    "REMOTE_PAGE",
     "Origin",
     "backlog",
     "begin",
@@ -31,7 +31,7 @@ __all__ = [
     "origin_of",
     "parts_of",
     "pulled_from",
-    "run_and_place",
+    "run_and_base",
 ]
 
 _SCHEMES = {
@@ -44,7 +44,7 @@ _SCHEMES = {
     "memory": "memory",
     "file": "file",
 }
-PLACE_PAGE = "rollbook.json"
+REMOTE_PAGE = "rollbook.json"
 """The file at the root of every remote that marks it as holding runs."""
 
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
@@ -75,24 +75,24 @@ def is_address(text: object) -> bool:
     """Whether this is a remote, or a project or run in one: it has a scheme, or is the path of such a folder."""
     if isinstance(text, os.PathLike):
         text = os.fspath(text)
-    return isinstance(text, str) and (_ADDRESS.match(text) is not None or _lies_in_place(text))
+    return isinstance(text, str) and (_ADDRESS.match(text) is not None or _is_in_remote(text))
 
 
-def _lies_in_place(path: str) -> bool:
+def _is_in_remote(path: str) -> bool:
     """Whether a folder is a remote, or a project or run in one. Local folders of runs look different."""
     if not path.strip():
         return False
     folder = os.path.abspath(os.path.expanduser(path))
-    if _is_place(folder):
+    if _is_remote(folder):
         return True
     above = os.path.dirname(folder)
     if is_folder(os.path.join(folder, "m")):
-        return _is_place(os.path.dirname(above))
-    return _is_place(above) and not is_folder(os.path.join(folder, "data"))
+        return _is_remote(os.path.dirname(above))
+    return _is_remote(above) and not is_folder(os.path.join(folder, "data"))
 
 
-def _is_place(folder: str) -> bool:
-    return read_json(os.path.join(folder, PLACE_PAGE)).get("by") == "rollbook"
+def _is_remote(folder: str) -> bool:
+    return read_json(os.path.join(folder, REMOTE_PAGE)).get("by") == "rollbook"
 
 
 def check_remote(url: object) -> str:
@@ -146,7 +146,7 @@ def parts_of(url: str) -> tuple[str, str, str]:
     return scheme, bucket, prefix
 
 
-def run_and_place(folder: str) -> str:
+def run_and_base(folder: str) -> str:
     """<project>/<run> of a run's folder: its name in a remote."""
     head, run = os.path.split(os.path.abspath(folder))
     return f"{os.path.basename(head)}/{run}"
@@ -189,17 +189,17 @@ def begin(folder: str | os.PathLike[str], url: str, *, home: bool, host: str = "
     if known is not None:
         write_json(path, content, durable=True)
     else:
-        beside = f"{path}.{os.urandom(4).hex()}.new"
-        write_json(beside, content, durable=True)
+        temporary = f"{path}.{os.urandom(4).hex()}.new"
+        write_json(temporary, content, durable=True)
         try:  # if two processes begin at the same time, one wins
-            os.link(beside, path)
+            os.link(temporary, path)
         except FileExistsError:
             pass
         except OSError:  # a file system without links
-            os.replace(beside, path)
+            os.replace(temporary, path)
         finally:
-            if lexists(beside):
-                os.unlink(beside)
+            if lexists(temporary):
+                os.unlink(temporary)
     written = origin_of(folder)
     if written is None:
         raise OSError(f"{path} was written and cannot be read")
@@ -260,12 +260,12 @@ _NAME, _OFF = "ship.json", "ship.off"
 
 
 def _origin_in(path: str) -> Origin | None:
-    said = read_json(path)
-    id, url = said.get("origin"), said.get("url")
+    stored = read_json(path)
+    id, url = stored.get("origin"), stored.get("url")
     if not isinstance(id, str) or not isinstance(url, str) or not _BUCKET.fullmatch(id):
         return None
     try:
-        return Origin(id, check_remote(url), said.get("home") is True)
+        return Origin(id, check_remote(url), stored.get("home") is True)
     except BadInput:
         return None
 
@@ -304,13 +304,20 @@ def backlog(folder: str | os.PathLike[str], *, since: float = 0.0) -> dict[str, 
     elif late > LATE_SECONDS:
         words = (
             f"the last report is {now - written:.0f} s old, {late:.0f} s later than promised: the keeper that ships "
-            f"takes long, hangs or is gone. It is replaced while the run is written; else: rollbook push {folder}"
+            "takes long, hangs or is gone. It is replaced while the run is written; else: "
+            f"rollbook push {pasted(folder)}"
         )
     else:
         return state
-    told = str(state.get("words") or "")
+    reason = str(state.get("words") or "")
     unknown = {"waiting_files": None, "waiting_bytes": None}
-    return {**state, **unknown, "done": False, "words": f"{words} ({told})" if told else words, "late_seconds": late}
+    return {
+        **state,
+        **unknown,
+        "done": False,
+        "words": f"{words} ({reason})" if reason else words,
+        "late_seconds": late,
+    }
 
 
 def note_away(folder: str | os.PathLike[str], words: str) -> None:

@@ -1,7 +1,7 @@
 """Alerts: problems that were found, counted, reported once per cause and key, and stored in the table `alerts`.
 
     alerts = Alerts(run)
-    alerts.say(Alert("reward_ledger", "warn", "the components add up to 3, the reward to 4", {"difference": 1.0}))
+    alerts.report(Alert("reward_ledger", "warn", "the components add up to 3, the reward to 4", {"difference": 1.0}))
 
 The health rules of the keeper, the episode auditor, the reward ledger and all other checks of a run report here, so
 that the terminal, `rollbook show`, the page and `book.alerts()` show all alerts. Standard library only.
@@ -61,7 +61,7 @@ class Alerts:
         self._counts: dict[tuple[str, str], int] = {}
         self._untold: dict[tuple[str, str], Alert] = {}  # the last alert that was only counted
 
-    def say(self, alert: Alert, cause: str = "", hint: str = "see the run's alerts") -> bool:
+    def report(self, alert: Alert, cause: str = "", hint: str = "see the run's alerts") -> bool:
         """Count an alert, warn about the first of its rule, and store it unless enough similar ones are stored.
 
         Args:
@@ -74,14 +74,14 @@ class Alerts:
         like = (alert.rule, f"{alert.level}\0{alert.key}\0{cause}")
         known = like in self._counts or len(self._counts) < _MOST_CAUSES
         count = self._counts.get(like, 0) + 1
-        is_said = known and (count <= self._every or _is_power_of_ten(count / self._every))
+        is_reported = known and (count <= self._every or _is_power_of_ten(count / self._every))
         if known:
             self._counts[like] = count
             self._untold[like] = alert
-        if is_said:  # before counting, which raises with strict=True
+        if is_reported:  # before counting, which raises with strict=True
             self._keep(like)
         self._recorder.count(alert.rule, 1, f"{alert.message}; {hint}")
-        return is_said
+        return is_reported
 
     def conclude(self) -> None:
         """Update the counts: write a last row for each alert that was counted since the last stored one."""

@@ -531,6 +531,7 @@ TABLE: tuple[Canonical, ...] = (
         ("tianshou", "update/gradient_step", "a counter"),
         ("tianshou", "update/update_step", "a counter"),
         ("tianshou", "info/update_step", "a counter"),
+        ("acme", "learner_steps", "a counter"),
     ),
     # -- time -----------------------------------------------------------------------------------------------------
     Canonical(

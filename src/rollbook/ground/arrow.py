@@ -26,10 +26,8 @@ __all__ = [
     "cast",
     "common_type",
     "constant",
-    "dictionary",
     "empty_table",
     "floats",
-    "from_json",
     "from_numpy",
     "in_microseconds",
     "in_utc",
@@ -97,13 +95,6 @@ def strings(values: Sequence[str | None], *, binary: bool = False) -> pa.Array:
     bitmap = pa.py_buffer(np.packbits(valid, bitorder="little")) if nulls else None
     buffers = [bitmap, pa.py_buffer(offsets if large else offsets.astype(np.int32)), pa.py_buffer(b"".join(parts))]
     return pa.Array.from_buffers(kind, len(values), buffers, nulls)
-
-
-def dictionary(values: Sequence[str]) -> pa.Array:
-    """Texts with few different values, dictionary-encoded."""
-    codes: dict[str, int] = {}
-    indices = np.fromiter((codes.setdefault(value, len(codes)) for value in values), dtype=np.int32, count=len(values))
-    return pa.DictionaryArray.from_arrays(from_numpy(indices), strings(list(codes)))
 
 
 def constant(value: str, n: int) -> pa.Array:
@@ -371,18 +362,6 @@ def any_column(values: Sequence[Any] | RawArray) -> tuple[pa.Array, dict[bytes, 
         if lists is not None:
             return lists, None
     return strings([None if v is None else json.dumps(_plain(v), allow_nan=True) for v in values]), JSON_FIELD
-
-
-def from_json(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column of JSON texts in the common type of its values; unchanged if they have none."""
-    values = []
-    for cell in column.to_pylist():
-        with tolerating(ValueError) as missed:  # some text was not JSON
-            values.append(json.loads(cell) if isinstance(cell, str) else cell)
-        if missed:
-            values.append(cell)
-    array, more = any_column(values)
-    return column if more else pa.chunked_array([array], array.type)
 
 
 def _array_column(array: RawArray) -> tuple[pa.Array, dict[bytes, bytes] | None]:

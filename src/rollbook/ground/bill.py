@@ -18,7 +18,7 @@ __all__ = ["Bill", "counted", "warn_caller"]
 
 
 _MOST_NAMES = 100
-_MOST_SAID = 10
+_MOST_WARNED = 10
 
 
 class Bill:
@@ -35,7 +35,18 @@ class Bill:
       remarks: cause -> how often, for reports without loss of data; not part of `counts`.
     """
 
-    __slots__ = ("_held", "_holding", "_said", "_tell", "_to", "_who", "counts", "names", "remarks", "strict")
+    __slots__ = (
+        "_deliver",
+        "_held",
+        "_holding",
+        "_to",
+        "_warned_names",
+        "_who",
+        "counts",
+        "names",
+        "remarks",
+        "strict",
+    )
 
     def __init__(
         self,
@@ -43,14 +54,14 @@ class Bill:
         *,
         to: Any = None,
         who: str = "",
-        tell: Callable[[str, str], object] | None = None,
+        deliver: Callable[[str, str], object] | None = None,
     ) -> None:
         self.counts: dict[str, int] = {}
         self.names: dict[str, dict[str, int]] = {}
         self.remarks: dict[str, int] = {}
         self.strict = strict
-        self._to, self._who, self._tell = to, who, tell
-        self._said: dict[str, set[str]] = {}
+        self._to, self._who, self._deliver = to, who, deliver
+        self._warned_names: dict[str, set[str]] = {}
         self._holding: set[int] = set()
         self._held: list[LoggingFailed] = []
 
@@ -76,16 +87,16 @@ class Bill:
                 raise failure
             self._held.append(failure)
             return
-        self._say_once(cause, message, name)
+        self._report_once(cause, message, name)
 
     __call__ = count
 
     def remark(self, cause: str, message: str) -> None:
         """Count an event without loss of data, and report `message` the first time. Never raises, even if strict."""
         self.remarks[cause] = self.remarks.get(cause, 0) + 1
-        self._say_once(cause, message, "")
+        self._report_once(cause, message, "")
 
-    def say(self, cause: str, message: str) -> None:
+    def report(self, cause: str, message: str) -> None:
         """Count one under `cause`, and report `message` the first time."""
         self.count(cause, message=message)
 
@@ -128,15 +139,15 @@ class Bill:
             raise err
         self.count(cause, message=f"{what} failed: {type(err).__name__}: {err}")
 
-    def _say_once(self, cause: str, message: str, name: str) -> None:
-        said = self._said.setdefault(cause, set())
-        if name in said or len(said) >= _MOST_SAID:
+    def _report_once(self, cause: str, message: str, name: str) -> None:
+        names_warned = self._warned_names.setdefault(cause, set())
+        if name in names_warned or len(names_warned) >= _MOST_WARNED:
             return
-        said.add(name)
-        if self._tell is not None:
-            self._tell(cause, message)
+        names_warned.add(name)
+        if self._deliver is not None:
+            self._deliver(cause, message)
         else:
-            self._warn(cause, message, is_last=len(said) == _MOST_SAID)
+            self._warn(cause, message, is_last=len(names_warned) == _MOST_WARNED)
 
     def _warn(self, cause: str, message: str, is_last: bool) -> None:
         message = f"{self._who}: {message}" if self._who else message

@@ -9,10 +9,11 @@ class Curve:
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any, TypeVar
 
-__all__ = ["brief", "screenful"]
+__all__ = ["brief", "screenful", "with_cells"]
 
 _WIDTH, _MOST_LINES = 100, 40
 _MOST_ITEMS, _LONGEST = 3, 60
@@ -40,8 +41,13 @@ def screenful(lines: list[str]) -> str:
 
 
 def _repr(self: Any) -> str:
-    name = type(self).__name__
-    parts = [f"{field.name}={_words(getattr(self, field.name))}" for field in fields(self) if field.repr]
+    return with_cells(self, [field.name for field in fields(self) if field.repr])
+
+
+def with_cells(value: object, names: Iterable[str]) -> str:
+    """The repr of an object by some of its attributes, of at most 40 lines of 100 columns."""
+    name = type(value).__name__
+    parts = [f"{each}={_words(getattr(value, each))}" for each in names]
     line = f"{name}({', '.join(parts)})"
     return line if len(line) <= _WIDTH else screenful([f"{name}(", *(f"  {part}," for part in parts), ")"])
 

@@ -87,8 +87,8 @@ def _other(item: object, depth: int) -> bytes:
         return b"i%d;" % int(item)
     if isinstance(item, float):
         return canonical(float(item), depth + 1)
-    said = repr(item)
-    if hex(id(item))[2:] in said.lower() or " at 0x" in said:
+    text = repr(item)
+    if hex(id(item))[2:] in text.lower() or " at 0x" in text:
         raise Contentless(f"a {type(item).__qualname__} shows no content of its own")
-    data = said.encode("utf-8", "backslashreplace")
+    data = text.encode("utf-8", "backslashreplace")
     return b"r%d:" % len(data) + data

@@ -66,7 +66,7 @@ class Expression:
         self.text, self.columns = text, columns
 
 
-def condition(text: str, *, where: str = "where") -> Expression:
+def condition(text: str, *, where: str = "where", names: Iterable[str] = ()) -> Expression:
     """A condition in SQL, such as "reward > 1 and key like 'train/%'".
 
     `tags has 'a'`, `config['lr']`, `==`, None, True and False are accepted too.
@@ -74,6 +74,7 @@ def condition(text: str, *, where: str = "where") -> Expression:
     Args:
       text: the condition.
       where: the name of the caller's argument, for the error.
+      names: dotted names that are understood without quotes, whatever is in them: `summary.test/return.last`.
     Raises:
       BadInput: it is not a single expression, or it is too long (`LONGEST`, `MOST_TERMS`, `MOST_COLUMNS`).
     """
@@ -84,9 +85,26 @@ def condition(text: str, *, where: str = "where") -> Expression:
         )
     if not text.strip():
         raise BadInput(f"{where}={text!r}: there is no condition. {_HINT}")
-    sql = f"({_spelled(text)}\n)"  # the new line ends a comment in the text
+    sql = f"({_spelled(_named(text, names))}\n)"  # the new line ends a comment in the text
     (tree,) = _expressions(f"select {sql}", text, where, expected=1)
     return Expression(sql, tree)
+
+
+def _named(text: str, names: Iterable[str]) -> str:
+    """The condition with these names in quotes, so that no slash in them divides."""
+    there = sorted((name for name in names if name in text and "." in name), key=len, reverse=True)
+    if not there:
+        return text
+    each = re.compile(rf"(?<![\w.])(?:{'|'.join(map(re.escape, there))})(?![\w.])")
+    pieces = _QUOTED.split(text)
+    for n in range(0, len(pieces), 2):
+        pieces[n] = each.sub(_in_quotes, pieces[n])
+    return "".join(pieces)
+
+
+def _in_quotes(name: re.Match[str]) -> str:
+    first, _, rest = name[0].partition(".")
+    return f"{first}.{quoted(rest)}"
 
 
 def _spelled(text: str) -> str:
@@ -138,8 +156,8 @@ def _select(query: str, text: str, where: str) -> dict[str, Any]:
     except Exception as err:  # a text that the parser refuses, such as one with a NUL
         raise BadInput(f"{where}={text!r:.200} cannot be read: {str(err)[:300]}. {_HINT}") from None
     if tree.get("error"):
-        said = str(tree.get("error_message") or "").partition("\n")[0][:300]
-        raise BadInput(f"{where}={text!r:.200} cannot be read: {said}. {_HINT}")
+        message = str(tree.get("error_message") or "").partition("\n")[0][:300]
+        raise BadInput(f"{where}={text!r:.200} cannot be read: {message}. {_HINT}")
     statements = tree.get("statements") or []
     node: dict[str, Any] = statements[0].get("node") or {} if len(statements) == 1 else {}
     bare = (

@@ -36,6 +36,7 @@ __all__ = [
     "names_in",
     "open_regular",
     "own_files",
+    "pasted",
     "pread",
     "read_json",
     "read_regular",
@@ -223,13 +224,13 @@ def replacing(path: str | os.PathLike[str], *, ending: str = ".tmp") -> Iterator
     Raises:
       OSError: the file could not be renamed to `path`.
     """
-    beside = f"{os.fspath(path)}.{os.urandom(4).hex()}{ending}"
+    temporary = f"{os.fspath(path)}.{os.urandom(4).hex()}{ending}"
     try:
-        yield beside
-        os.replace(beside, path)
+        yield temporary
+        os.replace(temporary, path)
     except BaseException:
         with tolerating(OSError):
-            os.unlink(beside)
+            os.unlink(temporary)
         raise
 
 
@@ -257,7 +258,7 @@ def write_json(path: str | os.PathLike[str], data: object, *, durable: bool = Fa
       OSError: no space, no permission. The old file then stays.
     """
     separators = (",", ":") if indent is None else None
-    with replacing(path) as beside, open(beside, "wb") as file:
+    with replacing(path) as temporary, open(temporary, "wb") as file:
         file.write(json.dumps(data, default=repr, indent=indent, separators=separators).encode())
         if durable and not is_loose():
             file.flush()
@@ -287,9 +288,8 @@ def sync_folder(folder: str | os.PathLike[str]) -> None:
     if missed:
         return
     try:
-        os.fsync(fd)
-    except ours(OSError):  # some network file systems refuse
-        return
+        with tolerating(OSError):  # some network file systems refuse
+            os.fsync(fd)
     finally:
         os.close(fd)
 
@@ -331,6 +331,14 @@ def _try_lock_windows(fd: int) -> bool | None:
         os.lseek(fd, 1 << 30, os.SEEK_SET)  # far after the text, which others may read
         lock.locking(fd, lock.LK_NBLCK, 1)
     return not missed
+
+
+def pasted(path: str | os.PathLike[str]) -> str:
+    """A path, an address or a name as one word of a command, to be pasted into a shell."""
+    text = os.fspath(path)
+    if text and text[0] != "~" and all(each.isascii() and (each.isalnum() or each in "_@%+=:,./-~") for each in text):
+        return text
+    return "'" + text.replace("'", "'\"'\"'") + "'"
 
 
 def user_cache() -> str:

@@ -63,7 +63,8 @@ def attach(
             except ModuleNotFoundError as err:
                 if err.name != full:
                     raise
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        # With `name` and `obj` Python itself adds "Did you mean: 'open'?".
+        raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=sys.modules[package])
 
     def __dir__() -> list[str]:
         face = sys.modules[package]

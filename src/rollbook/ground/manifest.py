@@ -22,6 +22,7 @@ from rollbook.errors import ForeignManifest, NewerFormat, NotARun
 from rollbook.ground import files
 from rollbook.ground.files import lexists, make_folders
 from rollbook.ground.foreign import ours, tolerating
+from rollbook.ground.run_files import MANIFEST_FILE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 __all__ = [
     "EDITABLE",
     "FORMAT",
-    "NAME",
     "ORIGIN",
     "STATUSES",
     "Attempts",
@@ -61,10 +61,10 @@ __all__ = [
     "progress",
     "read",
     "results",
-    "say_summary",
     "summary_of_others",
     "take_edits",
     "write",
+    "write_summary",
 ]
 
 Attempts = str | Sequence[int]
@@ -73,7 +73,6 @@ Attempts = str | Sequence[int]
 FORMAT = 2
 """The version of the run folder that this rollbook writes, and the highest that it reads."""
 
-NAME = "run.json"
 
 STATUSES = ("running", "finished", "killed", "crashed")
 """The statuses in run.json. Readers derive `crashed` and `stale` from `running` by checking which processes live."""
@@ -95,7 +94,7 @@ def new_id() -> str:
 
 def path_of(folder: str | os.PathLike[str]) -> str:
     """The path of a run's manifest."""
-    return os.path.join(folder, NAME)
+    return os.path.join(folder, MANIFEST_FILE)
 
 
 # -- reading and writing
@@ -117,26 +116,28 @@ def read(folder: str | os.PathLike[str], *, to_continue: bool = False) -> RunJso
     try:
         content = json.loads(files.read_regular(path))
     except ours(FileNotFoundError, NotADirectoryError):
-        advice = f"if it was a run, try: rollbook repair {shown}" if holds_a_run(folder) else "no run lies here"
+        repair = f"if it was a run, try: rollbook repair {files.pasted(folder)}"
+        advice = repair if holds_a_run(folder) else "no run lies here"
         raise NotARun(
             f"{shown} has no run.json. If it is a folder of runs, open it with rollbook.open(…) or `rollbook ls`; "
             f"{advice}"
         ) from None
     except ours(OSError, ValueError, RecursionError) as err:
         if not isinstance(err, ValueError) or holds_a_run(folder):
-            raise NotARun(f"{path} cannot be read: {err}. Try: rollbook repair {shown}") from None
+            raise NotARun(f"{path} cannot be read: {err}. Try: rollbook repair {files.pasted(folder)}") from None
         raise _foreign(path, shown, {}) from None
     is_marked = isinstance(content, dict) and isinstance(content.get("id"), str) and type(content.get("format")) is int
     if not is_marked and not holds_a_run(folder):
         raise _foreign(path, shown, content)
     if not isinstance(content, dict) or not isinstance(content.get("id"), str):
-        raise NotARun(f"{path} does not describe a run: it has no id. Try: rollbook repair {shown}")
+        raise NotARun(f"{path} does not describe a run: it has no id. Try: rollbook repair {files.pasted(folder)}")
     version = content.get("format")
     if type(version) is not int or version > FORMAT:
         raise NewerFormat(f"{shown} has format {version!r}; this rollbook reads up to {FORMAT}. Upgrade rollbook.")
     fields, problems = clean(content)
     if to_continue and any(problem.startswith("attempts") for problem in problems):
-        raise NotARun(f"{path} does not say which attempts the run had: {problems[0]}. Try: rollbook repair {shown}")
+        repair = f"rollbook repair {files.pasted(folder)}"
+        raise NotARun(f"{path} does not say which attempts the run had: {problems[0]}. Try: {repair}")
     return fields
 
 
@@ -151,7 +152,7 @@ def _foreign(path: str, shown: str, content: object) -> ForeignManifest:
     tool = f" ({'Isaac Lab, ' if 'task' in fields else ''}{named:.40})" if named and named.isprintable() else ""
     return ForeignManifest(
         f"{path} was written by another tool{tool}, not by rollbook, and is left as it is. What that tool logged can "
-        f"be brought into a run, if an importer reads it: rollbook import {shown}"
+        f"be brought into a run, if an importer reads it: rollbook import {files.pasted(shown)}"
     )
 
 
@@ -556,7 +557,7 @@ def follow_summary(summary: dict[str, object], mark: Mapping[str, object]) -> No
         summary.pop(str(key), None)
 
 
-def say_summary(folder: str | os.PathLike[str], writer: str, words: Mapping[str, list[Any]]) -> None:
+def write_summary(folder: str | os.PathLike[str], writer: str, words: Mapping[str, list[Any]]) -> None:
     """Store summary entries of a further writer: {key: [unix ns, value]}, [unix ns] for a deleted key.
 
     Raises:

@@ -20,8 +20,11 @@ OTHER_NAMES = {"rollbook.wandb": "rollbook.adapters.wandb"}
 """Modules with a second import name, so that a program changes only one line."""
 
 MOVED = {
+    "rollbook.adapters.keys": "rollbook.ground.aliases",
     "rollbook.aliases": "rollbook.ground.aliases",
     "rollbook.capture.host": "rollbook.keeper.host",
+    "rollbook.capture.ledger": "rollbook.capture",
+    "rollbook.capture.transitions": "rollbook.capture",
     "rollbook.cluster": "rollbook.run",
     "rollbook.datasets": "rollbook.formats.datasets",
     "rollbook.filters": "rollbook.sinks.filters",
@@ -29,6 +32,7 @@ MOVED = {
     "rollbook.manifest": "rollbook.ground.manifest",
     "rollbook.repair": "rollbook.book.repair",
     "rollbook.report": "rollbook.runs.report",
+    "rollbook.sinks.jsonl": "rollbook.sinks",
     "rollbook.tables": "rollbook.ground.tables",
     "rollbook.values": "rollbook.ground.values",
 }

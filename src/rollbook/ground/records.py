@@ -20,14 +20,18 @@ _set = object.__setattr__
 
 
 class _Fields:
-    """What `dataclasses` asks of a class, made when it asks."""
+    """What `dataclasses` asks of a class, made when it first asks: `replace` asks for each row of a filter."""
+
+    def __init__(self) -> None:
+        self._made: dict[type[Record], dict[str, Any]] = {}
 
     def __get__(self, record: object, owner: type[Record]) -> dict[str, Any]:
-        from dataclasses import field, make_dataclass
+        if owner not in self._made:
+            from dataclasses import field, make_dataclass
 
-        parts = [(name, object, field(default=None)) for name in owner.names]
-        made: dict[str, Any] = make_dataclass(owner.__name__, parts).__dict__["__dataclass_fields__"]
-        return made
+            parts = [(name, object, field(default=None)) for name in owner.names]
+            self._made[owner] = make_dataclass(owner.__name__, parts).__dict__["__dataclass_fields__"]
+        return self._made[owner]
 
 
 class Record:
@@ -46,10 +50,14 @@ class Record:
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(
-            f"a {type(self).__name__} does not change: dataclasses.replace(it, {name}=…) makes another"
+            f"{type(self).__name__}.{name} was to be set, but a {type(self).__name__} does not change: "
+            f"dataclasses.replace(it, {name}=…) makes another one"
         )
 
-    __delattr__ = __setattr__  # type: ignore[assignment]
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(
+            f"{type(self).__name__}.{name} was to be deleted, but a {type(self).__name__} does not change"
+        )
 
     def _cells(self) -> tuple[Any, ...]:
         return tuple(getattr(self, name) for name in self.names)
@@ -61,8 +69,9 @@ class Record:
         return hash(self._cells())
 
     def __repr__(self) -> str:
-        cells = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.names)
-        return f"{type(self).__name__}({cells})"
+        from rollbook.ground.brief import with_cells
+
+        return with_cells(self, self.names)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), self._cells()
@@ -88,7 +97,7 @@ class Row(Record):
         other tables (episodes, samples, …); those carry their cells by column, without the cells that are None.
     """
 
-    __slots__ = names = (
+    __slots__ = __match_args__ = names = (
         "time", "clocks", "values", "scope", "writer", "lane", "seq", "attempt", "mark", "keys", "at", "table",
     )  # fmt: skip
     time: float
@@ -138,7 +147,7 @@ class RunInfo(Record):
       total: planned length of the run: clock -> reading.
     """
 
-    names = (
+    __match_args__ = names = (
         "folder", "project", "name", "id", "attempt", "clocks", "config", "seed", "group", "tags", "notes", "x",
         "resumed", "total",
     )  # fmt: skip
@@ -199,7 +208,7 @@ class Alert(Record):
       clocks: the point in training; {} for now.
     """
 
-    __slots__ = names = ("rule", "level", "message", "evidence", "source", "key", "clocks")
+    __slots__ = __match_args__ = names = ("rule", "level", "message", "evidence", "source", "key", "clocks")
     rule: str
     level: str
     message: str

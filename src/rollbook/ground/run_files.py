@@ -68,15 +68,19 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ABANDONED_FILE",
+    "CLOSED_FILE",
     "COLUMNS_FILE",
     "CONSTANTS",
     "HIDDEN_TABLES",
     "LONG",
+    "MANIFEST_FILE",
     "METADATA_KEY",
     "RESERVED",
     "WIDE",
+    "WRITER_FILE",
     "PartName",
     "data_folder",
+    "heartbeat_path",
     "irregular",
     "journal_folder",
     "parse_name",
@@ -97,6 +101,11 @@ RESERVED = ("time", "scope", "at", "attempt", "writer", "lane", "seq", "index")
 """Columns that every table may have in addition to the clocks; a value with such a name is stored as value/<name>."""
 
 METADATA_KEY = "rollbook"
+
+MANIFEST_FILE = "run.json"
+WRITER_FILE = "writer.json"
+CLOSED_FILE = "closed.json"
+"""In the folder of a writer: what it is, and, once it has closed, its last rows."""
 
 ABANDONED_FILE = "abandoned.parquet"
 COLUMNS_FILE = "0.columns.parquet"
@@ -146,6 +155,11 @@ class PartName:
 def data_folder(run: str | os.PathLike[str]) -> str:
     """The folder of the run's data."""
     return os.path.join(run, "data")
+
+
+def heartbeat_path(run: str | os.PathLike[str]) -> str:
+    """The file that the run's keeper touches while it lives."""
+    return os.path.join(data_folder(run), "keeper", "heartbeat")
 
 
 def journal_folder(run: str | os.PathLike[str]) -> str:

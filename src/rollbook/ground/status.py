@@ -10,6 +10,7 @@ from rollbook.ground import manifest
 from rollbook.ground.files import read_json
 from rollbook.ground.foreign import tolerating
 from rollbook.ground.liveness import is_alive
+from rollbook.ground.run_files import MANIFEST_FILE, WRITER_FILE, heartbeat_path
 
 __all__ = ["STALE_SECONDS", "derived", "quiet_seconds", "why_unsealed"]
 
@@ -45,7 +46,7 @@ def _main_writer(run: str, about: Mapping[str, object]) -> dict[str, object] | N
     name = str(entry.get("writer") or "")
     if name and os.sep not in name:
         for path, inside in (
-            (os.path.join(run, "data", "journal", name, "writer.json"), None),
+            (os.path.join(run, "data", "journal", name, WRITER_FILE), None),
             (os.path.join(run, "data", "writers.json"), name),
         ):
             info = read_json(path)
@@ -58,7 +59,7 @@ def _main_writer(run: str, about: Mapping[str, object]) -> dict[str, object] | N
 def quiet_seconds(run: str, about: Mapping[str, object]) -> float:
     """Seconds since the last sign of life of the run; in a remote, since the next shipment was due."""
     heard = 0.0
-    for path in (os.path.join(run, "data", "keeper", "heartbeat"), os.path.join(run, "run.json")):
+    for path in (heartbeat_path(run), os.path.join(run, MANIFEST_FILE)):
         with tolerating(OSError):
             heard = max(heard, os.stat(path).st_mtime)
     created = about.get("created")  # by the clock of the run's host: only if no file has a time

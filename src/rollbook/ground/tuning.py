@@ -33,6 +33,7 @@ class _Tuning:
         self.near_bytes = 4 << 20
         self.few_lines = 1 << 12
         self.kept_frame_bytes = 16 * 1024 * 1024  # frames whose rows stay in memory between snapshots
+        self.kept_live_bytes = 32 * 1024 * 1024  # the same of all open runs, with segments that wait for sealing
         self.rows_ahead = 4096  # of a data set that is read in order
         self.cached_runs = 200  # a folder of so many runs is worth a cache
         self.threaded_runs = 16  # so many runs are worth threads
@@ -48,14 +49,15 @@ class _Tuning:
         self.drain_here_seconds = 10.0  # `run_to_end` offers rows to a failing sink; a later keeper goes on
         self.close_seconds = 5.0  # the end waits for sinks that close
         self.alert_end_seconds = 10.0  # the end waits for a call about an alert
-        self.recall_end_seconds = 5.0  # a waiting trainer waits for what the rules remember of a run that went back
         self.rules_seconds = 0.5  # the end waits for health rules; later findings are forwarded when they come
+        self.recall_end_seconds = 0.5  # the same after a run went back, when a process reads what they remember
 
         # Waits during a run.
         self.first_cost_seconds = 1.0  # until a run first logs rollbook's own cost
         self.sync_looks = 10  # a round checks so often for a sync of the keeper that is late
         self.look_seconds = 10.0  # a rule that takes longer for one look is not asked again
         self.recall_seconds = 120.0  # the rules wait for what they remember of a run that went back
+        self.recall_rows = 2_000_000  # of a longer history nothing is recalled: that would take gigabytes
         self.look_rest = 9  # rules rest so many times as long as they have worked: a tenth of a core
         self.seal_delay_seconds = 30.0  # sealing waits for the health rules; then it seals rows they have not seen
         self.fault_seconds = 1.0  # a keeper of many runs pauses after an error

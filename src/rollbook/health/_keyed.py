@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-
 from rollbook.ground import aliases
 from rollbook.ground.records import Alert, RunInfo
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
     from rollbook.ground.columns import Column, Columns, Where
@@ -17,8 +15,8 @@ if TYPE_CHECKING:
 __all__ = ["KeyedRule", "Last", "Spellings", "in_order", "meaning", "median", "place"]
 
 
-class KeyedRule(ABC):
-    """A rule that checks the values of some keys, each separately. Subclasses define `take`.
+class KeyedRule:
+    """A rule that checks the values of some keys. Subclasses define `take`, for each key separately, or `look`.
 
     Args:
       keys: further keys to check, in addition to those of `meanings`.
@@ -81,9 +79,13 @@ class KeyedRule(ABC):
         self._chosen, self._spellings = {}, Spellings(state.get("spellings"))
         self._keys_before = ()
 
-    @abstractmethod
-    def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
-        """The new values of a checked key. Returns what is wrong, each with its time (unix seconds)."""
+    def take(self, key: str, column: Column) -> Iterable[tuple[float, Alert]]:
+        """The new values of a checked key. A rule that judges several keys together defines `look` instead.
+
+        Returns:
+          What is wrong, each with the time of its row.
+        """
+        return ()
 
 
 class Spellings:

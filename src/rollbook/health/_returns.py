@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 
 from rollbook.ground.records import Alert, RunInfo
 from rollbook.health._keyed import Spellings, in_order, meaning, place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from rollbook.ground.columns import Column, Columns, Where
 
-__all__ = ["BLOCK", "REWARD_BLOCK", "ReturnRule", "progress"]
+__all__ = ["BLOCK", "REWARD_BLOCK", "ReturnRule", "above", "progress", "rise"]
 
 BLOCK, REWARD_BLOCK = 20, 5
 """Returns are judged by means of this many; rewards of sequence models, each a mean over answers, of fewer."""
@@ -24,20 +23,22 @@ _NONE = -1e308
 RETURNS = frozenset({"train/return", "train/reward"})
 
 
-class ReturnRule(ABC):
-    """A rule that checks returns of training in blocks of `size`. Subclasses define `judge`.
+class ReturnRule:
+    """A rule that checks returns of training in blocks of `size`. Subclasses define `judge` or `take`.
 
     One series is checked: the table of episodes, or the first key that means a return (for sequence models: a reward).
 
     Attributes:
       size: how many returns a block has.
       memory: plain JSON data: `series` (which), `rest` (returns that fill no block yet), `blocks` (how many were full),
-        `start` (mean of the first block), `spread` (its standard deviation), `best`, `now` (means of the best and the
-        last block), and what a subclass adds.
+        `start` (mean of the first block), `first_block` (its returns), `spread` (their standard deviation), `best`,
+        `now` (means of the best and the last block), and what a subclass adds.
     """
 
     name, level, source = "", "warn", ""
     tables: frozenset[str] = frozenset({"metrics", "episodes"})
+    needs_start = True
+    """Compares with the first rows of the run; a keeper that cannot have them does not ask it."""
 
     def __init__(self) -> None:
         self.memory: dict[str, Any] = {}
@@ -48,7 +49,16 @@ class ReturnRule(ABC):
         self._keys: tuple[tuple[str, ...], str] = ((), "")
         self._spellings = Spellings()
         self.size = BLOCK
-        self.memory = {"series": "", "rest": [], "blocks": 0, "start": 0.0, "spread": 0.0, "best": _NONE, "now": 0.0}
+        self.memory = {
+            "series": "",
+            "rest": [],
+            "blocks": 0,
+            "start": 0.0,
+            "spread": 0.0,
+            "best": _NONE,
+            "now": 0.0,
+            "first_block": [],
+        }
 
     def state(self) -> dict[str, Any]:
         """See `protocols.Stateful`."""
@@ -107,7 +117,7 @@ class ReturnRule(ABC):
             memory["blocks"] += 1
             if mean - mean == 0:  # NaN belongs to another rule
                 if memory["blocks"] == 1:
-                    memory["start"] = mean
+                    memory["start"], memory["first_block"] = mean, list(block)
                     memory["spread"] = math.sqrt(sum((value - mean) ** 2 for value in block) / (size - 1))
                 alert = self.judge(mean, block, column, at - 1)
                 if alert is not None:
@@ -122,21 +132,42 @@ class ReturnRule(ABC):
         """Returns at these positions of a column, before the block that they fill is judged. Returns what is wrong."""
         return ()
 
-    @abstractmethod
     def judge(self, mean: float, block: Any, column: Column, i: int) -> tuple[float, Alert] | None:
-        """A block is full. Returns what is wrong. `best` is that of the blocks before.
+        """A block is full. Returns what is wrong. A rule that judges at other times defines `take` instead.
 
         Args:
           i: the position of its last return in the column.
         """
+        return None
 
-    def alert(self, words: str, where: Where, **evidence: object) -> tuple[float, Alert]:
-        """An alert at a row, with the numbers of all blocks; the position comes before the words."""
+    def alert(self, words: str, where: Where, level: str = "", **evidence: object) -> tuple[float, Alert]:
+        """An alert at a row, with the numbers of all blocks; the position comes before the words.
+
+        Args:
+          level: "" for that of the rule.
+        """
         kept = {name: self.memory[name] for name in ("start", "now", "best") if self.memory[name] != _NONE}
         return where["time"], Alert(
-            self.name, self.level, ", ".join(filter(None, (place(where["clocks"]).strip(), words))),
+            self.name, level or self.level, ", ".join(filter(None, (place(where["clocks"]).strip(), words))),
             {**kept, "block": self.size, **evidence, **where}, self.source, self.memory["series"], where["clocks"],
         )  # fmt: skip
+
+
+def above(later: Sequence[float], earlier: Sequence[float]) -> float:
+    """How far later returns lie above earlier ones by rank, in standard errors (Mann and Whitney 1947).
+
+    A mean and its error mislead where a few returns are far from the others, as at the start of many tasks.
+    """
+    n, m = len(later), len(earlier)
+    wins = sum([(value > other) - (value < other) for value in later for other in earlier])
+    return wins / math.sqrt(n * m * (n + m + 1) / 3) if n and m else 0.0
+
+
+def rise(values: Sequence[float]) -> float:
+    """How surely values rise in their order, in standard errors (Mann 1945, Kendall)."""
+    n = len(values)
+    wins = sum([(later > earlier) - (later < earlier) for i, earlier in enumerate(values) for later in values[i + 1 :]])
+    return wins / math.sqrt(n * (n - 1) * (2 * n + 5) / 18) if n > 1 else 0.0
 
 
 def progress(run: RunInfo, clocks: Mapping[str, int]) -> float | None:

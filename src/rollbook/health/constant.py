@@ -98,7 +98,8 @@ class Constant(KeyedRule):
         return where["time"], Alert(
             self.name,
             "warn",
-            f"{key} has been exactly {value:g} in {self._rows} rows in a row{words}; it varied before",
+            f"{key} has been exactly {value:g} in {self._rows} rows in a row{words}; it varied before: "
+            "usually what is logged is that of an older update, or nothing changes any more",
             {"value": value, "rows": self._rows, "since": dict(since), **where},
             self.source,
             key,

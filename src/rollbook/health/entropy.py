@@ -47,6 +47,7 @@ class Entropy(KeyedRule):
     name = "entropy"
     source = "Andy Jones, Debugging RL (about 1 at the start, about 0 is collapse); the share is rollbook's own"
     tables = frozenset({"metrics", "episodes"})
+    needs_start = True
     meanings = frozenset({"update/entropy", "update/loss/entropy"})
 
     def __init__(self, share: float = 0.1, rows: int = 3, keys: Sequence[str] = ()) -> None:

@@ -88,7 +88,8 @@ class ExplainedVariance(KeyedRule):
             self.name,
             "fail" if limit <= -0.5 else "note",
             f"{key} has been {f'below {limit:g}' if limit else 'at or below 0'} in {rows} updates in a row, now "
-            f"{values[-1]:.3g}{place(where['clocks'])}: the value function predicts worse than a constant",
+            f"{values[-1]:.3g}{place(where['clocks'])}: the value function predicts worse than a constant; "
+            "look at the scale of the returns, at its learning rate, and whether it sees the state",
             last.evidence(limit=limit),
             self.source,
             key,
@@ -110,23 +111,23 @@ class ExplainedVariance(KeyedRule):
 
     def _stays(self, memory: dict[str, Any], limit: str, is_low: bool, rows: int, column: Column, i: int) -> bool:
         """Whether a value has just now been that low for long enough."""
-        begun, said = memory["begun"], memory["said"]
+        begun, reported = memory["begun"], memory["said"]
         if not is_low:
             if limit in begun:
                 del begun[limit]
-            if limit in said:
-                said.remove(limit)
+            if limit in reported:
+                reported.remove(limit)
             return False
         stretch = begun.get(limit)
         if stretch is None:
             stretch = begun[limit] = [column.where(i)["clocks"], 0]
         stretch[1] += 1
-        if stretch[1] < rows or limit in said:
+        if stretch[1] < rows or limit in reported:
             return False
         clocks = stretch[0]
         total = self.run.total.get("env_step", 0)
         steps = min(self._steps, 0.1 * total) if total else self._steps
         if "env_step" in clocks and column.where(i)["clocks"].get("env_step", 0) - clocks["env_step"] < steps:
             return False
-        said.append(limit)
+        reported.append(limit)
         return True

@@ -69,7 +69,8 @@ class LearningRate(KeyedRule):
             self.name,
             "warn" if was_above else "fail",
             f"{key} has been 0 in {rows} updates in a row{place(where['clocks'])}: "
-            + ("nothing is learned any more" if was_above else "nothing was ever learned"),
+            + ("nothing is learned any more" if was_above else "nothing was ever learned")
+            + "; usually a schedule that is shorter than the run, or a warm-up that is not stepped",
             last.evidence(rows=rows, was_above=was_above),
             self.source,
             key,

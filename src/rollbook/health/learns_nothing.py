@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from rollbook.errors import BadInput
-from rollbook.health._returns import BLOCK, ReturnRule, progress
+from rollbook.health._returns import BLOCK, ReturnRule, above, progress, rise
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Iterator, Sequence
 
     from rollbook.ground.columns import Column
     from rollbook.ground.records import Alert, RunInfo
 
 __all__ = ["LearnsNothing"]
 
+_LAST, _FEWEST = 3, 5
+"""So many blocks are compared with the first one, once there are so many in all."""
+
+_CLEAR = 2.0
+"""Standard errors by rank beyond which returns are better than the first ones, or those rise."""
+
 
 class LearnsNothing(ReturnRule):
     """Returns that are no better than at the run's own start when much of the training is over.
 
-    "warn" once, at `share` of the run's length (`init(total=…)`), or after `returns` of them if the length is unknown,
-    when no block of `BLOCK` returns was better than the first by more than chance.
+    "warn" once, at `share` of the run's length (`init(total=…)`), or after `returns` of them if the length is unknown:
+    if none of the last three blocks of `BLOCK` returns is better on average than the first block by more than chance,
+    if all of them together are not better by rank, and if the returns of the first block did not rise themselves.
+
+    It cannot tell a policy that learns nothing from one that was good from the start. So it also reports healthy
+    trainings whose first returns are near the best: of ten bandits that won 90 % of the first rounds and 97 % of the
+    later ones, seven. Silence it there: `rules=["-learns_nothing"]`.
 
     Args:
       share: of the run's length.
@@ -40,26 +53,43 @@ class LearnsNothing(ReturnRule):
     def open(self, run: RunInfo) -> None:
         """A run begins, or continues after a rewind."""
         super().open(run)
-        self.memory.update(last=[], judged=False)
+        self.memory.update(recent=[], seen=0, judged=False)
 
-    def judge(self, mean: float, block: Any, column: Column, i: int) -> tuple[float, Alert] | None:
-        """See `ReturnRule`."""
+    def take(self, column: Column) -> Iterator[tuple[float, Alert]]:
+        """New returns. The last ones are judged when the share is reached, not when a block is full."""
+        yield from super().take(column)
+        memory, n = self.memory, _LAST * self.size
+        if memory["judged"]:
+            return
+        before, values = memory["seen"], column.values
+        memory["seen"] = before + len(values)
+        if self._is_time(column, len(values) - 1, memory["seen"]):
+            i = bisect_left(range(len(values)), True, key=lambda i: self._is_time(column, i, before + i + 1))
+            memory["judged"] = True
+            yield from self._judge([*memory["recent"], *values[: i + 1]][-n:], column, i)
+        memory["recent"] = [*memory["recent"], *values[-n:]][-n:]
+
+    def _is_time(self, column: Column, i: int, seen: int) -> bool:
+        if seen < _FEWEST * self.size:
+            return False
+        come = progress(self.run, column.where(i)["clocks"])
+        return come >= self._share if come is not None else seen >= self._returns
+
+    def _judge(self, last: Sequence[float], column: Column, i: int) -> Iterator[tuple[float, Alert]]:
         memory = self.memory
-        last = memory["last"] = [*memory["last"], mean][-3:]
-        if memory["judged"] or memory["blocks"] < 5:
-            return None
-        where = column.where(i)
-        come = progress(self.run, where["clocks"])
-        if come < self._share if come is not None else memory["blocks"] * self.size < self._returns:
-            return None
-        memory["judged"] = True
-        error = max(memory["spread"] / self.size**0.5, 1e-9)
-        if max(last) <= memory["start"] + 2 * error:
-            return self.alert(
-                f"the last {len(last) * self.size} returns are at most {max(last):.4g} on average, the first "
+        if not memory["spread"] and min(last) == max(last) == memory["start"]:
+            return  # one number from the first on is the trouble of `no_signal`
+        best = max(sum(last[at : at + self.size]) / self.size for at in range(0, len(last), self.size))
+        first = memory["first_block"]
+        is_no_better = best <= memory["start"] + 2 * max(memory["spread"] / self.size**0.5, 1e-9)
+        if is_no_better and max(above(last, first), rise(first)) <= _CLEAR:  # else it learned, perhaps among the first
+            where = column.where(i)
+            yield self.alert(
+                f"of the last {len(last)} returns the best {self.size} are {best:.4g} on average, the first "
                 f"{self.size} were {memory['start']:.4g}: nothing was learned so far; look at what the policy sees, at "
                 "the sign of its loss, and whether it is updated",
                 where,
-                share=come,
+                now=sum(last[-self.size :]) / self.size,
+                best=best,
+                share=progress(self.run, where["clocks"]),
             )
-        return None

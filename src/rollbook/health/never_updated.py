@@ -90,7 +90,8 @@ class NeverUpdated(PaceRule):
             )
         return (
             f"no update was logged since env_step {since:,}, in {now - since:,} environment steps; the longest "
-            f"stretch before was {self.memory['gap']:,}: the policy is not trained any more"
+            f"stretch before was {self.memory['gap']:,}: the policy is not trained any more; look "
+            "whether the function that learns is still called"
         )
 
 

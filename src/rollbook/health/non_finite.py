@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 from rollbook.errors import BadInput
 from rollbook.ground import aliases
 from rollbook.ground.records import Alert, RunInfo
-from rollbook.health._keyed import Spellings, in_order, meaning, place
+from rollbook.health._keyed import Spellings, meaning, place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,9 +17,12 @@ if TYPE_CHECKING:
 
     from rollbook.ground.columns import Column, Columns, Where
 
+    _Found = tuple[str, float, Where, int, bool]
+    """Key, value, row, how many in a row, whether it had been a number before."""
+
 __all__ = ["NonFinite"]
 
-_LOSS_PATIENCE = 10
+_LOSS_PATIENCE, _NAMED = 10, 4
 _MAY_BE_NAN = frozenset({"update/explained_variance"})
 
 
@@ -27,7 +31,8 @@ class NonFinite:
 
     A quantity that rollbook knows, or a loss: "fail" at the first row that is no number after one that was. Any other
     key: "warn" after `rows` in a row. A key that never held a number: "warn" after `patience` rows, because many
-    programs log NaN until there is a value; after ten rows for a loss, which is logged only at updates. Explained
+    programs log NaN until there is a value; after ten rows for a loss, which is logged only at updates. Keys that
+    become NaN together are one alert, and none follows of others until the first is a number again. Explained
     variances are not checked: they are NaN wherever there is no variance.
 
     Args:
@@ -49,21 +54,24 @@ class NonFinite:
         """A run begins, or continues after a rewind."""
         self._numbers: set[str] = set()  # keys that held a number
         self._in_a_row: dict[str, int] = {}  # how many rows in a row have held none
+        self._trouble: dict[str, Any] = {}  # the key of the last alert, its level and time; {} when it is over
         self._chosen: dict[str, bool] = {}
         self._spellings = Spellings()
 
     def state(self) -> dict[str, Any]:
         """See `protocols.Stateful`."""
-        return {"numbers": sorted(self._numbers), "in_a_row": self._in_a_row, "spellings": self._spellings.taken}
+        return {"numbers": sorted(self._numbers), "in_a_row": self._in_a_row, "spellings": self._spellings.taken,
+                "trouble": self._trouble}  # fmt: skip
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """See `protocols.Stateful`."""
         self._numbers, self._in_a_row = set(state["numbers"]), dict(state["in_a_row"])
         self._chosen, self._spellings = {}, Spellings(state.get("spellings"))
+        self._trouble = dict(state.get("trouble", {}))
 
     def look(self, columns: Columns, now: float) -> Iterable[Alert]:
         """See `protocols.Rule`."""
-        alerts: list[tuple[float, Alert]] = []
+        found: dict[tuple[float, str, bool], list[_Found]] = {}
         for table in sorted(self.tables):
             odd = columns.non_finite(table)
             for name in columns.keys(table):
@@ -76,39 +84,62 @@ class NonFinite:
                     self._numbers.add(key)
                     self._in_a_row.pop(key, None)
                 elif meaning(name) not in _MAY_BE_NAN:
-                    alerts += self._gone_through(key, columns.column(name, table))
-        return in_order(alerts)
+                    for one in self._gone_through(key, columns.column(name, table)):
+                        _key, _value, where, _count, was_number = one
+                        row = (where["time"], json.dumps(where["row"], sort_keys=True), was_number)
+                        found.setdefault(row, []).append(one)
+        alerts = [alert for row in sorted(found) for alert in self._reported(found[row], columns)]
+        if self._trouble and self._is_over(columns, math.inf):
+            self._trouble = {}
+        return alerts
 
-    def _gone_through(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
+    def _gone_through(self, key: str, column: Column) -> Iterator[_Found]:
         for i, value in enumerate(column.values):
             if math.isfinite(value):
                 self._numbers.add(key)
                 self._in_a_row.pop(key, None)
                 continue
             count = self._in_a_row[key] = self._in_a_row.get(key, 0) + 1
-            if key in self._numbers and count == (1 if _is_known(key) else self._rows):
-                yield self._alert(key, value, column.where(i), count)
-            elif key not in self._numbers and count == self._patience_with(key):
-                where = column.where(i)
-                clocks = where["clocks"]
-                words = f"{key} was never a number in its first {count} rows, the last of them {value}{place(clocks)}"
-                evidence = {"value": value, "rows": count, **where}
-                yield where["time"], Alert(self.name, "warn", words, evidence, self.source, key, clocks)
+            was_number = key in self._numbers
+            if count == ((1 if _is_known(key) else self._rows) if was_number else self._patience_with(key)):
+                yield key, value, column.where(i), count, was_number
+
+    def _reported(self, found: list[_Found], columns: Columns) -> Iterator[Alert]:
+        """One alert for all keys of a row; none while a trouble that is at least as grave goes on: a NaN spreads."""
+        found.sort(key=lambda one: not _is_known(one[0]))
+        key, value, where, count, was_number = found[0]
+        level = "fail" if was_number and _is_known(key) else "warn"
+        before = self._trouble
+        if before and not self._is_over(columns, where["time"]) and (before["level"] == "fail" or level == "warn"):
+            return
+        self._trouble = {"key": key, "level": level, "time": where["time"]}
+        others = [one[0] for one in found[1:]]
+        keys = f"{key} and {len(others)} more ({', '.join(others[:_NAMED])}{', …' * (len(others) > _NAMED)})"
+        keys, at = keys if others else key, place(where["clocks"])
+        often = f" in {count} rows one after the other" if count > 1 else ""
+        words = f"{keys} became {value}{often}{at}; {'they' if others else 'it'} had been a number before"
+        if others:
+            words = words.replace("had been a number", "had been numbers")
+        if not was_number:
+            verb = "were never numbers in their" if others else "was never a number in its"
+            words = f"{keys} {verb} first {count} rows, the last of them {value}{at}"
+        words += "; usually a division by 0, the logarithm of 0, or steps that are too large: look at the rows before"
+        rows = "in_a_row" if was_number else "rows"
+        evidence = {"value": value, rows: count, "keys": [key, *others], **where}
+        yield Alert(self.name, level, words, evidence, self.source, key, where["clocks"])
+
+    def _is_over(self, columns: Columns, until: float) -> bool:
+        """Whether the key of the trouble was a number again before a time."""
+        key = self._trouble["key"]
+        table, name = ("episodes", key.removeprefix("episodes/")) if key.startswith("episodes/") else ("metrics", key)
+        if name not in columns.keys(table):
+            return False
+        column = columns.column(name, table)
+        values = zip(column.times(), column.values, strict=True)
+        return any(self._trouble["time"] < time < until and math.isfinite(value) for time, value in values)
 
     def _patience_with(self, key: str) -> int:
         return min(self._patience, _LOSS_PATIENCE) if _is_loss(key) else self._patience
-
-    def _alert(self, key: str, value: float, where: Where, count: int) -> tuple[float, Alert]:
-        often = f" in {count} rows one after the other" if count > 1 else ""
-        return where["time"], Alert(
-            self.name,
-            "fail" if _is_known(key) else "warn",
-            f"{key} became {value}{often}{place(where['clocks'])}; it had been a number before",
-            {"value": value, "in_a_row": count, **where},
-            self.source,
-            key,
-            where["clocks"],
-        )
 
 
 def _is_loss(key: str) -> bool:

@@ -75,34 +75,38 @@ class QBound(KeyedRule):
         gamma = number_in(run.config, "gamma", "discount", "discount_factor")
         self._horizon = 1 / (1 - min(gamma if gamma is not None else 0.99, 0.999))
         self._looked_at: tuple[str, ...] = ()
-        self._said: dict[str, Any] = {
+        self._returns_seen: dict[str, Any] = {
             "n": 0, "low": 0.0, "high": 0.0, "length": 0.0, "soft": False, "entropies": [], "recent": []
         }  # fmt: skip
 
     def state(self) -> dict[str, Any]:
         """See `protocols.Stateful`."""
-        return {**super().state(), "returns": self._said}
+        return {**super().state(), "returns": self._returns_seen}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """See `protocols.Stateful`."""
         super().set_state(state)
-        self._said = dict(state["returns"])
+        self._returns_seen = dict(state["returns"])
 
     def look(self, columns: Columns, now: float) -> Iterable[Alert]:
         """See `protocols.Rule`."""
         keys = tuple(columns.keys("metrics"))
         if keys != self._looked_at:
             self._looked_at = keys
-            self._said["soft"] = self._said["soft"] or any(map(_is_alpha, keys))
+            self._returns_seen["soft"] = self._returns_seen["soft"] or any(map(_is_alpha, keys))
         returns, lengths = self._of(columns, "train/return", "return"), self._of(columns, "train/length", "length")
         weights, entropies = self._soft(columns)
         fallen: list[tuple[float, Alert]] = []
         watched = [columns.column(key) for key in self.watched(columns)]
-        begins = self._said["n"] < self._episodes <= self._said["n"] + (len(returns) if returns is not None else 0)
+        begins = (
+            self._returns_seen["n"]
+            < self._episodes
+            <= self._returns_seen["n"] + (len(returns) if returns is not None else 0)
+        )
         for column in watched:
             fallen += self._falls(column, returns)
         if returns is not None:
-            self._said["recent"] = [*self._said["recent"], *returns.values[-_RECENT:]][-_RECENT:]
+            self._returns_seen["recent"] = [*self._returns_seen["recent"], *returns.values[-_RECENT:]][-_RECENT:]
         if watched and any(
             begins
             or self.memory.get(column.key, {}).get("above")
@@ -120,37 +124,44 @@ class QBound(KeyedRule):
         if returns is not None:
             self._take(returns, 0, len(returns))
         if lengths is not None:
-            self._said["length"] = max(self._said["length"], max(lengths.values))
+            self._returns_seen["length"] = max(self._returns_seen["length"], max(lengths.values))
         return in_order(fallen)
 
     def _falls(self, column: Column, returns: Column | None) -> Iterator[tuple[float, Alert]]:
         """Whether values fall while returns do not; before the returns are taken."""
         memory, values = self._of_key(column.key), column.values
-        rest, first = memory["rest"], _BLOCK - 1 - len(memory["rest"])
-        if first < len(values):
-            times = returns.times() if returns is not None else []
-            ends = column.times()
-            for i in range(first, len(values), _BLOCK):
-                block = [*rest, *values[max(0, i - _BLOCK + 1) : i + 1]]
-                rest = []
-                end = bisect_right(times, ends[i])
-                gained = returns.values[max(0, end - _RECENT) : end] if returns is not None else ()
-                some = [*self._said["recent"], *gained][-_RECENT:]
-                if len(some) == _RECENT:
-                    yield from self._judge_block(memory, sum(block) / _BLOCK, some, column, i)
-            rest = list(values[len(values) - (len(values) - first - 1) % _BLOCK :])
-            memory["rest"] = rest if (len(values) - first - 1) % _BLOCK else []
-        else:
-            memory["rest"] = [*rest, *values]
+        some = [*memory["rest"], *values]
+        before = len(memory["rest"])
+        first = -(memory["n"] + 1) % _BLOCK
+        step = _BLOCK if self._stays_large(memory["top"], some) else 1
+        times, ends = (returns.times() if returns is not None else []), column.times()
+        for i in range(first if step == _BLOCK else 0, len(values), step):
+            if memory["n"] + i + 1 < _BLOCK:
+                continue
+            end = bisect_right(times, ends[i])
+            gained = returns.values[max(0, end - _RECENT) : end] if returns is not None else ()
+            newest = [*self._returns_seen["recent"], *gained][-_RECENT:]
+            if len(newest) == _RECENT:
+                mean = sum(some[before + i + 1 - _BLOCK : before + i + 1]) / _BLOCK
+                yield from self._judge_block(memory, mean, newest, column, i)
+        memory.update(rest=some[1 - _BLOCK :], n=memory["n"] + len(values))
+
+    @staticmethod
+    def _stays_large(top: float, some: Sequence[float]) -> bool:
+        """Whether no mean of these values can be a fall; then it is enough to look at each block for the largest."""
+        low, high = min(some), max(some)
+        return low >= _LEFT * max(high, top) > 0 or high <= _LEFT * min(low, top) < 0
 
     def _judge_block(
         self, memory: dict[str, Any], mean: float, returns: Sequence[float], column: Column, i: int
     ) -> Iterator[tuple[float, Alert]]:
         gain = sum(returns) / len(returns)
-        if memory["first"] is None:
+        is_block = (memory["n"] + i + 1) % _BLOCK == 0
+        if is_block and memory["first"] is None:
             memory["first"] = mean
         if abs(mean) > abs(memory["top"]):
-            memory["top"], memory["gain"] = mean, gain
+            if is_block:
+                memory["top"], memory["gain"] = mean, gain
             return
         top, before = memory["top"], memory["gain"]
         if (
@@ -179,10 +190,6 @@ class QBound(KeyedRule):
                 ),
             )
 
-    def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
-        """Not used: values are judged together with the returns."""
-        return iter(())
-
     def _of(self, columns: Columns, name: str, cell: str) -> Column | None:
         if cell in columns.keys("episodes"):
             return columns.column(cell, "episodes")
@@ -191,7 +198,7 @@ class QBound(KeyedRule):
 
     def _soft(self, columns: Columns) -> tuple[Column | None, Column | None]:
         """Weights of the entropy and entropies of the same rows, for values that include an entropy."""
-        if not self._said["soft"]:
+        if not self._returns_seen["soft"]:
             return None, None
         found = [
             next((columns.column(key) for key in columns.keys("metrics") if meaning(key) == name), None)
@@ -204,52 +211,58 @@ class QBound(KeyedRule):
 
     def _take_entropy(self, weight: float, nats: float) -> None:
         """What an entropy adds to a discounted sum."""
-        some = self._said["entropies"]
+        some = self._returns_seen["entropies"]
         some.append(max(0.0, weight * nats) * self._horizon)
         del some[:-_ENTROPIES]
 
     def _of_key(self, key: str) -> dict[str, Any]:
         return self.memory.setdefault(
             key,
-            {"above": 0, "away": 0, "before": 0.0, "rest": [], "first": None, "top": 0.0, "gain": 0.0, "fell": False},
-        )
+            {
+                "above": 0, "away": 0, "before": 0.0, "rest": [], "n": 0, "first": None, "top": 0.0, "gain": 0.0,
+                "fell": False,
+            },
+        )  # fmt: skip
 
     def _is_odd(self, value: float) -> bool:
         return self._is_beyond(value) or self._has_wrong_sign(value)
 
     def _has_wrong_sign(self, value: float) -> bool:
         """Whether a value lies beyond 0 where all returns so far lie on the other side."""
-        said = self._said
-        if said["soft"] or said["n"] < self._episodes:
+        seen = self._returns_seen
+        if seen["soft"] or seen["n"] < self._episodes:
             return False
-        low, high = said["low"], said["high"]
+        low, high = seen["low"], seen["high"]
         return bool((low == 0 < high and value < -_LITTLE * high) or (high == 0 > low and value > -_LITTLE * low))
 
     def _is_beyond(self, value: float) -> bool:
-        said = self._said
-        if said["n"] < self._episodes or not said["high"] > said["low"]:
+        seen = self._returns_seen
+        if seen["n"] < self._episodes or not seen["high"] > seen["low"]:
             return False
         low, high = self._bounds()
         most = max(high, -low)
         more = 0.0
-        if said["entropies"]:
-            more = max(said["entropies"])
-        elif said["soft"]:  # an entropy of unknown size is part of the values: their sign means nothing
+        if seen["entropies"]:
+            more = max(seen["entropies"])
+        elif seen["soft"]:  # an entropy of unknown size is part of the values: their sign means nothing
             low, high = -most, most
         return not low * self._times - _ROOM * most - more <= value <= high * self._times + _ROOM * most + more
 
     def _bounds(self) -> tuple[float, float]:
         """The smallest and the largest discounted sum that the returns so far allow."""
-        factor = max(1.0, self._horizon / max(self._said["length"], 1.0))
-        return float(self._said["low"] * factor), float(self._said["high"] * factor)
+        factor = max(1.0, self._horizon / max(self._returns_seen["length"], 1.0))
+        return float(self._returns_seen["low"] * factor), float(self._returns_seen["high"] * factor)
 
     def _take(self, returns: Column, first: int, end: int) -> None:
         some = returns.values[first:end]
         if some:
             low, high = min(some), max(some)
             if low - low == high - high == 0:
-                self._said["low"], self._said["high"] = min(self._said["low"], low), max(self._said["high"], high)
-            self._said["n"] += len(some)
+                self._returns_seen["low"], self._returns_seen["high"] = (
+                    min(self._returns_seen["low"], low),
+                    max(self._returns_seen["high"], high),
+                )
+            self._returns_seen["n"] += len(some)
 
     def _in_time(
         self, watched: list[Column], returns: Column | None, lengths: Column | None, weights: Column | None,
@@ -269,7 +282,7 @@ class QBound(KeyedRule):
                 elif n == 2 and weights is not None and entropies is not None:
                     self._take_entropy(weights.values[i], entropies.values[i])
                 elif lengths is not None:
-                    self._said["length"] = max(self._said["length"], lengths.values[i])
+                    self._returns_seen["length"] = max(self._returns_seen["length"], lengths.values[i])
                 continue
             column = watched[n]
             memory, value = self._of_key(column.key), column.values[i]

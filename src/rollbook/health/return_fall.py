@@ -22,6 +22,10 @@ __all__ = ["ReturnFall"]
 _BELOW = 0.5
 """At least this share below the start: learners that stop exploring may be worse than chance for a while."""
 
+_LONG, _LONG_TIMES, _LONG_BELOW = 3, 3.5, 0.3
+"""Or for so many blocks together: so many standard errors and this share below. On healthy trainings 3.0 was the
+most."""
+
 _MIDDLE, _LOST, _MOST, _SURE, _FEWEST = 0.65, 0.7, 2.0, 12.0, 6
 """A cumulative sum (Page 1954) of how far returns are below best - _MIDDLE x gain, in standard deviations, each at most
 _MOST, never below 0. Above _SURE, after at least _FEWEST returns whose mean has lost _LOST of the gain, they have
@@ -41,6 +45,11 @@ class ReturnFall(ReturnRule):
     difference and by half of that mean. A gain must be beyond `times` of the errors, too: the best of many blocks is
     partly luck, above all where a reward is rare. Sooner if single returns show it: a cumulative sum, when their mean
     has lost nearly as much.
+
+    It knows returns, not the task. So it also reports a curriculum each time that this makes the task harder (5 of 5),
+    and some trainings with a few returns far below all others (12 of 45 whose returns were -exp(x), x normal with mean
+    4 and standard deviation 1.6, all the time): "the last 60" then have more of these than the first 20 had. Silence it
+    there: `rules=["-return_fall"]`.
 
     Args:
       share: of the gain of the best block over the first.
@@ -63,7 +72,7 @@ class ReturnFall(ReturnRule):
         """A run begins, or continues after a rewind."""
         super().open(run)
         self.memory.update(low=0, gain=0.0, below=-1e308, deviation=0.0, fallen=False, sum=0.0, since=0, total=0.0)
-        self.memory.update(at=0.0, gained=False, last=[], error=0.0)
+        self.memory.update(at=0.0, gained=False, last=[], error=0.0, newest=[], long=-1e308)
 
     def between(self, column: Column, first: int, end: int) -> Iterable[tuple[float, Alert]]:
         """See `ReturnRule`."""
@@ -101,6 +110,8 @@ class ReturnFall(ReturnRule):
         if memory["blocks"] == 1:
             memory["gain"] = max(2 * spread, 0.1 * abs(start), 1e-9)
             memory["below"] = start - max(self._times * spread * (2 / self.size) ** 0.5, _BELOW * abs(start), 1e-9)
+            error = spread * ((1 + 1 / _LONG) / self.size) ** 0.5
+            memory["long"] = _LONG * (start - max(_LONG_TIMES * error, _LONG_BELOW * abs(start), 1e-9))
         if mean > best:
             # As if one of them had been as at the start: twenty successes do not prove that there are no failures.
             own = math.dist([*block, start], [mean] * (self.size + 1)) / self.size**0.5
@@ -115,6 +126,9 @@ class ReturnFall(ReturnRule):
             memory["fallen"] = False
         if memory["low"] == self._blocks and not memory["fallen"]:
             return self._alert(mean, self._blocks * self.size, column, i)
+        newest = memory["newest"] = [*memory["newest"], mean][-_LONG:]
+        if sum(newest) < memory["long"] and len(newest) == _LONG and memory["blocks"] > _LONG and not memory["fallen"]:
+            return self._alert(sum(newest) / _LONG, _LONG * self.size, column, i)
         return None
 
     def _falls_steadily(self, mean: float, block: Any) -> bool:
@@ -129,7 +143,7 @@ class ReturnFall(ReturnRule):
     def _alert(self, mean: float, rows: int, column: Column, i: int) -> tuple[float, Alert]:
         memory = self.memory
         has_gained = memory["best"] - memory["start"] > memory["gain"]
-        words = "the policy has lost what it knew" if has_gained else "the policy does worse than when it knew nothing"
+        words = "the policy has lost what it knew" if has_gained else "the policy does worse than at the start"
         memory.update(fallen=True, at=mean, sum=0.0, since=0, total=0.0)
         return self.alert(
             f"the last {rows} returns are {mean:.4g} on average, after {memory['best']:.4g} at best and "

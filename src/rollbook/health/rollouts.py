@@ -33,14 +33,16 @@ _SOURCES = {
     "policy/gap_mean": "verl's rollout correction: a divergence above 0.1 is too much",
 }
 _WORDS = {
-    "group/solved_none": "of the groups, no rollout solved its task: the tasks are too hard, or the reward never sees "
-    "a right answer",
-    "group/solved_all": "of the groups, all rollouts solved it: the tasks are too easy, or the reward is hacked",
-    "group/zero_std": "of the groups have one reward, so that they have no advantage and teach nothing",
+    "group/solved_none": "of the groups, no rollout solved its task; usually the tasks are too hard, or the reward "
+    "never sees a right answer",
+    "group/solved_all": "of the groups, all rollouts solved it; usually the tasks are too easy, or the reward is "
+    "hacked",
+    "group/zero_std": "of the groups have one reward, so that they have no advantage and teach nothing; look at how "
+    "hard the prompts are",
     "rollout/truncated": "of the rollouts were cut at a length limit: raise it, or look whether answers stopped ending",
-    "rollout/failed": "of the rollouts failed or were aborted: the column error has the reasons",
-    "rollout/tool_errors": "of the tool calls failed: the turns of role tool name them",
-    "rollout/wasted": "of the rollouts were not used or taught nothing",
+    "rollout/failed": "of the rollouts failed or were aborted: look at the column error, which has the reasons",
+    "rollout/tool_errors": "of the tool calls failed: look at the turns of role tool, which name them",
+    "rollout/wasted": "of the rollouts were not used or taught nothing; look at their fates, which say why",
     "policy/gap_mean": "nats per token between sampler and trainer: they are not the same model; usually weights were "
     "not passed on, or temperature, precision or masks differ",
 }
@@ -144,9 +146,9 @@ class Rollouts:
             "group/zero_std": sum(low == high for _n, low, high in groups),
         }
         solved = ("group/solved_none", "group/solved_all")
-        is_said = any(shares[name] > self._limits[name] * len(groups) for name in solved)
+        is_reported = any(shares[name] > self._limits[name] * len(groups) for name in solved)
         for name, share in shares.items():  # the same groups are told of once, by the clearer words
-            yield name, 0.0 if is_said and name == "group/zero_std" else share / len(groups), len(groups)
+            yield name, 0.0 if is_reported and name == "group/zero_std" else share / len(groups), len(groups)
 
     def _add_fate(self, own: dict[str, Any], values: Mapping[str, Any]) -> None:
         reason = values.get("reason")

@@ -37,31 +37,31 @@ class Settings:
         self._ignore = {ignore} if isinstance(ignore, str) else set(ignore)
         self._found: list[tuple[str, float, str]] = []
         self._gammas: list[tuple[str, float, str]] = []
-        self._said = self._said_gamma = False
+        self._reported = self._reported_gamma = False
 
     def open(self, run: RunInfo) -> None:
         """A run begins, or continues after a rewind."""
         self._found = [found for found in _odd(run.config, "", 0) if found[0].rpartition(".")[2] not in self._ignore]
         self._gammas = [found for found in self._found if found[1] == 0 and found[2] == _MYOPIC]
         self._found = [found for found in self._found if found not in self._gammas]
-        self._said = self._said_gamma = False
+        self._reported = self._reported_gamma = False
 
     def state(self) -> dict[str, Any]:
         """See `protocols.Stateful`."""
-        return {"said": self._said, "gamma": self._said_gamma}
+        return {"said": self._reported, "gamma": self._reported_gamma}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """See `protocols.Stateful`."""
-        self._said, self._said_gamma = bool(state["said"]), bool(state.get("gamma"))
+        self._reported, self._reported_gamma = bool(state["said"]), bool(state.get("gamma"))
 
     def look(self, columns: Columns, now: float) -> Iterable[Alert]:
         """See `protocols.Rule`."""
-        if self._gammas and not self._said_gamma and self._has_long_episodes(columns):
-            self._said_gamma = True
-            return [*self._told(self._found if not self._said else ()), *self._told(self._gammas)]
-        if self._said or not self._found or not len(columns):
+        if self._gammas and not self._reported_gamma and self._has_long_episodes(columns):
+            self._reported_gamma = True
+            return [*self._alerts_of(self._found if not self._reported else ()), *self._alerts_of(self._gammas)]
+        if self._reported or not self._found or not len(columns):
             return ()
-        return self._told(self._found)
+        return self._alerts_of(self._found)
 
     def _has_long_episodes(self, columns: Columns) -> bool:
         if "length" in columns.keys("episodes") and max(columns.column("length", "episodes").values) > 1:
@@ -69,8 +69,8 @@ class Settings:
         lengths = (key for key in columns.keys("metrics") if meaning(key) == "train/length")
         return any(max(columns.column(key).values) > 1 for key in lengths)
 
-    def _told(self, found: Iterable[tuple[str, float, str]]) -> list[Alert]:
-        self._said = True
+    def _alerts_of(self, found: Iterable[tuple[str, float, str]]) -> list[Alert]:
+        self._reported = True
         return [
             Alert(
                 self.name,

@@ -95,9 +95,10 @@ class ShortSighted(KeyedRule):
         self._take(memory, returns, lengths, done, len(returns) if returns is not None else 0)
         return alerts
 
-    def take(self, key: str, column: Column) -> Iterator[tuple[float, Alert]]:
-        """Not used: values are judged together with the returns."""
-        return iter(())
+    @staticmethod
+    def _is_clear(some: Sequence[float], mean: float) -> bool:
+        deviation = (sum((one - mean) ** 2 for one in some) / len(some)) ** 0.5
+        return bool(abs(mean) > max(_SURE / len(some) ** 0.5, _CLEAR) * deviation)
 
     def _take(
         self, memory: dict[str, Any], returns: Column | None, lengths: Column | None, first: int, end: int
@@ -114,10 +115,9 @@ class ShortSighted(KeyedRule):
         memory = self.memory.setdefault(key, {"rows": 0, "since": 0.0, "said": False})
         some, value = of["returns"], column.values[i]
         length, mean = of["steps"] / of["n"], sum(some) / len(some)
-        reward = mean / length
-        deviation = (sum((one - mean) ** 2 for one in some) / len(some)) ** 0.5
-        is_clear = abs(mean) > max(_SURE / len(some) ** 0.5, _CLEAR) * deviation
-        if not (is_clear and length >= _SHORTEST and _LEAST < value / reward < _MOST):
+        reward = mean / length if length else 0.0
+        is_near = reward and length >= _SHORTEST and _LEAST < value / reward < _MOST
+        if not (is_near and self._is_clear(some, mean)):
             memory.update(rows=0, said=False)
             return
         where = column.where(i)

@@ -45,17 +45,17 @@ class Silent:
         self._moments, self._longest = 0, 0.0
         self._last: Where | None = None
         self._heard: float | None = None
-        self._said = False
+        self._reported = False
 
     def state(self) -> dict[str, Any]:
         """See `protocols.Stateful`. Without the time of the last rows: an outage of the keeper is no silence of the
         run."""
-        return {"rows": self._moments, "longest": self._longest, "last": self._last, "said": self._said}
+        return {"rows": self._moments, "longest": self._longest, "last": self._last, "said": self._reported}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """See `protocols.Stateful`."""
         self._moments, self._longest = int(state["rows"]), float(state["longest"])
-        self._last, self._said = state["last"], bool(state["said"])
+        self._last, self._reported = state["last"], bool(state["said"])
 
     def look(self, columns: Columns, now: float) -> Iterable[Alert]:
         """See `protocols.Rule`."""
@@ -63,20 +63,27 @@ class Silent:
             if self._heard is not None:  # pauses as seen here: an outage of the keeper does not count
                 self._longest = max(self._longest, self._pause_in(columns))
             self._moments += len(columns)
-            self._heard, self._said = now, False
+            self._heard, self._reported = now, False
             self._last = columns.last()
             return
-        if self._heard is None or self._last is None or self._said or self._moments < _FEWEST_ROWS or self._is_done():
+        if (
+            self._heard is None
+            or self._last is None
+            or self._reported
+            or self._moments < _FEWEST_ROWS
+            or self._is_done()
+        ):
             return
         limit = max(self._seconds, self._times * self._longest)
         silence = now - self._heard
         if silence <= limit:
             return
-        self._said = True
+        self._reported = True
         yield Alert(
             self.name,
             "warn",
-            f"no row for {silence:,.0f} s while the process lives; the longest pause before was {self._longest:,.1f} s",
+            f"no row for {silence:,.0f} s while the process lives; the longest pause before was {self._longest:,.1f} "
+            "s; look whether an environment, a worker or a lock waits",
             {
                 "silent_seconds": silence,
                 "longest_pause_seconds": self._longest,

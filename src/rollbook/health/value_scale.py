@@ -27,7 +27,7 @@ class ValueScale(StaysAbove):
     name = "value_scale"
     source = "Andy Jones, Debugging RL: value targets should lie within about ±10; the limit (±1000) is rollbook's own"
     meanings = frozenset({"update/loss/value", "update/loss/q", "update/loss/q1", "update/loss/q2"})
-    words = "its errors are of thousands; rewards are too large, or the values run away"
+    words = "its errors are of thousands; usually rewards are too large, or the values run away"
 
     def __init__(self, limit: float = 1e6, rows: int = 10, skip: int = 0, keys: Sequence[str] = ()) -> None:
         super().__init__(limit, rows, skip, keys)

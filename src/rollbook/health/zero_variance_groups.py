@@ -24,7 +24,7 @@ class ZeroVarianceGroups(StaysAbove):
     name = "zero_variance_groups"
     source = "rewardspy 50 %, rldoctor 75 %; DAPO leaves such groups out"
     meanings = frozenset({"update/zero_variance_groups"})
-    words = "these groups teach nothing; the prompts are too hard (or, with high rewards, too easy)"
+    words = "these groups teach nothing; usually the prompts are too hard (or, with high rewards, too easy)"
 
     def __init__(self, limit: float = 0.75, rows: int = 10, skip: int = 0, keys: Sequence[str] = ()) -> None:
         super().__init__(limit, rows, skip, keys)

@@ -200,6 +200,9 @@ class Stream:
                 return  # `roll` will get the same error, and count it
         if slot.buffer is not None:
             mapping.populate(slot.buffer, offset, min(coming, slot.size - offset))
+        following = self._reusable_slot() or self._spare
+        if following is not None and following.buffer is not None and offset + coming > slot.size:
+            mapping.populate(following.buffer, 0, min(coming, following.size))
 
     def fence(self) -> int:
         """The fence word of the current segment; not 0 means that another process took over the run."""

@@ -17,6 +17,7 @@ from rollbook.ground.bill import Bill
 from rollbook.ground.clocks import STANDARD, UNKNOWN, now
 from rollbook.ground.files import exists, make_folders
 from rollbook.ground.foreign import handled_by, is_foreign, ours
+from rollbook.ground.run_files import CLOSED_FILE, WRITER_FILE
 from rollbook.journal import format as layout
 from rollbook.journal import mapping
 from rollbook.journal.channel import Channel
@@ -154,7 +155,7 @@ class Writer:
         }
         if self._whereabouts:
             about["whereabouts"] = self._whereabouts
-        self._replace("writer.json", about)
+        self._replace(WRITER_FILE, about)
         self.opened = True
 
     def close(self) -> None:
@@ -176,7 +177,7 @@ class Writer:
                 "time": now() + self.time_offset,
                 "drops": self.bill.counts,
             }
-            self._unless_it_fails(lambda: self._replace("closed.json", end))
+            self._unless_it_fails(lambda: self._replace(CLOSED_FILE, end))
         if self in _live_writers:
             _live_writers.remove(self)
         self._closed_whole = True

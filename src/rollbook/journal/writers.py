@@ -8,6 +8,7 @@ import os
 from rollbook.errors import Damaged
 from rollbook.ground.files import is_folder, is_link, names_in, open_regular
 from rollbook.ground.foreign import ours
+from rollbook.ground.run_files import CLOSED_FILE, WRITER_FILE
 from rollbook.journal.segments import Segment
 
 TYPE_CHECKING = False
@@ -40,7 +41,7 @@ class WriterInfo:
         self.folder = folder
         self.id = os.path.basename(folder)
         self.problem = ""
-        about, self.problem = _read_json(os.path.join(folder, "writer.json"))
+        about, self.problem = _read_json(os.path.join(folder, WRITER_FILE))
         self.closed: dict[str, object] | None = None
         self.adopt(about or {})
         if not self.clocks:
@@ -63,7 +64,7 @@ class WriterInfo:
     def look_closed(self) -> bool:
         """Check now whether the writer has closed."""
         if self.closed is None:
-            self.closed = _read_json(os.path.join(self.folder, "closed.json"))[0]
+            self.closed = _read_json(os.path.join(self.folder, CLOSED_FILE))[0]
         return self.closed is not None
 
     def last_seqs(self) -> dict[int, int]:

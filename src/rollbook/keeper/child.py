@@ -93,10 +93,10 @@ class Child(ABC):
         self,
         run_folder: str,
         clock: Callable[[], float],
-        say: Callable[[str, str], None],
+        report: Callable[[str, str], None],
         command: Sequence[str] | None = None,
     ) -> None:
-        self._run_folder, self._clock, self._say = run_folder, clock, say
+        self._run_folder, self._clock, self._report = run_folder, clock, report
         self._command = list(command) if command is not None else command_of(self.module)
         self._process: subprocess.Popen[bytes] | WarmChild | None = None
         self._fd = -1
@@ -240,7 +240,7 @@ class Child(ABC):
         self.reason = words
         pause = min(self.longest_pause, _FIRST_PAUSE * 2.0 ** min(self.failures - 1, 20))
         self._not_before = self._clock() + pause
-        self._say(self.cause, words)
+        self._report(self.cause, words)
 
 
 def _signal_name(number: int) -> str:

@@ -13,6 +13,7 @@ import sys
 from rollbook.ground.files import is_loose, read_json, write_json
 from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.liveness import boot_id, host_name
+from rollbook.ground.run_files import WRITER_FILE, heartbeat_path
 from rollbook.journal import Positions
 from rollbook.keeper.own_files import keeper_folder
 from rollbook.keeper.writers import GRAIN_NS
@@ -28,7 +29,7 @@ __all__ = ["Durable"]
 
 _HEARTBEAT_SECONDS = 15.0
 """How often the heartbeat is renewed while a writer lives but logs nothing; readers call a run stale after 60 s."""
-_TOLD_SECONDS = 60.0
+_WRITTEN_SECONDS = 60.0
 """How often the heartbeat includes the writers' positions when no keeper on another host reads them: they are then only
 for people."""
 
@@ -53,13 +54,13 @@ class Durable:
         self._sync_file = sync_file or _sync_file
         folder = keeper_folder(run_folder)
         self._journal = os.path.join(run_folder, "data", "journal")
-        self._heartbeat_path = os.path.join(folder, "heartbeat")
+        self._heartbeat_path = heartbeat_path(os.path.abspath(run_folder))
         self._durable_path = os.path.join(folder, "durable.json")
         self._clock, self._boot = clock, boot_id()
         self._positions: dict[str, Positions] = {}
         self._beat_at = self._own_at = -1e9
         self._published: dict[str, dict[str, int]] = {}
-        self._told_at, self._told = -1e9, frozenset[str]()  # when the heartbeat was replaced, with which writers
+        self._written_at, self._written = -1e9, frozenset[str]()  # when the heartbeat was replaced, with which writers
         self.lanes: dict[str, dict[str, int]] = {}
         self.marks: dict[str, dict[str, int]] = {}
         self.held_back = self._is_of_former_boot()
@@ -147,7 +148,7 @@ class Durable:
         if former == self._boot or not isinstance(marks, dict):
             return False
         for writer in marks:
-            about = read_json(os.path.join(self._journal, str(writer), "writer.json"))
+            about = read_json(os.path.join(self._journal, str(writer), WRITER_FILE))
             if about.get("boot_id") == former and about.get("host") == host_name():
                 return True
         return False
@@ -178,12 +179,12 @@ class Durable:
         """Signal that rows arrive. Watchers look at the file's time: touching it costs a tenth of replacing it. The
         file holds the positions for keepers on other hosts."""
         self._beat_at = now = self._clock()
-        if alone and now - self._told_at < _TOLD_SECONDS and self.lanes.keys() == self._told:
+        if alone and now - self._written_at < _WRITTEN_SECONDS and self.lanes.keys() == self._written:
             with tolerating(OSError):
                 os.utime(self._heartbeat_path)
                 return
         self._publish(self._heartbeat_path, dict(self.lanes), "", alone)
-        self._told_at, self._told = now, frozenset(self.lanes)
+        self._written_at, self._written = now, frozenset(self.lanes)
 
     def _publish(self, path: str, data: dict[str, Any], inside: str, alone: bool) -> None:
         if not alone:

@@ -9,7 +9,7 @@ import time
 
 from rollbook.ground import manifest
 
-__all__ = ["Ending", "mark_crashed", "tell_of_the_dead"]
+__all__ = ["Ending", "mark_crashed", "report_the_dead"]
 
 _DRAIN_SECONDS = 600.0
 """How long a finished run's keeper goes on offering rows to a failing sink. Its cursor stays for a later keeper."""
@@ -98,7 +98,7 @@ def mark_crashed(run_folder: str, writer: str) -> bool:
     return True
 
 
-def tell_of_the_dead(run_folder: str, host: str, n: int) -> None:
+def report_the_dead(run_folder: str, host: str, n: int) -> None:
     """Note in run.json that `n` side writers of this host ended without closing, for `ls` and `show`.
 
     Raises:

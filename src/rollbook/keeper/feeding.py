@@ -27,9 +27,9 @@ class Feeding:
     """
 
     def __init__(
-        self, run_folder: str, clock: Callable[[], float], say: Callable[[str, str], None], *, in_turn: bool
+        self, run_folder: str, clock: Callable[[], float], report: Callable[[str, str], None], *, in_turn: bool
     ) -> None:
-        self._folder, self._clock, self._say, self._in_turn = run_folder, clock, say, in_turn
+        self._folder, self._clock, self._report, self._in_turn = run_folder, clock, report, in_turn
         self._specs: Sequence[object] = ()
         self._x = ""
         self._sinks: Sinks | None = None
@@ -58,7 +58,7 @@ class Feeding:
         from rollbook.keeper.sinks import Sinks
 
         self._sinks = Sinks(
-            self._folder, self._specs, x=self._x, clock=self._clock, say=self._say, inline=self._in_turn
+            self._folder, self._specs, x=self._x, clock=self._clock, report=self._report, inline=self._in_turn
         )
 
     def close(self, *, ended: bool, seconds: float | None = None) -> None:

@@ -68,7 +68,7 @@ class Forwarder:
         info: RunInfo | None = None,
         this_attempt: bool = False,
         clock: Callable[[], float] = time.monotonic,
-        say: Callable[[str, str], None] = lambda cause, words: None,
+        report: Callable[[str, str], None] = lambda cause, words: None,
     ) -> None:
         from rollbook.journal import JournalReader
         from rollbook.keeper.sealed import LazySealed
@@ -80,7 +80,7 @@ class Forwarder:
         is_sink = hasattr(sink, "write") and not isinstance(sink, type)
         self._make: Callable[[], Sink] | None = None if is_sink else given
         self._sink: Sink | None = given if is_sink else None
-        self._info, self._this_attempt, self._clock, self._say = info, this_attempt, clock, say
+        self._info, self._this_attempt, self._clock, self._report = info, this_attempt, clock, report
         self._saved = SavedCursor(self._path)
         self._reader = JournalReader(self._folder, sealed=LazySealed(self._folder))
         self._batches: Iterator[tuple[list[Row], dict[str, dict[int, int]]]] | None = None
@@ -180,7 +180,7 @@ class Forwarder:
             try:
                 sink.set_state(self._saved.state)
             except ours(Exception) as err:  # its options changed with a resume: start without it
-                self._say(f"state:{self.name}", f"sink {self.name} could not take up its memory: {err!r}")
+                self._report(f"state:{self.name}", f"sink {self.name} could not take up its memory: {err!r}")
         self._started = True
 
     def _deliver_all(self) -> bool:
@@ -212,7 +212,7 @@ class Forwarder:
         if refused and not saved.refused and self._path is not None:  # a screen has no cursor
             kinds = sorted({type(v).__name__ for row in rows for v in row.values.values()} - _names(sink.accepts))
             words = f"sink {self.name} does not take values of kind {', '.join(kinds)}; they are left out there"
-            self._say(f"refused:{self.name}", f"{words}, and are in the book")
+            self._report(f"refused:{self.name}", f"{words}, and are in the book")
         saved.cursor, saved.rows, saved.refused = cursor, saved.rows + len(sendable), saved.refused + refused
         if _can_go_back(sink):
             saved.position = dict(sink.position())
@@ -223,7 +223,7 @@ class Forwarder:
         except ours(OSError) as err:
             # Delivered, but the cursor is not saved. Going on is right: only a kill before the next save could repeat
             # these rows in a sink without a position.
-            self._say("cursor", f"the cursor of sink {self.name} cannot be saved: {err}")
+            self._report("cursor", f"the cursor of sink {self.name} cannot be saved: {err}")
 
     def fail(self, err: BaseException) -> None:
         """Note what a try raised. The rows are offered again, after growing pauses."""
@@ -234,7 +234,7 @@ class Forwarder:
         self._batches = None
         self._pause = min(LONGEST_PAUSE, max(FIRST_PAUSE, self._pause * 2.0))
         self._not_before = self._clock() + self._pause
-        self._say(
+        self._report(
             f"sink:{self.name}",
             f"sink {self.name} failed ({type(err).__name__}: {err}); the rows are kept and offered again",
         )
@@ -243,7 +243,7 @@ class Forwarder:
             try:
                 self._ready_sink().close()
             except ours(Exception) as again:
-                self._say(f"close:{self.name}", f"sink {self.name} could not be closed either: {again!r}")
+                self._report(f"close:{self.name}", f"sink {self.name} could not be closed either: {again!r}")
             self._sink, self._started = None, False
 
 

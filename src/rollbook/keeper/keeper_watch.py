@@ -41,7 +41,7 @@ class KeeperWatch:
       report: takes (cause, words, is_lasting): what was found; lasting if nothing more is tried.
       clock: seconds, monotonic.
     Attributes:
-      starts: how many keepers were started because one had died or hung.
+      starts: how many keepers that had died or hung were replaced.
     """
 
     def __init__(
@@ -56,6 +56,7 @@ class KeeperWatch:
         self._looks_at_work = 0
         self._seen: object = None  # which keeper, and how often it had run
         self._still = 0  # checks since it ran
+        self._replaced: object = None  # the keeper whose end was reported
         self.starts = 0
 
     def look(self, opener: Mapping[str, object] | None = None) -> None:
@@ -83,7 +84,8 @@ class KeeperWatch:
 
     def _start_another(self, now: float) -> None:
         self._looks_at_work = self._still = 0
-        died = read_json(state_path(self._folder)).get("phase") in ("running", "waiting")
+        state = read_json(state_path(self._folder))
+        died = (state.get("pid"), state.get("start_time")) if state.get("phase") in ("running", "waiting") else None
         self._in_a_row += 1
         if self._in_a_row > _MOST_STARTS:
             self._report(
@@ -95,7 +97,9 @@ class KeeperWatch:
             )
             return
         self._due = now + min(_LONGEST_PAUSE, _LOOK_SECONDS * 2.0 ** (self._in_a_row - 1))
-        if launch(self._folder) and died:
+        # On a slow machine another start may follow before the first new keeper has written its own state.
+        if launch(self._folder) and died is not None and died != self._replaced:
+            self._replaced = died
             self.starts += 1
             self._report(
                 "keeper_restarted",

@@ -14,8 +14,9 @@ import time
 from rollbook.ground.files import exists, is_file, make_folders, read_json
 from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.liveness import is_alive, same_place
+from rollbook.ground.run_files import CLOSED_FILE, WRITER_FILE
 from rollbook.keeper.own_files import Lock, keeper_folder, state_path
-from rollbook.keeper.shared_keeper_files import household, may_share
+from rollbook.keeper.shared_keeper_files import may_share, shared_keeper
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,14 +52,14 @@ def launch(run_folder: str | os.PathLike[str], python: str = sys.executable) -> 
     """
     folder = keeper_folder(os.fspath(run_folder))
     make_folders(folder)
-    shared = household() if may_share(os.fspath(run_folder)) else None
+    shared = shared_keeper() if may_share(os.fspath(run_folder)) else None
     if Lock(os.fspath(run_folder)).taken() and (shared is not None or not _leaves_for_one_of_its_own(run_folder)):
         return False
     if not python or getattr(sys, "frozen", False):
         raise OSError("this program has no Python interpreter of its own to start a keeper with; use keeper='thread'")
     _started[os.path.abspath(run_folder)] = time.monotonic() + _START_SECONDS
     if shared is not None:
-        shared.knock(os.fspath(run_folder))
+        shared.announce(os.fspath(run_folder))
         if shared.keeper() is None and shared.may_start():
             _start(_command(python, "--many", shared.folder), _environment(), os.path.join(shared.folder, "log"))
         return True
@@ -224,8 +225,8 @@ def closed_writers(run_folder: str) -> set[str]:
     return {
         name
         for name in names
-        if exists(os.path.join(journal, name, "closed.json"))
-        and same_place(read_json(os.path.join(journal, name, "writer.json")))
+        if exists(os.path.join(journal, name, CLOSED_FILE))
+        and same_place(read_json(os.path.join(journal, name, WRITER_FILE)))
     }
 
 

@@ -19,7 +19,7 @@ from rollbook.keeper.child import command_of
 from rollbook.keeper.host import probes
 from rollbook.keeper.one_run import OneRun
 from rollbook.keeper.sealing import Sealing
-from rollbook.keeper.shared_keeper_files import Household
+from rollbook.keeper.shared_keeper_files import SharedKeeper
 from rollbook.keeper.shipping import Shipping
 from rollbook.keeper.warm_children import WarmChildren
 
@@ -65,22 +65,21 @@ class ManyRuns:
     """The loop of the shared keeper.
 
     Args:
-      household: where it learns of runs.
+      shared_keeper: where it learns of runs.
     Attributes:
-      steps, peeks: how often a run was stepped, and how often a quick check showed that no step was needed.
+      steps: how often a run was stepped.
       listens: take SIGTERM and SIGUSR1; not in a process that belongs to others.
       promotions: how often another thread took over from one that hung in a step.
     """
 
-    def __init__(self, household: Household) -> None:
-        self._household = household
+    def __init__(self, shared_keeper: SharedKeeper) -> None:
+        self._shared_keeper = shared_keeper
         self._runs: dict[str, _KeptRun] = {}  # by door
         self._due: list[tuple[float, int, _KeptRun]] = []
         self._count = 0
         self._lock = threading.Lock()
         self._leader = 0
         self._step_began = 0.0  # 0: no step is under way
-        self._stepping: _KeptRun | None = None
         self._ended = threading.Event()
         self._looked_at_doors = -1e9
         self._alone_since: float | None = None
@@ -89,11 +88,11 @@ class ManyRuns:
         self._owners: dict[int, _KeptRun] = {}
         self._stretch, self._spent, self._spent_since = 1.0, 0.0, time.monotonic()
         self.listens = True  # to signals: not where it runs in another program's process
-        self.steps = self.peeks = self.promotions = 0
+        self.steps = self.promotions = 0
 
     def run(self) -> bool:
         """Look after runs until there are none. False if another keeper already does."""
-        if not self._household.acquire():
+        if not self._shared_keeper.acquire():
             return False
         self._listen()
         self._promote()
@@ -103,7 +102,7 @@ class ManyRuns:
                 with self._lock:
                     if self._step_began == began:  # still in that step
                         self.promotions += 1
-                        self._step_began, self._stepping = 0.0, None
+                        self._step_began = 0.0
                         self._promote()
         return True
 
@@ -177,12 +176,11 @@ class ManyRuns:
         """One step of one run. False if this thread no longer leads."""
         keeper, now = kept_run.keeper, time.monotonic()
         if not kept_run.rung and keeper.rests():
-            self.peeks += 1
             self._plan(kept_run, -(-(now + 0.5) // 1.0))  # all such checks run together, each full second
             return True
         kept_run.rung, kept_run.busy = False, True
         self.steps += 1
-        self._stepping, self._step_began = kept_run, now
+        self._step_began = now
         pause: float | None
         keeper.feed_seconds = _FEED_STRETCHES * self._stretch if self._stretch > 1.0 else 0.0
         cpu = time.thread_time()
@@ -200,7 +198,7 @@ class ManyRuns:
         with self._lock:
             leads = number == self._leader
             if leads:
-                self._step_began, self._stepping = 0.0, None
+                self._step_began = 0.0
             kept_run.busy = False
             if pause is None:
                 self._let_go(kept_run)
@@ -254,7 +252,7 @@ class ManyRuns:
         if Sealing.warm is not None:
             Sealing.warm.trim()
         present = set()
-        for door, stamp, folder in self._household.doors():
+        for door, stamp, folder in self._shared_keeper.doors():
             present.add(door)
             kept_run = self._runs.get(door)
             if kept_run is None:
@@ -278,9 +276,9 @@ class ManyRuns:
             self._alone_since = now
         if now - self._alone_since < _LINGER_SECONDS:
             return False
-        self._household.release()
+        self._shared_keeper.release()
         self._look_at_doors(now)
-        if not self._runs or not self._household.acquire():
+        if not self._runs or not self._shared_keeper.acquire():
             return True
         self._alone_since = None
         return False
@@ -330,11 +328,11 @@ def _noted(_number: int, _frame: FrameType | None) -> None:
 
 
 def main(folder: str) -> None:
-    """Be the shared keeper of a household; ends at once if there is one."""
+    """Be the shared keeper of this user and environment; ends at once if there is one."""
     Sealing.most_at_once, Sealing.options = 2, ("--at-once=2",)
     Sealing.warm = WarmChildren(command_of(Sealing.module))
     Shipping.most_at_once = max(_LEAST_SHIPPING, 2 * (os.cpu_count() or 1))
     probes.share_seconds = _SAMPLE_SECONDS
-    ManyRuns(Household(folder)).run()
+    ManyRuns(SharedKeeper(folder)).run()
     sys.stdout.flush()
     os._exit(0)  # a thread that hangs in a file system must not keep the process

@@ -11,14 +11,15 @@ import os
 import time
 
 from rollbook.ground.bill import Bill
-from rollbook.ground.files import is_folder, make_folders, read_json
+from rollbook.ground.files import is_folder, make_folders, pasted, read_json
 from rollbook.ground.foreign import ours
 from rollbook.ground.liveness import host_name, same_place
+from rollbook.ground.run_files import heartbeat_path
 from rollbook.ground.tables import FORWARDED
 from rollbook.ground.tuning import TUNING
 from rollbook.keeper.ballast import Ballast
 from rollbook.keeper.durable import Durable
-from rollbook.keeper.ending import Ending, mark_crashed, tell_of_the_dead
+from rollbook.keeper.ending import Ending, mark_crashed, report_the_dead
 from rollbook.keeper.feeding import Feeding
 from rollbook.keeper.host_rows import HostRows
 from rollbook.keeper.own_files import Lock, keeper_folder, sweep
@@ -92,11 +93,11 @@ class OneRun:
         self._durable = Durable(self.folder, clock)
         self._ballast = Ballast(self.folder)
         self.reports = Reports(self.folder)
-        self._say = Bill(tell=self.reports.note).say
-        self._sealing = Sealing(self.folder, self._ballast, clock, self._say, seal_command)
-        self._shipping = Shipping(self.folder, clock, self._say)
+        self._report = Bill(deliver=self.reports.note).report
+        self._sealing = Sealing(self.folder, self._ballast, clock, self._report, seal_command)
+        self._shipping = Shipping(self.folder, clock, self._report)
         self._plan = Plan(self.folder)
-        self._feeding = Feeding(self.folder, clock, self._say, in_turn=sinks_in_turn)
+        self._feeding = Feeding(self.folder, clock, self._report, in_turn=sinks_in_turn)
         self._host = HostRows(self.folder, None, self._pids, clock)
         self._rules = Rules(self.folder, ())
         self._began = clock()
@@ -129,7 +130,7 @@ class OneRun:
 
     def failed(self, err: BaseException) -> None:
         """A step raised: note it in data/keeper/log, once for each kind, and try the next one."""
-        self._say("step", f"the keeper itself failed ({type(err).__name__}: {err}); it goes on")
+        self._report("step", f"the keeper itself failed ({type(err).__name__}: {err}); it goes on")
 
     def filenos(self) -> list[int]:
         """Descriptors that become readable when a watched writer or the awaited child ends."""
@@ -223,12 +224,12 @@ class OneRun:
             make_folders(self._own_folder)
             self._locked = self._lock.acquire()
         except ours(OSError) as err:
-            self._say("lock", f"the keeper's lock cannot be taken: {err}")
+            self._report("lock", f"the keeper's lock cannot be taken: {err}")
         if not self._locked:
             self.phase = "taken"
             return False
         sweep(self._own_folder)
-        self._tell("running")
+        self._write_phase("running")
         return True
 
     def _sync(self, here: list[KnownWriter], alive: bool) -> None:
@@ -240,7 +241,7 @@ class OneRun:
             self._writers.sign(id)
             self._feeding.changed_at = now
         if not alone:
-            beats = read_json(os.path.join(self._own_folder, "heartbeat"))
+            beats = read_json(heartbeat_path(self.folder))
             for writer in self._writers:
                 if not writer.here:
                     self._writers.hear(writer.id, beats.get(writer.id))
@@ -257,7 +258,7 @@ class OneRun:
         self._ending.take_back()
         self._rules.again()
         if self.phase != "running":
-            self._tell("running")
+            self._write_phase("running")
         now = self._clock()
         if now - self._ballast_at >= _BALLAST_EVERY:
             self._ballast_at = now
@@ -270,11 +271,11 @@ class OneRun:
             self._feeding.was_fed(now, drained)
         if fresh and drained:
             self.complete |= fresh
-            self._tell("running")
+            self._write_phase("running")
         self._idle = drained
         self._guard("rules", lambda: self._rules.step(self._durable.lanes))
         if self._shipping.failures or self._sealing.failures or self.reports.has_troubles:
-            self._guard("troubles", self._tell_troubles)
+            self._guard("troubles", self._write_troubles)
         self._guard("host", self._sample)
         self._sealing.step(self._durable.waiting(here, self._host.writer_id), now, self._rules)
         self._guard("ship", lambda: self._shipping.step(self._feeding.changed_at))
@@ -285,7 +286,7 @@ class OneRun:
         if self._sealing.due_since is not None:
             return _QUICK_SECONDS  # the rules are at work
         if self._sealing.busy:
-            return self._pace.beside(self._sealing, _BUSY_SECONDS)
+            return self._pace.temporary(self._sealing, _BUSY_SECONDS)
         self._pace.watch(self._shipping)  # other runs may wait for its slot
         fed = due or not self._feeding.has_news()
         ships = self._shipping.busy or self._shipping.failures > 0
@@ -309,7 +310,8 @@ class OneRun:
                 self._guard("status", lambda: mark_crashed(self.folder, main.id))
         self._guard("media", lambda: self._encode_media(None))
         if not self._rules.finish():  # their findings still have to be forwarded and sealed
-            if self._ending.is_sealed or self._ending.seconds(now) < TUNING.rules_seconds:
+            patience = TUNING.recall_end_seconds if self._rules.has_recalled else TUNING.rules_seconds
+            if self._ending.is_sealed or self._ending.seconds(now) < patience:
                 return _QUICK_SECONDS
         elif self._ending.sealed_alerts != self._rules.alerts:
             self._ending.is_sealed = False
@@ -321,7 +323,7 @@ class OneRun:
             self._sealing.step(self._durable.waiting(here))
             self._guard("ship", self._shipping.step)
             self.complete |= self._closed
-            self._tell("waiting")
+            self._write_phase("waiting")
             self._idle = True
             return _STEP_SECONDS
         if not self._ending.is_sealed:
@@ -329,28 +331,26 @@ class OneRun:
             if ended and self._sealing.was_final == (not others):
                 self._ending.is_sealed = True
             elif not self._sealing.is_possible:
-                self._guard("troubles", self._tell_troubles)
+                self._guard("troubles", self._write_troubles)
                 self._ending.is_sealed = True
             elif self._sealing.failures >= _MOST_SEAL_FAILURES or (self._ending.is_hurried and self._sealing.gave_up):
-                self._guard("troubles", self._tell_troubles)
-                self._say("unsealed", "what could not be sealed stays in the journal, where readers find it")
+                self._guard("troubles", self._write_troubles)
+                self._report("unsealed", "what could not be sealed stays in the journal, where readers find it")
                 self._ending.is_sealed = True
             else:
                 if self._sealing.begin(final=not others):
                     self._ending.sealed_alerts = self._rules.alerts
-                return self._pace.beside(self._sealing, _QUICK_SECONDS)
+                return self._pace.temporary(self._sealing, _QUICK_SECONDS)
         if not self._is_shipped(now):
-            return self._pace.beside(self._shipping, _QUICK_SECONDS if self._shipping.busy else _FAILING_SECONDS)
+            return self._pace.temporary(self._shipping, _QUICK_SECONDS if self._shipping.busy else _FAILING_SECONDS)
         self.complete |= self._closed
         if not self._rules.finish():  # do not wait for a slow rule
             if not self._ending.is_hurried:
-                self._tell("running")
+                self._write_phase("running")
                 return _QUICK_SECONDS
             waited = self._ending.seconds(now)
-            if self._rules.is_recalling or self._rules.in_haste:
-                self._rules.in_haste = waited >= TUNING.recall_end_seconds
-                if waited < TUNING.recall_end_seconds + TUNING.rules_seconds:
-                    return _QUICK_SECONDS
+            if self._rules.has_recalled and waited < TUNING.recall_end_seconds:
+                return _QUICK_SECONDS
             self._rules.give_up()
         return None
 
@@ -363,12 +363,13 @@ class OneRun:
         trouble = shipping.trouble()
         is_hopeful = self._ending.may_ship(now, is_definite=bool(trouble and trouble["is_definite"]))
         if trouble:
-            self._guard("troubles", self._tell_troubles)
+            self._guard("troubles", self._write_troubles)
             if self._closed - self.complete:
                 self.complete |= self._closed
-                self._tell("running")
+                self._write_phase("running")
             if not is_hopeful or (self._ending.is_hurried and shipping.gave_up):
-                self._say("unshipped", f"not shipped: {trouble['words']}. Ship it with: rollbook push {self.folder}")
+                by_hand = f"rollbook push {pasted(self.folder)}"
+                self._report("unshipped", f"not shipped: {trouble['words']}. Ship it with: {by_hand}")
                 return True
         shipping.begin(final=True)
         return False
@@ -382,7 +383,7 @@ class OneRun:
         self._writers.look()
         if self._writers.living():
             return False
-        self._tell("done")
+        self._write_phase("done")
         self._lock.release()
         self._locked = False
         # A writer that came while we still held the lock has seen it taken, and started no keeper.
@@ -398,17 +399,17 @@ class OneRun:
 
     def _close_sinks(self, *, ended: bool) -> bool:
         """Report for the last time what the sinks lack, and close them. False if there are none."""
-        self._guard("troubles", self._tell_troubles)
+        self._guard("troubles", self._write_troubles)
         if not self._feeding.is_open:
             return False
         self._feeding.close(ended=ended, seconds=1.0 if self._ending.is_hurried else None)
-        self._guard("troubles", self._tell_troubles)
+        self._guard("troubles", self._write_troubles)
         return True
 
     def _count_the_dead(self, here: list[KnownWriter]) -> None:
         dead = sum(not writer.main and writer.about.get("keeper") is not True and writer.dead for writer in here)
         if dead != self._dead and self._plan.info:
-            tell_of_the_dead(self.folder, host_name(), dead)
+            report_the_dead(self.folder, host_name(), dead)
             self._dead = dead
 
     def _read_plan(self) -> None:
@@ -421,7 +422,7 @@ class OneRun:
         self._feeding.use([*plan.sinks, *self._live_sinks] if plan.info else [], plan.x)
         self._rules.close()
         self._rules = Rules(
-            self.folder, plan.rules, disregard=self._writers.disregard, clock=self._clock, say=self._say
+            self.folder, plan.rules, disregard=self._writers.disregard, clock=self._clock, report=self._report
         )
 
     def _main(self) -> KnownWriter | None:
@@ -446,14 +447,14 @@ class OneRun:
             if not feeding.is_open:
                 return True
         feeding.ask_all_for(finished)
-        self._guard("troubles", self._tell_troubles)
+        self._guard("troubles", self._write_troubles)
         try:
             return feeding.step(flush=bool(finished))
         except ours(Exception) as err:  # a bug of ours must not stop the remaining work
-            self._say("forward", f"forwarding failed: {type(err).__name__}: {err}")
+            self._report("forward", f"forwarding failed: {type(err).__name__}: {err}")
             return True
 
-    def _tell_troubles(self) -> None:
+    def _write_troubles(self) -> None:
         """Write troubles.json: which sinks get nothing. The training process and `rollbook show` read it."""
         troubles = self._feeding.troubles()
         for what, child in (("remote", self._shipping), ("seal", self._sealing)):
@@ -499,9 +500,9 @@ class OneRun:
         except ours(Exception) as err:
             if isinstance(err, OSError) and err.errno == errno.ENOSPC:
                 self._ballast.give_up()
-            self._say(cause, f"{cause} failed ({type(err).__name__}: {err}); tried again at each step")
+            self._report(cause, f"{cause} failed ({type(err).__name__}: {err}); tried again at each step")
 
-    def _tell(self, phase: str) -> None:
+    def _write_phase(self, phase: str) -> None:
         """Write the progress to state.json: `finish()` in the training process reads it."""
         self.phase = phase
         self._guard("state", lambda: self.reports.state(phase, self.complete))

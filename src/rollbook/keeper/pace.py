@@ -44,7 +44,7 @@ class Pace:
         self._due = self._clock() + pause
         return pause
 
-    def beside(self, child: Child, otherwise: float) -> float:
+    def temporary(self, child: Child, otherwise: float) -> float:
         """How long the next step can wait while `child` is at work; `otherwise` if its end does not wake us."""
         if child.fileno() < 0 or not self.hears_children:
             return otherwise

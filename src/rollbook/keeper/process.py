@@ -19,7 +19,7 @@ __all__ = ["main"]
 
 _USAGE = (
     "usage: python -m rollbook.keeper RUN\n       python -m rollbook.keeper --many HOUSEHOLD\n\n"
-    "Looks after the run in the folder RUN until its writers have gone, or after all runs of a household.\n"
+    "Looks after the run in the folder RUN until its writers have gone, or after all runs that share it.\n"
 )
 
 

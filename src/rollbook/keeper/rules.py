@@ -17,6 +17,7 @@ import time
 from rollbook.ground import manifest
 from rollbook.ground.files import is_folder, read_json, remove, write_json
 from rollbook.ground.foreign import tolerating
+from rollbook.ground.run_files import WRITER_FILE
 from rollbook.ground.tuning import TUNING
 from rollbook.keeper.cursors import as_cursor
 from rollbook.keeper.own_files import keeper_folder
@@ -73,8 +74,7 @@ class Rules:
       failures: looks at which a rule raised, and rules that took too long.
       alerts: alerts raised.
       seconds: time that the thread spent on looking.
-      is_recalling: a process reads the history that a rewind left.
-      in_haste: set it to go on without that history.
+      has_recalled: a process reads the history that a rewind left, or has read it.
     """
 
     def __init__(
@@ -84,14 +84,20 @@ class Rules:
         *,
         disregard: Callable[[str], object] = lambda writer: None,
         clock: Callable[[], float] = time.monotonic,
-        say: Callable[[str, str], None] = lambda cause, words: None,
+        report: Callable[[str, str], None] = lambda cause, words: None,
         look_seconds: float = 0.25,
         last_look_seconds: float = 3.0,
         stretch_bytes: int = 1024 * 1024,
     ) -> None:
         self.look_seconds, self.last_look_seconds = look_seconds, last_look_seconds
         self.stretch_bytes = stretch_bytes
-        self._folder, self._specs, self._disregard, self._clock, self._say = run_folder, specs, disregard, clock, say
+        self._folder, self._specs, self._disregard, self._clock, self._report = (
+            run_folder,
+            specs,
+            disregard,
+            clock,
+            report,
+        )
         self.rows = self.skipped = self.failures = self.alerts = 0
         self.seconds = 0.0
         self._seen: object = None
@@ -100,7 +106,7 @@ class Rules:
         self._looker: _Looker | None = None
         self._dead: set[str] = set()
         self._finished = False
-        self.is_recalling = self.in_haste = False
+        self.has_recalled = False
 
     def step(self, marks: Mapping[str, Mapping[str, int]]) -> None:
         """Wake the rules if rows have come or it is time; otherwise cheap.
@@ -164,7 +170,8 @@ class Rules:
         if looker is not None:
             self.failures += 1
             name = looker.at_work[0]
-            self._say(f"late:{name}", f"rule {name} was still at work when the run ended, and was left")
+            words = f"rule {name} was still at work when the run ended, and was left"
+            self._report(f"late:{name}", words if name else "the run ended before the rules had seen its last rows")
             looker.abandon()
         self._finished = True
 
@@ -217,7 +224,7 @@ class Rules:
             else:
                 self._specs = ()
                 words = f"reading rows took over {TUNING.look_seconds:g} s for one look; no rule is asked any more"
-            self._say(f"rule:{name}", words)
+            self._report(f"rule:{name}", words)
             looker.abandon()
             self._looker = None
             self._seen, self._saved_at = None, -1e9
@@ -280,7 +287,7 @@ class _Looker(threading.Thread):
             self._book.look(last, save=self._asked_to_save)
         except Exception as err:
             self._owner.failures += 1
-            self._owner._say("rules", f"the rules cannot look ({type(err).__name__}: {err}); tried again")
+            self._owner._report("rules", f"the rules cannot look ({type(err).__name__}: {err}); tried again")
         if not self.abandoned:
             self._owner.worked(time.thread_time() - began)
             self.has_looked_last = last
@@ -323,7 +330,7 @@ class _RuleBook:
                 self._rules[name], self._tables[name] = rule, frozenset(rule.tables)
             except Exception as err:
                 owner.failures += 1
-                owner._say(f"rule:{name}", f"rule {name} cannot be made ({type(err).__name__}: {err})")
+                owner._report(f"rule:{name}", f"rule {name} cannot be made ({type(err).__name__}: {err})")
                 continue
             self._remind(name, rule, memories.get(name) if isinstance(memories, dict) else None)
         wanted: frozenset[str] = frozenset().union(*self._tables.values()) if self._tables else frozenset()
@@ -339,8 +346,17 @@ class _RuleBook:
         self._has_seen = isinstance(memories, dict)
         self._recalled_for = 0
         sealed = os.path.join(self._folder, "data", "metrics")
-        if not self._has_seen and self._info.attempt > 1 and is_folder(sealed):  # it began on another machine
-            self._open_again(self._info.attempt)
+        has_missed = not self._has_seen and self._info.attempt > 1 and is_folder(sealed)  # it began on another machine
+        if has_missed and not self._open_again(self._info.attempt):
+            self._leave_out_judges_of_the_start()
+
+    def _leave_out_judges_of_the_start(self) -> None:
+        """Nothing is known of the run's first rows: rules that compare with them would take this attempt's for them."""
+        without = [name for name, rule in self._rules.items() if getattr(rule, "needs_start", False)]
+        for name in without:
+            del self._rules[name]
+        words = f"what the run did before this attempt could not be read; not asked in it: {', '.join(without)}"
+        self._owner._report("start", words)
 
     def look(self, last: bool, save: bool = False) -> None:
         """Show new rows to the rules; they are also called when there are none."""
@@ -437,18 +453,17 @@ class _RuleBook:
         owner, patience = self._owner, time.monotonic() + TUNING.recall_seconds
 
         def may_go_on() -> bool:
-            return self._looker.between("") and not owner.in_haste and time.monotonic() < patience
+            return self._looker.between("") and time.monotonic() < patience
 
-        owner.is_recalling, has_turn = True, False
+        owner.has_recalled, has_turn = True, False
         try:
             while not has_turn and may_go_on():  # a hundred runs that are resumed together do not read together
                 has_turn = _AT_ONCE.acquire(timeout=_RECALL_TICK)
             with tolerating(OSError):
                 return self._recalled(attempt, may_go_on) if has_turn else None
-            owner._say("recall", "the rules keep what they remember of abandoned rows: no process can be started")
+            owner._report("recall", "the rules keep what they remember of abandoned rows: no process can be started")
             return None
         finally:
-            owner.is_recalling = False
             if has_turn:
                 _AT_ONCE.release()
 
@@ -459,7 +474,7 @@ class _RuleBook:
 
         path = os.path.join(keeper_folder(self._folder), "recalled.json")
         remove(path)
-        words = [self._folder, json.dumps(list(self._owner._specs)), str(attempt), path]
+        words = [self._folder, json.dumps(list(self._owner._specs)), str(attempt), str(TUNING.recall_rows), path]
         with open(os.path.join(keeper_folder(self._folder), "log"), "ab") as log:
             child = start_child(command_of("rollbook.runs.recalling"), words, log)
         while child.poll() is None:
@@ -487,7 +502,7 @@ class _RuleBook:
         try:
             rule.set_state(memory)
         except Exception as err:  # for example, it is of another version
-            self._owner._say(f"memory:{name}", f"rule {name} begins anew ({type(err).__name__}: {err})")
+            self._owner._report(f"memory:{name}", f"rule {name} begins anew ({type(err).__name__}: {err})")
             self._open(name, rule)
 
     def _ask(self, columns: Columns, now: float) -> None:
@@ -508,7 +523,7 @@ class _RuleBook:
                 return
             self._failed.pop(name, None)
             for alert in alerts:
-                self._tell(alert)
+                self._deliver(alert)
 
     def _fails(self, name: str, err: Exception) -> None:
         self._owner.failures += 1
@@ -517,34 +532,34 @@ class _RuleBook:
         if given_up:
             del self._rules[name]
             self._owner._dead.add(name)
-        self._owner._say(
+        self._owner._report(
             f"rule:{name}:{given_up}",
             f"rule {name} failed ({type(err).__name__}: {err}); "
             + ("it is asked no more" if given_up else "it is asked again"),
         )
 
-    def _tell(self, alert: Alert) -> None:
+    def _deliver(self, alert: Alert) -> None:
         self._owner.alerts += 1
         self._recorder.begin(self._info)
-        if self._alerts.say(alert):
+        if self._alerts.report(alert):
             self._pass_on(alert)
             self._save()
 
     def _pass_on(self, alert: Alert) -> None:
-        said = {
+        line = {
             "time": time.time(), "rule": alert.rule, "level": alert.level, "key": alert.key, "message": alert.message,
             "clocks": dict(alert.clocks),
         }  # fmt: skip
         try:
             with open(alerts_path(self._folder), "a", encoding="utf-8") as file:
-                file.write(json.dumps(said) + "\n")
+                file.write(json.dumps(line) + "\n")
         except (OSError, TypeError, ValueError) as err:
-            self._owner._say("alerts.jsonl", f"an alert cannot be passed on to the training: {err}")
+            self._owner._report("alerts.jsonl", f"an alert cannot be passed on to the training: {err}")
 
     def _is_keepers(self, writer: str) -> bool:
         known = self._keepers.get(writer)
         if known is None:
-            about = read_json(os.path.join(self._folder, "data", "journal", writer, "writer.json"))
+            about = read_json(os.path.join(self._folder, "data", "journal", writer, WRITER_FILE))
             known = about.get("keeper") is True
             if about:
                 self._keepers[writer] = known
@@ -564,7 +579,7 @@ class _RuleBook:
         try:
             write_json(rules_path(self._folder), {"cursor": cursor, "said": self._alerts.state(), "rules": memories})
         except OSError as err:
-            self._owner._say("rules.json", f"what the rules remember cannot be saved: {err}")
+            self._owner._report("rules.json", f"what the rules remember cannot be saved: {err}")
 
 
 class _AlertWriter:
@@ -586,7 +601,7 @@ class _AlertWriter:
         self.close()
         writer = Writer(self._folder, attempt=attempt, clocks=tuple(info.clocks) or STANDARD, main=False)
         writer.open()
-        path = os.path.join(writer.folder, "writer.json")
+        path = os.path.join(writer.folder, WRITER_FILE)
         write_json(path, {**read_json(path), "keeper": True})  # others do not wait for it, and it keeps no run alive
         self._disregard(writer.id)
         self._writer, self._attempt = writer, attempt

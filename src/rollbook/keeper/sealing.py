@@ -48,10 +48,10 @@ class Sealing(Child):
         run_folder: str,
         ballast: Ballast,
         clock: Callable[[], float],
-        say: Callable[[str, str], None],
+        report: Callable[[str, str], None],
         command: Sequence[str] | None = None,
     ) -> None:
-        super().__init__(run_folder, clock, say, command)
+        super().__init__(run_folder, clock, report, command)
         self._has_own_command = command is not None
         self.is_possible = self._has_own_command or not is_core_alone()
         self._ballast = ballast

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-__all__ = ["MODE_VARIABLE", "Household", "household", "may_share"]
+__all__ = ["MODE_VARIABLE", "SharedKeeper", "may_share", "shared_keeper"]
 
 MODE_VARIABLE = "ROLLBOOK_KEEPER"
 """host (the default): one keeper for all runs of this user and host that may share one; run: one for each run."""
@@ -57,7 +57,7 @@ def may_share(run_folder: str) -> bool:
     return are_files(sinks if isinstance(sinks, list) else []) and are_ours(rules if isinstance(rules, list) else [])
 
 
-def household() -> Household | None:
+def shared_keeper() -> SharedKeeper | None:
     """The shared keeper of this process; None if none is possible because no folder belongs to this user alone."""
     root = os.environ.get("ROLLBOOK_RUNTIME_DIR", "")
     if not root:
@@ -71,7 +71,7 @@ def household() -> Household | None:
         about = os.lstat(root)
         if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid() or about.st_mode & 0o022:
             return None  # others could ring, or put runs there
-        return Household(os.path.join(root, _key()))
+        return SharedKeeper(os.path.join(root, _key()))
     except OSError:
         return None
 
@@ -133,7 +133,7 @@ def _age(package: str) -> int:
         return 0
 
 
-class Household:
+class SharedKeeper:
     """One keeper and its runs, as files.
 
     Args:
@@ -148,7 +148,7 @@ class Household:
 
     # -- in the training process
 
-    def knock(self, run_folder: str) -> str:
+    def announce(self, run_folder: str) -> str:
         """Ask for a run to be looked after, and wake the keeper if there is one. Returns the path of the run's door.
 
         Raises:
@@ -156,10 +156,10 @@ class Household:
         """
         make_folders(self._doors, mode=0o700)
         door = self.door_of(run_folder)
-        beside = f"{door}.{os.urandom(4).hex()}.tmp"
-        with open(beside, "wb") as file:
+        temporary = f"{door}.{os.urandom(4).hex()}.tmp"
+        with open(temporary, "wb") as file:
             file.write(os.fsencode(os.path.abspath(run_folder)))
-        os.replace(beside, door)
+        os.replace(temporary, door)
         self.ring()
         return door
 

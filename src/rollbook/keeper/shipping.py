@@ -43,10 +43,10 @@ class Shipping(Child):
         self,
         run_folder: str,
         clock: Callable[[], float],
-        say: Callable[[str, str], None],
+        report: Callable[[str, str], None],
         command: Sequence[str] | None = None,
     ) -> None:
-        super().__init__(run_folder, clock, say, command)
+        super().__init__(run_folder, clock, report, command)
         self._wanted = False
         self._idle_seconds = IDLE_SECONDS
         self._looked_at = self._shipped_at = -1e9

@@ -45,7 +45,7 @@ class Sinks:
         *,
         x: str = "",
         clock: Callable[[], float] = time.monotonic,
-        say: Callable[[str, str], None] = lambda cause, words: None,
+        report: Callable[[str, str], None] = lambda cause, words: None,
         inline: bool = False,
         this_attempt: bool = False,
         objects_apart: bool = False,
@@ -65,7 +65,7 @@ class Sinks:
                 sink, seconds = _build_with_site(spec, inline and not this_attempt)
             except ours(Exception) as err:
                 words = f"sink {unique} cannot be made ({type(err).__name__}: {err}); the others go on"
-                say(f"sink:{unique}", words)
+                report(f"sink:{unique}", words)
                 self._unmade[unique] = words
                 continue
             innermost = sink
@@ -80,7 +80,7 @@ class Sinks:
                 info=info,
                 this_attempt=screen or this_attempt,
                 clock=clock,
-                say=say,
+                report=report,
             )
             forwarder.name = unique
             self._forwarders.append(forwarder)
@@ -260,11 +260,11 @@ class LocalSinks:
         self,
         run_folder: str | os.PathLike[str],
         specs: Sequence[object],
-        say: Callable[[str, str], object] | None = None,
+        report: Callable[[str, str], object] | None = None,
     ) -> None:
         self._run_folder, self._specs = os.fspath(run_folder), list(specs)
         self._sinks: Any = None
-        self._bill = Bill(tell=say)
+        self._bill = Bill(deliver=report)
 
     def step(self) -> None:
         """Deliver what is new, about once a second."""
@@ -276,13 +276,15 @@ class LocalSinks:
         if self._ready():
             for name in self._sinks.drain(TUNING.drain_seconds):
                 words = f"sink {name} has not taken all rows in {TUNING.drain_seconds:g} seconds; the run has them all"
-                self._bill.say(f"sink:{name}", words)
+                self._bill.report(f"sink:{name}", words)
             self._sinks.close(ended=False, seconds=1.0)
         self._sinks, self._specs = None, []
 
     def _ready(self) -> bool:
         if self._sinks is None and self._specs:
-            self._sinks = Sinks(self._run_folder, self._specs, inline=True, objects_apart=True, say=self._bill.say)
+            self._sinks = Sinks(
+                self._run_folder, self._specs, inline=True, objects_apart=True, report=self._bill.report
+            )
         return self._sinks is not None
 
 

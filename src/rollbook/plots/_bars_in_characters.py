@@ -32,11 +32,11 @@ def panels_of_bars_in_characters(panels: Sequence[Bars], width: int, height: int
     line, mark, dot, _ = _SIGNS[colour]
     seeds = f"   {dot}  a score" if any(panel.points for panel in drawn) else ""
     remarks = dict.fromkeys(remark for panel in drawn for remark in panel.remarks)
-    said = [
+    shared_remarks = [
         f"{mark}  estimate   {line}  its interval{seeds}",
         *(text for it in remarks for text in lines_of(it, width)),
     ]
-    return "\n\n".join([*texts, "\n".join(said)])
+    return "\n\n".join([*texts, "\n".join(shared_remarks)])
 
 
 def _panel(panel: Bars, margin: int, width: int, colour: bool) -> list[str]:

@@ -63,7 +63,7 @@ def panel_in_characters(panel: Panel, width: int, height: int, colour: bool = Fa
     ruler = " " * margin + corner + floor * field.columns
     below = " " * (margin + 1) + ends[0] + ends[1].rjust(max(1, field.columns - len(ends[0])))
     words = [(field.sign(place), line.label) for place, line in enumerate(lines)]
-    words += [(field.said[kind], what) for kind, what in _what_signs_mean(lines, colour)]
+    words += [(field.signs[kind], what) for kind, what in _what_signs_mean(lines, colour)]
     wrapped = [
         part if n else f"{sign}{part[1:]}"
         for sign, text in words
@@ -91,7 +91,7 @@ class _Field:
     """
 
     def __init__(self, columns: int, rows: int, xs: tuple[float, float], ys: tuple[float, float], colour: bool) -> None:
-        self.columns, self._colour, self.said = columns, colour, _SIGNS[colour]
+        self.columns, self._colour, self.signs = columns, colour, _SIGNS[colour]
         self.looks: list[int] = []
         self._xs, self._ys = xs, ys
         self._wide, self._tall = (2, 4) if colour else (1, 1)
@@ -152,7 +152,7 @@ class _Field:
 
     def _character(self, row: int, column: int) -> str:
         if self._bad[row, column]:
-            return self.said[_BAD]
+            return self.signs[_BAD]
         dots = self._line[row * self._tall : (row + 1) * self._tall, column * self._wide : (column + 1) * self._wide]
         if dots.max() >= 0:
             place = int(dots.max())
@@ -162,7 +162,7 @@ class _Field:
         for kind in (_BAND, _EXTREMES):
             place = int(self._shade[kind, row, column])
             if place >= 0:
-                return self._painted(self.said[kind], place, dim=True)
+                return self._painted(self.signs[kind], place, dim=True)
         return " "
 
     def _painted(self, sign: str, place: int, dim: bool = False) -> str:

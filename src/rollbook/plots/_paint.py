@@ -216,8 +216,8 @@ def below(figure: Any, entries: Sequence[tuple[object, str]], remarks: tuple[str
     if shown:
         legend = figure.legend([handle for handle, _ in shown], ["." for _ in shown], loc="lower left", ncols=columns,
                                bbox_to_anchor=(0.0, inches / tall), columnspacing=1.4, labelspacing=0.35)  # fmt: skip
-        for text, said in zip(legend.get_texts(), words, strict=True):
-            text.set_text(said)  # set afterwards: matplotlib drops labels that begin with an underscore
+        for text, words_shown in zip(legend.get_texts(), words, strict=True):
+            text.set_text(words_shown)  # set afterwards: matplotlib drops labels that begin with an underscore
 
 
 def measure(value: float, largest: float | None = None) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rollbook.ground.array_types import Floats, NDArray
+from rollbook.ground.brief import brief
 from rollbook.ground.texts import printable
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
     """One run's rows: x and y [rows], in order of x, NaN and infinities included."""
@@ -24,6 +26,7 @@ class Trace:
     label: str = ""
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class Line:
     """A line with its band and runs.
@@ -52,6 +55,7 @@ class Line:
     look: int | None = None
 
 
+@brief
 @dataclass(frozen=True, slots=True)
 class Mark:
     """An event at one x: kind "checkpoint", "best" or "alert"."""
@@ -61,6 +65,7 @@ class Mark:
     label: str = ""
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class Panel:
     """Lines over one axis.
@@ -81,6 +86,7 @@ class Panel:
     remarks: tuple[str, ...] = ()
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class Bars:
     """Estimates with intervals, one per row.
@@ -112,6 +118,7 @@ class Bars:
     looks: tuple[int, ...] = ()
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class Stack:
     """Shares of a whole along an axis: `parts` is [names, points], positive and negative ones stacked separately.
@@ -130,6 +137,7 @@ class Stack:
     remarks: tuple[str, ...] = ()
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class Spans:
     """Stages as bars along time: names, start and seconds [spans], one row per name."""
@@ -142,6 +150,7 @@ class Spans:
     remarks: tuple[str, ...] = ()
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
     """Distributions along an axis: x [rows], and for each row edges and counts.
@@ -160,6 +169,7 @@ class Cells:
     remarks: tuple[str, ...] = ()
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class Dots:
     """Points of several kinds: x, y [points], kind [points] as numbers of `kinds`."""
@@ -175,6 +185,7 @@ class Dots:
     remarks: tuple[str, ...] = ()
 
 
+@brief
 @dataclass(frozen=True, slots=True, eq=False)
 class Threads:
     """Runs across columns: values per column [runs] as floats or texts, and the result [runs], which colours them."""

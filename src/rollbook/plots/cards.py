@@ -67,9 +67,9 @@ def grid(
     return f'<table style="border-collapse:collapse"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}'
 
 
-def sentences(said: Sequence[str]) -> str:
+def sentences(paragraphs: Sequence[str]) -> str:
     """Sentences as paragraphs."""
-    return "".join(f'<div style="margin:2px 0">{_safe(words, 400)}</div>' for words in said)
+    return "".join(f'<div style="margin:2px 0">{_safe(words, 400)}</div>' for words in paragraphs)
 
 
 def spark(

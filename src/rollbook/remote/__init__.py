@@ -3,7 +3,7 @@ them."""
 
 from __future__ import annotations
 
-from rollbook.remote.opening import claim, open_place
-from rollbook.remote.place import Place, perform
+from rollbook.remote.opening import claim, open_remote
+from rollbook.remote.remote import Remote, perform
 
-__all__ = ["Place", "claim", "open_place", "perform"]
+__all__ = ["Remote", "claim", "open_remote", "perform"]

@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 
 from rollbook.errors import PlaceError
 from rollbook.ground import manifest
-from rollbook.remote.place import WORKERS, Place, perform
+from rollbook.ground.liveness import host_name
+from rollbook.remote.remote import WORKERS, Remote, perform
 from rollbook.remote.steps import Entry, Get, Missing, Put, Refused, Steps, Unknown
 from rollbook.remote.views import folder_of
 
@@ -43,14 +44,16 @@ class Catalogue(NamedTuple):
     """What a remote holds.
 
     Attributes:
-      written: unix seconds, by the clock of the machine that made it.
+      written: unix seconds, by the clock of the machine that made it: before it listed the pages.
       runs: {<project>/<run>: (etag of its page, fields)}.
       problems: what could not be read.
+      host: the machine that made it; "" if unknown.
     """
 
     written: float
     runs: dict[str, tuple[str, dict[str, Any]]]
     problems: list[str]
+    host: str = ""
 
 
 def fields_of(page: dict[str, object]) -> dict[str, object]:
@@ -98,6 +101,8 @@ def mark_pushed(url: str) -> None:
     try:
         with open(_marker(url), "wb"):
             pass
+        moment = time.time_ns()  # the stamp of a new file is up to 10 ms old, so a listing before it would look newer
+        os.utime(_marker(url), ns=(moment, moment))
     except (OSError, PlaceError):  # a machine without a cache folder can still ship
         return
 
@@ -106,28 +111,30 @@ def _marker(url: str) -> str:
     return os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(folder_of(url, "a/b")))), "pushed")
 
 
-def read_catalogue(place: Place, *, seconds: float = FRESH_SECONDS) -> Catalogue:
+def read_catalogue(remote: Remote, *, seconds: float = FRESH_SECONDS) -> Catalogue:
     """The catalogue, made again if it is older than this many seconds (or than the last push from this machine).
 
     Raises:
       Away: no answer. PlaceError: the remote cannot be used.
     """
-    known, etag = _read(place)
+    known, etag = _read(remote)
     age = time.time() - known.written
     try:
-        pushed = os.stat(_marker(place.url)).st_mtime
+        pushed = os.stat(_marker(remote.url)).st_mtime
     except (OSError, PlaceError):
         pushed = 0.0
-    if etag is not None and -FRESH_SECONDS <= age <= seconds and known.written > pushed:
+    # By the clock of another machine "after the push" is only certain by as much as clocks may differ here.
+    after = pushed if known.host == host_name() else pushed + FRESH_SECONDS
+    if etag is not None and -FRESH_SECONDS <= age <= seconds and known.written > after:
         return known
-    return _renewed(place, known, etag)
+    return _renewed(remote, known, etag)
 
 
-def _read(place: Place) -> tuple[Catalogue, str | None]:
+def _read(remote: Remote) -> tuple[Catalogue, str | None]:
     import msgspec  # shipping does not need it
 
     try:
-        stored = place.get(KEY)
+        stored = remote.get(KEY)
     except Missing:
         return Catalogue(0.0, {}, []), None
     try:
@@ -139,20 +146,20 @@ def _read(place: Place) -> tuple[Catalogue, str | None]:
         if content["format"] > FORMAT:
             return Catalogue(0.0, {}, []), None
         runs = {str(run): (str(tag), dict(fields)) for run, (tag, fields) in content["runs"].items()}
-        return Catalogue(float(content["written"]), runs, []), stored.etag
+        return Catalogue(float(content["written"]), runs, [], str(content.get("host", ""))), stored.etag
     except (ValueError, KeyError, TypeError, AttributeError, zlib.error, RecursionError):
         return Catalogue(0.0, {}, []), stored.etag  # damaged: it is made again
 
 
-def _renewed(place: Place, known: Catalogue, etag: str | None) -> Catalogue:
+def _renewed(remote: Remote, known: Catalogue, etag: str | None) -> Catalogue:
     written = time.time()
-    listed = place.listing(PAGES, sorted(f"{PAGES}{run}.json" for run in known.runs))
+    listed = remote.listing(PAGES, sorted(f"{PAGES}{run}.json" for run in known.runs))
     entries = {_run_of(entry): entry for entry in listed if entry.key.endswith(".json")}
     changed = [run for run, entry in entries.items() if known.runs.get(run, ("",))[0] != entry.etag]
     again = set(changed)
     runs = {run: known.runs[run] for run in entries if run not in again}
     problems = []
-    for run, answer in zip(changed, perform(_get_all([entries[run].key for run in changed]), place), strict=True):
+    for run, answer in zip(changed, perform(_get_all([entries[run].key for run in changed]), remote), strict=True):
         if isinstance(answer, Missing):
             continue
         if isinstance(answer, Exception):
@@ -161,18 +168,18 @@ def _renewed(place: Place, known: Catalogue, etag: str | None) -> Catalogue:
             runs[run] = (entries[run].etag, dict(json.loads(answer.data)))
         except (ValueError, TypeError, RecursionError):
             problems.append(
-                f"{place.url}: {entries[run].key} cannot be read; rollbook catalogue --rebuild makes it again"
+                f"{remote.url}: {entries[run].key} cannot be read; rollbook catalogue --rebuild makes it again"
             )
-    new = Catalogue(written, dict(sorted(runs.items())), problems)
-    _put(place, new, etag)
+    new = Catalogue(written, dict(sorted(runs.items())), problems, host_name())
+    _put(remote, new, etag)
     return new
 
 
-def _put(place: Place, catalogue: Catalogue, etag: str | None) -> None:
-    content = {"format": FORMAT, "written": catalogue.written, "runs": catalogue.runs}
+def _put(remote: Remote, catalogue: Catalogue, etag: str | None) -> None:
+    content = {"format": FORMAT, "written": catalogue.written, "host": catalogue.host, "runs": catalogue.runs}
     data = zlib.compress(json.dumps(content, separators=(",", ":"), default=repr).encode(), 6)
     try:
-        place.put(KEY, data, create=etag is None, etag=etag)
+        remote.put(KEY, data, create=etag is None, etag=etag)
     except (Refused, Unknown, PlaceError):  # another reader has made one, or we may only read: ours is good enough
         return
 
@@ -186,7 +193,7 @@ def _get_all(keys: list[str]) -> Steps[list[Any]]:
     return answers
 
 
-def rebuild(place: Place) -> Catalogue:
+def rebuild(remote: Remote) -> Catalogue:
     """Make pages and catalogue again from the runs.
 
     Raises:
@@ -194,15 +201,15 @@ def rebuild(place: Place) -> Catalogue:
     """
     runs = [
         f"{project}/{run}"
-        for project in place.folders("")
+        for project in remote.folders("")
         if project not in ("_pages", "_catalogue")
-        for run in place.folders(f"{project}/")
+        for run in remote.folders(f"{project}/")
     ]
     from concurrent.futures import ThreadPoolExecutor
 
     def is_there(run: str) -> bool:
         try:
-            perform(note_run(run), place)
+            perform(note_run(run), remote)
         except Missing:
             return False
         except (ValueError, AttributeError, TypeError):
@@ -211,8 +218,8 @@ def rebuild(place: Place) -> Catalogue:
 
     with ThreadPoolExecutor(WORKERS, thread_name_prefix="rollbook-place") as pool:
         there = {run for run, is_run in zip(runs, pool.map(is_there, runs), strict=True) if is_run}
-    for entry in list(place.listing(PAGES)):
+    for entry in list(remote.listing(PAGES)):
         if _run_of(entry) not in there:
-            place.delete(entry.key)
-    _, etag = _read(place)
-    return _renewed(place, Catalogue(0.0, {}, []), etag)
+            remote.delete(entry.key)
+    _, etag = _read(remote)
+    return _renewed(remote, Catalogue(0.0, {}, []), etag)

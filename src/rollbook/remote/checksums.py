@@ -11,10 +11,10 @@ import time
 
 from rollbook.errors import PlaceAway, RollbookError, RunExists, RunIsLive
 from rollbook.ground.status import STALE_SECONDS
-from rollbook.remote import claim, open_place, perform
+from rollbook.remote import claim, open_remote, perform
 from rollbook.remote.commit import Commits, NotShipped
 from rollbook.remote.pages import page_of
-from rollbook.remote.steps import Away, Missing, Unknown, said_of
+from rollbook.remote.steps import Away, Missing, Unknown, message_of
 
 __all__ = ["check", "main"]
 
@@ -27,11 +27,11 @@ def check(url: str, run: str, nonce: str, origin: str, *, takes_over: bool = Fal
     Raises:
       PlaceError, RunExists, RunIsLive: it cannot be used so. PlaceAway: no answer.
     """
-    place = open_place(url, patience=patience)
-    claim(place, make=True)
+    remote = open_remote(url, patience=patience)
+    claim(remote, make=True)
     try:
         try:
-            there = page_of(place.get(f"{run}/run.json").data)
+            there = page_of(remote.get(f"{run}/run.json").data)
         except Missing:
             return
         if there.get("nonce") != nonce:
@@ -40,7 +40,7 @@ def check(url: str, run: str, nonce: str, origin: str, *, takes_over: bool = Fal
             )
         if takes_over or there.get("status") != "running":
             return
-        for id, manifest in perform(Commits(f"{run}/", "").origins(), place).items():
+        for id, manifest in perform(Commits(f"{run}/", "").origins(), remote).items():
             written = manifest.promised_until("written")
             if id != origin and manifest.about.get("home") and time.time() - written < STALE_SECONDS:
                 raise RunIsLive(
@@ -48,18 +48,18 @@ def check(url: str, run: str, nonce: str, origin: str, *, takes_over: bool = Fal
                     "resume='takeover'"
                 )
     except (Away, Unknown, NotShipped) as err:
-        raise PlaceAway(said_of(err, url)) from None
+        raise PlaceAway(message_of(err, url)) from None
 
 
 def main(arguments: list[str] | None = None) -> int:
     """See the module."""
     url, run, nonce, origin, patience, *more = sys.argv[1:] if arguments is None else arguments
-    said: dict[str, object] = {"ok": True}
+    answer: dict[str, object] = {"ok": True}
     try:
         check(url, run, nonce, origin, takes_over="takeover" in more, patience=float(patience))
     except RollbookError as err:
-        said = {"ok": False, "error": type(err).__name__, "words": str(err)}
-    sys.stdout.write(json.dumps(said))
+        answer = {"ok": False, "error": type(err).__name__, "words": str(err)}
+    sys.stdout.write(json.dumps(answer))
     return 0
 
 

@@ -28,7 +28,7 @@ def cut_part(path: str, left: tuple[Cover, ...]) -> tuple[bytes, str]:
     part = Part(path, name)
     table = part.read()
     seqs = to_numpy(table["seq"])[0]
-    writers, lanes = (_told(part, table, column) for column in ("writer", "lane"))
+    writers, lanes = (_values_of(part, table, column) for column in ("writer", "lane"))
     mask = np.zeros(table.num_rows, dtype=bool)
     for _table, writer, lane, _group, first, last in left:
         mask |= (writers == writer) & (lanes == lane) & (seqs >= first) & (seqs <= last)
@@ -51,13 +51,13 @@ def cut_part(path: str, left: tuple[Cover, ...]) -> tuple[bytes, str]:
     meta.pop("last_clocks", None)
     meta.pop("after", None)  # some of the rows before may have been cut off
     with tempfile.TemporaryDirectory(prefix="rollbook-cut-") as folder:
-        beside = os.path.join(folder, str(new))
-        write_part(beside, meta, rows)
-        with open(beside, "rb") as file:
+        temporary = os.path.join(folder, str(new))
+        write_part(temporary, meta, rows)
+        with open(temporary, "rb") as file:
             return file.read(), str(new)
 
 
-def _told(part: Part, table: pa.Table, column: str) -> object:
+def _values_of(part: Part, table: pa.Table, column: str) -> object:
     """An identity column, which may be stored only in the part's description."""
     value = part.meta.get(column)
     if value is not None:

@@ -10,13 +10,14 @@ import json
 import sys
 
 from rollbook.errors import PlaceAway, PlaceError, RollbookError
+from rollbook.ground.files import pasted
 from rollbook.ground.tuning import TUNING
-from rollbook.remote import Place, open_place, perform
+from rollbook.remote import Remote, open_remote, perform
 from rollbook.remote.checksums import check
 from rollbook.remote.commit import Commits
 from rollbook.remote.pages import page_of
 from rollbook.remote.pull import pull
-from rollbook.remote.steps import Away, Missing, Unknown, said_of
+from rollbook.remote.steps import Away, Missing, Unknown, message_of
 
 __all__ = ["bring", "main"]
 
@@ -30,32 +31,32 @@ def bring(
       RunIsLive: it is being written elsewhere. PlaceAway: no answer. PlaceError: it is too large for this.
       Damaged: a piece does not match its manifest.
     """
-    place = open_place(url, patience=patience)
+    remote = open_remote(url, patience=patience)
     try:
-        run, nonce = _find(place, project, name, run_id)
+        run, nonce = _find(remote, project, name, run_id)
         if not run:
             return False
         check(url, run, nonce, "", takes_over=takes_over, patience=patience)
-        shipped = perform(Commits(f"{run}/", "").origins(), place)
+        shipped = perform(Commits(f"{run}/", "").origins(), remote)
     except (Away, Unknown) as err:
-        raise PlaceAway(said_of(err, url)) from None
+        raise PlaceAway(message_of(err, url)) from None
     size = sum(file.size for origin in shipped.values() for file in origin.files.values())
     if size > TUNING.fetched_bytes:
         raise PlaceError(
             f"{url}/{run} has {size / 1e9:,.1f} GB, more than init loads. Bring it here first: "
-            f"rollbook pull {url}/{run} --dir {root}"
+            f"rollbook pull {pasted(f'{url}/{run}')} --dir {pasted(root)}"
         )
-    pull(place, run, root)
+    pull(remote, run, root)
     return True
 
 
-def _find(place: Place, project: str, name: str, run_id: str) -> tuple[str, str]:
+def _find(remote: Remote, project: str, name: str, run_id: str) -> tuple[str, str]:
     """(<project>/<run>, its nonce) of the run of an id; ("", "") if there is none."""
     likely = f"{name}-{run_id}"
-    others = (run for run in place.folders(f"{project}/") if run.endswith(f"-{run_id}") and run != likely)
+    others = (run for run in remote.folders(f"{project}/") if run.endswith(f"-{run_id}") and run != likely)
     for run in (likely, *others):
         try:
-            about = page_of(place.get(f"{project}/{run}/run.json").data)
+            about = page_of(remote.get(f"{project}/{run}/run.json").data)
         except Missing:
             continue
         if about.get("id") == run_id:
@@ -66,13 +67,13 @@ def _find(place: Place, project: str, name: str, run_id: str) -> tuple[str, str]
 def main(arguments: list[str] | None = None) -> int:
     """See the module."""
     url, project, name, run_id, root, patience, *more = sys.argv[1:] if arguments is None else arguments
-    said: dict[str, object]
+    answer: dict[str, object]
     try:
         bring(url, project, name, run_id, root, takes_over="takeover" in more, patience=float(patience))
-        said = {"ok": True}
+        answer = {"ok": True}
     except RollbookError as err:
-        said = {"ok": False, "error": type(err).__name__, "words": str(err)}
-    sys.stdout.write(json.dumps(said))
+        answer = {"ok": False, "error": type(err).__name__, "words": str(err)}
+    sys.stdout.write(json.dumps(answer))
     return 0
 
 

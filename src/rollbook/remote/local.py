@@ -15,13 +15,13 @@ from rollbook.errors import NoPermission, PlaceError
 from rollbook.ground.files import sync_folder, try_lock, unlock
 from rollbook.remote.steps import Away, Entry, Missing, Refused, Stored, Unknown
 
-__all__ = ["FolderPlace"]
+__all__ = ["FolderRemote"]
 
 _LOCK = ".rollbook-place.lock"
 
 
-class FolderPlace:
-    """See `place.Place`. The etag of a file is a digest of its content.
+class FolderRemote:
+    """See `remote.Remote`. The etag of a file is a digest of its content.
 
     Args:
       url: its address.
@@ -33,7 +33,7 @@ class FolderPlace:
         self.url, self._folder, self._patience = url, folder, patience
 
     def get(self, key: str, into: str = "") -> Stored:
-        """See `place.Place`."""
+        """See `remote.Remote`."""
         try:
             if into:
                 shutil.copyfile(self._path(key), into)
@@ -43,11 +43,11 @@ class FolderPlace:
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             raise Missing(key) from None
         except OSError as err:
-            raise self._told(err, Away) from None
+            raise self._translated(err, Away) from None
         return Stored(data, _digest(data), modified)
 
     def get_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """See `place.Place`."""
+        """See `remote.Remote`."""
         try:
             with open(self._path(key), "rb") as file:
                 ranges_read = []
@@ -58,38 +58,38 @@ class FolderPlace:
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
             raise Missing(key) from None
         except OSError as err:
-            raise self._told(err, Away) from None
+            raise self._translated(err, Away) from None
 
     def put(self, key: str, data: Any, *, create: bool = False, etag: str | None = None) -> str:
-        """See `place.Place`."""
+        """See `remote.Remote`."""
         path = self._path(key)
-        beside = f"{path}.{os.urandom(4).hex()}.tmp"
+        temporary = f"{path}.{os.urandom(4).hex()}.tmp"
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             is_path = isinstance(data, (str, os.PathLike))
             if is_path:
-                shutil.copyfile(data, beside)
+                shutil.copyfile(data, temporary)
             else:
-                with open(beside, "wb") as file:
+                with open(temporary, "wb") as file:
                     file.write(data)
-            with open(beside, "rb+") as file:
+            with open(temporary, "rb+") as file:
                 os.fsync(file.fileno())
-            new = _digest_of(beside) if is_path else _digest(data)
+            new = _digest_of(temporary) if is_path else _digest(data)
             with self._alone(create or etag is not None):
                 there = os.path.exists(path)
                 if (create and there) or (etag is not None and (not there or _digest_of(path) != etag)):
                     raise Refused(key)
-                os.replace(beside, path)
+                os.replace(temporary, path)
             sync_folder(os.path.dirname(path))
             return new
         except OSError as err:
-            raise self._told(err, Unknown) from None
+            raise self._translated(err, Unknown) from None
         finally:
-            if os.path.lexists(beside):
-                os.unlink(beside)
+            if os.path.lexists(temporary):
+                os.unlink(temporary)
 
     def listing(self, prefix: str, known: Sequence[str] = ()) -> Iterator[Entry]:
-        """See `place.Place`."""
+        """See `remote.Remote`."""
         start = self._path(prefix.rpartition("/")[0])
         entries: list[Entry] = []
         try:
@@ -105,34 +105,34 @@ class FolderPlace:
                     except FileNotFoundError:
                         continue
         except OSError as err:
-            raise self._told(err, Away) from None
+            raise self._translated(err, Away) from None
         yield from sorted(entries)
 
     def folders(self, prefix: str) -> list[str]:
-        """See `place.Place`."""
+        """See `remote.Remote`."""
         try:
             with os.scandir(self._path(prefix)) as entries:
                 return sorted(entry.name for entry in entries if entry.is_dir())
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as err:
-            raise self._told(err, Away) from None
+            raise self._translated(err, Away) from None
 
     def delete(self, key: str) -> None:
-        """See `place.Place`."""
+        """See `remote.Remote`."""
         try:
             os.unlink(self._path(key))
         except FileNotFoundError:
             return
         except OSError as err:
-            raise self._told(err, Unknown) from None
+            raise self._translated(err, Unknown) from None
 
     def _path(self, key: str) -> str:
         if key.startswith("/") or ".." in key.split("/"):
             raise PlaceError(f"{self.url}: the name {key!r} leads out of the place")
         return os.path.join(self._folder, *key.split("/")) if key else self._folder
 
-    def _told(self, err: OSError, otherwise: type[Exception]) -> Exception:
+    def _translated(self, err: OSError, otherwise: type[Exception]) -> Exception:
         if isinstance(err, PermissionError) or err.errno == errno.EROFS:
             return NoPermission(f"{self.url}: {err.strerror}. This user needs to read and write below it")
         return otherwise(f"{self.url}: {err.strerror or err}. Look at the disk, or try again later")

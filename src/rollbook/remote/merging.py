@@ -14,11 +14,11 @@ from functools import partial
 from typing import Any
 
 from rollbook.ground.run_files import PartName
-from rollbook.remote import Place, perform
+from rollbook.remote import Remote, perform
 from rollbook.remote.commit import Commits, LocalFile, Manifest
 from rollbook.remote.row_ranges import Cover
 from rollbook.remote.snapshot import Snapshots, another_name
-from rollbook.remote.steps import Away, List, Steps, Unknown, said_of
+from rollbook.remote.steps import Away, List, Steps, Unknown, message_of
 
 __all__ = ["SMALL_BYTES", "Tidied", "groups_of", "merge_group", "merge_small", "sweep_steps", "tidy"]
 
@@ -44,7 +44,7 @@ class Tidied:
         return f"merged {self.merged} small pieces, deleted {self.swept} that nothing names"
 
 
-def tidy(place: Place, run: str, *, grace: float = 3600.0) -> Tidied:
+def tidy(remote: Remote, run: str, *, grace: float = 3600.0) -> Tidied:
     """Merge the small pieces of all origins of a run, and sweep them.
 
     Args:
@@ -55,18 +55,18 @@ def tidy(place: Place, run: str, *, grace: float = 3600.0) -> Tidied:
     """
     report = Tidied()
     try:
-        origins = perform(Commits(f"{run}/", "").origins(), place)
+        origins = perform(Commits(f"{run}/", "").origins(), remote)
         for id in origins:
             commits = Commits(f"{run}/", id, another=another_name)
             elsewhere = [
                 c for origin in origins if origin != id for f in origins[origin].files.values() for c in f.covers
             ]
-            report.merged += merge_small(place, commits, elsewhere)
-            report.swept += perform(sweep_steps(commits, grace=grace), place)
+            report.merged += merge_small(remote, commits, elsewhere)
+            report.swept += perform(sweep_steps(commits, grace=grace), remote)
     except (Away, Unknown) as err:
         from rollbook.errors import PlaceAway
 
-        raise PlaceAway(said_of(err, place.url)) from None
+        raise PlaceAway(message_of(err, remote.url)) from None
     return report
 
 
@@ -87,19 +87,19 @@ def _newest(commits: Commits) -> Steps[float]:
     return max((entry.modified for entry in entries), default=0.0)
 
 
-def merge_small(place: Place, commits: Commits, elsewhere: Collection[Cover] = ()) -> int:
+def merge_small(remote: Remote, commits: Commits, elsewhere: Collection[Cover] = ()) -> int:
     """Merge the small pieces of an origin, table by table. Returns how many were merged into others."""
-    manifest, _ = perform(commits.manifest(), place)
+    manifest, _ = perform(commits.manifest(), remote)
     done = 0
     for group in groups_of(manifest):
-        done += len(group) if merge_group(place, commits, group, elsewhere) else 0
+        done += len(group) if merge_group(remote, commits, group, elsewhere) else 0
     return done
 
 
-def merge_group(place: Place, commits: Commits, group: list[str], elsewhere: Collection[Cover] = ()) -> bool:
+def merge_group(remote: Remote, commits: Commits, group: list[str], elsewhere: Collection[Cover] = ()) -> bool:
     """Replace the manifest's pieces of these names with larger ones; False if it had no effect."""
     with tempfile.TemporaryDirectory(prefix="rollbook-merge-") as folder:
-        return perform(commits.merge(partial(_still_there, group), partial(_join, folder=folder), elsewhere), place)
+        return perform(commits.merge(partial(_still_there, group), partial(_join, folder=folder), elsewhere), remote)
 
 
 def _still_there(group: list[str], manifest: Manifest) -> list[str]:

@@ -23,10 +23,10 @@ from rollbook.errors import (
 )
 from rollbook.ground.optional import need
 from rollbook.ground.tuning import TUNING
-from rollbook.remote.place import WORKERS
+from rollbook.remote.remote import WORKERS
 from rollbook.remote.steps import Away, Entry, Missing, Refused, Stored, Unknown
 
-__all__ = ["ObjectPlace", "open_objects"]
+__all__ = ["ObjectRemote", "open_objects"]
 
 T = TypeVar("T")
 
@@ -53,8 +53,8 @@ _DENIED = frozenset(
 )  # fmt: skip
 
 
-class ObjectPlace:
-    """A bucket, or a prefix in one. See `place.Place`.
+class ObjectRemote:
+    """A bucket, or a prefix in one. See `remote.Remote`.
 
     Args:
       url: its address.
@@ -75,7 +75,7 @@ class ObjectPlace:
         self._begins_anywhere = isinstance(store, (S3Store, GCSStore)) and not bucket.endswith("--x-s3")
 
     def get(self, key: str, into: str = "") -> Stored:
-        """See `place.Place`."""
+        """See `remote.Remote`."""
 
         def call() -> Stored:
             answer = self._obstore.get(self._store, self._prefix + key)
@@ -90,7 +90,7 @@ class ObjectPlace:
         return self._read(key, call)
 
     def get_ranges(self, key: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """See `place.Place`."""
+        """See `remote.Remote`."""
 
         def call() -> list[bytes]:
             if len(ranges) == 1:
@@ -112,14 +112,14 @@ class ObjectPlace:
             except FileNotFoundError as err:
                 raise self._missing(err, key) from None
             except Exception as err:
-                raised = self._told(err, Away)
+                raised = self._translated(err, Away)
                 if not isinstance(raised, Away) or attempt == _READS - 1 or time.monotonic() >= until:
                     raise raised from None
             time.sleep(0.05 * 2**attempt)
         raise AssertionError("the last attempt returns or raises")
 
     def put(self, key: str, data: object, *, create: bool = False, etag: str | None = None) -> str:
-        """See `place.Place`."""
+        """See `remote.Remote`."""
         mode: Any = "create" if create else {"e_tag": etag} if etag is not None else "overwrite"
         source: Any = data
         if isinstance(data, (str, os.PathLike)):
@@ -133,10 +133,10 @@ class ObjectPlace:
         except Exception as err:
             if type(err).__name__ in ("AlreadyExistsError", "PreconditionError", "FileExistsError"):
                 raise Refused(key) from None
-            raise self._told(err, Unknown) from None
+            raise self._translated(err, Unknown) from None
 
     def listing(self, prefix: str, known: Sequence[str] = ()) -> Iterator[Entry]:
-        """See `place.Place`."""
+        """See `remote.Remote`."""
         between = known[TUNING.listed_names - 1 : -1 : TUNING.listed_names] if self._begins_anywhere else ()
         cuts = ["", *(name for name in between if _PLAIN.fullmatch(self._prefix + name)), ""]
 
@@ -171,25 +171,25 @@ class ObjectPlace:
         return entries
 
     def folders(self, prefix: str) -> list[str]:
-        """See `place.Place`."""
+        """See `remote.Remote`."""
         whole = (self._prefix + prefix).rstrip("/")
         listed = self._read(prefix, lambda: self._obstore.list_with_delimiter(self._store, whole or None))
         return [path.rstrip("/").rpartition("/")[2] for path in listed["common_prefixes"]]
 
     def delete(self, key: str) -> None:
-        """See `place.Place`."""
+        """See `remote.Remote`."""
         try:
             self._obstore.delete(self._store, self._prefix + key)
         except FileNotFoundError as err:
             if isinstance(raised := self._missing(err, key), PlaceError):
                 raise raised from None
         except Exception as err:
-            raise self._told(err, Unknown) from None
+            raise self._translated(err, Unknown) from None
 
     def _missing(self, err: Exception, key: str) -> Exception:
-        return self._told(err, Missing) if _code(str(err)) in _NO_BUCKET else Missing(key)
+        return self._translated(err, Missing) if _code(str(err)) in _NO_BUCKET else Missing(key)
 
-    def _told(self, err: Exception, otherwise: type[Exception]) -> Exception:
+    def _translated(self, err: Exception, otherwise: type[Exception]) -> Exception:
         """The error that describes the problem. Requests and their headers are not passed on."""
         text, kind = str(err), type(err).__name__
         code = _code(text)
@@ -236,7 +236,7 @@ def _code(text: str) -> str:
     return match[1] if match else ""
 
 
-def open_objects(url: str, scheme: str, bucket: str, prefix: str, patience: float) -> ObjectPlace:
+def open_objects(url: str, scheme: str, bucket: str, prefix: str, patience: float) -> ObjectRemote:
     """The remote behind an address.
 
     Args:
@@ -246,7 +246,7 @@ def open_objects(url: str, scheme: str, bucket: str, prefix: str, patience: floa
     """
     store = need("obstore.store", extra="cloud", why=f"a place such as {scheme}://…")
     if scheme == "memory":
-        return ObjectPlace(url, _memories.setdefault(bucket, store.MemoryStore()), bucket, prefix)
+        return ObjectRemote(url, _memories.setdefault(bucket, store.MemoryStore()), bucket, prefix)
     options: dict[str, Any] = {
         "client_options": {"timeout": f"{max(2, min(30, int(patience)))}s", "connect_timeout": "3s"},
         "retry_config": {
@@ -261,10 +261,10 @@ def open_objects(url: str, scheme: str, bucket: str, prefix: str, patience: floa
         options["client_options"]["allow_http"] = True
     try:
         if scheme == "s3":
-            return ObjectPlace(url, store.S3Store(bucket, **_aws(), **options), bucket, prefix, patience)
+            return ObjectRemote(url, store.S3Store(bucket, **_aws(), **options), bucket, prefix, patience)
         if scheme == "gs":
-            return ObjectPlace(url, store.GCSStore(bucket, **options), bucket, prefix, patience)
-        return ObjectPlace(url, store.AzureStore(bucket, **options), bucket, prefix, patience)
+            return ObjectRemote(url, store.GCSStore(bucket, **options), bucket, prefix, patience)
+        return ObjectRemote(url, store.AzureStore(bucket, **options), bucket, prefix, patience)
     except Exception as err:
         raise BadInput(
             f"{url}: the settings of this store in the environment cannot be used ({type(err).__name__})"
@@ -283,12 +283,12 @@ def _aws() -> dict[str, object]:
     profile = os.environ.get("AWS_PROFILE") or "default"
     if "AWS_ACCESS_KEY_ID" not in os.environ:
         path = os.environ.get("AWS_SHARED_CREDENTIALS_FILE") or os.path.expanduser("~/.aws/credentials")
-        said = _section(path, profile)
-        if "aws_access_key_id" in said and "aws_secret_access_key" in said:
-            settings["access_key_id"] = said["aws_access_key_id"]
-            settings["secret_access_key"] = said["aws_secret_access_key"]
-            if "aws_session_token" in said:
-                settings["session_token"] = said["aws_session_token"]
+        section = _section(path, profile)
+        if "aws_access_key_id" in section and "aws_secret_access_key" in section:
+            settings["access_key_id"] = section["aws_access_key_id"]
+            settings["secret_access_key"] = section["aws_secret_access_key"]
+            if "aws_session_token" in section:
+                settings["session_token"] = section["aws_session_token"]
     if not (os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")):
         path = os.environ.get("AWS_CONFIG_FILE") or os.path.expanduser("~/.aws/config")
         region = _section(path, profile if profile == "default" else f"profile {profile}").get("region")

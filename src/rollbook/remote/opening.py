@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 
 from rollbook.errors import NewerFormat, NotARunPlace, PlaceAway
-from rollbook.ground.addresses import PLACE_PAGE, check_remote, parts_of
-from rollbook.remote.local import FolderPlace
-from rollbook.remote.place import Place
-from rollbook.remote.steps import Away, Missing, Refused, Unknown, said_of
+from rollbook.ground.addresses import REMOTE_PAGE, check_remote, parts_of
+from rollbook.remote.local import FolderRemote
+from rollbook.remote.remote import Remote
+from rollbook.remote.steps import Away, Missing, Refused, Unknown, message_of
 
-__all__ = ["PAGE", "claim", "open_place"]
+__all__ = ["PAGE", "claim", "open_remote"]
 
-PAGE = PLACE_PAGE
+PAGE = REMOTE_PAGE
 
 FORMAT = 1
 
 
-def open_place(url: str, *, patience: float = 40.0) -> Place:
+def open_remote(url: str, *, patience: float = 40.0) -> Remote:
     """The remote behind an address: s3://, gs://, az://, memory://, file:// or a path.
 
     It sends no request yet.
@@ -30,13 +30,13 @@ def open_place(url: str, *, patience: float = 40.0) -> Place:
     url = check_remote(url)
     scheme, bucket, prefix = parts_of(url)
     if scheme == "file":
-        return FolderPlace(url, prefix, patience)
+        return FolderRemote(url, prefix, patience)
     from rollbook.remote.objects import open_objects
 
     return open_objects(url, scheme, bucket, f"{prefix}/" if prefix else "", patience)
 
 
-def claim(place: Place, *, make: bool) -> bool:
+def claim(remote: Remote, *, make: bool) -> bool:
     """Check whether a remote holds runs; with `make`, prepare an empty one. Returns whether it holds runs now.
 
     Raises:
@@ -46,37 +46,37 @@ def claim(place: Place, *, make: bool) -> bool:
     try:
         for _ in range(3):
             try:
-                stored_page = place.get(PAGE)
+                stored_page = remote.get(PAGE)
             except Missing:
-                stranger = next(iter(place.listing("")), None)
+                stranger = next(iter(remote.listing("")), None)
                 if stranger is not None and stranger.key != PAGE:
                     raise NotARunPlace(
-                        f"{place.url}: something else than runs lies here, such as {stranger.key!r}. Take a prefix of "
+                        f"{remote.url}: something else than runs lies here, such as {stranger.key!r}. Take a prefix of "
                         "its own, "
-                        f"such as {place.url}/runs"
+                        f"such as {remote.url}/runs"
                     ) from None
                 if not make:
                     return False
                 page = json.dumps({"format": FORMAT, "by": "rollbook"}).encode()
                 try:
-                    place.put(PAGE, page, create=True)
+                    remote.put(PAGE, page, create=True)
                 except (Refused, Unknown):
                     continue
                 return True
             try:
-                said = json.loads(stored_page.data)
-                number = said["format"]
-                if said["by"] != "rollbook" or type(number) is not int:
+                parsed = json.loads(stored_page.data)
+                number = parsed["format"]
+                if parsed["by"] != "rollbook" or type(number) is not int:
                     raise ValueError
             except (ValueError, KeyError, TypeError, RecursionError):
                 raise NotARunPlace(
-                    f"{place.url}: a {PAGE} lies here that rollbook did not write. Take another prefix"
+                    f"{remote.url}: a {PAGE} lies here that rollbook did not write. Take another prefix"
                 ) from None
             if number > FORMAT:
                 raise NewerFormat(
-                    f"{place.url} has format {number}; this rollbook reads up to {FORMAT}. Upgrade rollbook"
+                    f"{remote.url} has format {number}; this rollbook reads up to {FORMAT}. Upgrade rollbook"
                 )
             return True
     except (Away, Unknown) as err:
-        raise PlaceAway(said_of(err, place.url)) from None
-    raise PlaceAway(f"{place.url} gives no answer that can be relied on; try again")
+        raise PlaceAway(message_of(err, remote.url)) from None
+    raise PlaceAway(f"{remote.url} gives no answer that can be relied on; try again")

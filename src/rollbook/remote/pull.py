@@ -10,14 +10,14 @@ from typing import Any
 from rollbook.errors import NotARun, PlaceAway, RunExists
 from rollbook.ground import manifest
 from rollbook.ground.addresses import is_copy, origin_of
-from rollbook.ground.files import write_json
+from rollbook.ground.files import pasted, write_json
 from rollbook.ground.status import derived
-from rollbook.remote import Place, perform
+from rollbook.remote import Remote, perform
 from rollbook.remote.commit import Manifest, NotShipped
 from rollbook.remote.pages import page_of
 from rollbook.remote.row_ranges import are_inside, held_by
 from rollbook.remote.snapshot import Snapshots
-from rollbook.remote.steps import Away, Get, Missing, Steps, Stored, Unknown, said_of
+from rollbook.remote.steps import Away, Get, Missing, Steps, Stored, Unknown, message_of
 from rollbook.remote.views import check_file, laid_out, page_and_manifests
 
 __all__ = ["Pulled", "pull"]
@@ -36,7 +36,7 @@ class Pulled:
         return f"{self.files} files came ({self.bytes:,} bytes), {self.there} were here"
 
 
-def pull(place: Place, run: str, root: str | os.PathLike[str]) -> Pulled:
+def pull(remote: Remote, run: str, root: str | os.PathLike[str]) -> Pulled:
     """Download what is missing of a run into <root>/<project>/<run>. Nothing in that folder is deleted; rows that it
     has in other files are not downloaded again.
 
@@ -53,26 +53,26 @@ def pull(place: Place, run: str, root: str | os.PathLike[str]) -> Pulled:
     page: Stored | None = None
     try:
         for turn in range(_MOST_TRIES):
-            page, manifests = perform(page_and_manifests(f"{run}/"), place)
+            page, manifests = perform(page_and_manifests(f"{run}/"), remote)
             if page is None:
                 raise NotARun(
-                    f"{place.url}: there is no run {run!r}, or nothing of it has been shipped yet. Look what there is "
-                    f"with: rollbook ls --dir {place.url}"
+                    f"{remote.url}: there is no run {run!r}, or nothing of it has been shipped yet. Look what there is "
+                    f"with: rollbook ls --dir {pasted(remote.url)}"
                 )
             _check_same(folder, run, page.data)
-            if _fetch_all(place, run, folder, manifests, report):
+            if _fetch_all(remote, run, folder, manifests, report):
                 break
             if turn == _MOST_TRIES - 1:
-                raise PlaceAway(f"{place.url}: pieces of {run!r} keep moving; try again")
+                raise PlaceAway(f"{remote.url}: pieces of {run!r} keep moving; try again")
     except (Away, Unknown, NotShipped) as err:
-        raise PlaceAway(said_of(err, place.url)) from None
+        raise PlaceAway(message_of(err, remote.url)) from None
     assert page is not None
     origin = origin_of(folder)
     others = [manifest for id, manifest in manifests.items() if origin is None or id != origin.id]
     files = {path: file.sha256 for other in others for path, file in other.files.items() if not file.covers}
     covers = [cover for other in others for file in other.files.values() for cover in file.covers]
     os.makedirs(os.path.join(folder, "data", "keeper"), exist_ok=True)
-    _keep_page(folder, page.data, {"url": place.url, "covers": covers, "files": files})
+    _keep_page(folder, page.data, {"url": remote.url, "covers": covers, "files": files})
     return report
 
 
@@ -101,7 +101,7 @@ def _keep_page(folder: str, page: bytes, pulled: dict[str, object]) -> None:
             write_json(manifest.path_of(folder), json.loads(page), durable=True, indent=1)
 
 
-def _fetch_all(place: Place, run: str, folder: str, manifests: dict[str, Manifest], report: Pulled) -> bool:
+def _fetch_all(remote: Remote, run: str, folder: str, manifests: dict[str, Manifest], report: Pulled) -> bool:
     """Fetch everything that the manifests name. False if a piece has gone, so that they have to be read again."""
     snapshots = Snapshots(folder, final=True) if os.path.isdir(folder) else None
     local = snapshots.look().files if snapshots is not None else {}
@@ -124,7 +124,7 @@ def _fetch_all(place: Place, run: str, folder: str, manifests: dict[str, Manifes
     paths = sorted(wanted, key=lambda path: (path.startswith("data/journal/"), path))
     for start in range(0, len(paths), _AT_ONCE):
         if not _fetch_some(
-            place, run, folder, {path: wanted[path] for path in paths[start : start + _AT_ONCE]}, report
+            remote, run, folder, {path: wanted[path] for path in paths[start : start + _AT_ONCE]}, report
         ):
             return False
     return True
@@ -140,23 +140,23 @@ def _is_there(path: str, file_entry: Any) -> bool:
         return False
 
 
-def _fetch_some(place: Place, run: str, folder: str, wanted: dict[str, Any], report: Pulled) -> bool:
+def _fetch_some(remote: Remote, run: str, folder: str, wanted: dict[str, Any], report: Pulled) -> bool:
     targets = {path: os.path.join(folder, *path.split("/")) for path in wanted}
     for target in targets.values():
         os.makedirs(os.path.dirname(target), exist_ok=True)
     answers = perform(
-        _gets([(f"{run}/{entry[0]}", f"{targets[path]}.pull.tmp") for path, entry in wanted.items()]), place
+        _gets([(f"{run}/{entry[0]}", f"{targets[path]}.pull.tmp") for path, entry in wanted.items()]), remote
     )
     moved = False
     for (path, entry), answer in zip(wanted.items(), answers, strict=True):
-        beside = f"{targets[path]}.pull.tmp"
+        temporary = f"{targets[path]}.pull.tmp"
         if isinstance(answer, Missing):
             moved = True
         elif isinstance(answer, Exception):
             raise answer
         else:
-            check_file(beside, entry)
-            os.replace(beside, targets[path])
+            check_file(temporary, entry)
+            os.replace(temporary, targets[path])
             report.files += 1
             report.bytes += int(entry[1])
     return not moved

@@ -15,14 +15,15 @@ from typing import Any
 
 from rollbook.errors import Damaged, NotARun, PlaceAway, PlaceError, RollbookError
 from rollbook.ground import manifest
-from rollbook.ground.addresses import Origin, begin, check_remote, is_copy, origin_of, pulled_from, run_and_place
-from rollbook.ground.files import read_json, try_lock, unlock, write_json
-from rollbook.remote import Place, claim, open_place, perform
+from rollbook.ground.addresses import Origin, begin, check_remote, is_copy, origin_of, pulled_from, run_and_base
+from rollbook.ground.files import pasted, read_json, try_lock, unlock, write_json
+from rollbook.ground.run_files import MANIFEST_FILE, heartbeat_path
+from rollbook.remote import Remote, claim, open_remote, perform
 from rollbook.remote.catalogue import mark_pushed, note_run
 from rollbook.remote.commit import Commits, Gone, Local, Manifest, NotShipped, plan
 from rollbook.remote.pages import put_page
 from rollbook.remote.snapshot import Snapshots, another_name
-from rollbook.remote.steps import Away, LookAgain, Missing, Unknown, said_of
+from rollbook.remote.steps import Away, LookAgain, Missing, Unknown, message_of
 
 __all__ = ["Report", "main", "push"]
 
@@ -149,7 +150,7 @@ class _Shipment:
             self.came = files if isinstance(files, dict) else {}
         else:  # what came from another remote goes to this one
             self.snapshots.elsewhere = []
-        self.base = f"{run_and_place(folder)}/"
+        self.base = f"{run_and_base(folder)}/"
         self.commits = Commits(self.base, origin.id, another=another_name)
         self.is_part = bool(manifest.look(folder).get("part"))
         self.is_copy = is_copy(folder)
@@ -164,44 +165,44 @@ class _Shipment:
         """Ship."""
         began = time.time()
         try:
-            place = open_place(self.origin.url, patience=self.patience)
+            remote = open_remote(self.origin.url, patience=self.patience)
             if not self.before.get("known"):
-                claim(place, make=True)
+                claim(remote, make=True)
             if self.final or self.is_copy:
-                self.others = perform(self.commits.origins(), place)
+                self.others = perform(self.commits.origins(), remote)
                 self.others.pop(self.origin.id, None)
-            self._put_page(place)
-            self._ship(place)
-            self._merge(place)
-            self._sweep(place)
+            self._put_page(remote)
+            self._ship(remote)
+            self._merge(remote)
+            self._sweep(remote)
         except (Away, Unknown, LookAgain) as err:
-            words = said_of(err, self.origin.url)
-            self._tell(began, words)
+            words = message_of(err, self.origin.url)
+            self._write_report(began, words)
             raise PlaceAway(words) from None
         except NotShipped as err:
-            self._tell(began, str(err))
+            self._write_report(began, str(err))
             raise PlaceAway(str(err)) from None
         except Gone:
             words = f"the run was removed from {self.origin.url}, so it is not shipped there any more"
-            self._tell(began, words)
-            raise PlaceError(f"{words}. To put it there again: rollbook push --anew {self.folder}") from None
+            self._write_report(began, words)
+            raise PlaceError(f"{words}. To put it there again: rollbook push --anew {pasted(self.folder)}") from None
         except RollbookError as err:
-            self._tell(began, str(err))
+            self._write_report(began, str(err))
             raise
         self.report.done = True
-        self._tell(began, "")
+        self._write_report(began, "")
         return self.report
 
-    def _put_page(self, place: Place) -> None:
+    def _put_page(self, remote: Remote) -> None:
         """Put run.json. Finds out whether the folder is still the run's home."""
         if self.is_part:
             self.report.remark = "This is a part of a run: run.json there follows the run's own folder alone"
             return
         progress = manifest.progress(manifest.look(self.folder))
-        is_there = perform(put_page(f"{self.base}run.json", self.folder, create_only=not self.is_home), place)
+        is_there = perform(put_page(f"{self.base}{MANIFEST_FILE}", self.folder, create_only=not self.is_home), remote)
         if self.is_home and not is_there:  # the run went on elsewhere, or this is an old copy of its folder
             self.is_home = False
-            shipped, etag = perform(self.commits.manifest(), place)
+            shipped, etag = perform(self.commits.manifest(), remote)
             if etag is not None and _page_of(shipped) > progress[:2]:
                 self.origin = begin(self.folder, self.origin.url, home=False, anew=True)
                 self.others[self.commits.origin] = shipped
@@ -211,9 +212,9 @@ class _Shipment:
         if not self.is_home:
             self.report.remark = "This is a copy: run.json there follows the run's own folder alone"
 
-    def _ship(self, place: Place) -> None:
+    def _ship(self, remote: Remote) -> None:
         heard = self._heard()
-        if self.final and not self.is_home and not self._has_news(place):
+        if self.final and not self.is_home and not self._has_news(remote):
             return
         beat = heard != self.before.get("heard")  # a clock may have gone back
         for turn in range(2):  # what arrives during the first upload goes with the second
@@ -221,7 +222,7 @@ class _Shipment:
                 self.commits.ship(
                     self._look, lambda: self._facts(heard), may_create=not self.before.get("known"), beat=beat
                 ),
-                place,
+                remote,
             )
             self.before["known"] = True
             self.last = shipped.manifest
@@ -232,29 +233,29 @@ class _Shipment:
                 break
             self.local = None
         if self.is_home:
-            perform(put_page(f"{self.base}run.json", self.folder), place)
-        self._note(place)
+            perform(put_page(f"{self.base}{MANIFEST_FILE}", self.folder), remote)
+        self._note(remote)
         self.report.files = len(shipped.manifest.files)
         self.report.stored = sum(sent_file.stored for sent_file in shipped.manifest.files.values())
         self.before["heard"] = heard
         self.snapshots.keep()
 
-    def _note(self, place: Place) -> None:
+    def _note(self, remote: Remote) -> None:
         """Update the catalogue."""
         if self.is_part:
             return
         try:
-            if perform(note_run(self.base.rstrip("/")), place):
+            if perform(note_run(self.base.rstrip("/")), remote):
                 mark_pushed(self.origin.url)
         except (Missing, ValueError, AttributeError, TypeError):  # just removed, or not ours
             return
 
-    def _has_news(self, place: Place) -> bool:
+    def _has_news(self, remote: Remote) -> bool:
         """Whether a folder that is not the run's home holds something that the store lacks."""
-        named, etag = perform(self.commits.manifest(), place)
+        named, etag = perform(self.commits.manifest(), remote)
         local = self._look()
         uploads = plan(named.files, local.files, local.settled, local.elsewhere, another_name).uploads
-        self._note(place)
+        self._note(remote)
         return bool(uploads) or etag is not None
 
     def _look(self) -> Local:
@@ -293,11 +294,11 @@ class _Shipment:
 
     def _heard(self) -> float:
         try:
-            return os.stat(os.path.join(self.folder, "data", "keeper", "heartbeat")).st_mtime
+            return os.stat(heartbeat_path(self.folder)).st_mtime
         except OSError:
             return 0.0
 
-    def _merge(self, place: Place) -> None:
+    def _merge(self, remote: Remote) -> None:
         """Merge small pieces of closed writers where there are many; one group a shipment."""
         if self.final or self.last is None or self.local is None:
             return
@@ -309,15 +310,15 @@ class _Shipment:
         if len(group) < _MANY_SMALL:
             return
         try:
-            others = perform(self.commits.origins(), place)
+            others = perform(self.commits.origins(), remote)
             others.pop(self.origin.id, None)
             elsewhere = [c for origin in others.values() for file in origin.files.values() for c in file.covers]
-            if merge_group(place, self.commits, group, [*elsewhere, *self.local.elsewhere]):
-                self.last, _ = perform(self.commits.manifest(), place)
+            if merge_group(remote, self.commits, group, [*elsewhere, *self.local.elsewhere]):
+                self.last, _ = perform(self.commits.manifest(), remote)
         except (Away, Unknown, Damaged):
             return
 
-    def _sweep(self, place: Place) -> None:
+    def _sweep(self, remote: Remote) -> None:
         """Now and then, delete pieces that no manifest names."""
         garbage = int(self.before.get("garbage") or 0) + self.report.bytes
         swept_at = float(self.before.get("swept") or 0.0) or time.time()
@@ -325,13 +326,13 @@ class _Shipment:
             from rollbook.remote.merging import sweep_steps
 
             try:
-                self.report.swept = perform(sweep_steps(self.commits), place)
+                self.report.swept = perform(sweep_steps(self.commits), remote)
             except (Away, Unknown):
                 return
             garbage, swept_at = 0, time.time()
         self.before["garbage"], self.before["swept"] = garbage, swept_at
 
-    def _tell(self, began: float, words: str) -> None:
+    def _write_report(self, began: float, words: str) -> None:
         waiting = self._waiting() if words else []
         state: dict[str, object] = {
             **{name: self.before[name] for name in ("known", "heard", "garbage", "swept") if name in self.before},

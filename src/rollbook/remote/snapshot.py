@@ -17,7 +17,7 @@ from typing import Any
 
 from rollbook.errors import Damaged, NewerFormat
 from rollbook.ground.files import names_in, own_files, read_json, read_regular, write_json
-from rollbook.ground.run_files import PartName, parse_name, read_metadata
+from rollbook.ground.run_files import CLOSED_FILE, MANIFEST_FILE, WRITER_FILE, PartName, parse_name, read_metadata
 from rollbook.remote.commit import Local, LocalFile, Named
 from rollbook.remote.row_ranges import Cover
 from rollbook.remote.steps import LookAgain
@@ -82,15 +82,15 @@ class Snapshots:
     # -- the journal
 
     def _journal(self) -> Iterator[LocalFile]:
-        place = os.path.join(self.run, "data", "journal")
-        for writer in names_in(place):
-            folder = os.path.join(place, writer)
+        remote = os.path.join(self.run, "data", "journal")
+        for writer in names_in(remote):
+            folder = os.path.join(remote, writer)
             if os.path.islink(folder) or not os.path.isdir(folder):
                 continue
             for name in own_files(folder):
                 parsed, path = parse_name(name), f"data/journal/{writer}/{name}"
                 try:
-                    if name in ("writer.json", "closed.json"):
+                    if name in (WRITER_FILE, CLOSED_FILE):
                         yield _of_bytes(path, read_regular(os.path.join(folder, name)))
                     elif parsed is not None and parsed[0] == "seg":
                         file = _segment(path, os.path.join(folder, name))
@@ -112,7 +112,7 @@ class Snapshots:
                 continue
             if path.startswith("data/journal/") and not named[path].covers:
                 writer = path.split("/")[2]
-                if writer in closed or os.path.exists(os.path.join(self.run, "data", "journal", writer, "writer.json")):
+                if writer in closed or os.path.exists(os.path.join(self.run, "data", "journal", writer, WRITER_FILE)):
                     settled.add(path)
             elif path.startswith("data/pyramid/"):
                 settled.add(path)
@@ -169,7 +169,7 @@ class Snapshots:
     def _plain_paths(self) -> Iterator[str]:
         with os.scandir(self.run) as entries:
             for entry in entries:
-                if entry.is_file(follow_symlinks=False) and entry.name != "run.json" and _is_wanted(entry.name):
+                if entry.is_file(follow_symlinks=False) and entry.name != MANIFEST_FILE and _is_wanted(entry.name):
                     yield entry.path
         data = os.path.join(self.run, "data")
         for folder, folders, names in os.walk(data):

@@ -28,7 +28,7 @@ __all__ = [
     "Steps",
     "Stored",
     "Unknown",
-    "said_of",
+    "message_of",
 ]
 
 
@@ -52,11 +52,11 @@ class Away(Exception):
     """A read that got no answer."""
 
 
-def said_of(err: Exception, url: str) -> str:
+def message_of(err: Exception, url: str) -> str:
     """What is wrong with a remote, in words that name it once. Errors of a remote that does not answer name it
     already."""
-    said = str(err)
-    return said if said.startswith(url) else f"{url}: {said or 'it gives no answer'}"
+    message = str(err)
+    return message if message.startswith(url) else f"{url}: {message or 'it gives no answer'}"
 
 
 class Stored(NamedTuple):

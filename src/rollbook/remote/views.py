@@ -23,13 +23,13 @@ from typing import Any
 
 from rollbook.errors import Damaged, NotARun, PlaceAway, PlaceError, RollbookError
 from rollbook.ground.addresses import check_remote
-from rollbook.ground.files import read_json, write_json
-from rollbook.ground.run_files import PartName
+from rollbook.ground.files import pasted, read_json, write_json
+from rollbook.ground.run_files import MANIFEST_FILE, PartName, heartbeat_path
 from rollbook.ground.source import cache_root, is_view
 from rollbook.remote.commit import Commits, Manifest, NotShipped
-from rollbook.remote.opening import open_place
-from rollbook.remote.place import Place, perform
-from rollbook.remote.steps import Away, Get, Missing, Steps, Stored, Unknown, said_of
+from rollbook.remote.opening import open_remote
+from rollbook.remote.remote import Remote, perform
+from rollbook.remote.steps import Away, Get, Missing, Steps, Stored, Unknown, message_of
 
 __all__ = [
     "address_of",
@@ -40,7 +40,7 @@ __all__ = [
     "forget",
     "freshen",
     "has",
-    "place_of",
+    "remote_of",
     "trim",
 ]
 
@@ -56,7 +56,7 @@ _JOIN = 4096
 _MOST_TRIES = 5
 _TRIM_EVERY = 64 * 1024 * 1024
 
-_places: dict[str, Place] = {}
+_remotes: dict[str, Remote] = {}
 _fresh: dict[str, float] = {}
 _maps: dict[str, tuple[tuple[int, int], _Have]] = {}
 _lock = threading.RLock()
@@ -119,12 +119,12 @@ def address_of(folder: str | os.PathLike[str]) -> tuple[str, str]:
     return url, run
 
 
-def place_of(url: str) -> Place:
+def remote_of(url: str) -> Remote:
     """The remote of an address, opened once a process."""
     with _lock:
-        if url not in _places:
-            _places[url] = open_place(url, patience=20.0)
-        return _places[url]
+        if url not in _remotes:
+            _remotes[url] = open_remote(url, patience=20.0)
+        return _remotes[url]
 
 
 def _split(path: str) -> tuple[str, str, str]:
@@ -152,7 +152,7 @@ def freshen(folder: str | os.PathLike[str], *, seconds: float = FRESH_SECONDS) -
         return False
     path = os.path.abspath(os.fspath(folder))
     with _lock:
-        if time.monotonic() - _fresh.get(path, -1e9) < seconds and os.path.exists(os.path.join(path, "run.json")):
+        if time.monotonic() - _fresh.get(path, -1e9) < seconds and os.path.exists(os.path.join(path, MANIFEST_FILE)):
             return False
         _fresh[path] = time.monotonic()
         try:
@@ -161,10 +161,10 @@ def freshen(folder: str | os.PathLike[str], *, seconds: float = FRESH_SECONDS) -
                     return _View(path).freshen()
             raise PlaceAway(f"{address_of(path)[0]}: pieces of {path} keep moving; try again")
         except (Away, Unknown, NotShipped, PlaceAway) as err:
-            if os.path.exists(os.path.join(path, "run.json")):
+            if os.path.exists(os.path.join(path, MANIFEST_FILE)):
                 return False  # the remote does not answer: show what is cached
             _fresh.pop(path, None)
-            raise PlaceAway(f"{said_of(err, address_of(path)[0])}. Nothing of the run is in the cache") from None
+            raise PlaceAway(f"{message_of(err, address_of(path)[0])}. Nothing of the run is in the cache") from None
         except BaseException:
             _fresh.pop(path, None)
             raise
@@ -188,34 +188,35 @@ class _View:
         return read_json(self.index_path)
 
     def freshen(self) -> bool:
-        place = place_of(self.url)
-        page, manifests = perform(page_and_manifests(f"{self.run}/"), place)
+        remote = remote_of(self.url)
+        page, manifests = perform(page_and_manifests(f"{self.run}/"), remote)
         if page is None:
             raise NotARun(
-                f"{self.url}: there is no run {self.run!r}. Look what there is with: rollbook ls --dir {self.url}"
+                f"{self.url}: there is no run {self.run!r}. Look what there is with: rollbook ls --dir "
+                f"{pasted(self.url)}"
             )
         before = self.index().get("files") or {}
         files: dict[str, list[Any]] = {path: list(entry) for path, entry in laid_out(manifests).items()}
         seen = max((m.promised_until() for m in manifests.values()), default=0.0)
         new = {path: entry for path, entry in files.items() if before.get(path) != entry or not self._has(path)}
-        self._fetch_small(place, new, files)
+        self._fetch_small(remote, new, files)
         for path, entry in new.items():
             if not _is_eager(path, int(entry[1])):
                 self._make_hole(path, int(entry[1]))
-        self._write("data/writers.json", _joined_writers(place, self.run, manifests))
-        self._write("run.json", page.data)
+        self._write("data/writers.json", _joined_writers(remote, self.run, manifests))
+        self._write(MANIFEST_FILE, page.data)
         os.makedirs(os.path.join(self.folder, "data", "keeper"), exist_ok=True)
-        beat = os.path.join(self.folder, "data", "keeper", "heartbeat")
+        beat = heartbeat_path(self.folder)
         if not os.path.exists(beat):
-            self._write("data/keeper/heartbeat", b"{}")
+            self._write(os.path.relpath(beat, self.folder), b"{}")
         seen = seen or page.modified or _created(page.data)  # a reader's own activity here is no sign of life
-        for name in (beat, os.path.join(self.folder, "run.json")):
+        for name in (beat, os.path.join(self.folder, MANIFEST_FILE)):
             os.utime(name, (seen, seen))
         os.makedirs(os.path.dirname(self.index_path), exist_ok=True)
         if new or files != before:
             write_json(self.index_path, {"files": files, "origins": sorted(manifests)})
         for path in before.keys() - files.keys():
-            if path not in ("run.json", "data/writers.json"):
+            if path not in (MANIFEST_FILE, "data/writers.json"):
                 self._remove(path)
         return bool(new) or files.keys() != before.keys()
 
@@ -236,10 +237,10 @@ class _View:
         except OSError:
             pass
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        beside = f"{path}.{os.getpid()}.{threading.get_ident()}.tmp"
-        with open(beside, "wb") as whole:
+        temporary = f"{path}.{os.getpid()}.{threading.get_ident()}.tmp"
+        with open(temporary, "wb") as whole:
             whole.write(data)
-        os.replace(beside, path)
+        os.replace(temporary, path)
 
     def _make_hole(self, relative: str, size: int) -> None:
         """A file of the right size without any content yet."""
@@ -249,13 +250,13 @@ class _View:
         path = self.path(relative)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         os.makedirs(os.path.dirname(_map_path(path)), exist_ok=True)
-        beside = f"{path}.{os.getpid()}.{threading.get_ident()}.tmp"
-        with open(beside, "wb") as file:
+        temporary = f"{path}.{os.getpid()}.{threading.get_ident()}.tmp"
+        with open(temporary, "wb") as file:
             file.truncate(size)
-        inode = os.stat(beside).st_ino
+        inode = os.stat(temporary).st_ino
         with open(f"{_map_path(path)}.new", "w", encoding="ascii") as file:
             file.write(f"{inode}\n")
-        os.replace(beside, path)
+        os.replace(temporary, path)
         os.replace(f"{_map_path(path)}.new", _map_path(path))
 
     def _remove(self, relative: str) -> None:
@@ -265,10 +266,10 @@ class _View:
             except OSError:
                 continue
 
-    def _fetch_small(self, place: Place, new: dict[str, list[Any]], files: dict[str, list[Any]]) -> None:
+    def _fetch_small(self, remote: Remote, new: dict[str, list[Any]], files: dict[str, list[Any]]) -> None:
         """Fetch what is read whole: the journal, run.json, and small files."""
         wanted = [path for path, entry in new.items() if _is_eager(path, int(entry[1]))]
-        answers = perform(_fetch([f"{self.run}/{new[path][0]}" for path in wanted]), place)
+        answers = perform(_fetch([f"{self.run}/{new[path][0]}" for path in wanted]), remote)
         for path, answer in zip(wanted, answers, strict=True):
             if isinstance(answer, Missing):
                 raise _Moved
@@ -285,7 +286,7 @@ def page_and_manifests(base: str) -> Steps[tuple[Stored | None, dict[str, Manife
     """(run.json, the manifests by origin)."""
     manifests = yield from Commits(base, "").origins()
     try:
-        page = yield Get(f"{base}run.json")
+        page = yield Get(f"{base}{MANIFEST_FILE}")
     except Missing:
         return None, manifests
     return page, manifests
@@ -316,18 +317,18 @@ def laid_out(manifests: dict[str, Manifest]) -> dict[str, tuple[str, int, int, s
         for path, file in sorted(manifests[id].files.items()):
             if not is_sound(path):
                 continue
-            place = path
+            target = path
             n = 1
-            while file.covers and place in files and files[place][3] != file.sha256:
+            while file.covers and target in files and files[target][3] != file.sha256:
                 folder, _, name = path.rpartition("/")
                 part = PartName.parse(name)
                 if part is None:
-                    place = f"{path}.{n}"
+                    target = f"{path}.{n}"
                 else:
                     digits = int(hashlib.blake2b(f"{id}{n}".encode(), digest_size=4).hexdigest(), 16)
-                    place = f"{folder}/merged.{1_000_000 + digits}.parquet"
+                    target = f"{folder}/merged.{1_000_000 + digits}.parquet"
                 n += 1
-            files.setdefault(place, (file.piece, file.size, file.footer, file.sha256, file.coding, file.stored))
+            files.setdefault(target, (file.piece, file.size, file.footer, file.sha256, file.coding, file.stored))
     return files
 
 
@@ -343,7 +344,10 @@ def is_sound(path: str) -> bool:
     """Whether a name from a manifest stays inside the run's folder and is no file of ours."""
     names = path.split("/")
     return (
-        bool(path) and all(_is_name(name) for name in names) and names[:2] != ["data", "keeper"] and path != "run.json"
+        bool(path)
+        and all(_is_name(name) for name in names)
+        and names[:2] != ["data", "keeper"]
+        and path != MANIFEST_FILE
     )
 
 
@@ -376,14 +380,14 @@ def decoded(data: bytes, entry: Sequence[Any]) -> bytes:
     return data
 
 
-def _joined_writers(place: Place, run: str, manifests: dict[str, Manifest]) -> bytes | None:
+def _joined_writers(remote: Remote, run: str, manifests: dict[str, Manifest]) -> bytes | None:
     """data/writers.json of all origins, merged."""
     name = "data/writers.json"
     having = [manifest.files[name] for manifest in manifests.values() if name in manifest.files]
     if len(having) < 2:
         return None
     joined: dict[str, object] = {}
-    for file, answer in zip(having, perform(_fetch([f"{run}/{file.piece}" for file in having]), place), strict=True):
+    for file, answer in zip(having, perform(_fetch([f"{run}/{file.piece}" for file in having]), remote), strict=True):
         if isinstance(answer, Exception):
             return None
         try:
@@ -479,14 +483,14 @@ def _near(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
             joined.append((start, stop))
     budget = max(_JOIN, sum(stop - start for start, stop in joined) // 8)
     closed = set()
-    for gap, place in sorted((joined[n + 1][0] - joined[n][1], n) for n in range(len(joined) - 1)):
+    for gap, number in sorted((joined[n + 1][0] - joined[n][1], n) for n in range(len(joined) - 1)):
         budget -= gap
         if budget < 0:
             break
-        closed.add(place)
+        closed.add(number)
     groups: list[tuple[int, int]] = []
-    for place, (start, stop) in enumerate(joined):
-        if groups and place - 1 in closed:
+    for number, (start, stop) in enumerate(joined):
+        if groups and number - 1 in closed:
             groups[-1] = (groups[-1][0], stop)
         else:
             groups.append((start, stop))
@@ -495,20 +499,20 @@ def _near(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def _get_gaps(view: _View, path: str, have: _Have, entry: Sequence[object], gaps: list[tuple[int, int]]) -> None:
     key = f"{view.run}/{entry[0]}"
-    place = place_of(view.url)
+    remote = remote_of(view.url)
     try:
         if entry[4]:
-            data = decoded(place.get(key).data, entry)
+            data = decoded(remote.get(key).data, entry)
             pieces, gaps = [data], [(0, len(data))]
         else:
-            pieces = place.get_ranges(key, gaps)
+            pieces = remote.get_ranges(key, gaps)
     except Missing:
         _fresh.pop(view.folder, None)
         with suppress(_Moved):
             view.freshen()
         raise FileNotFoundError(f"{path} was replaced") from None
     except (Away, Unknown) as err:
-        raise PlaceAway(f"{said_of(err, view.url)}. These rows are not in the cache") from None
+        raise PlaceAway(f"{message_of(err, view.url)}. These rows are not in the cache") from None
     with _in_cache(), open(path, "r+b") as file:
         if os.fstat(file.fileno()).st_ino != have.inode:
             raise FileNotFoundError(f"{path} was replaced")
@@ -541,15 +545,15 @@ def fetch(folder: str | os.PathLike[str], relatives: Iterable[str]) -> None:
                 continue
             path = view.path(relative)
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            beside = f"{path}.{os.getpid()}.tmp"
+            temporary = f"{path}.{os.getpid()}.tmp"
             try:
-                place_of(view.url).get(f"{view.run}/{entry[0]}", beside)
+                remote_of(view.url).get(f"{view.run}/{entry[0]}", temporary)
             except Missing:
                 continue
             except (Away, Unknown) as err:
-                raise PlaceAway(said_of(err, view.url)) from None
-            check_file(beside, entry)
-            os.replace(beside, path)
+                raise PlaceAway(message_of(err, view.url)) from None
+            check_file(temporary, entry)
+            os.replace(temporary, path)
             trim_if_due(int(entry[1]), keep=path)
 
 
@@ -668,6 +672,6 @@ def trim(limit: int | None = None, keep: str = "") -> int:
 def forget() -> None:
     """Forget what this process knows of remotes and views; the files stay."""
     with _lock:
-        _places.clear()
+        _remotes.clear()
         _fresh.clear()
         _maps.clear()

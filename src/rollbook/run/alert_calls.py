@@ -155,6 +155,8 @@ def _sender(receiver: Any, level: object) -> Callable[[dict[str, Any]], object]:
 
         return lambda alert: _post(receiver, alert)
     if isinstance(receiver, (list, tuple)) and receiver and all(isinstance(word, str) for word in receiver):
+        if receiver[0].startswith(_ADDRESSES):
+            raise BadInput(f"alerts to {receiver!r:.200}: a list is a command; pass the address itself")
         import subprocess  # noqa: F401 - as above
 
         return lambda alert: _run(list(receiver), alert)

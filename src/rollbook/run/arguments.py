@@ -49,7 +49,7 @@ def check_option(what: str, value: object, choices: Sequence[str]) -> None:
 
 
 def check_resume(resume: object) -> str:
-    """ "never", "allow", "must" or "takeover"; True is "allow", False and None are "never".
+    """How to resume: "never", "allow", "must" or "takeover". True means "allow", False and None mean "never".
 
     Raises:
       UnknownOption: it is none of these.

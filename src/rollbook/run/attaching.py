@@ -9,8 +9,9 @@ from rollbook.errors import NotARun, RunNotFound, suggesting
 from rollbook.ground import liveness, manifest
 from rollbook.ground.bill import Bill
 from rollbook.ground.clocks import STANDARD
-from rollbook.ground.files import exists, is_file, is_folder
+from rollbook.ground.files import exists, is_file, is_folder, pasted
 from rollbook.ground.foreign import ours
+from rollbook.ground.run_files import MANIFEST_FILE
 from rollbook.journal import Writer
 from rollbook.run.current import opened
 from rollbook.run.ending import status_of
@@ -64,7 +65,7 @@ def attach(
 
 
 def _locate(id_or_path: str, dir: str | os.PathLike[str] | None) -> str:
-    if is_file(os.path.join(id_or_path, "run.json")):
+    if is_file(os.path.join(id_or_path, MANIFEST_FILE)):
         return os.path.abspath(id_or_path)
     root = os.path.abspath(os.fspath(dir) if dir is not None else os.environ.get("ROLLBOOK_DIR", "runs"))
     folders = []
@@ -120,7 +121,7 @@ def unpickle_run(folder: str, nonce: str, page: Mapping[str, object] | None = No
     except ours(Exception) as err:  # problems of this host must not stop the work that was sent to it
         return _without_folder(folder, page, err)
     if is_part:
-        _say_where_the_part_is(run, folder, page)
+        _report_where_the_part_is(run, folder, page)
     return run
 
 
@@ -129,15 +130,15 @@ def unpickle_scope(folder: str, nonce: str, name: str, at: str, page: Mapping[st
     return unpickle_run(folder, nonce, page)._open_scope(name, at or None)
 
 
-def _say_where_the_part_is(run: Run, folder: str, page: Mapping[str, object]) -> None:
+def _report_where_the_part_is(run: Run, folder: str, page: Mapping[str, object]) -> None:
     remote = page.get("remote")
     if remote:
         return  # its keeper ships it, and readers see one run
     run.count(
         "local_part",
         message=f"this host ({liveness.host_name()}) does not see the run's folder {folder}: what is logged here is "
-        f"kept as a part of the run in {run.folder}. Bring it home with: rollbook join {run.folder} RUN. Or give "
-        "init() a dir= that all hosts see, or remote=",
+        f"kept as a part of the run in {run.folder}. Bring it home with: rollbook join {pasted(run.folder)} RUN. Or "
+        "give init() a dir= that all hosts see, or remote=",
     )
 
 

@@ -10,6 +10,7 @@ import sys
 
 from rollbook.errors import BadInput
 from rollbook.ground.addresses import begin, check_remote, end, make_home, note_away, origin_of
+from rollbook.ground.files import pasted
 from rollbook.ground.foreign import ours
 from rollbook.ground.tuning import TUNING
 
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
     from rollbook.ground.bill import Bill
     from rollbook.ground.shapes import RunJson
 
-__all__ = ["asked_place", "bring_run", "check_place", "place_to_go_on", "settle_place"]
+__all__ = ["bring_run", "check_usable", "remote_to_go_on", "requested_remote", "settle_remote"]
 
 
-def asked_place(remote: object) -> str | Literal[False] | None:
+def requested_remote(remote: object) -> str | Literal[False] | None:
     """The address from the caller or $ROLLBOOK_REMOTE; False for nowhere, None if neither is set.
 
     Raises:
@@ -42,7 +43,7 @@ def asked_place(remote: object) -> str | Literal[False] | None:
     return check_remote(remote)
 
 
-def place_to_go_on(asked: str | Literal[False] | None, about: RunJson) -> str | Literal[False] | None:
+def remote_to_go_on(asked: str | Literal[False] | None, about: RunJson) -> str | Literal[False] | None:
     """The remote of a run that is continued: the requested one, else its former one."""
     former = about.get("remote")
     if asked is None and isinstance(former, str):
@@ -50,7 +51,7 @@ def place_to_go_on(asked: str | Literal[False] | None, about: RunJson) -> str | 
     return asked
 
 
-def check_place(url: str, run: str, nonce: str, folder: str | None, takes_over: bool, bill: Bill) -> str:
+def check_usable(url: str, run: str, nonce: str, folder: str | None, takes_over: bool, bill: Bill) -> str:
     """Check whether a remote can be used for a run. A remote that does not answer is counted; it may answer later.
 
     Args:
@@ -69,7 +70,7 @@ def check_place(url: str, run: str, nonce: str, folder: str | None, takes_over: 
 
     _need_client(url)
     origin = origin_of(folder) if folder is not None else None
-    said = _ask(
+    answer = _ask(
         "checksums",
         [
             url,
@@ -81,9 +82,9 @@ def check_place(url: str, run: str, nonce: str, folder: str | None, takes_over: 
         ],
         TUNING.remote_seconds,
     )
-    if said is None:
+    if answer is None:
         return ""
-    raised, words = said
+    raised, words = answer
     if raised is not PlaceAway:
         raise raised(f"init(remote={url!r}): {words}")
     bill.count("remote", message=f"{words}. The run is kept here and shipped when the place answers")
@@ -99,15 +100,16 @@ def bring_run(url: str, project: str, name: str, run_id: str, root: str, *, take
     """
     _need_client(url)
     more = ["takeover"] if takes_over else []
-    said = _ask(
+    answer = _ask(
         "fetching", [url, project, name, run_id, root, str(TUNING.remote_patience_seconds), *more], TUNING.bring_seconds
     )
-    if said is not None:
-        raised, words = said
+    if answer is not None:
+        raised, words = answer
         here = os.path.join(root, project)
+        by_hand = f"rollbook pull {pasted(f'{url}/{project}/{name}-{run_id}')} --dir {pasted(root)}"
         raise raised(
             f"init(run_id={run_id!r}, remote={url!r}): {words}. Run {run_id!r} is not in {here}, so it was looked for "
-            f"there. To bring it by hand: rollbook pull {url}/{project}/{name}-{run_id} --dir {root}; to begin another "
+            f"there. To bring it by hand: {by_hand}; to begin another "
             "run: leave out resume= and run_id="
         )
 
@@ -123,12 +125,12 @@ def _ask(module: str, arguments: list[str], seconds: float) -> tuple[type[Rollbo
     """Run a module of `rollbook.remote`; returns (an error, its message), or None on success."""
     from rollbook import errors
 
-    said = _answer_of(module, arguments, seconds)
-    if said is None:
+    answer = _answer_of(module, arguments, seconds)
+    if answer is None:
         return None
-    raised = getattr(errors, said[0], errors.PlaceError)
+    raised = getattr(errors, answer[0], errors.PlaceError)
     is_error = isinstance(raised, type) and issubclass(raised, errors.RollbookError)
-    return raised if is_error else errors.PlaceError, said[1]
+    return raised if is_error else errors.PlaceError, answer[1]
 
 
 def _answer_of(module: str, arguments: list[str], seconds: float) -> tuple[str, str] | None:
@@ -150,19 +152,19 @@ def _answer_of(module: str, arguments: list[str], seconds: float) -> tuple[str, 
             capture_output=True,
             timeout=seconds,
         )
-        said = json.loads(done.stdout or b"null")
+        answer = json.loads(done.stdout or b"null")
     except subprocess.TimeoutExpired:
         return "PlaceAway", f"{arguments[0]} gave no answer within {seconds:.0f} s"
     except ours(OSError, ValueError) as raised:
         return "PlaceAway", f"{arguments[0]} could not be looked at ({type(raised).__name__})"
-    if isinstance(said, dict) and said.get("ok") is True:
+    if isinstance(answer, dict) and answer.get("ok") is True:
         return None
-    if isinstance(said, dict) and isinstance(said.get("error"), str):
-        return said["error"], str(said.get("words"))
+    if isinstance(answer, dict) and isinstance(answer.get("error"), str):
+        return answer["error"], str(answer.get("words"))
     return "PlaceAway", f"{arguments[0]} could not be looked at: {done.stderr.decode('utf-8', 'replace')[-200:]}"
 
 
-def settle_place(folder: str, url: str | Literal[False] | None, away: str = "") -> None:
+def settle_remote(folder: str, url: str | Literal[False] | None, away: str = "") -> None:
     """Store in the run's folder where it is shipped, or that it is no longer shipped.
 
     Args:

@@ -3,8 +3,9 @@
     {"type": "torch.OutOfMemoryError", "message": "CUDA out of memory", "traceback": "Traceback …", "stderr": "…"}
 
 Stored with the attempt in run.json; `book.failure` reads it. Texts are bounded, and credentials in them are hidden.
-`stderr` has the last lines of the error output if that goes to a file (a batch system, nohup). A terminal or a pipe is
-not read, because that could slow or block the program.
+`stderr` has the last lines that this process wrote to its error output, if that goes to a file (a batch system, nohup);
+what an earlier attempt left in the file is left out. A terminal or a pipe is not read, because that could
+slow or block the program.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def describe(error: BaseException | None) -> dict[str, Any] | None:
     with tolerating(Exception):
         failure["traceback"] = _bounded(_trace(error), _LONGEST_TRACE)
     with tolerating(Exception):
-        if lines := _end_of_stderr():
+        if lines := _end_of_stderr(_trace(error)):
             failure["stderr"] = lines
     return failure
 
@@ -105,14 +106,32 @@ def _bounded(text: str, most: int) -> str:
     return "\n".join(without_secrets(line) for line in text.splitlines())
 
 
-def _end_of_stderr() -> str:
-    """The last lines of the error output, without a traceback that the interpreter has printed."""
+def _size_of_stderr() -> tuple[tuple[int, int], int]:
+    """Which file the error output goes to, and how long that is; 0 bytes of no file."""
+    with tolerating(OSError, ValueError):
+        status = os.fstat(2)
+        if stat.S_ISREG(status.st_mode):
+            return (status.st_dev, status.st_ino), status.st_size
+    return (0, 0), 0
+
+
+_began_at = _size_of_stderr()
+"""When the first run of this process was opened, which imports this module."""
+
+
+def _end_of_stderr(trace: str) -> str:
+    """The last lines of the error output since this process began, without `trace` that the interpreter may print."""
     with tolerating(Exception):
         sys.stderr.flush()
-    if not stat.S_ISREG(os.fstat(2).st_mode):
+    file_now, size = _size_of_stderr()
+    began = _began_at[1] if file_now == _began_at[0] and _began_at[1] <= size else 0
+    if size == began:
         return ""
+    most = _STDERR_BYTES + len(trace.encode("utf-8", "replace"))
     with open("/proc/self/fd/2", "rb") as file:
-        file.seek(max(0, os.fstat(2).st_size - _STDERR_BYTES))
-        text = file.read(_STDERR_BYTES).decode("utf-8", "replace")
-    text = text.partition("Traceback (most recent call last):")[0]
+        file.seek(max(began, size - most))
+        text = file.read(most).decode("utf-8", "replace")
+    before, printed, after = text.rpartition(trace)
+    if printed:
+        text = before + after
     return _bounded("\n".join(text.splitlines()[-_STDERR_LINES:]), _STDERR_BYTES)

@@ -15,6 +15,7 @@ from rollbook.errors import NewerFormat, NotARun
 from rollbook.ground import liveness, manifest
 from rollbook.ground.files import exists, make_folders
 from rollbook.ground.foreign import ours
+from rollbook.ground.run_files import MANIFEST_FILE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ def _make(folder: str, home: str, nonce: str, page: Mapping[str, Any]) -> bool:
             present = _read(folder)
             if present is not None:
                 return present.get("nonce") == nonce
-            if exists(os.path.join(folder, "run.json")) or len(os.listdir(folder)) > 1:
+            if exists(os.path.join(folder, MANIFEST_FILE)) or len(os.listdir(folder)) > 1:
                 return False
             time.sleep(0.02)
     about = {

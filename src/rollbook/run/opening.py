@@ -13,11 +13,12 @@ import time
 from rollbook.errors import NothingToResume, RunError, RunExists, RunIsLive
 from rollbook.ground import liveness, manifest
 from rollbook.ground.clocks import STANDARD, check_clock_names
-from rollbook.ground.files import exists, make_folders
+from rollbook.ground.files import exists, make_folders, pasted
 from rollbook.ground.foreign import ours, tolerating
+from rollbook.ground.run_files import MANIFEST_FILE
 from rollbook.journal import Writer
 from rollbook.run.arguments import check_total
-from rollbook.run.choosing_remote import bring_run, check_place, place_to_go_on, settle_place
+from rollbook.run.choosing_remote import bring_run, check_usable, remote_to_go_on, settle_remote
 from rollbook.run.joining import own_rank, rendezvous
 from rollbook.run.resuming import fence, find_to_resume, last_time, living_writers
 from rollbook.run.whereabouts import whereabouts
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Wanted", "find_former", "open_attempt"]
 
-_UNSAID: Mapping[str, object] = {
+_DEFAULTS: Mapping[str, object] = {
     "seed": None, "group": None, "job_type": None, "notes": "", "parent": None, "forked_from": None, "config": {},
 }  # fmt: skip
 """Fields set by the caller, with their defaults; None in `Wanted.given` keeps the former value."""
@@ -53,7 +54,7 @@ class Wanted:
       total: as given; checked when the clocks of a continued run are known.
       private: whether only this user may read a new run's folder.
       remote: where to ship the run; False for nowhere, None for its former remote.
-      given: the fields of `_UNSAID`, as plain values.
+      given: the fields of `_DEFAULTS`, as plain values.
     """
 
     __slots__ = ("clocks", "given", "name", "private", "project", "remote", "resume", "root", "run_id", "tags", "total")
@@ -78,7 +79,7 @@ class Wanted:
         self.remote, self.given = remote, given
 
     @property
-    def place(self) -> str:
+    def project_folder(self) -> str:
         """The parent folder of the run's folder."""
         return os.path.join(self.root, self.project)
 
@@ -112,26 +113,26 @@ def find_former(wanted: Wanted) -> str | None:
       NothingToResume: there is no run, but resume requires one. RunExists: a run exists that must not. RunIsLive,
       PlaceError: it cannot be downloaded.
     """
-    place, run_id = wanted.place, wanted.run_id
+    project_folder, run_id = wanted.project_folder, wanted.run_id
     if wanted.resume == "never" and run_id is None:
         return None
     given = wanted.given["seed"]
     seed = given if isinstance(given, int) else None
-    former = find_to_resume(place, wanted.name, run_id, seed)
+    former = find_to_resume(project_folder, wanted.name, run_id, seed)
     if former is None and run_id is not None and wanted.resume != "never" and wanted.remote:
         takes_over = wanted.resume == "takeover"
         bring_run(wanted.remote, wanted.project, wanted.name, run_id, wanted.root, takes_over=takes_over)
-        former = find_to_resume(place, wanted.name, run_id)
+        former = find_to_resume(project_folder, wanted.name, run_id)
     if wanted.resume == "never" and former is not None:
         state = "a living process writes it" if living_writers(former) else "it exists"
         raise RunExists(
-            f"init(run_id={run_id!r}): run {run_id!r} cannot be made anew in {place}: {state}. Continue it with "
+            f"init(run_id={run_id!r}): run {run_id!r} cannot be created in {project_folder}: {state}. Continue it with "
             "resume='allow', join it with attach(), or choose another id"
         )
     if wanted.resume == "must" and former is None:
         raise NothingToResume(
             f"init({wanted.project!r}, {wanted.name!r}, resume='must'): no run {run_id or wanted.name!r} "
-            + (f"with seed {seed} in {place}" if seed is not None and not run_id else f"in {place}")
+            + (f"with seed {seed} in {project_folder}" if seed is not None and not run_id else f"in {project_folder}")
             + (f", nor in {wanted.remote}. " if wanted.remote and run_id else ". ")
             + "Begin it with resume='allow'"
             + ("" if wanted.remote and run_id else "; one that was shipped comes by its run_id= and remote=")
@@ -185,7 +186,7 @@ def _first_attempt(wanted: Wanted, begun: float, bill: Bill) -> _NewAttempt:
     from rollbook.ground.version import __version__
 
     identity = wanted.run_id or manifest.new_id()
-    folder = os.path.join(wanted.place, f"{wanted.name}-{identity}")
+    folder = os.path.join(wanted.project_folder, f"{wanted.name}-{identity}")
     about: RunJson = {
         "format": manifest.FORMAT,
         "rollbook": __version__,
@@ -200,7 +201,7 @@ def _first_attempt(wanted: Wanted, begun: float, bill: Bill) -> _NewAttempt:
     away = ""
     if wanted.remote:
         run = f"{wanted.project}/{os.path.basename(folder)}"
-        away = check_place(wanted.remote, run, about["nonce"], None, False, bill)
+        away = check_usable(wanted.remote, run, about["nonce"], None, False, bill)
     return _NewAttempt(folder, about, attempt=1, not_before=0, clocks=wanted.clocks, remote=wanted.remote, away=away)
 
 
@@ -220,11 +221,11 @@ def _next_attempt(wanted: Wanted, former: str, bill: Bill) -> _NewAttempt:
     attempt = max((entry["n"] for entry in about["attempts"]), default=0) + 1
     not_before = last_time(former, about)
     clocks = check_clock_names([*about.get("clocks", ())[len(STANDARD) :], *wanted.clocks[len(STANDARD) :]])
-    remote = place_to_go_on(wanted.remote, about)
+    remote = remote_to_go_on(wanted.remote, about)
     away = ""
     if remote:
         run = f"{wanted.project}/{os.path.basename(former)}"
-        away = check_place(remote, run, str(about.get("nonce") or ""), former, takes_over, bill)
+        away = check_usable(remote, run, str(about.get("nonce") or ""), former, takes_over, bill)
     manifest.close_origin(about)
     fields: Any = about
     for name in _OF_AN_ATTEMPT:  # `close_origin` has stored them with the former attempt
@@ -238,9 +239,9 @@ def _describe(new: _NewAttempt, wanted: Wanted) -> None:
 
     about: Any = new.about
     own = liveness.identity()
-    for name, unsaid in _UNSAID.items():
+    for name, usual in _DEFAULTS.items():
         given = wanted.given[name]
-        about[name] = given if given is not None else about.get(name, unsaid)
+        about[name] = given if given is not None else about.get(name, usual)
     about.update(
         {
             "status": "running",
@@ -296,18 +297,18 @@ def _write_down(new: _NewAttempt, writer: Writer, wanted: Wanted, *, is_new: boo
     made = False
     try:
         if is_new:
-            make_folders(wanted.place)
+            make_folders(wanted.project_folder)
             # if two processes create one id at the same time, one of them fails here
             os.mkdir(new.folder, 0o700 if wanted.private else 0o777)
             made = True
         writer.open()
         manifest.write(new.folder, new.about)
-        settle_place(new.folder, new.remote, new.away)
+        settle_remote(new.folder, new.remote, new.away)
     except ours(FileExistsError):
         state = (
             "was made by another process this moment. Join it with attach()"
-            if exists(os.path.join(new.folder, "run.json"))
-            else f"is there and has no run.json. Try rollbook repair {new.folder}, or choose another id"
+            if exists(os.path.join(new.folder, MANIFEST_FILE))
+            else f"is there and has no run.json. Try rollbook repair {pasted(new.folder)}, or choose another id"
         )
         raise RunExists(f"init(run_id={wanted.run_id!r}): {new.folder} {state}") from None
     except ours(OSError) as err:

@@ -13,6 +13,7 @@ from rollbook.errors import ForeignManifest, NotARun
 from rollbook.ground import liveness, manifest
 from rollbook.ground.files import exists
 from rollbook.ground.foreign import ours, tolerating
+from rollbook.ground.run_files import CLOSED_FILE, MANIFEST_FILE, WRITER_FILE, heartbeat_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,9 +27,10 @@ __all__ = ["fence", "find_to_resume", "last_time", "living_writers"]
 def find_to_resume(place: str, name: str, run_id: str | None, seed: int | None = None) -> str | None:
     """The folder of the run with this id, or of the newest run with this name.
 
-    Seeds of one study often share a name: where a seed is given, a run that was started with another seed is not meant.
+    Seeds of one study often share a name: where a seed is given, a run of another seed is not meant, and one whose seed
+    is not known only if there is none of this seed.
     """
-    best: tuple[float, str] | None = None
+    best: tuple[bool, float, str] | None = None
     with tolerating(OSError) as missed:
         entries = list(os.scandir(place))
     if missed:
@@ -40,17 +42,19 @@ def find_to_resume(place: str, name: str, run_id: str | None, seed: int | None =
         try:
             about = manifest.read(entry.path, to_continue=True)
         except ours(NotARun) as raised:
-            if not isinstance(raised, ForeignManifest) and exists(os.path.join(entry.path, "run.json")):
+            if not isinstance(raised, ForeignManifest) and exists(os.path.join(entry.path, MANIFEST_FILE)):
                 raise  # it may be the requested run: a new run, or an older one, would be wrong
             continue
         if run_id and about["id"] != run_id:
             continue
-        if not run_id and seed is not None and about.get("seed") not in (None, seed):
+        own = about.get("seed")
+        if not run_id and seed is not None and own is not None and own != seed:
             continue
         created = float(about.get("created") or 0)
-        if best is None or created > best[0]:
-            best = (created, entry.path)
-    return best[1] if best else None
+        found = (seed is not None and own == seed, created, entry.path)
+        if best is None or found[:2] > best[:2]:
+            best = found
+    return best[2] if best else None
 
 
 def living_writers(folder: str) -> list[dict[str, Any]]:
@@ -65,10 +69,10 @@ def living_writers(folder: str) -> list[dict[str, Any]]:
         return []
     for name in names:
         path = os.path.join(journal, name)
-        if exists(os.path.join(path, "closed.json")):
+        if exists(os.path.join(path, CLOSED_FILE)):
             continue
-        beside = os.path.join(path, "writer.json")
-        with tolerating(OSError, ValueError) as missed, open(beside, encoding="utf-8") as file:
+        described = os.path.join(path, WRITER_FILE)
+        with tolerating(OSError, ValueError) as missed, open(described, encoding="utf-8") as file:
             who = json.load(file)
         if missed:
             continue
@@ -84,7 +88,7 @@ def living_writers(folder: str) -> list[dict[str, Any]]:
 
 def _heartbeat_age(folder: str) -> float:
     with tolerating(OSError):
-        return time.time() - os.stat(os.path.join(folder, "data", "keeper", "heartbeat")).st_mtime
+        return time.time() - os.stat(heartbeat_path(folder)).st_mtime
     return float("inf")
 
 
@@ -107,7 +111,7 @@ def last_time(folder: str, about: RunJson) -> int:
         seconds = max(_number(entry.get("ended")), _number(entry.get("started")))
         last = max(last, int(_number(entry.get("last"))), int(seconds * 1e9))
     data = os.path.join(folder, "data")
-    paths = [os.path.join(data, "keeper", "heartbeat"), os.path.join(data, "metrics"), os.path.join(data, "journal")]
+    paths = [heartbeat_path(folder), os.path.join(data, "metrics"), os.path.join(data, "journal")]
     for path in paths:
         with tolerating(OSError):
             last = max(last, os.stat(path).st_mtime_ns)

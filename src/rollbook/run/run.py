@@ -293,7 +293,7 @@ class Run(Scope):
           weights_only: passed to torch for checkpoints that torch wrote.
         Returns:
           The restored checkpoint: `.id`, `.path`, `.clocks`, `.state`, `.score`. None if the run has no such checkpoint
-          (reported once).
+          (reported once, unless the run is new and "last" was asked for).
         Raises:
           Damaged, OSError: the file cannot be read; the run's history is then unchanged.
           NothingToResume: there is no such checkpoint, and the run was opened with resume="must".
@@ -310,11 +310,12 @@ class Run(Scope):
                     f"back to; it has {len(rows)} in its history. Begin anew with resume='never', or go on without one "
                     "with resume='allow'"
                 )
-            self.count(
-                "nothing_to_restore",
-                message=f"restore({which!r}): run {self.id} has no such checkpoint to go back to; it has "
-                f"{len(rows)} checkpoints in its history" + (". It begins anew" if not rows else ""),
-            )
+            if rows or self.resumed or which != "last":  # a new run has none, and a loop may ask all the same
+                self.count(
+                    "nothing_to_restore",
+                    message=f"restore({which!r}): run {self.id} has no such checkpoint to go back to; it has "
+                    f"{len(rows)} checkpoints in its history" + (". It begins anew" if not rows else ""),
+                )
             if not rows:
                 self._begin_anew()
             return None
@@ -484,9 +485,9 @@ class Run(Scope):
 
             summary = plain(dict(self.summary))[0]
         self._about["summary"] = summary
-        unsaid = self._words.unsaid(summary)
-        if unsaid and not self._writer.closed:  # a nested value changed: write marks for all
-            self._guard(self._say_summary, unsaid)
+        changed = self._words.changed_keys(summary)
+        if changed and not self._writer.closed:  # a nested value changed: write marks for all
+            self._guard(self._write_summary, changed)
         self._about["drops"] = dict(self._writer.bill.counts)
         if self._writer.bill.remarks:
             self._about["remarks"] = dict(self._writer.bill.remarks)
@@ -520,10 +521,10 @@ class Run(Scope):
         self._config_is_new = True
 
     def _summary_changed(self, key: str) -> None:
-        self._guard(self._say_summary, [key])
+        self._guard(self._write_summary, [key])
 
-    def _say_summary(self, keys: list[str]) -> None:
-        self._words.say(keys)
+    def _write_summary(self, keys: list[str]) -> None:
+        self._words.report(keys)
         self._page_due = True
 
     def bill(self) -> dict[str, Any]:

@@ -357,7 +357,7 @@ class Scope:
         self.log(values, **clocks)
         store.store(values)
         if new := store.new_keys():  # a later restore then knows which rows belong to the window
-            self._say("store", new)
+            self._report("store", new)
 
     def dump(
         self,
@@ -389,12 +389,12 @@ class Scope:
 
         def write(row: dict[str, float]) -> None:
             self.log(row, **clocks)
-            self._say("dump", wanted or dict.fromkeys(name.rpartition("/")[0] for name in row))
+            self._report("dump", wanted or dict.fromkeys(name.rpartition("/")[0] for name in row))
 
         self._guard(work)
         return row
 
-    def _say(self, mark: str, keys: Iterable[str]) -> None:
+    def _report(self, mark: str, keys: Iterable[str]) -> None:
         """Write a mark about keys of this scope."""
         channel = self._channel
         full = [f"{channel.prefix}{key}" for key in keys]

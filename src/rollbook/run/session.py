@@ -20,7 +20,7 @@ from rollbook.run.arguments import (
     program_name,
 )
 from rollbook.run.attaching import attach
-from rollbook.run.choosing_remote import asked_place
+from rollbook.run.choosing_remote import requested_remote
 from rollbook.run.current import end_former, interactive
 from rollbook.run.ending import status_of
 from rollbook.run.joining import elder
@@ -87,9 +87,9 @@ def init(
       sinks: where rows go in addition to the book: names ("terminal", "text", "csv", "jsonl", "tensorboard", "wandb",
         …), dicts {"name": …, "options": {…}, "filters": [[name, options], …], "every_seconds": …}, or live objects.
         Default: a live table in the terminal, and text tables under log/.
-      resume: "never" (or False) creates a new run; "allow" (or True) continues the run with that id, or the newest with
-        that name and, where one is given, that seed, if it exists; "must" raises if there is none; "takeover" continues
-        it even while another process writes it.
+      resume: "never" (or False, None) creates a new run; "allow" (or True) continues the run with that id if it exists,
+        or the newest with that name and, where `seed` is given, that seed; "must" raises if there is none; "takeover"
+        continues it even while another process writes it.
       run_id: id of the run to create or to continue.
       keeper: what seals, forwards and watches: a separate "process", a "thread" of this process, or "inline" at
         finish().
@@ -133,8 +133,8 @@ def init(
     if how == "never":  # a continued run may have declared more clocks
         check_total(total, all_clocks)
     orders = orders_of(sinks, rules)
-    told = _asked_receiver(alerts)
-    wanted_place = asked_place(remote)
+    receiver = _receiver(alerts)
+    wanted_remote = requested_remote(remote)
     root = os.path.abspath(os.fspath(dir) if dir is not None else os.environ.get("ROLLBOOK_DIR", "runs"))
 
     if how == "never" and run_id is None and parent is None and forked_from is None:
@@ -161,7 +161,7 @@ def init(
         total=total,
         tags=own_tags,
         private=os.environ.get("ROLLBOOK_PRIVATE", "") not in ("", "0") if private is None else private,
-        remote=wanted_place,
+        remote=wanted_remote,
         given={
             "seed": own_seed,
             "group": group,
@@ -176,11 +176,11 @@ def init(
     begun: list[Writer] = []
     try:
         writer, about, differs = open_attempt(wanted, former, bill, begun)
-        _say_what_differs(about, differs)
+        _report_what_differs(about, differs)
         run = start(writer.run_folder, about, writer, orders, keeper, config, how == "must")
-        if told is not None:
-            run.on_alert(told[0], level=told[1])
-        _say_what_is_hidden(settings)
+        if receiver is not None:
+            run.on_alert(receiver[0], level=receiver[1])
+        _report_what_is_hidden(settings)
         for problem in config_problems:
             bill.count("config_as_repr", message=f"config: {problem}")
         return run
@@ -190,7 +190,7 @@ def init(
         raise
 
 
-def _asked_receiver(alerts: object) -> tuple[Any, str] | None:
+def _receiver(alerts: object) -> tuple[Any, str] | None:
     if alerts is None and not os.environ.get("ROLLBOOK_ALERTS", "").strip():
         return None
     from rollbook.run.alert_calls import asked_receiver
@@ -198,7 +198,7 @@ def _asked_receiver(alerts: object) -> tuple[Any, str] | None:
     return asked_receiver(alerts)
 
 
-def _say_what_differs(about: RunJson, phrases: list[str]) -> None:
+def _report_what_differs(about: RunJson, phrases: list[str]) -> None:
     """Warn once, also with strict=True: nothing is wrong, both versions are stored."""
     if not phrases:
         return
@@ -206,14 +206,14 @@ def _say_what_differs(about: RunJson, phrases: list[str]) -> None:
     more = f" and {len(phrases) - _MOST_NAMED} more" if len(phrases) > _MOST_NAMED else ""
     warn_caller(
         f"run {about['id']} goes on with other values than before: {', '.join(phrases[:_MOST_NAMED])}{more}. Both are "
-        f"kept: book.attempts has what each of its {attempt} lives was started with"
+        f"kept: book.attempts has what each of its {attempt} attempts was started with"
     )
 
 
 _MOST_NAMED = 8
 
 
-def _say_what_is_hidden(config: Mapping[str, object]) -> None:
+def _report_what_is_hidden(config: Mapping[str, object]) -> None:
     """Report hidden secrets once per run. This is not a failure, also with strict=True."""
     from rollbook.run.origin.config import hidden_places
 

@@ -8,9 +8,10 @@ import time
 from rollbook.ground import manifest
 from rollbook.ground.addresses import backlog
 from rollbook.ground.clocks import now
-from rollbook.ground.files import exists, is_folder, is_loose, names_in
+from rollbook.ground.files import exists, is_folder, is_loose, names_in, pasted
 from rollbook.ground.foreign import handled_by, ours, tolerating
 from rollbook.ground.liveness import identity
+from rollbook.ground.run_files import WRITER_FILE
 from rollbook.ground.tuning import TUNING
 from rollbook.run import ending
 from rollbook.run.current import opened
@@ -96,7 +97,7 @@ def undo(writer: Writer, made: bool, status: str) -> None:
     if run is not None:
         run.finish(status)
         return
-    if exists(os.path.join(writer.folder, "writer.json")):
+    if exists(os.path.join(writer.folder, WRITER_FILE)):
         writer.opened = True
         writer.close()
     journal = os.path.join(writer.run_folder, "data", "journal")
@@ -142,14 +143,14 @@ def end(run: Run, status: str) -> None:
     if run._parts.alert_calls is not None and run._parts.pid == os.getpid():
         run._parts.alert_calls.end()
     run._hear_of_sinks()
-    _say_what_waits(run)
+    _report_what_waits(run)
     bill = run._writer.bill  # includes what a sink's own thread has just counted
     if run._page_due or (run._about.get("drops"), run._about.get("remarks", {})) != (bill.counts, bill.remarks):
         run._write_about()
     ending.forget(run)
 
 
-def _say_what_waits(run: Run) -> None:
+def _report_what_waits(run: Run) -> None:
     """Report what is not yet in the remote. The keeper continues to ship, and `rollbook push` does the rest."""
     if not run._writer.main or not run._about.get("remote"):
         return
@@ -162,7 +163,7 @@ def _say_what_waits(run: Run) -> None:
     run.count(
         "remote",
         message=f"{run._about['remote']}: {waits}{why}. The keeper goes on; if this machine goes away first, ship the "
-        f"rest with: rollbook push {run.folder}",
+        f"rest with: rollbook push {pasted(run.folder)}",
     )
 
 
@@ -198,7 +199,7 @@ def _keep_here(run: Run) -> None:
             run.count(
                 "unfinished",
                 message=f"{undone} and was ended; the journal has every row, and readers find them there. Finish with: "
-                f"rollbook repair {run.folder}",
+                f"rollbook repair {pasted(run.folder)}",
             )
         if keeper.phase == "running":  # other processes still write, and have no keeper
             launch(run.folder)
@@ -230,14 +231,14 @@ def _local_sinks(run: Run, sinks: list[object]) -> object:
         return None
     from rollbook.keeper.sinks import LocalSinks
 
-    def say(cause: str, words: str) -> None:  # an exception of a strict run must not end a sink's thread
+    def report(cause: str, words: str) -> None:  # an exception of a strict run must not end a sink's thread
         bill, cause = run._writer.bill, cause.replace(":", "_")
         if cause.startswith("refused_"):  # the sink has declared what it accepts
             bill.remark(cause, words)
         else:
             bill.whole(lambda: run.count(cause, message=words))
 
-    return LocalSinks(run.folder, sinks, say)
+    return LocalSinks(run.folder, sinks, report)
 
 
 def _provenance(run: Run) -> None:

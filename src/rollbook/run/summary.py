@@ -74,29 +74,29 @@ class SummaryWords:
 
     def __init__(self, run: OpenRun) -> None:
         self._run = run
-        self._said: dict[str, object] = dict(run.summary)
+        self._stored: dict[str, object] = dict(run.summary)
         self._words: dict[str, list[object]] = {}  # key -> [unix ns, value] or [unix ns], set by this attempt
         self._begun, self._others_stamp = time.time_ns(), 0
 
-    def unsaid(self, summary: Mapping[str, object]) -> list[str]:
+    def changed_keys(self, summary: Mapping[str, object]) -> list[str]:
         """The keys whose current value no mark has: a nested value was changed."""
-        return [key for key in summary if key not in self._said or repr(self._said[key]) != repr(summary[key])]
+        return [key for key in summary if key not in self._stored or repr(self._stored[key]) != repr(summary[key])]
 
-    def say(self, keys: list[str]) -> None:
+    def report(self, keys: list[str]) -> None:
         """Write a mark about these keys of the summary, and the file that other processes read."""
         from rollbook.run.origin.config import plain
 
         run = self._run
         values = plain({key: run.summary[key] for key in keys if key in run.summary})[0]
         gone = [str(key) for key in keys if key not in run.summary]
-        self._said.update(values)
+        self._stored.update(values)
         for key in gone:
-            self._said.pop(key, None)
+            self._stored.pop(key, None)
         run._write_aside({"mark": "summary", "values": values, "gone": gone})
         now = time.time_ns()
         self._words |= {key: [now, value] for key, value in values.items()} | {key: [now] for key in gone}
         if not run._writer.main:
-            manifest.say_summary(run.folder, run._writer.id, self._words)
+            manifest.write_summary(run.folder, run._writer.id, self._words)
 
     def hear(self) -> bool:
         """Merge changes of other processes into the summary; returns whether there were any."""
@@ -112,10 +112,10 @@ class SummaryWords:
                 self._words[key] = word
                 if len(word) == 2:
                     dict.__setitem__(summary, key, word[1])
-                    self._said[key] = word[1]
+                    self._stored[key] = word[1]
                 else:
                     dict.pop(summary, key, None)
-                    self._said.pop(key, None)
+                    self._stored.pop(key, None)
                 is_new = True
         self._others_stamp = stamp
         return is_new

@@ -24,6 +24,11 @@ COST_SECONDS = 10.0
 _LOOK_SECONDS = 0.03
 """Seconds between two checks for a late sync."""
 
+_JUST_NOW = 0.2
+"""A sync at most so many seconds ago is the one that a round follows. An earlier one is the one before: the keeper's
+second lasts a little longer than a second, and rounds that took any sync would drift until they came just before one.
+"""
+
 
 class Ticker(threading.Thread):
     """Fetches device values, prepares segments in advance, writes the configuration, feeds sinks of this process.
@@ -39,8 +44,8 @@ class Ticker(threading.Thread):
         self._run, self._sinks, self._late, self._seconds = run, sinks, list(late), seconds
         self._stop_event = threading.Event()
         self._cost_due = time.monotonic() + TUNING.first_cost_seconds
-        self._told_rows = 0  # number of rows when the last such row was written
-        self._sync_before = 0.0  # time of the sync before the one that the next round follows; 0.0: none
+        self._rows_at_last = 0  # number of rows when the last such row was written
+        self._sync_foretold = False  # whether the next round follows a sync
         self._synced = os.path.join(run.folder, "data", "keeper", "durable.json")
         self._log = run._writer.make_log(
             run._writer.channel(prefix="rollbook/", scope="rollbook", current=run._channel.current)
@@ -59,19 +64,18 @@ class Ticker(threading.Thread):
         """Seconds until shortly after the keeper's next sync. A sync makes every page clean; this thread then faults in
         the pages of the coming rows, so that `log` does not have to.
         """
-        synced_at = self._synced_at()
-        since = time.time() - synced_at
+        since = time.time() - self._synced_at()
         if not 0 <= since < 2:
             return self._seconds
-        self._sync_before = synced_at
+        self._sync_foretold = True
         pause = self._seconds - since + 0.03
         return pause if pause >= self._seconds / 2 else pause + self._seconds
 
     def _await_sync(self) -> None:
         """Wait a little longer for the sync that this round follows: a busy keeper is late."""
-        before, self._sync_before = self._sync_before, 0.0
-        for _ in range(TUNING.sync_looks if before else 0):
-            if self._synced_at() != before or self._stop_event.wait(_LOOK_SECONDS):
+        foretold, self._sync_foretold = self._sync_foretold, False
+        for _ in range(TUNING.sync_looks if foretold else 0):
+            if abs(time.time() - self._synced_at()) < _JUST_NOW or self._stop_event.wait(_LOOK_SECONDS):
                 return
 
     def _synced_at(self) -> float:
@@ -139,7 +143,7 @@ class Ticker(threading.Thread):
         self._cost_due = moment + COST_SECONDS
         writer = self._run._writer
         # The last round comes after the end; before the first row there is nothing to report.
-        if self._run._has_training_rows() and writer.rows_written() > self._told_rows and not writer.closed:
+        if self._run._has_training_rows() and writer.rows_written() > self._rows_at_last and not writer.closed:
             cost = {
                 "seconds": writer.seconds_spent(),
                 "rows": writer.rows_written(),
@@ -148,4 +152,4 @@ class Ticker(threading.Thread):
             if row_ns := writer.row_cost_ns():
                 cost["row_microseconds"] = row_ns / 1e3
             self._log(cost)
-            self._told_rows = writer.rows_written()
+            self._rows_at_last = writer.rows_written()

@@ -34,7 +34,7 @@ class Troubles:
     def __init__(self, run: CountingRun) -> None:
         self._run = run
         self._stamp = self._written()  # troubles of an earlier attempt are in its own bill
-        self._told: dict[str, int] = {}
+        self._reported: dict[str, int] = {}
 
     def hear(self) -> bool:
         """Count new troubles; returns whether there were any."""
@@ -44,11 +44,11 @@ class Troubles:
         is_new = False
         for name, trouble in read_json(self._path).items():
             failures = trouble.get("failures") if isinstance(trouble, dict) else None
-            if type(failures) is int and failures > self._told.get(name, 0):
+            if type(failures) is int and failures > self._reported.get(name, 0):
                 message = f"{trouble.get('words')}. See data/keeper/log in the run's folder"
                 cause = _CAUSES.get(name) or f"sink_{name}"
-                self._run.count(cause, failures - self._told.get(name, 0), message=message)
-                self._told[name] = failures
+                self._run.count(cause, failures - self._reported.get(name, 0), message=message)
+                self._reported[name] = failures
                 is_new = True
         self._stamp = stamp
         return is_new

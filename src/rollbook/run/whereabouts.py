@@ -28,8 +28,8 @@ def whereabouts() -> dict[str, object]:
     places: dict[str, object] = {}
     for system, names in _VARIABLES.items():
         if os.environ.get(names[0]):
-            said = {name: os.environ[name] for name in names if os.environ.get(name)}
-            places[system] = {_short(name): value for name, value in said.items()}
+            given = {name: os.environ[name] for name in names if os.environ.get(name)}
+            places[system] = {_short(name): value for name, value in given.items()}
     ray = sys.modules.get("ray")
     if ray is not None:
         with tolerating(Exception):  # Ray is shutting down, or is another release

@@ -19,6 +19,7 @@ from rollbook.errors import ForeignManifest, RollbookError, RunNotFound
 from rollbook.ground import manifest
 from rollbook.ground.addresses import is_address
 from rollbook.ground.files import replacing, user_cache
+from rollbook.ground.run_files import MANIFEST_FILE
 from rollbook.ground.status import derived
 from rollbook.ground.tuning import TUNING
 from rollbook.runs.fields import FIELDS
@@ -107,7 +108,7 @@ def _below(folder: str, depth: int) -> Iterator[tuple[str, os.stat_result]]:
 
 def _page(folder: str) -> os.stat_result | None:
     try:
-        about = os.stat(f"{folder}{os.sep}run.json")
+        about = os.stat(f"{folder}{os.sep}{MANIFEST_FILE}")
     except (OSError, ValueError):
         return None
     return about if stat.S_ISREG(about.st_mode) else None
@@ -186,7 +187,7 @@ class _Cache:
 
         try:
             os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
-            with replacing(self._path) as beside, builtins.open(beside, "wb") as file:
+            with replacing(self._path) as temporary, builtins.open(temporary, "wb") as file:
                 file.write(msgspec.json.encode({folder: [stamp, row] for folder, (stamp, row) in known.items()}))
         except (OSError, TypeError, ValueError):
             return

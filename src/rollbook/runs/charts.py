@@ -110,8 +110,8 @@ def _panels_by(asked: _Asked, field: str, shown: Mapping[str, Any]) -> list[Pane
         ]
         whose += [line.label.partition(": ")[2] for line in panel.lines]
         made.append(replace(panel, lines=tuple(lines)))
-    said = "; ".join(list(dict.fromkeys(filter(None, whose)))[:3])
-    return [replace(made[0], remarks=(f"{asked.keys[0]}: {said}.", *made[0].remarks)), *made[1:]]
+    reasons = "; ".join(list(dict.fromkeys(filter(None, whose)))[:3])
+    return [replace(made[0], remarks=(f"{asked.keys[0]}: {reasons}.", *made[0].remarks)), *made[1:]]
 
 
 def _efficiency(asked: _Asked, theme: str, options: dict[str, object]) -> Picture:

@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rollbook.ground.columns import Part, Where
 
-__all__ = ["AFTERWARDS", "asked", "check", "every_alert", "pieces_for", "told"]
+__all__ = ["AFTERWARDS", "alerts_of", "asked", "check", "every_alert", "pieces_for"]
 
 _ROWS = 100_000
 """How many rows are passed to the rules at once."""
@@ -45,7 +45,7 @@ def check(book: Book, rules: Sequence[object] | None = None) -> list[Alert]:
     """
     specs = [spec for spec in health.check(AFTERWARDS if rules is None else rules) if spec["name"] != "silent"]
     made = [health.make(str(spec["name"]), **{k: v for k, v in spec.items() if k != "name"}) for spec in specs]
-    return told(made, book.run_info(), pieces_for(made, book.table))
+    return alerts_of(made, book.run_info(), pieces_for(made, book.table))
 
 
 def asked(folder: str | os.PathLike[str]) -> tuple[dict[str, str], int, str | None]:
@@ -67,7 +67,7 @@ def asked(folder: str | os.PathLike[str]) -> tuple[dict[str, str], int, str | No
     return {name: health.summary(name) if name in health.DEFAULT else name for name in named}, rows, promise
 
 
-def told(rules: Sequence[Any], info: RunInfo, pieces: Sequence[Piece]) -> list[Alert]:
+def alerts_of(rules: Sequence[Any], info: RunInfo, pieces: Sequence[Piece]) -> list[Alert]:
     """The alerts of rules for these rows; each alert once (by rule, level and key)."""
     found: dict[tuple[str, str, str], tuple[float, Alert]] = {}
     for now, alert in every_alert(rules, info, pieces):

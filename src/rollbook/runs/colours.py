@@ -148,7 +148,7 @@ def _write(folder: str, colours: Kept) -> None:
     import json
 
     lines = ",\n".join(f"{json.dumps(name)}: [{own}, {group}]" for name, (own, group) in sorted(colours.items()))
-    with replacing(os.path.join(folder, _FILE)) as beside, open(beside, "w", encoding="utf-8") as file:
+    with replacing(os.path.join(folder, _FILE)) as temporary, open(temporary, "w", encoding="utf-8") as file:
         file.write(f"{{\n{lines}\n}}\n")
 
 

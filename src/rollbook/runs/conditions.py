@@ -8,7 +8,7 @@ from typing import Any
 from rollbook.errors import BadInput
 from rollbook.ground.expressions import condition
 from rollbook.ground.optional import need
-from rollbook.runs.fields import check_field, column_of, values_at
+from rollbook.runs.fields import check_field, column_of, field_names, is_field, values_at
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,11 +32,12 @@ def holds(
     """
     asked = f"where={text!r:.200}"
     expression = condition(text)
-    names = {}
-    for path in expression.columns:
-        name = ".".join(path)
+    if not all(is_field(".".join(path), rows) for path in expression.columns):
+        # A name with a slash or a hyphen needs no quotes; where all its parts are fields, too, it divides.
+        expression = condition(text, names=field_names(rows))
+    names = {path: ".".join(path) for path in expression.columns}
+    for name in names.values():
         check_field(name, rows, asked)
-        names[path] = name
     if not rows:
         return []
     table, view, mixed = _columns(names, rows)
@@ -44,9 +45,9 @@ def holds(
     try:
         return [bool(wanted) for wanted in (evaluate or _evaluated)(query, table)]
     except BadInput as err:
-        said = str(err).strip().partition("\n")[0]
+        message = str(err).strip().partition("\n")[0]
         odd = f" Runs disagree about what {', '.join(mixed)} is, so it is compared as text." if mixed else ""
-        raise BadInput(f"{asked} cannot be answered: {said}.{odd}") from None
+        raise BadInput(f"{asked} cannot be answered: {message}.{odd}") from None
 
 
 def _evaluated(query: str, table: pa.Table) -> list[bool | None]:

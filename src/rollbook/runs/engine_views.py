@@ -34,7 +34,7 @@ def view_sql(root: str | os.PathLike[str]) -> str:
     """
     text = os.fspath(root)
     folders = [str(row["path"]) for row in open_runs(text).rows()]
-    sealed = _of_place(folders) if is_address(text) else _of_folder(os.path.abspath(text), folders)
+    sealed = _of_remote(folders) if is_address(text) else _of_folder(os.path.abspath(text), folders)
     missing = [name for name in (*_FORMS, "writers", "abandoned") if name not in sealed.files]
     if missing:
         raise BadInput(
@@ -135,7 +135,7 @@ def _clocks(about: Mapping[str, object], columns: Iterable[str]) -> list[str]:
     return [str(clock) for clock in (declared if isinstance(declared, list) else ()) if clock in known]
 
 
-def _of_place(folders: list[str]) -> _Sealed:
+def _of_remote(folders: list[str]) -> _Sealed:
     """The pieces that the manifests list."""
     import json
 
@@ -144,7 +144,7 @@ def _of_place(folders: list[str]) -> _Sealed:
 
     from rollbook.remote import perform
     from rollbook.remote.commit import Commits
-    from rollbook.remote.views import address_of, place_of
+    from rollbook.remote.views import address_of, remote_of
 
     files: dict[str, list[str]] = {}
     clocks = dict.fromkeys(STANDARD)
@@ -153,15 +153,15 @@ def _of_place(folders: list[str]) -> _Sealed:
         url, run = address_of(folder)
         scheme, bucket, prefix = parts_of(url)
         head = prefix if scheme == "file" else f"{scheme}://{'/'.join(name for name in (bucket, prefix) if name)}"
-        place, prelude = place_of(url), _secret(scheme)
-        for shipped in perform(Commits(f"{run}/", "").origins(), place).values():
+        remote, prelude = remote_of(url), _secret(scheme)
+        for shipped in perform(Commits(f"{run}/", "").origins(), remote).values():
             for path, file in sorted(shipped.files.items()):
                 table = _table_of(path)
                 if table:
                     _add(files, table, f"{head}/{run}/{file.piece}")
                 if path == f"data/{_FORMS[1]}/{COLUMNS_FILE}":
-                    names = pq.read_schema(pa.BufferReader(place.get(f"{run}/{file.piece}").data)).names
-                    about = json.loads(place.get(f"{run}/run.json").data)
+                    names = pq.read_schema(pa.BufferReader(remote.get(f"{run}/{file.piece}").data)).names
+                    about = json.loads(remote.get(f"{run}/run.json").data)
                     clocks.update(dict.fromkeys(_clocks(about, names)))
     return _Sealed(files, list(clocks), prelude)
 

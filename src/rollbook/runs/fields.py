@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FIELDS", "check_field", "column_of", "field_names", "leaves", "value_at", "values_at"]
+__all__ = ["FIELDS", "check_field", "column_of", "field_names", "is_field", "leaves", "value_at", "values_at"]
 
 FIELDS = (
     "id", "project", "name", "status", "seed", "group", "job_type", "tags", "notes", "parent", "forked_from", "created",
@@ -80,6 +80,13 @@ def field_names(rows: Iterable[Mapping[str, object]]) -> list[str]:
     return list(names)
 
 
+def is_field(name: str, rows: Sequence[Mapping[str, object]]) -> bool:
+    """Whether some run has a field of this name; an empty set has any name below config and summary."""
+    if name in ("path", *FIELDS) or (rows and name in rows[0]):
+        return True
+    return name.partition(".")[0] in _NESTED and (not rows or any(_has(row, name) for row in rows))
+
+
 def check_field(name: str, rows: Sequence[Mapping[str, object]], asked: str) -> None:
     """Raise if no run has a field of this name.
 
@@ -87,11 +94,9 @@ def check_field(name: str, rows: Sequence[Mapping[str, object]], asked: str) -> 
       BadInput: no run has such a field; the message lists the fields. An empty set accepts any name below config and
         summary.
     """
+    if is_field(name, rows):
+        return
     first = name.partition(".")[0]
-    if name in ("path", *FIELDS) or (rows and name in rows[0]):
-        return
-    if first in _NESTED and (not rows or any(_has(row, name) for row in rows)):
-        return
     known = field_names(rows)
     inner = [full_name for full_name in known if full_name.partition(".")[2] == name]
     hint = f" Did you mean {inner[0]!r}?" if inner else did_you_mean(name, known)

@@ -13,9 +13,10 @@ import numpy as np
 from rollbook import compare
 from rollbook.book import Series
 from rollbook.errors import BadInput, InvalidName
-from rollbook.ground import files, manifest
+from rollbook.ground import files
 from rollbook.ground.addresses import is_address
 from rollbook.ground.array_types import NDArray
+from rollbook.ground.run_files import MANIFEST_FILE
 from rollbook.runs.colours import COLOURS, colours_of_groups
 from rollbook.runs.fields import check_field, value_at
 from rollbook.runs.results import fewer_is_better, placed_scores_of, taken_of
@@ -184,9 +185,9 @@ _ENVIRONMENTS = ("config.env", "config.env_id", "config.env_name", "config.envir
 
 def mixed(rows: Sequence[Row], by: str, task: str | None) -> list[str]:
     """Sentences about environments and projects that differ between groups or within them."""
-    said: list[str] = []
+    remarks: list[str] = []
     for field in _ENVIRONMENTS:
-        if field in (by, task) or (field == "project" and said):
+        if field in (by, task) or (field == "project" and remarks):
             continue
         of_group: dict[str, dict[str, None]] = {}
         for row in rows:
@@ -201,16 +202,16 @@ def mixed(rows: Sequence[Row], by: str, task: str | None) -> list[str]:
         unlike = next((other for other in others if other[1].keys() != first[1].keys()), None)
         if unlike is not None:
             ran = " and ".join(f"{label} in {_few(list(values))}" for label, values in (first, unlike))
-            said.append(
+            remarks.append(
                 f"Careful: the groups differ in their {what}, too ({field}): {ran}. Say --task {field} "
                 f"(task={field!r}) for scores of several on one scale, or choose the runs of one."
             )
         else:
-            said.append(
+            remarks.append(
                 f"Careful: scores of {len(every)} {what}s ({field}: {_few(every)}) are taken together. Say --task "
                 f"{field} (task={field!r}), or choose the runs of one."
             )
-    return said
+    return remarks
 
 
 def _few(names: Sequence[str]) -> str:
@@ -238,7 +239,7 @@ def units_of(rows: Sequence[Row]) -> list[str]:
 
 def _commit(row: Row) -> str:
     """The commit that a run started from; "" if unknown."""
-    git = files.read_json(os.path.join(str(row["path"]), manifest.NAME)).get("git")
+    git = files.read_json(os.path.join(str(row["path"]), MANIFEST_FILE)).get("git")
     return str(git.get("commit") or "") if isinstance(git, dict) else ""
 
 

@@ -1,4 +1,6 @@
-"""What health rules remember of a run after a rewind: `python -m rollbook.runs.recalling RUN RULES ATTEMPT FILE`.
+"""What health rules remember of a run after a rewind.
+
+    python -m rollbook.runs.recalling RUN RULES ATTEMPT MOST_ROWS FILE
 
 Rules judge a run by its past: its first returns, its best, the longest time without an update. After a rewind the
 keeper asks this process for their memory of the effective history, as if the abandoned rows had never been. The keeper
@@ -22,11 +24,7 @@ from rollbook.ground.alerts import Alerts
 from rollbook.ground.files import write_json
 from rollbook.runs.checking import every_alert, pieces_for
 
-__all__ = ["MOST_ROWS", "recall"]
-
-MOST_ROWS = 2_000_000
-"""Of a longer history nothing is recalled: that would take gigabytes beside a training. Then the rules keep what they
-remember, abandoned rows included."""
+__all__ = ["recall"]
 
 
 class _Stored:
@@ -43,20 +41,21 @@ class _Stored:
         """Not needed."""
 
 
-def recall(book: Book, specs: Sequence[Mapping[str, Any]], attempt: int) -> dict[str, Any] | None:
+def recall(book: Book, specs: Sequence[Mapping[str, Any]], attempt: int, most_rows: int) -> dict[str, Any] | None:
     """Show rules the rows that an attempt continues from.
 
     Args:
       specs: {"name": ..., option: value} of each rule.
+      most_rows: of a longer history nothing is recalled: that would take gigabytes beside a training.
       attempt: rows of earlier attempts count, as far as they are in the effective history.
     Returns:
       rules: the memory of each rule, by name. said: the state of `Alerts`. again: [columns, clocks] of each alert about
       these rows that the rewind has hidden, because it was written only after the place to which the run went back.
-      None if the history is longer than `MOST_ROWS`.
+      None if the history is longer than `most_rows`.
     """
     made = {str(spec["name"]): health.make(**spec) for spec in specs if spec["name"] != "silent"}
     wanted = frozenset[str]().union(*(rule.tables for rule in made.values()))
-    if max((book.row_count(table) for table in wanted & {"metrics", "episodes"}), default=0) > MOST_ROWS:
+    if max((book.row_count(table) for table in wanted & {"metrics", "episodes"}), default=0) > most_rows:
         return None
 
     def before(table: str) -> pa.Table:
@@ -67,7 +66,7 @@ def recall(book: Book, specs: Sequence[Mapping[str, Any]], attempt: int) -> dict
     alerts = Alerts(stored)
     rules = list(made.values())
     for _now, alert in every_alert(rules, book.run_info(), pieces_for(rules, before)):
-        alerts.say(alert)
+        alerts.report(alert)
     shown = Counter((row["rule"], row["level"], row["key"]) for row in book.alerts().to_pylist())
     again = []
     for columns, clocks in stored.rows:
@@ -80,7 +79,7 @@ def recall(book: Book, specs: Sequence[Mapping[str, Any]], attempt: int) -> dict
 
 
 if __name__ == "__main__":
-    run, rules, attempt, path = sys.argv[1:]
-    found = recall(Book(run), json.loads(rules), int(attempt))
+    run, rules, attempt, most, path = sys.argv[1:]
+    found = recall(Book(run), json.loads(rules), int(attempt), int(most))
     if found is not None:
         write_json(path, found)

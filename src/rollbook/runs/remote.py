@@ -11,12 +11,13 @@ from typing import Any
 
 from rollbook.errors import Damaged, NewerFormat, NotARun, NotARunPlace, PlaceAway, RunNotFound
 from rollbook.ground.addresses import check_remote, parts_of
+from rollbook.ground.files import pasted
 from rollbook.ground.status import STALE_SECONDS
-from rollbook.remote import Place, perform
+from rollbook.remote import Remote, perform
 from rollbook.remote.catalogue import fields_of, read_catalogue
 from rollbook.remote.commit import Commits
-from rollbook.remote.opening import PAGE, open_place
-from rollbook.remote.steps import Away, Missing, Unknown, said_of
+from rollbook.remote.opening import PAGE, open_remote
+from rollbook.remote.steps import Away, Missing, Unknown, message_of
 from rollbook.remote.views import address_of, folders_of
 from rollbook.runs.fields import FIELDS
 from rollbook.runs.run_set import RunSet
@@ -48,16 +49,16 @@ def open_address(url: str, seconds: float = 60.0) -> RunSet:
       NotARunPlace: there is no rollbook data.
       PlaceError: the remote cannot be used.
     """
-    place, below = root_of(url)
+    remote, below = root_of(url)
     names = [name for name in below.split("/") if name]
     problems: list[str] = []
     as_of: float | None = None
     try:
         if len(names) >= 2:
             run = "/".join(names[:2])
-            fields_of = {run: _fields(place, run)}
+            fields_of = {run: _fields(remote, run)}
         else:
-            catalogue = read_catalogue(place, seconds=seconds)
+            catalogue = read_catalogue(remote, seconds=seconds)
             as_of, problems = catalogue.written, [*catalogue.problems]
             fields_of = {
                 run: fields
@@ -65,19 +66,20 @@ def open_address(url: str, seconds: float = 60.0) -> RunSet:
                 if not names or run.startswith(f"{names[0]}/")
             }
         known = {run: fields for run, fields in fields_of.items() if fields is not None}
-        folders = folders_of(place.url, list(known))
+        folders = folders_of(remote.url, list(known))
         rows = [_row(folder, fields) for folder, fields in zip(folders, known.values(), strict=True)]
-        _tell_stale(place, rows)
+        _warn_of_stale(remote, rows)
     except (Away, Unknown) as err:
-        raise PlaceAway(said_of(err, place.url)) from None
+        raise PlaceAway(message_of(err, remote.url)) from None
     if names and not rows:
-        raise RunNotFound(f"open({url!r}): nothing is called so. Look what there is with: rollbook ls {place.url}")
+        look = f"rollbook ls {pasted(remote.url)}"
+        raise RunNotFound(f"open({url!r}): nothing is called so. Look what there is with: {look}")
     runs = RunSet(rows, url, problems)
     runs.as_of = as_of
     return runs
 
 
-def root_of(url: str) -> tuple[Place, str]:
+def root_of(url: str) -> tuple[Remote, str]:
     """The remote that contains an address, and the part of the address below its root.
 
     Raises:
@@ -92,28 +94,28 @@ def root_of(url: str) -> tuple[Place, str]:
             break
         head = "/".join(names[: len(names) - up])
         root = f"file://{head}" if scheme == "file" else f"{scheme}://{'/'.join(x for x in (bucket, head) if x)}"
-        place = open_place(root, patience=20.0)
+        remote = open_remote(root, patience=20.0)
         try:
-            place.get(PAGE)
+            remote.get(PAGE)
         except Missing:
             continue
         except (Away, Unknown) as err:
-            raise PlaceAway(said_of(err, place.url)) from None
-        return place, "/".join(names[len(names) - up :])
+            raise PlaceAway(message_of(err, remote.url)) from None
+        return remote, "/".join(names[len(names) - up :])
     raise NotARunPlace(
         f"{url}: no runs of rollbook lie here: neither it nor what is above it has a {PAGE}. They come here with "
         "rollbook push, or init(remote=…)"
     )
 
 
-def _fields(place: Place, run: str) -> dict[str, Any] | None:
+def _fields(remote: Remote, run: str) -> dict[str, Any] | None:
     """The contents of run.json in the remote; None if there is none."""
     try:
-        return fields_of(json.loads(place.get(f"{run}/run.json").data))
+        return fields_of(json.loads(remote.get(f"{run}/run.json").data))
     except Missing:
         return None
     except (ValueError, AttributeError, RecursionError):
-        raise NotARun(f"{place.url}/{run}: its run.json cannot be read") from None
+        raise NotARun(f"{remote.url}/{run}: its run.json cannot be read") from None
 
 
 def _row(folder: str, fields: dict[str, object]) -> dict[str, Any]:
@@ -124,14 +126,14 @@ def _row(folder: str, fields: dict[str, object]) -> dict[str, Any]:
     return {"path": folder, **row}
 
 
-def _tell_stale(place: Place, rows: list[dict[str, Any]]) -> None:
+def _warn_of_stale(remote: Remote, rows: list[dict[str, Any]]) -> None:
     """Mark runs as stale that are listed as running and whose next upload is a minute late."""
     for row in [row for row in rows if row["status"] == "running"][:_MOST_LOOKED_AT]:
         run = address_of(str(row["path"]))[1]
         try:
-            manifests = perform(Commits(f"{run}/", "").origins(), place)
+            manifests = perform(Commits(f"{run}/", "").origins(), remote)
             last = max((version.promised_until() for version in manifests.values()), default=0.0)
-            last = last or place.get(f"{run}/run.json").modified or float(row.get("created") or 0.0)
+            last = last or remote.get(f"{run}/run.json").modified or float(row.get("created") or 0.0)
         except (Damaged, NewerFormat, Missing):  # opening the run reports it
             continue
         if time.time() - last > STALE_SECONDS:

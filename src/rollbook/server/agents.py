@@ -38,7 +38,7 @@ from rollbook.server.answering import Workers, read_body, refusal
 from rollbook.server.settings import AGENTS, LIMITS
 from rollbook.server.shared.shapes import Refused, in_seconds, words_of
 from rollbook.server.shared.sql import Locked, judge, with_book
-from rollbook.server.shared.state import Hall
+from rollbook.server.shared.state import ServerContext
 
 __all__ = ["BUDGET", "AgentEndpoint", "AgentTools", "serve_streams"]
 
@@ -368,7 +368,7 @@ def protocol_server(tools: AgentTools, run: Callable[[str, Callable[[], str]], A
             try:
                 return await run(tool.__name__, functools.partial(tool, *arguments, **named))
             except Exception as err:
-                raise errors.ToolError(_said(err)) from None
+                raise errors.ToolError(_message_of(err)) from None
 
         return call
 
@@ -422,7 +422,7 @@ def _room(module: str) -> Any:
     return need(module, extra="mcp", why="rollbook mcp")
 
 
-def _said(err: Exception) -> str:
+def _message_of(err: Exception) -> str:
     words = words_of(err)
     if words.code == "failed":
         log.error("a tool failed", exc_info=err)
@@ -447,12 +447,12 @@ class AgentEndpoint:
     """The ASGI app behind /mcp.
 
     Args:
-      hall: the server's shared state.
+      context: the server's shared state.
       workers: lane -> the threads that answer.
     """
 
-    def __init__(self, hall: Hall, workers: Mapping[str, Workers]) -> None:
-        self._hall, self._workers = hall, workers
+    def __init__(self, context: ServerContext, workers: Mapping[str, Workers]) -> None:
+        self._context, self._workers = context, workers
         self._server = functools.cache(self._make)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -474,7 +474,7 @@ class AgentEndpoint:
             await refusal(err)(scope, receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._hall.asked_at = time.monotonic()
+        self._context.asked_at = time.monotonic()
         try:
             installed("mcp", extra="mcp", why=f"{AGENTS} of this server")
         except MissingExtra as err:
@@ -484,7 +484,7 @@ class AgentEndpoint:
             answer.status_code, answer.headers["Allow"] = 405, "POST"
             await answer(scope, receive, send)
             return
-        limits = self._hall.limits
+        limits = self._context.limits
         body = await read_body(Request(scope, receive), limits.body_bytes)
         server, manager_of = await anyio.to_thread.run_sync(self._server)
         unread = [{"type": "http.request", "body": body, "more_body": False}]
@@ -503,12 +503,12 @@ class AgentEndpoint:
         """The protocol's server, and what handles one request for it. Takes a second: it loads the package."""
 
         rooms = need("mcp.server.streamable_http_manager", extra="mcp", why=f"{AGENTS} of this server")
-        tools = AgentTools(self._runs, longest_wait=self._hall.limits.seconds / 2)
+        tools = AgentTools(self._runs, longest_wait=self._context.limits.seconds / 2)
         return protocol_server(tools, self._run), rooms.StreamableHTTPSessionManager
 
     def _run(self, name: str, call: Callable[[], str]) -> Awaitable[str]:
         return self._workers[_LANES.get(name, "agent")].run(call)
 
     def _runs(self) -> RunSet:
-        shown = self._hall.catalogue.snapshot()
-        return RunSet([row.about for row in shown.rows.values()], self._hall.title, shown.unreadable)
+        shown = self._context.catalogue.snapshot()
+        return RunSet([row.about for row in shown.rows.values()], self._context.title, shown.unreadable)

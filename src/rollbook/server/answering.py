@@ -33,7 +33,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from rollbook.server.settings import AGENTS, Settings
 from rollbook.server.shared.endpoint import Download, Endpoint, Streamed
 from rollbook.server.shared.shapes import STATUS, Answer, Refused, body_of, words_of
-from rollbook.server.shared.state import Hall
+from rollbook.server.shared.state import ServerContext
 
 __all__ = ["EDIT_HEADER", "Guard", "Workers", "answer_with", "content_policy", "plain_json", "read_body", "refusal"]
 
@@ -79,15 +79,17 @@ class Workers:
         raise Refused("timeout", f"this took longer than {self._seconds:g} s", "Ask for a smaller range or fewer runs.")
 
 
-def answer_with(endpoint: Endpoint, hall: Hall, workers: Workers) -> Callable[[Request], Awaitable[Response]]:
+def answer_with(
+    endpoint: Endpoint, context: ServerContext, workers: Workers
+) -> Callable[[Request], Awaitable[Response]]:
     """The Starlette endpoint for one of our endpoints."""
 
     async def answer(request: Request) -> Response:
         began = time.perf_counter()
-        hall.asked_at = time.monotonic()
+        context.asked_at = time.monotonic()
         try:
-            ask = await _asked(endpoint, request, hall)
-            result = await workers.run(lambda: endpoint.work(hall, ask))
+            ask = await _asked(endpoint, request, context)
+            result = await workers.run(lambda: endpoint.work(context, ask))
             if isinstance(result, Streamed):
                 zipped = result.many and "gzip" in request.headers.get("accept-encoding", "")
                 return _streamed(result, workers, zipped)
@@ -128,19 +130,19 @@ def refusal(err: BaseException) -> Response:
     return Response(body, status_code=STATUS.get(words.code, 500), media_type="application/json", headers=headers)
 
 
-async def _asked(endpoint: Endpoint, request: Request, hall: Hall) -> object:
-    said: dict[str, object] = {}
+async def _asked(endpoint: Endpoint, request: Request, context: ServerContext) -> object:
+    fields_given: dict[str, object] = {}
     if endpoint.edits:
-        _may_edit(request, hall)
+        _may_edit(request, context)
     if endpoint.method in ("GET", "DELETE"):
         lists = _list_fields(endpoint.ask)
         for name in request.query_params:
             values = request.query_params.getlist(name)
             if name not in lists and len(values) > 1:
                 raise Refused("bad_input", f"{name!r:.60} stands {len(values)} times in the address; once is enough")
-            said[str(name)] = values if name in lists else values[0]
+            fields_given[str(name)] = values if name in lists else values[0]
     else:
-        body = await read_body(request, hall.limits.board_bytes if endpoint.large else hall.limits.body_bytes)
+        body = await read_body(request, context.limits.board_bytes if endpoint.large else context.limits.body_bytes)
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
             raise Refused(
@@ -152,25 +154,25 @@ async def _asked(endpoint: Endpoint, request: Request, hall: Hall) -> object:
             raise Refused("bad_input", f"the body must be JSON: {err}") from None
         if not isinstance(fields, dict):
             raise Refused("bad_input", "the body must be a JSON object")
-        said.update(fields)
+        fields_given.update(fields)
     for name in endpoint.path_names:
-        if name in said:
+        if name in fields_given:
             raise Refused("bad_input", f"{name!r} belongs into the address, not beside it")
-        said[name] = request.path_params[name]
+        fields_given[name] = request.path_params[name]
     try:
-        return msgspec.convert(said, endpoint.ask, strict=endpoint.method not in ("GET", "DELETE"))
+        return msgspec.convert(fields_given, endpoint.ask, strict=endpoint.method not in ("GET", "DELETE"))
     except (msgspec.ValidationError, ValueError, OverflowError) as err:
         raise Refused(
             "bad_input", f"{endpoint.method} {endpoint.path}: {err}", "api/openapi.json says what may be asked."
         ) from None
 
 
-def _may_edit(request: Request, hall: Hall) -> None:
+def _may_edit(request: Request, context: ServerContext) -> None:
     """Only our own page knows the edit token: other sites can send a request, but cannot read the token."""
-    if not hall.settings.writable:
+    if not context.settings.writable:
         raise Refused("forbidden", "this server was started to show, not to edit", "Start it without --read-only.")
-    said = request.headers.get(EDIT_HEADER, "")
-    if not hmac.compare_digest(said.encode(), hall.settings.edit_token.encode()):
+    token = request.headers.get(EDIT_HEADER, "")
+    if not hmac.compare_digest(token.encode(), context.settings.edit_token.encode()):
         raise Refused(
             "forbidden", "a change needs the edit token", f"GET api/hello tells it; send it as {EDIT_HEADER}."
         )
@@ -190,9 +192,9 @@ async def read_body(request: Request, most: int) -> bytes:
     Raises:
       Refused: it has more than `most` bytes; the rest is not read.
     """
-    said = request.headers.get("content-length", "")
-    if said.isdigit() and int(said) > most:
-        raise Refused("too_large", f"the body has {int(said):,} bytes; at most {most:,}")
+    length = request.headers.get("content-length", "")
+    if length.isdigit() and int(length) > most:
+        raise Refused("too_large", f"the body has {int(length):,} bytes; at most {most:,}")
     received = bytearray()
     async for piece in request.stream():
         received += piece
@@ -298,16 +300,16 @@ class Guard:
             )
 
     def _host(self, headers: Headers) -> str:
-        said = headers.get("host", "").lower()
-        match = _HOST.fullmatch(said)
+        host = headers.get("host", "").lower()
+        match = _HOST.fullmatch(host)
         name = match["name"].strip("[]") if match else ""
         if not match or not (name in self._hosts or (self._settings.token is not None and _is_address(name))):
             raise Refused(
                 "forbidden",
-                f"the server was asked for as {said!r:.100}, which is not its name",
+                f"the server was asked for as {host!r:.100}, which is not its name",
                 "Use the printed address, or start it with --allow-host NAME.",
             )
-        return said
+        return host
 
     def _has_token(self, headers: Headers) -> bool:
         token = self._settings.token or ""
@@ -324,8 +326,8 @@ class Guard:
         """Whether the token is in the address; only the address of the page itself may have it."""
         if scope["type"] != "http" or scope["path"] != "/":
             return False
-        said = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"))).get("token", "")
-        return _same(said, self._settings.token or "")
+        given = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"))).get("token", "")
+        return _same(given, self._settings.token or "")
 
     def _signed_in(self, scope: Scope) -> Response | None:
         """The answer to the address with the token: a cookie, and a redirect to the address without it."""
@@ -390,5 +392,5 @@ def _is_address(name: str) -> bool:
     return True
 
 
-def _same(said: str, token: str) -> bool:
-    return hmac.compare_digest(said.encode(), token.encode())
+def _same(given: str, token: str) -> bool:
+    return hmac.compare_digest(given.encode(), token.encode())

@@ -21,7 +21,7 @@ from rollbook.server.live import Live
 from rollbook.server.openapi import ENDPOINTS, document
 from rollbook.server.settings import AGENTS, Settings
 from rollbook.server.shared.shapes import Refused
-from rollbook.server.shared.state import Hall
+from rollbook.server.shared.state import ServerContext
 
 __all__ = ["BuiltPage", "make_app"]
 
@@ -117,8 +117,8 @@ class BuiltPage:
 
 
 def make_app(settings: Settings) -> Guard:
-    """The whole server as an ASGI app. The app behind the guard (`.app`) has the shared state in `state.hall`."""
-    hall = Hall(settings)
+    """The whole server as an ASGI app. The app behind the guard (`.app`) has the shared state in `state.context`."""
+    context = ServerContext(settings)
     limits = settings.limits
     at_work = {"light": 2, "work": limits.at_work, "question": limits.questions}
     at_work |= {"agent": limits.questions, "wait": limits.at_work}  # agents: what they ask delays no page
@@ -138,20 +138,20 @@ def make_app(settings: Settings) -> Guard:
     async def no_such(request: Request, _: Exception) -> Response:
         return refusal(Refused("not_found", f"there is no {request.method} {request.url.path!r:.100}"))
 
-    live = Live(hall)
+    live = Live(context)
     routes: list[BaseRoute] = [
         Route("/api/openapi.json", described, methods=["GET"]),
         WebSocketRoute("/api/live", live.serve),
-        Route(AGENTS, AgentEndpoint(hall, workers)),
+        Route(AGENTS, AgentEndpoint(context, workers)),
     ]
     for endpoint in ENDPOINTS:
         routes.append(
-            Route(endpoint.path, answer_with(endpoint, hall, workers[endpoint.lane]), methods=[endpoint.method])
+            Route(endpoint.path, answer_with(endpoint, context, workers[endpoint.lane]), methods=[endpoint.method])
         )
     routes.append(Route("/api/{rest:path}", _nothing, methods=["GET", "POST", "PUT", "DELETE", "PATCH"]))
     routes.append(Route("/{name:path}", shown, methods=["GET"]))
     app = Starlette(routes=routes, exception_handlers={404: no_such, 405: no_such})
-    app.state.hall, app.state.live, app.state.page = hall, live, page
+    app.state.context, app.state.live, app.state.page = context, live, page
     return Guard(app, settings)
 
 

@@ -152,10 +152,10 @@ def _answer(endpoint: Endpoint, schemas: dict[str, object]) -> dict[str, object]
             "description": endpoint.summary,
             "content": {"application/json": {"schema": schemas[repr(endpoint.answer)]}},
         }
-    said: dict[str, object] = {"schema": {"type": "string", "format": "binary"}}
+    media_type: dict[str, object] = {"schema": {"type": "string", "format": "binary"}}
     if endpoint.answer == MEDIA_TYPE and endpoint.entries is not None:
-        said["x-entry"] = schemas[repr(endpoint.entries)]
-    return {"description": endpoint.summary, "content": {endpoint.answer: said}}
+        media_type["x-entry"] = schemas[repr(endpoint.entries)]
+    return {"description": endpoint.summary, "content": {endpoint.answer: media_type}}
 
 
 def _beside_body(endpoint: Endpoint) -> list[msgspec.structs.FieldInfo]:

@@ -24,7 +24,7 @@ from rollbook.server.app import BuiltPage, make_app
 from rollbook.server.settings import Settings, is_loopback
 from rollbook.server.shared.rows import contents
 from rollbook.server.shared.sql import warm
-from rollbook.server.shared.state import Hall
+from rollbook.server.shared.state import ServerContext
 
 __all__ = ["Listening", "address_of", "bound", "listen", "prepared"]
 
@@ -68,7 +68,7 @@ class Listening:
         self._socket = bound(settings.host, settings.port)
         self.settings = replace(settings, port=int(self._socket.getsockname()[1]))
         app = make_app(self.settings)
-        self._hall: Hall = app.app.state.hall  # type: ignore[attr-defined]
+        self._context: ServerContext = app.app.state.context  # type: ignore[attr-defined]
         self._page: BuiltPage = app.app.state.page  # type: ignore[attr-defined]
         config = uvicorn.Config(
             app,
@@ -94,7 +94,7 @@ class Listening:
     def run(self) -> None:
         """Serve until Ctrl-C."""
         _share_memory()
-        _warm(self._hall, self._page)
+        _warm(self._context, self._page)
         try:
             self._server.run(sockets=[self._socket])
         finally:
@@ -124,7 +124,7 @@ class Listening:
 
         self._thread = threading.Thread(target=work, name="rollbook-page", daemon=True)
         self._thread.start()
-        _warm(self._hall, self._page)
+        _warm(self._context, self._page)
         ready.wait(20)
         if not server.started:
             raise RollbookError(f"the page could not be served on {self.address}")
@@ -152,7 +152,7 @@ def _share_memory() -> None:
         ctypes.CDLL(None).mallopt(_ARENA_MAX, 2)
 
 
-def _warm(hall: Hall, page: BuiltPage) -> None:
+def _warm(context: ServerContext, page: BuiltPage) -> None:
     """Prepare what the browser requests first, while it starts; then load in the background what later answers need.
 
     The second part waits until the first picture is done: both need the interpreter.
@@ -162,19 +162,19 @@ def _warm(hall: Hall, page: BuiltPage) -> None:
         with contextlib.suppress(ImportError):
             importlib.import_module("anyio._backends._asyncio")  # anyio loads it in the first request
         page.load()
-        rows = hall.catalogue.snapshot(5.0).rows.values()
+        rows = context.catalogue.snapshot(5.0).rows.values()
         newest = sorted(rows, key=lambda row: row.about.get("created") or 0, reverse=True)[:_FIRST]
         for row in newest:
             with contextlib.suppress(RollbookError, OSError):
-                hall.facts.now(row)
-                contents(hall, row)
+                context.facts.now(row)
+                contents(context, row)
         if len({(row.about.get("project"), row.about.get("name")) for row in newest}) < len(newest):
             for name in _GROUPS:
                 importlib.import_module(name)
 
     def rest() -> None:
         until = time.monotonic() + _WARM_AT_LAST
-        while (left := min(until, hall.asked_at + _WARM_AFTER) - time.monotonic()) > 0:
+        while (left := min(until, context.asked_at + _WARM_AFTER) - time.monotonic()) > 0:
             time.sleep(left)
         for name in _WARMED:
             importlib.import_module(name)
@@ -245,11 +245,11 @@ class Shown:
         return f"<page of rollbook on {self.address}>"
 
     def _repr_html_(self) -> str:
-        address, folder = html.escape(self.address, quote=True), html.escape(shlex.quote(self.folder))
+        address, later = html.escape(self.address, quote=True), html.escape(f"rollbook ui {shlex.quote(self.folder)}")
         return (
             f'<iframe src="{address}" width="100%" height="{int(self.height)}" style="border:0" '
             f'title="rollbook"></iframe><div><a href="{address}" target="_blank" rel="noopener">a window of its own'
-            f"</a>; once this kernel has ended: <code>rollbook ui {folder}</code></div>"
+            f"</a>; once this kernel has ended: <code>{later}</code></div>"
         )
 
 

@@ -14,6 +14,7 @@ from typing import TypeVar
 import msgspec
 
 from rollbook.errors import BadInput, RollbookError
+from rollbook.ground.run_files import MANIFEST_FILE
 from rollbook.server.answering import content_policy, plain_json
 from rollbook.server.app import BuiltPage
 from rollbook.server.curves import groups as curves
@@ -32,7 +33,7 @@ from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Streamed
 from rollbook.server.shared.rows import KeysAsk
 from rollbook.server.shared.shapes import RunAsk
-from rollbook.server.shared.state import Hall, stamp_of
+from rollbook.server.shared.state import ServerContext, stamp_of
 from rollbook.server.tables import episodes, fates, files, health, logs, rollouts, samples, timings
 from rollbook.server.tables.episodes import EpisodeAsk, EpisodesAsk, ScatterAsk, TracesAsk
 from rollbook.server.tables.fates import FatesAsk, PromptsAsk
@@ -61,19 +62,19 @@ _OPENED_BY = ("", "episodes", "rollouts", "samples", "timings")
 """The tables by which a page chooses the run it opens on; "": any run."""
 _NOTE = "Charts, tables and films work; SQL and rows finer than {points:,} points a curve do not."
 
-Said = Callable[[str], None]
+Report = Callable[[str], None]
 Given = TypeVar("Given")
 
 
 def export(
-    roots: Iterable[str], folder: str | os.PathLike[str], said: Said = lambda text: None, page: Path | None = None
+    roots: Iterable[str], folder: str | os.PathLike[str], report: Report = lambda text: None, page: Path | None = None
 ) -> Path:
     """Write a copy of the page and of what it shows.
 
     Args:
       roots: folders of runs, or runs.
       folder: the destination; a new or empty folder, or an earlier copy, which is replaced.
-      said: called after each run.
+      report: called after each run.
       page: the built page; None: the one inside the package.
     Returns:
       The file to open, through a file server.
@@ -87,20 +88,22 @@ def export(
             f"the page is not built ({built.folder} holds none), so it cannot be copied. Try: make page"
         )
     _check(target)
-    hall = Hall(Settings(tuple(map(str, roots)), writable=False, limits=Limits(points=POINTS, seconds=3_600.0)))
-    hall.catalogue.refresh(full=True)
+    context = ServerContext(
+        Settings(tuple(map(str, roots)), writable=False, limits=Limits(points=POINTS, seconds=3_600.0))
+    )
+    context.catalogue.refresh(full=True)
     data = target / "data"
     if data.exists():
         shutil.rmtree(data)
     _copy_page(built, target)
-    rows = [row for row in hall.catalogue.snapshot(60.0).rows.values() if not row.is_archived]
-    _Copy(hall, data, said).write(rows)
+    rows = [row for row in context.catalogue.snapshot(60.0).rows.values() if not row.is_archived]
+    _Copy(context, data, report).write(rows)
     return target / "index.html"
 
 
 def _check(target: Path) -> None:
     for above in (target.resolve(), *target.resolve().parents):
-        if (above / "run.json").is_file():
+        if (above / MANIFEST_FILE).is_file():
             raise BadInput(
                 f"--export {target}: {above} is a run, and a run's folder is not written into. Choose another"
             )
@@ -146,44 +149,44 @@ def _as_group(row: TableRow) -> Group:
 class _Copy:
     """The data of a copy while it is written."""
 
-    def __init__(self, hall: Hall, data: Path, said: Said) -> None:
-        self._hall, self._data, self._said = hall, data, said
+    def __init__(self, context: ServerContext, data: Path, report: Report) -> None:
+        self._context, self._data, self._report = context, data, report
         self._listed: set[str] = set()
 
     def write(self, rows: list[RunRow]) -> None:
         """Everything, run by run."""
-        hall, names = self._hall, [row.key for row in rows]
+        context, names = self._context, [row.key for row in rows]
         for row in rows:
-            self._try(lambda row=row: hall.facts.now(row))  # type: ignore[misc]
-        shown = [entry.column for entry in columns(hall, ColumnsAsk()).config if entry.varies][:12]
+            self._try(lambda row=row: context.facts.now(row))  # type: ignore[misc]
+        shown = [entry.column for entry in columns(context, ColumnsAsk()).config if entry.varies][:12]
         for key in self._common_keys(rows)[:6]:
             shown.append(f"last:{key}")
-        whole = RunsAsk(columns=shown, limit=hall.limits.rows, sections=None)
-        self._json("runs.json", lambda: table_of_runs(hall, whole))
+        whole = RunsAsk(columns=shown, limit=context.limits.rows, sections=None)
+        self._json("runs.json", lambda: table_of_runs(context, whole))
         groups = self._groups(whole)
-        self._json("columns.json", lambda: columns(hall, ColumnsAsk()))
-        every = held_rows.keys(hall, KeysAsk(runs=names))
+        self._json("columns.json", lambda: columns(context, ColumnsAsk()))
+        every = held_rows.keys(context, KeysAsk(runs=names))
         self._listed = {key.key for key in every.keys}
         self._json("keys.json", lambda: every)
-        self._json("alerts.json", lambda: health.all_alerts(hall, AlertsAsk(runs=names)))
-        self._json("marks.json", lambda: health.marks(hall, MarksAsk(runs=names)))
+        self._json("alerts.json", lambda: health.all_alerts(context, AlertsAsk(runs=names)))
+        self._json("marks.json", lambda: health.marks(context, MarksAsk(runs=names)))
         for number, row in enumerate(rows):
             self._run(row)
-            self._said(f"{number + 1} of {len(rows)}: {row.about.get('project')}/{row.about.get('name')} {row.key}")
+            self._report(f"{number + 1} of {len(rows)}: {row.about.get('project')}/{row.about.get('name')} {row.key}")
         self._curves(groups)
         self._compared(groups)
         self._json("newest.json", self._newest)
         self._json("hello.json", self._hello)  # last: an unfinished copy is not valid
 
     def _newest(self) -> dict[str, str]:
-        return {table: one_run.newest(self._hall, one_run.NewestAsk(table=table)).run for table in _OPENED_BY}
+        return {table: one_run.newest(self._context, one_run.NewestAsk(table=table)).run for table in _OPENED_BY}
 
     def _hello(self) -> dict[str, object]:
-        said: dict[str, object] = msgspec.to_builtins(hello(self._hall, HelloAsk()))
+        greeting: dict[str, object] = msgspec.to_builtins(hello(self._context, HelloAsk()))
         note = _NOTE.format(points=POINTS)
-        title = os.path.basename(str(said["title"])) or "runs"
+        title = os.path.basename(str(greeting["title"])) or "runs"
         return {
-            **said,
+            **greeting,
             "title": title,
             "roots": [title],
             "edit_token": "",
@@ -193,7 +196,7 @@ class _Copy:
     def _common_keys(self, rows: list[RunRow]) -> list[str]:
         have: dict[str, int] = {}
         for row in rows:
-            facts = self._hall.facts.known(row)
+            facts = self._context.facts.known(row)
             for key in facts.latest if facts is not None else ():
                 if not key.startswith(("rollbook/", "host/")):
                     have[key] = have.get(key, 0) + 1
@@ -202,29 +205,31 @@ class _Copy:
     def _groups(self, whole: RunsAsk) -> list[TableRow]:
         """The table with its groups, all open; and its rows while they are folded."""
         ask = msgspec.structs.replace(whole, group_by=["auto"])
-        folded = table_of_runs(self._hall, ask)
+        folded = table_of_runs(self._context, ask)
         groups = [row for row in folded.rows if row.kind != "section"]
         opened = msgspec.structs.replace(ask, open=[row.id for row in groups if row.kind == "group"])
-        self._json("groups.json", lambda: table_of_runs(self._hall, opened))
+        self._json("groups.json", lambda: table_of_runs(self._context, opened))
         return groups
 
     def _run(self, row: RunRow) -> None:
-        hall, run = self._hall, row.key
+        context, run = self._context, row.key
         folder = f"runs/{run}"
         ask = RunAsk(run=run)
-        self._json(f"keys/{run}.json", lambda: held_rows.keys(hall, KeysAsk(runs=[run])))
-        self._json(f"{folder}/run.json", lambda: one_run.one_run(hall, ask))
-        self._json(f"{folder}/health.json", lambda: health.health(hall, ask))
-        self._json(f"{folder}/config.json", lambda: files.config(hall, ask))
-        self._json(f"{folder}/files.json", lambda: files.files(hall, ask))
-        self._json(f"{folder}/timings.json", lambda: timings.timings(hall, TimingsAsk(run=run)))
-        self._json(f"{folder}/cost.json", lambda: timings.cost(hall, ask))
+        self._json(f"keys/{run}.json", lambda: held_rows.keys(context, KeysAsk(runs=[run])))
+        self._json(f"{folder}/run.json", lambda: one_run.one_run(context, ask))
+        self._json(f"{folder}/health.json", lambda: health.health(context, ask))
+        self._json(f"{folder}/config.json", lambda: files.config(context, ask))
+        self._json(f"{folder}/files.json", lambda: files.files(context, ask))
+        self._json(f"{folder}/timings.json", lambda: timings.timings(context, TimingsAsk(run=run)))
+        self._json(f"{folder}/cost.json", lambda: timings.cost(context, ask))
         self._logs(row)
-        self._json(f"{folder}/timeline.json", lambda: timings.timeline(hall, TimelineAsk(run=run, pixels=2_000)))
-        self._json(f"{folder}/episodes.json", lambda: episodes.episodes(hall, EpisodesAsk(run=run, limit=_MOST_ROWS)))
-        self._json(f"{folder}/samples.json", lambda: samples.samples(hall, SamplesAsk(run=run, limit=_MOST_ROWS)))
-        self._json(f"{folder}/text.json", lambda: files.text(hall, TextAsk(run=run, limit=_MOST_ROWS)))
-        self._json(f"{folder}/media.json", lambda: files.media(hall, MediaAsk(run=run, limit=_MOST_ROWS)))
+        self._json(f"{folder}/timeline.json", lambda: timings.timeline(context, TimelineAsk(run=run, pixels=2_000)))
+        self._json(
+            f"{folder}/episodes.json", lambda: episodes.episodes(context, EpisodesAsk(run=run, limit=_MOST_ROWS))
+        )
+        self._json(f"{folder}/samples.json", lambda: samples.samples(context, SamplesAsk(run=run, limit=_MOST_ROWS)))
+        self._json(f"{folder}/text.json", lambda: files.text(context, TextAsk(run=run, limit=_MOST_ROWS)))
+        self._json(f"{folder}/media.json", lambda: files.media(context, MediaAsk(run=run, limit=_MOST_ROWS)))
         self._series(row)
         self._episodes(row)
         self._rollouts(row)
@@ -232,13 +237,13 @@ class _Copy:
 
     def _logs(self, row: RunRow) -> None:
         """The names of the logs, and the end of each."""
-        answer = self._try(lambda: logs.logs(self._hall, RunAsk(run=row.key)))
+        answer = self._try(lambda: logs.logs(self._context, RunAsk(run=row.key)))
         if answer is None:
             return
         self._write(f"runs/{row.key}/logs.json", plain_json(answer))
         for number, entry in enumerate(answer.logs[:_MOST_LOGS]):
-            ask = LogAsk(run=row.key, name=entry.name, lines=self._hall.limits.rows)
-            self._json(f"runs/{row.key}/logs/{number}.json", lambda ask=ask: logs.log(self._hall, ask))  # type: ignore[misc]
+            ask = LogAsk(run=row.key, name=entry.name, lines=self._context.limits.rows)
+            self._json(f"runs/{row.key}/logs/{number}.json", lambda ask=ask: logs.log(self._context, ask))  # type: ignore[misc]
 
     def _series(self, row: RunRow) -> None:
         keys = self._keys_of(row.key)
@@ -248,54 +253,56 @@ class _Copy:
             for number, key in enumerate(keys):
                 name = f"{number}{'t' if x else ''}.bin"
                 ask = SeriesAsk(runs=[row.key], keys=[key], x=x, points=POINTS, ghosts=True)
-                if self._frames(f"series/{row.key}/{name}", lambda ask=ask: series.many_series(self._hall, ask)):  # type: ignore[misc]
+                if self._frames(f"series/{row.key}/{name}", lambda ask=ask: series.many_series(self._context, ask)):  # type: ignore[misc]
                     index[key][word] = name
         self._json(f"series/{row.key}/index.json", lambda: index)
 
     def _read_ahead(self, rows: list[RunRow], names: list[str], reach: series.Reach) -> None:
         """Read and keep the rows of many keys together; one by one, each would read all rows of its stream again."""
         for row in rows:
-            self._try(lambda row=row: series.read_series(self._hall, row, names, reach))  # type: ignore[misc]
+            self._try(lambda row=row: series.read_series(self._context, row, names, reach))  # type: ignore[misc]
 
     def _episodes(self, row: RunRow) -> None:
         """The episodes with a film or traces."""
-        rows = self._try(lambda: episodes.shown_ids(self._hall, row).to_pylist())
+        rows = self._try(lambda: episodes.shown_ids(self._context, row).to_pylist())
         if not rows:
             return
         chosen = [str(cells["episode_id"]) for cells in rows if cells["film"] or cells["traces"]][-_MOST_EPISODES:]
         ids = [str(cells["episode_id"] or "") for cells in rows]
         self._json(f"runs/{row.key}/ids.json", lambda: ids)
         scatter = ScatterAsk(run=row.key, y="return")
-        self._frames(f"runs/{row.key}/scatter.bin", lambda: episodes.scatter(self._hall, scatter))
+        self._frames(f"runs/{row.key}/scatter.bin", lambda: episodes.scatter(self._context, scatter))
         for identity in dict.fromkeys(chosen):
             if not _PLAIN.fullmatch(identity) or identity.strip(".") == "":
                 continue
             ask = EpisodeAsk(run=row.key, episode=identity)
             place = f"runs/{row.key}/episodes/{identity}"
-            self._json(f"{place}.json", lambda ask=ask: episodes.episode(self._hall, ask))  # type: ignore[misc]
+            self._json(f"{place}.json", lambda ask=ask: episodes.episode(self._context, ask))  # type: ignore[misc]
             if identity == chosen[-1]:
-                self._json(f"runs/{row.key}/episodes/last.json", lambda ask=ask: episodes.episode(self._hall, ask))  # type: ignore[misc]
+                self._json(f"runs/{row.key}/episodes/last.json", lambda ask=ask: episodes.episode(self._context, ask))  # type: ignore[misc]
             traces = TracesAsk(run=row.key, episode=identity)
-            self._frames(f"{place}/traces.bin", lambda traces=traces: episodes.traces(self._hall, traces))  # type: ignore[misc]
+            self._frames(f"{place}/traces.bin", lambda traces=traces: episodes.traces(self._context, traces))  # type: ignore[misc]
 
     def _rollouts(self, row: RunRow) -> None:
         """The newest rollouts, each as a conversation, the prompts, and the fates of all."""
         run = row.key
-        found = self._try(lambda: rollouts.rollouts(self._hall, RolloutsAsk(run=run, limit=_MOST_ROLLOUTS)))
+        found = self._try(lambda: rollouts.rollouts(self._context, RolloutsAsk(run=run, limit=_MOST_ROLLOUTS)))
         if found is None or not found.rows:
             return
         self._write(f"runs/{run}/rollouts.json", plain_json(found))
-        self._json(f"runs/{run}/tasks.json", lambda: fates.prompts(self._hall, PromptsAsk(run=run, limit=_MOST_ROWS)))
-        self._json(f"runs/{run}/fates.json", lambda: fates.fates(self._hall, FatesAsk(run=run)))
+        self._json(
+            f"runs/{run}/tasks.json", lambda: fates.prompts(self._context, PromptsAsk(run=run, limit=_MOST_ROWS))
+        )
+        self._json(f"runs/{run}/fates.json", lambda: fates.fates(self._context, FatesAsk(run=run)))
         for one in found.rows:
             name = str(one.id)
             if _PLAIN.fullmatch(name) and name.strip("."):
                 ask = OneRolloutAsk(run=run, id=name)
-                self._json(f"runs/{run}/rollouts/{name}.json", lambda ask=ask: rollouts.one_rollout(self._hall, ask))  # type: ignore[misc]
+                self._json(f"runs/{run}/rollouts/{name}.json", lambda ask=ask: rollouts.one_rollout(self._context, ask))  # type: ignore[misc]
 
     def _media(self, row: RunRow) -> None:
         """Pictures and films; only the types that a browser shows."""
-        answer = self._try(lambda: files.media(self._hall, MediaAsk(run=row.key, limit=_MOST_ROWS)))
+        answer = self._try(lambda: files.media(self._context, MediaAsk(run=row.key, limit=_MOST_ROWS)))
         root = os.path.realpath(row.folder)
         for entry in answer.media if answer is not None else ():
             path = health.there(root, entry.path)
@@ -314,13 +321,13 @@ class _Copy:
                 continue
             group = Group(name=row.id, runs=row.runs)
             names = sorted({key for run in group.runs for key in self._keys_of(run)})
-            members = [self._hall.row(run) for run in group.runs]
+            members = [self._context.row(run) for run in group.runs]
             stamps = {row.folder: stamp_of(row.folder) for row in members}
             for place, key in enumerate(names):
-                rows_of_runs(self._hall, members, key, None, stamps, names[place + 1 :])  # read together, and kept
+                rows_of_runs(self._context, members, key, None, stamps, names[place + 1 :])  # read together, and kept
                 ask = CurvesAsk(groups=[group], keys=[key])
                 name = f"{number}.bin"
-                if self._frames(f"curves/{name}", lambda ask=ask: curves.group_curves(self._hall, ask)):  # type: ignore[misc]
+                if self._frames(f"curves/{name}", lambda ask=ask: curves.group_curves(self._context, ask)):  # type: ignore[misc]
                     index.setdefault(group.name, {})[key] = name
                     number += 1
         self._json("curves/index.json", lambda: index)
@@ -335,14 +342,14 @@ class _Copy:
             for key in common[:_MOST_KEYS] if len(groups) > 1 else ():
                 name = f"{len(index)}.json"
                 ask = CompareAsk(groups=groups, key=key)
-                answer = self._try(lambda ask=ask: verdicts.compared(self._hall, ask))  # type: ignore[misc]
+                answer = self._try(lambda ask=ask: verdicts.compared(self._context, ask))  # type: ignore[misc]
                 if answer is not None:
                     self._write(f"compare/{name}", plain_json(answer))
                     index.append({"key": key, "runs": [group.runs for group in groups], "file": name})
             if len(groups) > 1:
                 different = DiffAsk(groups=groups)
                 name = f"diff{len(index)}.json"
-                self._json(f"compare/{name}", lambda ask=different: verdicts.difference(self._hall, ask))  # type: ignore[misc]
+                self._json(f"compare/{name}", lambda ask=different: verdicts.difference(self._context, ask))  # type: ignore[misc]
                 index.append({"key": None, "runs": [group.runs for group in groups], "file": name})
         self._json("compare/index.json", lambda: index)
         self._sweeps()
@@ -350,12 +357,12 @@ class _Copy:
     def _sweeps(self) -> None:
         """The sweep of each project by its first keys."""
         index: list[dict[str, object]] = []
-        first = self._try(lambda: sweeps.swept(self._hall, SweepAsk()))
+        first = self._try(lambda: sweeps.swept(self._context, SweepAsk()))
         for project in first.projects[:_MOST_COMPARED] if first is not None else ():
             names = [""]
             for key in names:
                 ask = SweepAsk(project=project.project, key=key)
-                answer = self._try(lambda ask=ask: sweeps.swept(self._hall, ask))  # type: ignore[misc]
+                answer = self._try(lambda ask=ask: sweeps.swept(self._context, ask))  # type: ignore[misc]
                 if answer is None:
                     continue
                 if not key:
@@ -367,7 +374,7 @@ class _Copy:
 
     def _keys_of(self, run: str) -> list[str]:
         """Its keys, and the page's names for those that other runs call differently."""
-        held = self._try(lambda: held_rows.contents(self._hall, self._hall.row(run)))
+        held = self._try(lambda: held_rows.contents(self._context, self._context.row(run)))
         if held is None:
             return []
         return [*held.keys, *(name for name in held.canonical.values() if name in self._listed - {*held.keys})]

@@ -18,8 +18,8 @@ from rollbook.sinks._registry import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rollbook.sinks._jsonl import Jsonl
     from rollbook.sinks.csv import Csv
-    from rollbook.sinks.jsonl import Jsonl
     from rollbook.sinks.memory import Memory
     from rollbook.sinks.mlflow import Mlflow
     from rollbook.sinks.neptune import Neptune

@@ -42,7 +42,7 @@ GROUP = "rollbook.sinks"
 
 _SINKS = {
     "csv": "csv:Csv",
-    "jsonl": "jsonl:Jsonl",
+    "jsonl": "_jsonl:Jsonl",
     "memory": "memory:Memory",
     "mlflow": "mlflow:Mlflow",
     "neptune": "neptune:Neptune",

@@ -52,7 +52,7 @@ class TensorBoard(FileSink):
         self._clocks: tuple[str, ...] = ()
         self._path = ""
         self._attempt = self._writes = 0
-        self._beside = -1
+        self._last_step = -1
         self._messages: Any = None
 
     def open_for_steps(self, run: Any) -> None:
@@ -76,18 +76,18 @@ class TensorBoard(FileSink):
 
     def state(self) -> dict[str, Any]:
         """The attempt that was written last, and the furthest step of a row without the axis's clock."""
-        return {"attempt": self._attempt, "beside": self._beside}
+        return {"attempt": self._attempt, "beside": self._last_step}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Go on from `state`."""
         self._attempt = int(state.get("attempt", 0))
-        self._beside = int(state.get("beside", -1))
+        self._last_step = int(state.get("beside", -1))
 
     def _opened(self, run: RunInfo) -> None:
         self._messages = Messages(_WHY)
         self._clocks = run.clocks
         self._x = self._asked_x or run.x
-        self._attempt, self._beside = 0, -1
+        self._attempt, self._last_step = 0, -1
 
     def _owned(self) -> Iterable[str]:
         folder = self._folder / FOLDER
@@ -103,10 +103,10 @@ class TensorBoard(FileSink):
         return whole_records(path, size)
 
     def _remember(self) -> object:
-        return self._path, self._attempt, self._beside
+        return self._path, self._attempt, self._last_step
 
     def _recall(self, token: Any) -> None:
-        self._path, self._attempt, self._beside = token
+        self._path, self._attempt, self._last_step = token
 
     def _render(self, rows: Sequence[Row]) -> Iterator[tuple[str, bytes]]:
         messages = self._messages
@@ -123,11 +123,11 @@ class TensorBoard(FileSink):
             step, is_x = step_of(row, self._x, self._clocks)
             if row.attempt > self._attempt:
                 if self._attempt and is_x:
-                    yield self._path, messages.framed(messages.session(row.time, max(step, self._beside + 1)))
+                    yield self._path, messages.framed(messages.session(row.time, max(step, self._last_step + 1)))
                 if is_x or not self._attempt:
                     self._attempt = row.attempt
             if not is_x:
-                self._beside = max(self._beside, step)
+                self._last_step = max(self._last_step, step)
             yield self._path, messages.framed(messages.event(row.time, step, values))
 
     def _value(self, key: str, value: object) -> Any:

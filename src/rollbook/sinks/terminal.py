@@ -133,7 +133,7 @@ class Terminal:
 
     def _report(self) -> None:
         now = self._clock()
-        notes, self._notes = _said(self._notes), []
+        notes, self._notes = _note_lines(self._notes), []
         self._changed = False
         self._look_at_total()
         if self._screen is not None:
@@ -150,7 +150,7 @@ class Terminal:
                     unicode=self._unicode,
                     colour=self._colour,
                 )
-            self._screen.draw(self, block, above=notes)
+            self._screen.draw(self, block, above=_at_width(notes, columns - 1))
         else:
             self._spoken, elapsed = now, now - self._begun
             pause = min(SLOWEST_REPORT_SECONDS, max(min(elapsed, USUAL_REPORT_SECONDS), elapsed / 60))
@@ -173,15 +173,24 @@ class Terminal:
             self.board.aim_at(manifest.look(os.path.dirname(self._page)).get("total") or {})
 
 
-def _said(notes: Sequence[tuple[str, str]]) -> list[str]:
+def _note_lines(notes: Sequence[tuple[str, str]]) -> list[str]:
     """Notes and alerts as lines, not too many at once."""
-    said = [
+    shown = [
         f"{plain(rule)}, {line}" if rule else f"note: {line}"
         for rule, words in notes
         for line in plain(words, newlines=True).split("\n")
     ]
-    more = len(said) - MOST_NOTES
-    return [*said[:MOST_NOTES], f"note: and {more} lines more"] if more > 1 else said
+    more = len(shown) - MOST_NOTES
+    return [*shown[:MOST_NOTES], f"note: and {more} lines more"] if more > 1 else shown
+
+
+def _at_width(notes: Sequence[str], width: int) -> list[str]:
+    """Lines of whole words: a terminal would cut an alert within one."""
+    if all(len(line) <= width for line in notes):
+        return list(notes)
+    from textwrap import wrap
+
+    return [part for line in notes for part in wrap(line, max(20, width), subsequent_indent="  ") or [line]]
 
 
 def _holds_unicode(stream: object) -> bool:

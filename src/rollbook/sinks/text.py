@@ -99,8 +99,8 @@ class Text(FileSink):
                 texts.append((name, value if isinstance(value, str) else repr(value)))
         where = f" {clocks}" if clocks else ""
         out = []
-        for name, said in texts:
-            first, *more = plain(said, newlines=True).split("\n")
+        for name, content in texts:
+            first, *more = plain(content, newlines=True).split("\n")
             out.append(f"{stamp}{where} {name}: {first}\n" + "".join(f"    {line}\n" for line in more))
         if numbers:
             out.append(f"{stamp}{where}\n{self._table(numbers)}")

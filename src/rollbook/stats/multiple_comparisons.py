@@ -74,8 +74,8 @@ def step_down_tasks(a_RT: ArrayLike, b_RT: ArrayLike, *, rng: np.random.Generato
         many = min(1_000, draws - begin)
         members = np.argsort(rng.random((many, len(pooled))), axis=1) < len(a)
         drawn = _ratios(unit, members)[:, order]
-        beside = np.maximum.accumulate(drawn[:, ::-1], axis=1)[:, ::-1]  # the largest of this task and later ones
-        as_large += (beside >= seen[order] * (1 - 1e-9)).sum(axis=0)
+        temporary = np.maximum.accumulate(drawn[:, ::-1], axis=1)[:, ::-1]  # the largest of this task and later ones
+        as_large += (temporary >= seen[order] * (1 - 1e-9)).sum(axis=0)
     steps = np.maximum.accumulate((1 + as_large) / (1 + draws))
     adjusted = np.empty(len(seen))
     adjusted[order] = steps

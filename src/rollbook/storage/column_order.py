@@ -42,9 +42,9 @@ def by_columns(path: str) -> bool:
         if len(groups) < 2:
             return False
         chunks = [[_fields(chunk) for chunk in group[_GROUP_COLUMNS][1][1]] for group in groups]
-        beside = f"{path}.columns"
+        temporary = f"{path}.columns"
         try:
-            with open(beside, "wb") as new:
+            with open(temporary, "wb") as new:
                 new.write(_MAGIC)
                 for of_column in zip(*chunks, strict=True):
                     for chunk in of_column:
@@ -56,10 +56,10 @@ def by_columns(path: str) -> bool:
                 encoded = bytearray()
                 _write_struct(encoded, footer)
                 new.write(encoded + struct.pack("<I4s", len(encoded), _MAGIC))
-            os.replace(beside, path)
+            os.replace(temporary, path)
         except BaseException:
-            if os.path.exists(beside):
-                os.unlink(beside)
+            if os.path.exists(temporary):
+                os.unlink(temporary)
             raise
     return True
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from rollbook.ground.array_types import NDArray
-from rollbook.ground.arrow import any_column, dictionary, from_numpy, strings, time_array
+from rollbook.ground.arrow import any_column, from_numpy, strings, time_array
 from rollbook.ground.clocks import UNKNOWN
 from rollbook.ground.foreign import ours
 from rollbook.ground.raw_array import RawArray
@@ -169,7 +169,7 @@ class _Group:
             constants[name] = words[0] if len(set(words)) == 1 else None
             if constants[name] is None:
                 names.append(name)
-                arrays.append(dictionary(_spread(np.array(words, dtype=object), lengths).tolist()))
+                arrays.append(_dictionary(_spread(np.array(words, dtype=object), lengths).tolist()))
         if single or kind == "R":  # the lines of a rare row are one row
             index = np.zeros(self.rows, dtype=np.int64)
         else:
@@ -238,8 +238,8 @@ def _long_arrays(columns: Mapping[str, list[Any]]) -> list[tuple[str, pa.Array]]
     cells = np.fromiter((cell or 0 for cell in integers), dtype=np.int64, count=len(integers))
     no_digits = all(cell is None for cell in flat["digits"])
     return [
-        ("key", dictionary(flat["key"])),
-        ("type", dictionary(flat["type"])),
+        ("key", _dictionary(flat["key"])),
+        ("type", _dictionary(flat["type"])),
         ("value", from_numpy(np.array(flat["value"], dtype=np.float64))),
         ("integer", from_numpy(cells, valid)),
         ("digits", pa.nulls(len(integers), pa.string()) if no_digits else strings(flat["digits"])),
@@ -334,5 +334,12 @@ def _join(chunks: list[Any], lengths: NDArray) -> tuple[pa.Array, dict[bytes, by
     for chunk, n in zip(chunks, lengths.tolist(), strict=True):
         cells += [None] * n if chunk is None else chunk.rows() if isinstance(chunk, RawArray) else chunk
     if all(type(cell) is str for cell in cells) and len(set(cells)) * 4 <= len(cells):
-        return dictionary(cells), None
+        return _dictionary(cells), None
     return any_column(cells)
+
+
+def _dictionary(values: Sequence[str]) -> pa.Array:
+    """Texts with few different values, dictionary-encoded."""
+    codes: dict[str, int] = {}
+    indices = np.fromiter((codes.setdefault(value, len(codes)) for value in values), dtype=np.int32, count=len(values))
+    return pa.DictionaryArray.from_arrays(from_numpy(indices), strings(list(codes)))

@@ -10,8 +10,10 @@ from __future__ import annotations
 import copy
 import os
 import time
-from collections.abc import Callable, Collection, Sequence
+from array import array
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
+from weakref import ref
 
 import numpy as np
 import pyarrow as pa
@@ -65,6 +67,11 @@ class LiveSegment:
         self._up_to: int | None = None
         self._take(segment.all_rows())
         self.size = 0 if self._words is None else self._words.nbytes
+
+    @property
+    def kept_bytes(self) -> int:
+        """How many bytes of its rows are in memory."""
+        return 0 if self._words is None else self._words.nbytes
 
     def settle(self, up_to: int) -> bool:
         """Take the rows up to a sequence number, of which at least the last was just seen; False if they are gone."""
@@ -158,6 +165,11 @@ class LiveFrames:
         self._load = load
         self._kept: NDArray | None = None
 
+    @property
+    def seqs(self) -> NDArray:
+        """The sequence number of each row."""
+        return self._seqs if self._kept is None else self._seqs[self._kept]
+
     def table(self) -> pa.Table:
         """All columns of the rows.
 
@@ -224,6 +236,15 @@ class LiveJournal:
         self.problems: dict[str, str] = {}
         self.marks = DurableMarks(run)
 
+    @property
+    def kept_bytes(self) -> int:
+        """About how many bytes of rows stay in memory until the next snapshot."""
+        return sum(log.kept_bytes for log in self._logs.values()) + sum(left.kept_bytes for left in self._left.values())
+
+    def forget(self) -> None:
+        """Free what is kept; the next snapshot reads it again. Any thread may call it."""
+        self._logs, self._left = {}, {}
+
     def snapshot(self, sealed: Callable[[], dict[tuple[str, int], int]], tables: Collection[str]) -> Snapshot:
         """The current contents.
 
@@ -266,10 +287,13 @@ class LiveJournal:
         for log in logs.values():
             snapshot.frames += log.rows(snapshot.fills)
         self._logs = logs
-        self._left = {path: segment for (path, _), segment in segments.items() if segment.is_final}
+        left = {path: segment for (path, _), segment in segments.items() if segment.is_final}
+        # Less than a keeper seals at once is read again each time: kept, it would be much over many live runs.
+        self._left = left if sum(segment.size for segment in left.values()) > TUNING.seal_bytes else {}
         for segment in segments.values():
             if segment.problem:
                 self.problems[segment.path] = segment.problem
+        _share_memory(self)
         return snapshot
 
     def _list_writers(self) -> list[WriterInfo]:
@@ -370,6 +394,45 @@ class LiveJournal:
         return log
 
 
+_kept: dict[int, tuple[ref[LiveJournal], int]] = {}
+"""By id: each journal, and how many bytes it keeps between its snapshots; the one that was read last is the last.
+Without a lock, which a forked process could inherit locked: each change is one step of the interpreter."""
+
+
+def _share_memory(journal: LiveJournal) -> None:
+    """Note what a journal keeps. If all keep too much, those forget that were not read for the longest time."""
+    number = id(journal)
+    _kept.pop(number, None)
+    _kept[number] = (ref(journal, lambda _: _kept.pop(number, None)), journal.kept_bytes)
+    known = [*_kept.items()]
+    over = sum(size for _, (_, size) in known) - TUNING.kept_live_bytes
+    for place, (other, size) in known:
+        if over <= 0:
+            return
+        if _kept.pop(place, None) is not None and (that := other()) is not None:
+            that.forget()
+        over -= size
+
+
+class _Frames:
+    """Where the frames of one table lie in a file: 32 bytes for each."""
+
+    def __init__(self) -> None:
+        self._numbers = array("q")
+
+    def __len__(self) -> int:
+        return len(self._numbers) // 4
+
+    def add(self, frame: _Frame) -> None:
+        """One more, behind the others."""
+        self._numbers.extend(frame)
+
+    def between(self, start: int, stop: int) -> Iterator[_Frame]:
+        """The frames with start <= place < stop."""
+        cells = iter(self._numbers[4 * start : 4 * stop])
+        return zip(cells, cells, cells, cells, strict=True)
+
+
 class _Log:
     """One frame file and the rows of its frames by table. Each frame is located once, and decoded when needed."""
 
@@ -378,12 +441,17 @@ class _Log:
         self.whose = (info.id, lane)
         self.last_seq = 0
         self._end = 0
-        self._torn = 0
-        self._frames: dict[str, list[_Frame]] = {}
+        self._frames: dict[str, _Frames] = {}
         self._taken: dict[str, _Taken] = {}
         self._texts: dict[int, str] = {}
         self._pending: dict[int, tuple[int, int, dict[str, object]]] = {}
         self._fills: dict[int, dict[str, object]] = {}
+
+    @property
+    def kept_bytes(self) -> int:
+        """About how many bytes it holds."""
+        rows = sum(taken.kept_bytes for taken in self._taken.values())
+        return rows + sum(32 * len(frames) for frames in self._frames.values())
 
     @property
     def fill_payloads(self) -> list[dict[str, object]]:
@@ -410,7 +478,7 @@ class _Log:
                 self.last_seq = max(self.last_seq, seq)
                 table = table_of(data)
                 frame = (seq, time_ns, begin, end)
-                self._frames.setdefault(table, []).append(frame)
+                self._frames.setdefault(table, _Frames()).add(frame)
                 if table in wanted and self._taken[table].tables is None:
                     self._catch_up(file, table)
                 elif table in wanted:
@@ -455,7 +523,8 @@ class _Log:
         if self._taken[name].tables is None:
             self._taken[name] = self._nothing()
         taken = self._taken[name]
-        for frame in self._frames[name][taken.count :]:
+        frames = self._frames[name]
+        for frame in frames.between(taken.count, len(frames)):
             self._take(taken, frame, file.payload(frame[2], frame[3]))
 
     def _take(self, taken: _Taken, frame: _Frame, data: bytes) -> None:
@@ -481,7 +550,7 @@ class _Log:
         with FrameFile(self.path, self._info.time_offset) as file:
             if os.stat(self.path).st_ino != self.inode:
                 raise Moved(self.path)
-            for seq, time_ns, begin, end in self._frames[name][:count]:
+            for seq, time_ns, begin, end in self._frames[name].between(0, count):
                 with tolerating(Damaged):  # it was reported when it was found
                     payload = decode(file.payload(begin, end))
                     if not isinstance(payload.get("deferred"), list):
@@ -491,6 +560,8 @@ class _Log:
 
 _Frame = tuple[int, int, int, int]
 """seq, unix ns, start, end offset"""
+_BESIDE_A_FRAME = 600
+"""What a decoded frame takes in memory beside its cells."""
 
 
 class _Taken:
@@ -507,6 +578,11 @@ class _Taken:
         self.problems: list[str] = []
         self.built: list[LiveFrames] | None = None
         self.count = self.bytes = 0
+
+    @property
+    def kept_bytes(self) -> int:
+        """About how many bytes of its rows are in memory."""
+        return 0 if self.tables is None else self.bytes + _BESIDE_A_FRAME * self.count
 
     def build(self, load: Callable[[], dict[str, pa.Table]] | None) -> None:
         """Build the rows; with `load`, free them and use it to read them on request."""

@@ -20,7 +20,7 @@ from rollbook.ground.run_files import CONSTANTS, METADATA_KEY, PartName, part_fo
 from rollbook.storage.parquet_files import open_to_read
 from rollbook.storage.tabulate import Meta
 
-__all__ = ["Part", "PartShelf", "covers_of", "uncovered"]
+__all__ = ["OpenParts", "Part", "covers_of", "uncovered"]
 
 
 _MUCH = 64 << 20
@@ -270,7 +270,7 @@ class Part:
         return chunk.statistics.min_raw, chunk.statistics.max_raw
 
 
-class PartShelf:
+class OpenParts:
     """The sealed parts of one run, opened once and cached while their files stay the same.
 
     Args:

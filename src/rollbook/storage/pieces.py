@@ -6,6 +6,8 @@ removed by the ranges that parts cover. If a file moves while it is read, readin
 
 from __future__ import annotations
 
+import json
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -15,12 +17,13 @@ import pyarrow as pa
 from rollbook.errors import Damaged
 from rollbook.ground import source
 from rollbook.ground.array_types import NDArray
-from rollbook.ground.arrow import from_json, rows_equal, take_table, to_numpy
-from rollbook.ground.foreign import ours
+from rollbook.ground.arrow import any_column, empty_table, rows_equal, take_table, to_numpy
+from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.tuning import TUNING
 from rollbook.storage.fills import Fills
+from rollbook.storage.history import IDENTITY, identity
 from rollbook.storage.live import LiveFrames, LiveJournal, LiveSegment, Moved, Snapshot
-from rollbook.storage.parts import Part, PartShelf, covers_of
+from rollbook.storage.parts import OpenParts, Part, covers_of
 from rollbook.storage.salvage import set_aside
 from rollbook.storage.sealed_so_far import missing_parts
 from rollbook.storage.sealing.merge import filled
@@ -84,9 +87,11 @@ class Piece:
         return self._frames is not None
 
     def without_rows(self) -> Piece:
-        """The columns of live frames without rows; reads nothing."""
-        assert self._frames is not None
-        return Piece(self.meta, 0, self._fills, None, None, LiveFrames(self.meta, self._frames.empty, None))
+        """The columns of live frames, or of a sealed part, without rows; reads nothing."""
+        assert self._segment is None
+        empty = empty_table(self.part.schema) if self.part is not None else self._frames.empty if self._frames else None
+        assert empty is not None
+        return Piece(self.meta, 0, self._fills, None, None, LiveFrames(self.meta, empty, None))
 
     @property
     def bytes(self) -> int:
@@ -195,8 +200,46 @@ class Piece:
         # Columns without a common type in the whole piece often have one among these rows.
         for name, more in (self.meta.get("fields") or {}).items():
             if more.get("rollbook") == "json" and name in table.column_names:
-                table = table.set_column(table.column_names.index(name), name, from_json(table[name]))
+                table = table.set_column(table.column_names.index(name), name, _from_json(table[name]))
         return table
+
+    def rows_of(self, moved: Piece) -> pa.Table | None:
+        """The rows that were in a piece whose file was sealed, or merged, since; None if this part has none of them.
+
+        Raises:
+          Moved, FileNotFoundError, BadPiece: see `read`.
+        """
+        assert self.part is not None
+        own = covers_of(self.part.meta)
+        held = [
+            (writer, lane, first, last)
+            for writer, lane, group, first, last in moved._covers()
+            if any(own_of[:3] == (writer, lane, group) and own_of[3] <= last and own_of[4] >= first for own_of in own)
+        ]
+        if not held:
+            return None
+        span = min(first for _, _, first, _ in held), max(last for *_, last in held)
+        found = []
+        blocks = self.blocks_within([("seq", span[0], span[1] + 1)])
+        for block in range(len(self.part.row_groups)) if blocks is None else blocks:
+            rows = self.read(None, [block])
+            known = identity(rows.select([name for name in IDENTITY if name in rows.column_names]), self.meta)
+            seqs, lanes = (to_numpy(known[name])[0] for name in ("seq", "lane"))
+            mask = np.zeros(rows.num_rows, dtype=bool)
+            for writer, lane, first, last in held:
+                mask |= (_words(known["writer"]) == writer) & (lanes == lane) & (seqs >= first) & (seqs <= last)
+            if moved._frames is not None:
+                mask &= np.isin(seqs, moved._frames.seqs)
+            found.append(take_table(rows, np.flatnonzero(mask)))
+        return pa.concat_tables(found) if found else None
+
+    def _covers(self) -> list[tuple[str, int, str, int, int]]:
+        """The ranges of sequence numbers that it has rows of; see `parts.covers_of`."""
+        if self.part is not None:
+            return covers_of(self.part.meta)
+        assert self._frames is not None
+        seqs, meta = self._frames.seqs, self.meta
+        return [(meta["writer"], meta["lane"], meta["group"], int(seqs.min()), int(seqs.max()))]
 
     def _late(self, table: pa.Table, columns: Sequence[str] | None, row_groups: Sequence[int] | None) -> pa.Table:
         """Add the device values that came after these rows were sealed."""
@@ -228,13 +271,14 @@ class RunFiles:
     def __init__(self, run: str) -> None:
         self.run = run
         self._journal = LiveJournal(run)
-        self._shelf = PartShelf(run)
+        self._open_parts = OpenParts(run)
         self._bad: set[str] = set()
+        self._listing = threading.Lock()  # DuckDB reads two streams in two threads
 
     @property
     def damage(self) -> dict[str, str]:
         """The part of `problems` about files that cannot be read."""
-        return {**self._journal.problems, **self._shelf.problems}
+        return {**self._journal.problems, **self._open_parts.problems}
 
     @property
     def problems(self) -> dict[str, str]:
@@ -260,7 +304,7 @@ class RunFiles:
                 continue
             except BadPiece as bad:
                 self._bad.add(bad.path)
-                self._shelf.problems[bad.path] = str(bad)
+                self._open_parts.problems[bad.path] = str(bad)
         raise Damaged(
             f"{self.run}: its files were replaced {_TRIES} times while they were read; is something moving them?"
         )
@@ -273,30 +317,39 @@ class RunFiles:
                 try:
                     part.check()
                 except Damaged as err:
-                    self._shelf.problems[part.path] = str(err)
+                    self._open_parts.problems[part.path] = str(err)
 
         if not source.is_view(self.run):
             self.read([table], work)
 
     def report(self, bad: BadPiece) -> None:
         """Add a partly readable part to the problems; the rest of it is still read."""
-        self._shelf.problems[bad.path] = str(bad)
+        self._open_parts.problems[bad.path] = str(bad)
 
     def leave_out(self, damaged: Mapping[str, str]) -> None:
         """Add unreadable parts, {path: why}, to the problems, and read only the others from now on."""
         self._bad |= damaged.keys()
-        self._shelf.problems.update(damaged)
+        self._open_parts.problems.update(damaged)
 
     def missing(self) -> list[str]:
         """Sealed rows whose files are missing, and files that were damaged when they were sealed.
 
         Empty for a run in a remote: its manifest lists its files.
         """
-        return [] if source.is_view(self.run) else [*missing_parts(self.run, self._shelf), *set_aside(self.run)]
+        return [] if source.is_view(self.run) else [*missing_parts(self.run, self._open_parts), *set_aside(self.run)]
 
     def parts(self, table: str) -> list[Part]:
         """The readable sealed parts of a table."""
-        return [part for part in self._shelf.parts(table) if part.path not in self._bad]
+        return [part for part in self._open_parts.parts(table) if part.path not in self._bad]
+
+    def part_pieces(self, table: str) -> Pieces:
+        """The sealed parts of a table at this moment, without the journal.
+
+        Raises:
+          FileNotFoundError: a part was replaced meanwhile.
+        """
+        with self._listing:
+            return [Piece(part.meta, part.rows, Fills(), part, None, None) for part in self.parts(table)]
 
     def _gather(self, tables: Sequence[str]) -> dict[str, Pieces]:
         live = self._journal.snapshot(lambda: self._sealed_tops(tables), tables)
@@ -342,3 +395,21 @@ class RunFiles:
                 if unsealed.rows:
                     pieces.append(Piece(meta, unsealed.rows, fills, None, None, unsealed))
         return pieces
+
+
+def _words(column: pa.ChunkedArray) -> NDArray:
+    """A column of texts as numpy strings."""
+    words: NDArray = to_numpy(column)[0].astype(str)
+    return words
+
+
+def _from_json(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column of JSON texts in the common type of its values; unchanged if they have none."""
+    values = []
+    for cell in column.to_pylist():
+        with tolerating(ValueError) as missed:  # some text was not JSON
+            values.append(json.loads(cell) if isinstance(cell, str) else cell)
+        if missed:
+            values.append(cell)
+    array, more = any_column(values)
+    return column if more else pa.chunked_array([array], array.type)

@@ -21,7 +21,7 @@ from rollbook.ground.run_files import PartName, data_folder, journal_folder, par
 from rollbook.journal import FrameFile, Segment, SegmentHeader, WriterInfo, decode
 from rollbook.storage.encode import write_part
 from rollbook.storage.frame_tables import FrameTables
-from rollbook.storage.parts import Part, PartShelf
+from rollbook.storage.parts import OpenParts, Part
 from rollbook.storage.tabulate import Meta, committed_words, segment_table, seq_range
 
 __all__ = ["rescue", "set_aside"]
@@ -94,9 +94,9 @@ def _adopt(run: str, meta: Meta, table: pa.Table) -> int:
 
 def _known_seqs(run: str, meta: Meta) -> NDArray:
     """The sequence numbers of all rows of this lane in any table."""
-    shelf = PartShelf(run)
+    open_parts = OpenParts(run)
     known: list[NDArray] = []
-    for part in shelf.parts(meta["table"]):
+    for part in open_parts.parts(meta["table"]):
         if part.meta.get("writer") not in (None, meta["writer"]) or part.meta.get("lane") not in (None, meta["lane"]):
             continue
         rows = part.read(["seq", "writer", "lane"])
@@ -179,7 +179,7 @@ def _head_from_part(run: str, writer: str, parsed: tuple[str, int, int, int]) ->
     """The same from a sealed part of the stream; clocks and offset come from the writer."""
     info = _writer(run, writer)
     for table in ("metrics", "timings"):
-        for part in PartShelf(run).parts(table):
+        for part in OpenParts(run).parts(table):
             meta = part.meta
             if (meta.get("writer"), meta.get("lane"), meta.get("stream")) != (writer, parsed[1], parsed[2]):
                 continue

@@ -19,7 +19,7 @@ from rollbook.ground.run_files import HIDDEN_TABLES, data_folder
 from rollbook.ground.tables import FORWARDED, FORWARDED_MARKS, table_of
 from rollbook.protocols import Row
 from rollbook.storage.history import identity
-from rollbook.storage.parts import Part, PartShelf, covers_of
+from rollbook.storage.parts import OpenParts, Part, covers_of
 from rollbook.storage.tabulate import stored_name
 
 TYPE_CHECKING = False
@@ -40,7 +40,7 @@ class SealedRows:
 
     def __init__(self, run: str | os.PathLike[str]) -> None:
         self._run = os.fspath(run)
-        self._shelf = PartShelf(self._run)
+        self._open_parts = OpenParts(self._run)
 
     def lanes(self) -> dict[str, dict[int, int]]:
         """{writer: {lane: highest sequence number in Parquet}}, over all tables."""
@@ -98,7 +98,7 @@ class SealedRows:
     def _parts(self, table: str) -> list[Part]:
         for _ in range(100):
             with tolerating(FileNotFoundError):
-                return self._shelf.parts(table)
+                return self._open_parts.parts(table)
         return []
 
 
@@ -135,8 +135,8 @@ def _of_part(
         if table == "marks":
             if at[1]["mark"] in FORWARDED_MARKS:
                 yield _row(at, {}, clocks, str(at[1]["mark"]), tuple(json.loads(at[1]["keys"])))
-        elif said := kind.values({name: at[1].get(stored_name(name, meta, at[1])) for name in names}):
-            yield _row(at, said, clocks, table=table)
+        elif row_values := kind.values({name: at[1].get(stored_name(name, meta, at[1])) for name in names}):
+            yield _row(at, row_values, clocks, table=table)
 
 
 def _lines(

@@ -13,7 +13,7 @@ from itertools import groupby
 from rollbook.ground.files import read_json, write_json
 from rollbook.ground.foreign import tolerating
 from rollbook.ground.run_files import HIDDEN_TABLES, PartName, data_folder, part_folders
-from rollbook.storage.parts import PartShelf, covers_of
+from rollbook.storage.parts import OpenParts, covers_of
 
 __all__ = ["SealedSoFar", "Stream", "missing_parts"]
 
@@ -64,12 +64,12 @@ class SealedSoFar:
         self.new = {}
 
 
-def missing_parts(run: str, shelf: PartShelf | None = None) -> Iterator[str]:
+def missing_parts(run: str, open_parts: OpenParts | None = None) -> Iterator[str]:
     """A sentence for each range of rows whose file is missing. Parts that were set aside are reported by `repair`.
 
     Args:
       run: the run's folder.
-      shelf: its open parts, if there are any.
+      open_parts: its open parts, if there are any.
     """
     data = data_folder(run)
     aside: dict[str, list[PartName]] = {}
@@ -79,7 +79,7 @@ def missing_parts(run: str, shelf: PartShelf | None = None) -> Iterator[str]:
             part_name = PartName.parse(rest)
             if part_name is not None:
                 aside.setdefault(place, []).append(part_name)
-    shelf = shelf or PartShelf(run)
+    open_parts = open_parts or OpenParts(run)
     remembered = sorted(SealedSoFar(run).lasts.items())  # read before the parts: more may be sealed meanwhile
     streams = {table: list(those) for table, those in groupby(remembered, key=lambda entry: entry[0][0])}
     with tolerating(OSError) as missed:
@@ -88,10 +88,10 @@ def missing_parts(run: str, shelf: PartShelf | None = None) -> Iterator[str]:
         return
     for table in tables:
         with tolerating(FileNotFoundError) as missed:
-            parts = shelf.parts(table)
+            parts = open_parts.parts(table)
         if missed:
             continue  # it is being merged
-        if shelf.problems:
+        if open_parts.problems:
             return  # the contents of an unreadable file are unknown
         gone = [name for place in part_folders(run, table) for name in aside.get(os.path.basename(place), ())]
         if any(name.kind == "merged" for name in gone):

@@ -6,13 +6,15 @@
 
 A check takes an empty folder and a function that makes a new sink (or puts a new filter in front of a given sink). It
 raises AssertionError if the contract is broken. `check_sink`, `check_filter`, `check_rule` and `check_importer` run all
-checks. No test framework is needed.
+checks. `measure_rule` says what a health rule costs, and what it says of healthy trainings. No test
+framework is needed.
 """
 
 from __future__ import annotations
 
 from rollbook.testing.counting import count_operations
 from rollbook.testing.filters import FILTER_CHECKS, check_filter
+from rollbook.testing.healthy import RuleMeasure, measure_rule
 from rollbook.testing.importers import IMPORTER_CHECKS, check_importer
 from rollbook.testing.kinds import KIND_CHECKS, check_kind
 from rollbook.testing.rows import CLOCKS, HOSTILE, some_run, training_rows
@@ -27,12 +29,14 @@ __all__ = [
     "KIND_CHECKS",
     "RULE_CHECKS",
     "SINK_CHECKS",
+    "RuleMeasure",
     "check_filter",
     "check_importer",
     "check_kind",
     "check_rule",
     "check_sink",
     "count_operations",
+    "measure_rule",
     "some_run",
     "training_rows",
 ]

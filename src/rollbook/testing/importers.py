@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
+from rollbook.ground.spool.picture_files import PNG_SIGNATURE
 from rollbook.protocols import ForeignRun, Importer, Row, Scalars
 
 __all__ = ["IMPORTER_CHECKS", "MakeImporter", "check_importer"]
@@ -36,7 +37,7 @@ def finds_its_own_and_nothing_else(make_importer: MakeImporter, sample: Path, fo
     if not importer.finds(sample):
         raise AssertionError(f"it does not find what it reads: {sample}")
     (folder / "empty").mkdir()
-    (folder / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    (folder / "picture.png").write_bytes(PNG_SIGNATURE)
     for stranger in (folder / "empty", folder / "picture.png", folder / "nowhere"):
         if importer.finds(stranger):
             raise AssertionError(f"it believes that it reads {stranger.name}")

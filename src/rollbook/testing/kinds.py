@@ -39,9 +39,9 @@ def comes_back_from_its_row(value: object) -> None:
     assert known is not None
     cells = known[1].cells("scope/key", value)
     for way in (cells, json.loads(json.dumps(cells))):
-        said = TABLES[known[1].table].values(way)
-        if said != {"scope/key": value}:
-            raise AssertionError(f"{value!r} came back as {said!r}")
+        read_back = TABLES[known[1].table].values(way)
+        if read_back != {"scope/key": value}:
+            raise AssertionError(f"{value!r} came back as {read_back!r}")
 
 
 def can_be_compared_and_shown(value: object) -> None:

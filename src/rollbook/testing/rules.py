@@ -10,9 +10,14 @@ from typing import TypeAlias
 
 from rollbook.ground.columns import columns_of
 from rollbook.protocols import Alert, Row, Rule, RunInfo, Stateful
+from rollbook.testing.healthy import measure_rule
 from rollbook.testing.rows import EXTREMES, HOSTILE, KINDS, START, some_run, training_rows
 
 __all__ = ["RULE_CHECKS", "MakeRule", "check_rule"]
+
+_MOST_LINES_A_ROW, _MOST_LINES_A_LOOK = 8.0, 200.0
+"""The most lines of Python of a rule (`RuleMeasure`). Of rollbook's own, half need less than 1 and 20, the dearest 6
+and 160. A row that is logged and sealed takes about as long as 200 lines."""
 
 MakeRule: TypeAlias = Callable[[], Rule]
 
@@ -46,9 +51,22 @@ def is_quiet_on_an_ordinary_training(make_rule: MakeRule, folder: Path, trouble:
     """An ordinary training gives no alert, however its rows are split."""
     rows = training_rows(2_000, late_keys=5)
     for size in (1, 7, 2_000):
-        alerts = _told(make_rule(), folder, rows, size)
+        alerts = _alerts_of(make_rule(), folder, rows, size)
         if alerts:
             raise AssertionError(f"an ordinary training made it say {alerts[0].message!r}")
+
+
+def is_silent_on_healthy_trainings_and_cheap(make_rule: MakeRule, folder: Path, trouble: Sequence[Row]) -> None:
+    """Of the healthy trainings that come with rollbook it says nothing but notes, and it does not go through each of
+    their rows. `measure_rule` has the numbers."""
+    measured = measure_rule(make_rule)
+    if measured.pages:
+        raise AssertionError(f"false alarms on healthy trainings ({measured}): {'; '.join(measured.pages)}")
+    if measured.lines_a_row > _MOST_LINES_A_ROW or measured.lines_a_look > _MOST_LINES_A_LOOK:
+        raise AssertionError(
+            f"it costs too much ({measured}); at most {_MOST_LINES_A_ROW:g} and {_MOST_LINES_A_LOOK:g}. Ask for the "
+            "least and the largest of a column's values first, and go through them only if those are odd"
+        )
 
 
 def bears_whatever_is_logged(make_rule: MakeRule, folder: Path, trouble: Sequence[Row]) -> None:
@@ -58,7 +76,7 @@ def bears_whatever_is_logged(make_rule: MakeRule, folder: Path, trouble: Sequenc
         rows += [Row(START + n, {}, {key: value}, seq=len(rows) + k) for k, value in enumerate((*KINDS, *EXTREMES))]
     tables = sorted(make_rule().tables)
     rows = [_of_table(row, tables[n % len(tables)]) for n, row in enumerate(rows)]
-    for alert in _told(make_rule(), folder, rows, 5):
+    for alert in _alerts_of(make_rule(), folder, rows, 5):
         _check_alert(alert, make_rule().name)
 
 
@@ -79,7 +97,7 @@ def says_the_same_however_rows_come_in(make_rule: MakeRule, folder: Path, troubl
     """One row at a time, a few or all at once: the same alerts with the same evidence."""
     if not trouble:
         return
-    whole = _told(make_rule(), folder, trouble, len(trouble))
+    whole = _alerts_of(make_rule(), folder, trouble, len(trouble))
     if not whole:
         raise AssertionError(f"it says nothing of the {len(trouble)} rows that are trouble")
     for alert in whole:
@@ -87,7 +105,7 @@ def says_the_same_however_rows_come_in(make_rule: MakeRule, folder: Path, troubl
         if not alert.evidence:
             raise AssertionError(f"no evidence for {alert.message!r}")
     for size in (1, 2, 7, 64):
-        some = _told(make_rule(), folder, trouble, size)
+        some = _alerts_of(make_rule(), folder, trouble, size)
         if repr(some) != repr(whole):  # by repr: NaN does not equal NaN
             raise AssertionError(f"shown {size} rows at a time it says {some!r}, all at once {whole!r}")
 
@@ -97,10 +115,10 @@ def goes_on_after_a_restart(make_rule: MakeRule, folder: Path, trouble: Sequence
     data."""
     if not isinstance(make_rule(), Stateful):
         return
-    whole = _told(make_rule(), folder, trouble, 10)
+    whole = _alerts_of(make_rule(), folder, trouble, 10)
     for stop in range(0, len(trouble), max(1, len(trouble) // 8)):
         rule, later = make_rule(), make_rule()
-        said = _told(rule, folder, trouble[:stop], 10)
+        found = _alerts_of(rule, folder, trouble[:stop], 10)
         assert isinstance(rule, Stateful)
         assert isinstance(later, Stateful)
         try:
@@ -109,16 +127,16 @@ def goes_on_after_a_restart(make_rule: MakeRule, folder: Path, trouble: Sequence
             raise AssertionError(f"its state is not plain JSON data: {err}") from None
         later.open(some_run(folder))
         later.set_state(state)
-        said += _looked(later, trouble[stop:], 10)
-        if repr(said) != repr(whole):
-            raise AssertionError(f"restarted after {stop} rows it says {said!r}, else {whole!r}")
+        found += _looked(later, trouble[stop:], 10)
+        if repr(found) != repr(whole):
+            raise AssertionError(f"restarted after {stop} rows it says {found!r}, else {whole!r}")
 
 
 def begins_anew_when_the_run_went_back(make_rule: MakeRule, folder: Path, trouble: Sequence[Row]) -> None:
     """After `open` it has forgotten earlier rows: the same rows give the same alerts again."""
     rule = make_rule()
-    first = _told(rule, folder, trouble, 10)
-    second = _told(rule, folder, trouble, 10)
+    first = _alerts_of(rule, folder, trouble, 10)
+    second = _alerts_of(rule, folder, trouble, 10)
     if [alert.message for alert in first] != [alert.message for alert in second]:
         raise AssertionError(f"opened again it says {second!r}, the first time it said {first!r}")
 
@@ -128,6 +146,7 @@ RULE_CHECKS: dict[str, Callable[[MakeRule, Path, Sequence[Row]], None]] = {
     for check in (
         says_what_it_is,
         is_quiet_on_an_ordinary_training,
+        is_silent_on_healthy_trainings_and_cheap,
         bears_whatever_is_logged,
         leaves_columns_as_they_are,
         says_the_same_however_rows_come_in,
@@ -138,7 +157,7 @@ RULE_CHECKS: dict[str, Callable[[MakeRule, Path, Sequence[Row]], None]] = {
 """Name -> check(make_rule, empty folder, rows that are trouble or none)."""
 
 
-def _told(rule: Rule, folder: Path, rows: Sequence[Row], size: int) -> list[Alert]:
+def _alerts_of(rule: Rule, folder: Path, rows: Sequence[Row], size: int) -> list[Alert]:
     run: RunInfo = some_run(folder)
     rule.open(run)
     return _looked(rule, rows, size)

@@ -337,10 +337,8 @@ def test_by_default_every_epoch_is_saved(run: Any) -> None:
     assert calls == [1, 2]
 
 
-def test_nothing_to_restore_gives_zeros_and_a_warning(run: Any) -> None:
-    logger = RollbookLogger(run)
-    with pytest.warns(RollbookWarning, match="no such checkpoint"):
-        assert logger.restore_data() == (0, 0, 0)
+def test_a_new_run_restores_zeros(run: Any) -> None:
+    assert RollbookLogger(run).restore_data() == (0, 0, 0)
 
 
 def test_an_error_while_restoring_gives_zeros_and_a_warning(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,15 +147,22 @@ def acme() -> None:
 
 
 def aim() -> None:
+    """LOG, LOCK, OPTIONS, and what the server's index needs, are removed from the sample afterwards."""
     import aim as tool
 
-    run = tool.Run(
-        repo=str(root / "aim"), experiment="study", system_tracking_interval=None, capture_terminal_logs=False
-    )
-    run["hparams"] = {"lr": 3e-4, "seed": 1}
-    for n in range(12):
-        run.track(1 / (n + 1), name="loss", step=n, context={"subset": "train"})
-    run.close()
+    for seed in (1, 2):
+        run = tool.Run(
+            repo=str(root / "aim"), experiment="ppo", system_tracking_interval=None, capture_terminal_logs=False
+        )
+        run.name, run.description = f"ppo-{seed}", "hello"
+        run.add_tag("a")
+        run["hparams"] = {"lr": 3e-4, "seed": seed, "net": {"sizes": [64, 32]}}
+        for n in range(12):
+            value = float("nan") if n == 3 else float("inf") if n == 4 else 1 / (n + 1)
+            run.track(value, name="loss", step=n, epoch=n // 4, context={"subset": "train"})
+            run.track(128 * n, name="global_step", step=n)
+        run.track(tool.Text("words"), name="notes", step=0)
+        run.close()
 
 
 def pictures_torch() -> None:

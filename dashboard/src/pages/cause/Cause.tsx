@@ -21,6 +21,7 @@ import { place } from "../../charts/Tip.tsx";
 import { kindOf } from "../../state/desk.ts";
 import { Crashed } from "./Crashed.tsx";
 import { PANELS } from "./panels.tsx";
+import { far } from "./Unusual.tsx";
 
 type Point = NonNullable<typeof cause.value>;
 
@@ -96,8 +97,8 @@ export function Cause() {
   ]);
   const found = answer.value;
   useEffect(() => {
-    const far = (found?.unusual ?? []).filter(({ times }) => Number(times) >= FAR);
-    tags.value = new Map(far.map(({ key: name, times }) => [name, `${value(Number(times), 2)} × its usual`]));
+    const left = (found?.unusual ?? []).filter(({ times }) => Number(times) >= FAR);
+    tags.value = new Map(left.map((one) => [one.key, far(one).replace(" ×", " × its usual")]));
     if (found) calledThere.value = found.seed === null ? found.name : `${found.name}, seed ${found.seed}`;
     return () => {
       tags.value = new Map();

@@ -2,6 +2,11 @@ import type { Cause } from "../../api/names.ts";
 import { count, value } from "../../data/numbers.ts";
 import { MiniTable } from "../../parts/MiniTable.tsx";
 
+/** How far a key left its usual range; what is no number left it altogether. */
+export function far({ value: here, times }: Cause["unusual"][number]): string {
+  return Number.isFinite(Number(here)) ? `${value(Number(times), 2)} ×` : value(Number(here));
+}
+
 /** Which keys left their usual range here, the furthest first; a name leads to its chart. */
 export function Unusual({ found }: { found: Cause }) {
   const rows = found.unusual.filter(({ times }) => Number(times) >= 1).slice(0, 6);
@@ -29,7 +34,7 @@ export function Unusual({ found }: { found: Cause }) {
             );
           if (id === "value") return <b>{value(Number(row.value))}</b>;
           if (id === "usual") return `${value(Number(row.low))} … ${value(Number(row.high))}`;
-          return `${value(Number(row.times), 2)} ×`;
+          return far(row);
         }}
       />
     </section>

@@ -1,20 +1,19 @@
 /** All episodes of a run: a scatter whose box filters, and a table. */
 
-import { signal, useSignal } from "@preact/signals";
-import { useEffect, useMemo } from "preact/hooks";
-import type { EpisodesAnswer, EpisodesQuery, Obj } from "../../api/names.ts";
+import { signal } from "@preact/signals";
+import { useMemo } from "preact/hooks";
+import type { EpisodesQuery, Obj } from "../../api/names.ts";
 import { Scatter } from "../../charts/Scatter.tsx";
 import { counts, doubles } from "../../data/frames.ts";
 import { count, plain, short, value } from "../../data/numbers.ts";
+import { sortOf, sorts, useAsked } from "../../parts/Asked.tsx";
 import { Grid, type Column } from "../../parts/Grid.tsx";
 import { Failure } from "../../parts/Say.tsx";
 import { say, word } from "../../state/address.ts";
 import { useAnswer } from "../../state/answer.ts";
 import { kindOf } from "../../state/desk.ts";
-import { useHands } from "../../state/hands.ts";
 import { source } from "../../state/here.ts";
 import { useNews } from "../../state/run.ts";
-import { Windows } from "../../state/windows.ts";
 import { beside, toggleBeside } from "./Beside.tsx";
 import { ending } from "./ending.ts";
 
@@ -25,16 +24,18 @@ const order = word("sort");
 export const scope = word("scope");
 const SCOPES = ["train", "test"];
 const box = word("box");
-const COLORS = [1, 2, 4]; // terminated, truncated, cut
-type Listed = EpisodesAnswer & { all: number };
+const ENDS: [name: string, color: number][] = [
+  ["terminated", 1],
+  ["truncated", 2],
+  ["cut", 4],
+];
 const FILTERS = ["all", "film", "traces", "terminated", "truncated"];
 
 function queryOf(axis: string): EpisodesQuery {
-  const sort = order.value;
   const [x0, x1, y0, y1] = box.value.split("_").map(Number);
   return {
     ...(SCOPES.includes(scope.value) ? { where: `scope = '${scope.value}'` } : {}),
-    sort: sort === "" ? [] : [{ column: sort.replace(/^-/, ""), descending: sort.startsWith("-") }],
+    sort: sortOf(order.value),
     ...(only.value === "film"
       ? { film: true }
       : only.value === "traces"
@@ -48,25 +49,32 @@ function queryOf(axis: string): EpisodesQuery {
   };
 }
 
-export function EpisodeList({ run, axis, episode }: { run: string; axis: string; episode: string }) {
-  const active = useSignal(-1);
-  const rows = useMemo(() => new Windows<Obj, Listed>(async () => Promise.reject(new Error("not asked yet"))), [run]);
+export interface EpisodeListProps {
+  run: string;
+  axis: string;
+  /** The chosen one, or "". */
+  episode: string;
+  /** The one that is open, chosen or not. */
+  shown: string;
+}
+
+export function EpisodeList({ run, axis, episode, shown }: EpisodeListProps) {
   const news = useNews(run, ["episodes"]);
-  const query = queryOf(axis);
-  const question = JSON.stringify(query);
-  useEffect(() => {
-    void rows.again(async (offset, limit) => {
-      const answer = await source.episodes(run, { ...query, offset, limit });
-      return { ...answer, total: answer.matched, all: answer.total };
-    });
-  }, [rows, question, news]);
+  const asked = useAsked({
+    what: "episode in the table",
+    query: queryOf(axis),
+    news,
+    ask: (query) => source.episodes(run, query),
+    open: (row: Obj) => open(String(row["episode_id"])),
+    also: ["]", "["],
+  });
+  const { rows, answer, active } = asked;
   const both = useAnswer(`${run} scopes`, async () => {
     const found = await Promise.all(
       SCOPES.map((name) => source.episodes(run, { where: `scope = '${name}'`, limit: 1 })),
     );
     return found.every(({ matched }) => matched > 0);
   }).value;
-  void rows.changed.value;
   const scatter = useAnswer(`${run} ${news}`, () => source.scatter(run, axis, "return"));
   const points = useMemo(() => {
     const entry = scatter.value?.payload && scatter.value.entries[0];
@@ -77,7 +85,7 @@ export function EpisodeList({ run, axis, episode }: { run: string; axis: string;
       x: doubles(payload, entry.arrays.x),
       y: doubles(payload, entry.arrays.y),
       row: counts(payload, entry.arrays.row),
-      colors: Uint8Array.from(outcome, (o) => COLORS[o] ?? 1),
+      colors: Uint8Array.from(outcome, (o) => ENDS[o]?.[1] ?? 1),
       of: entry.of,
       thinned: entry.thinned,
     };
@@ -92,16 +100,6 @@ export function EpisodeList({ run, axis, episode }: { run: string; axis: string;
       () => undefined,
     );
   };
-  const move = (by: number): void => {
-    const next = Math.max(0, Math.min(rows.total.value - 1, active.value + by));
-    const row = rows.row(next);
-    active.value = next;
-    if (row) open(String(row["episode_id"]));
-  };
-  useHands(() => [
-    { keys: ["j", "]"], shown: "j ]", what: "next episode in the table", act: () => move(1) },
-    { keys: ["k", "["], shown: "k [", what: "previous episode in the table", act: () => move(-1) },
-  ]);
   const columns = useMemo<Column<Obj>[]>(() => {
     const column = (
       id: string,
@@ -109,15 +107,13 @@ export function EpisodeList({ run, axis, episode }: { run: string; axis: string;
       width: string,
       cell: (row: Obj) => string | preact.JSX.Element,
     ): Column<Obj> => {
-      const sorted = order.value === id ? "ascending" : order.value === `-${id}` ? "descending" : undefined;
       return {
         id,
         head,
         width,
         number: id !== "outcome" && id !== "episode_id",
         cell,
-        sorted,
-        sort: () => say({ sort: sorted === "descending" ? id : `-${id}` }),
+        ...sorts(order.value, id),
       };
     };
     return [
@@ -162,7 +158,6 @@ export function EpisodeList({ run, axis, episode }: { run: string; axis: string;
       },
     ];
   }, [axis, order.value, episode, beside.value]);
-  const answer = rows.answer.value;
   first.value = only.value === "" && scope.value === "" ? "last" : String(rows.row(0)?.["episode_id"] ?? "last");
   return (
     <section class="pane" aria-label="Episodes">
@@ -209,18 +204,15 @@ export function EpisodeList({ run, axis, episode }: { run: string; axis: string;
         />
       )}
       <p class="legend pad0">
-        <span>
-          <i class="dot s1" />
-          terminated
-        </span>
-        <span>
-          <i class="dot s2" />
-          truncated
-        </span>
-        <span>
-          <i class="dot s4" />
-          cut
-        </span>
+        {ENDS.map(
+          ([name, color]) =>
+            points?.colors.includes(color) && (
+              <span key={name}>
+                <i class={`dot s${color}`} />
+                {name}
+              </span>
+            ),
+        )}
         {box.value !== "" && (
           <button class="link" type="button" onClick={() => say({ box: "" })}>
             all again
@@ -237,9 +229,9 @@ export function EpisodeList({ run, axis, episode }: { run: string; axis: string;
         columns={columns}
         total={rows.total.value}
         row={(i) => rows.row(i)}
-        onSeen={see(rows)}
+        onSeen={asked.see}
         active={active.value}
-        rowClass={(row) => (row["episode_id"] === episode ? "chosen" : "")}
+        rowClass={(row) => (row["episode_id"] === shown ? "chosen" : "")}
         onOpen={(row, i) => {
           active.value = i;
           open(String(row["episode_id"]));
@@ -252,14 +244,6 @@ export function EpisodeList({ run, axis, episode }: { run: string; axis: string;
       </div>
     </section>
   );
-}
-
-const seers = new WeakMap<object, (first: number, last: number) => void>();
-/** One listener a table: a new function every time would ask again every time. */
-function see(rows: Windows<Obj, Listed>): (first: number, last: number) => void {
-  let on = seers.get(rows);
-  if (!on) seers.set(rows, (on = (first, last) => rows.see(first, last)));
-  return on;
 }
 
 /** The end of an id: what tells episodes of one run apart. */

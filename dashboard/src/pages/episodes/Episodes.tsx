@@ -1,6 +1,6 @@
 /** What does the agent do? All episodes of a run as points and rows; one of them with its film and its traces. */
 
-import { computed } from "@preact/signals";
+import { computed, useSignal } from "@preact/signals";
 import { Context } from "../../parts/Context.tsx";
 import { CopyLink } from "../../parts/CopyLink.tsx";
 import { RunPicker } from "../../parts/RunPicker.tsx";
@@ -22,6 +22,7 @@ export function Episodes() {
     const { rows } = await source.episodes(run as string, { film: true, limit: 1 });
     return String(rows[0]?.["episode_id"] ?? "last");
   });
+  const shown = useSignal("");
   const unchosen = only.value !== "" || scope.value !== "" ? first.value : (filmed.value ?? "last");
   return (
     <>
@@ -46,11 +47,12 @@ export function Episodes() {
         <main id="main" class={has ? "split eps" : ""}>
           {has ? (
             <>
-              <EpisodeList key={run} run={run} axis={detail.value.x} episode={episode.value} />
+              <EpisodeList key={run} run={run} axis={detail.value.x} episode={episode.value} shown={shown.value} />
               <OneEpisode
                 key={`${run} ${episode.value} ${unchosen}`}
                 run={run}
                 episode={episode.value !== "" ? episode.value : unchosen}
+                shown={shown}
               />
             </>
           ) : (

@@ -1,5 +1,6 @@
 /** One episode: its film, what is known of it, and its traces under one cursor. */
 
+import type { Signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import type { EpisodeDetail, Obj } from "../../api/names.ts";
 import { Hub } from "../../charts/hub.ts";
@@ -36,12 +37,23 @@ const KNOWN = [
   "at",
 ];
 
-export function OneEpisode({ run, episode }: { run: string; episode: string }) {
+export interface OneEpisodeProps {
+  run: string;
+  /** Its id, or "last". */
+  episode: string;
+  /** Told its id. */
+  shown: Signal<string>;
+}
+
+export function OneEpisode({ run, episode, shown }: OneEpisodeProps) {
   const answer = useAnswer(`${run} ${episode}`, () => source.episode(run, episode));
   return (
     <section class="pane" aria-label="One episode">
       <Answered of={answer} what="the episode">
-        {(found) => <Shown run={run} found={found} />}
+        {(found) => {
+          shown.value = String(found.row["episode_id"]);
+          return <Shown run={run} found={found} />;
+        }}
       </Answered>
     </section>
   );

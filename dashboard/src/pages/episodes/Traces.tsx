@@ -23,6 +23,8 @@ const HEAT_FROM = 4; // from so many numbers on a row of colours says more than 
 
 interface Group {
   kind: string;
+  /** What the chart is called. */
+  title: string;
   lines: Line[];
 }
 
@@ -37,13 +39,13 @@ export function Traces({ run, episode, found, hub }: { run: string; episode: str
     for (const { name, group } of found.traces) {
       for (const [column, place] of Object.entries(entry.arrays)) {
         if (column !== name && !column.startsWith(`${name}[`)) continue;
-        const lines = kinds.get(group) ?? [];
-        kinds.set(group, lines);
-        const short = column.replace(/^(reward_component|running|info\/data|info)\//, "");
+        const kind = group === "info" ? `info ${shortOf(name)}` : group; // each of these has its own scale
+        const lines = kinds.get(kind) ?? [];
+        kinds.set(kind, lines);
         if (!lines.some((line) => line.id === column))
           lines.push({
             id: column,
-            name: short,
+            name: shortOf(column),
             color: (lines.length % 10) + 1,
             x: t,
             y: Float32Array.from(doubles(frame.payload, place)),
@@ -51,27 +53,33 @@ export function Traces({ run, episode, found, hub }: { run: string; episode: str
           });
       }
     }
-    return ORDER.flatMap((kind) => (kinds.has(kind) ? [{ kind, lines: kinds.get(kind) ?? [] }] : []));
+    return ORDER.flatMap((kind) =>
+      [...kinds]
+        .filter(([id]) => id.split(" ", 1)[0] === kind)
+        .map(([id, lines]) => ({ kind, lines, title: id.slice(kind.length + 1) || (TITLES[kind] ?? kind) })),
+    );
   }, [answer.value]);
   return (
     <Answered of={answer} what="the traces">
       {() => (
         <div class="traces">
-          {groups.map(({ kind, lines }) =>
+          {groups.map(({ kind, title, lines }) =>
             (kind === "action" || kind === "observation") && lines.length >= HEAT_FROM ? (
-              <HeatRows key={kind} title={TITLES[kind] ?? kind} lines={lines} hub={hub} />
+              <HeatRows key={kind} title={title} lines={lines} hub={hub} />
             ) : (
               <Chart
-                key={kind}
+                key={title}
                 bare
                 hub={hub}
-                title={TITLES[kind] ?? kind}
+                title={title}
                 soft={
-                  lines.length === 1
-                    ? lines[0]?.name === TITLES[kind]
-                      ? ""
-                      : lines[0]?.name
-                    : `${lines.length} traces`
+                  lines.length > 1
+                    ? `${lines.length} traces`
+                    : kind === "info"
+                      ? TITLES[kind]
+                      : lines[0]?.name === title
+                        ? ""
+                        : lines[0]?.name
                 }
                 lines={lines}
                 span={spanOf(lines)}
@@ -85,6 +93,8 @@ export function Traces({ run, episode, found, hub }: { run: string; episode: str
     </Answered>
   );
 }
+
+const shortOf = (name: string): string => name.replace(/^(reward_component|running|info\/data|info)\//, "");
 
 function spanOf(lines: readonly Line[]): { x0: number; x1: number } | null {
   const x = lines[0]?.x;

@@ -73,20 +73,29 @@ function Whole({ run, found }: { run: string; found: Found }) {
       <Fate found={found} />
       <Times found={found} onPick={setAt} />
       <div class="bar">
-        <span class="soft">Tokens by</span>
-        <span class="seg" role="group" aria-label="Tokens coloured by">
-          {[...names, ""].map((name) => (
-            <button key={name} type="button" aria-pressed={heat === name} onClick={() => setHeat(name)}>
-              {name === "" ? "off" : name}
-            </button>
-          ))}
-        </span>
+        {names.length > 0 && (
+          <>
+            <span class="soft">Tokens by</span>
+            <span class="seg" role="group" aria-label="Tokens coloured by">
+              {[...names, ""].map((name) => (
+                <button key={name} type="button" aria-pressed={heat === name} onClick={() => setHeat(name)}>
+                  {name === "" ? "off" : name}
+                </button>
+              ))}
+            </span>
+          </>
+        )}
         <span class="grow" />
         <button class="btn" type="button" onClick={() => setUnfolded(!unfolded)}>
           {unfolded ? "Fold all" : "Unfold all"} <kbd class="hide-s">o</kbd>
         </button>
       </div>
       <div class="talk">
+        {found.odd_lists.map((said) => (
+          <p key={said} class="bad" role="note">
+            {said}
+          </p>
+        ))}
         <Task found={found} open={unfolded} />
         {found.turns.map((turn, i) => (
           <Turn key={turn.turn} turn={turn} heat={heat} open={unfolded} now={i === at} place={i} />

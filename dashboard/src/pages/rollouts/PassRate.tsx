@@ -1,15 +1,19 @@
 /** A task over training: the share of rollouts that solved it at each version of the policy, with its interval. */
 
+import { useRef } from "preact/hooks";
 import type { Cell, RolloutVersion } from "../../api/names.ts";
 import { count, percent } from "../../data/numbers.ts";
+import { useWidth } from "../../parts/useWidth.ts";
 
-const [WIDTH, HEIGHT, LEFT, BOTTOM] = [600, 150, 40, 18];
+const [HEIGHT, LEFT, BOTTOM] = [150, 40, 18];
 
 export function PassRate({ history, version }: { history: readonly RolloutVersion[]; version: Cell | undefined }) {
+  const box = useRef<HTMLDivElement>(null);
+  const width = Math.max(200, useWidth(box));
   const known = history.filter((point) => point.version !== null);
   const low = known[0]?.version ?? 0;
   const wide = (known[known.length - 1]?.version ?? 1) - low || 1;
-  const x = (at: number): number => LEFT + ((at - low) / wide) * (WIDTH - LEFT - 10);
+  const x = (at: number): number => LEFT + ((at - low) / wide) * (width - LEFT - 10);
   const y = (share: number): number => 8 + (1 - share) * (HEIGHT - BOTTOM - 8);
   const total = history.reduce((sum, { n }) => sum + n, 0);
   return (
@@ -20,12 +24,12 @@ export function PassRate({ history, version }: { history: readonly RolloutVersio
           {count(total)} rollouts at {count(history.length)} versions; share solved, bars: 95 % (Wilson)
         </span>
       </header>
-      <div class="in">
-        <svg class="passrate" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img">
+      <div ref={box} class="in">
+        <svg class="passrate" viewBox={`0 0 ${width} ${HEIGHT}`} height={HEIGHT} role="img">
           <title>{`Share of rollouts that solved this task, at ${known.length} versions of the policy`}</title>
           {[0, 0.5, 1].map((share) => (
             <g key={share}>
-              <line class="grid" x1={LEFT} x2={WIDTH - 10} y1={y(share)} y2={y(share)} />
+              <line class="grid" x1={LEFT} x2={width - 10} y1={y(share)} y2={y(share)} />
               <text x={LEFT - 6} y={y(share) + 3} text-anchor="end">
                 {percent(share)}
               </text>
@@ -48,7 +52,7 @@ export function PassRate({ history, version }: { history: readonly RolloutVersio
           <text x={LEFT} y={HEIGHT - 4}>
             version {count(low)}
           </text>
-          <text x={WIDTH - 10} y={HEIGHT - 4} text-anchor="end">
+          <text x={width - 10} y={HEIGHT - 4} text-anchor="end">
             {count(low + wide)}
           </text>
         </svg>

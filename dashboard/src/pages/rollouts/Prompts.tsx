@@ -1,20 +1,19 @@
 /** Which prompt is never solved? Each prompt with the share of its rollouts that solved it, and one over training. */
 
-import { signal, useSignal, type Signal } from "@preact/signals";
+import { signal, type Signal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
-import type { Num, OneRollout as Found, PromptRow, PromptsAnswer, PromptsQuery } from "../../api/names.ts";
+import type { Num, OneRollout as Found, PromptRow, PromptsQuery } from "../../api/names.ts";
 import { shown } from "../../data/diff.ts";
-import { count, percent, seconds, value } from "../../data/numbers.ts";
+import { count, percent, value } from "../../data/numbers.ts";
 import { solvedOf } from "../../data/rollouts.ts";
-import { Grid, type Column } from "../../parts/Grid.tsx";
+import { AskedRows, sortOf, sorts, useAsked } from "../../parts/Asked.tsx";
+import type { Column } from "../../parts/Grid.tsx";
 import { MiniTable } from "../../parts/MiniTable.tsx";
-import { Answered, Empty, Failure, Waiting } from "../../parts/Say.tsx";
+import { Answered, Empty } from "../../parts/Say.tsx";
 import { addressOf, say, word } from "../../state/address.ts";
 import { useAnswer } from "../../state/answer.ts";
-import { useHands } from "../../state/hands.ts";
 import { source } from "../../state/here.ts";
 import { useNews } from "../../state/run.ts";
-import { Windows } from "../../state/windows.ts";
 import { cellText } from "../samples/cells.ts";
 import { PassRate } from "./PassRate.tsx";
 import { PromptCell } from "./SharedPrompts.tsx";
@@ -26,8 +25,6 @@ const order = word("by");
 const task = signal("");
 const ONLY = ["never", "sometimes", "always"] as const;
 const number = (cell: Num): string => (typeof cell === "number" ? value(cell) : "–");
-
-type Answer = PromptsAnswer & { all: number };
 
 const HEADS: [id: string, head: string, width: string, wide: boolean][] = [
   ["prompt", "prompt", "minmax(120px, 3fr)", false],
@@ -54,56 +51,33 @@ function Share({ of, low, high, name }: { of: Num; low: Num; high: Num; name?: s
 }
 
 export function Prompts({ run, row, first }: { run: string; row: string; first: Signal<string> }) {
-  const active = useSignal(-1);
-  const rows = useMemo(
-    () => new Windows<PromptRow, Answer>(async () => Promise.reject(new Error("not asked yet"))),
-    [],
-  );
-  const see = useMemo(() => (from: number, to: number) => rows.see(from, to), [rows]);
   const news = useNews(run, ["rollouts", "fates"], 10_000);
   const filter = ONLY.find((name) => name === only.value);
-  const query: PromptsQuery = {
-    ...(filter ? { only: filter } : {}),
-    sort:
-      order.value === "" ? [] : [{ column: order.value.replace(/^-/, ""), descending: order.value.startsWith("-") }],
-  };
-  const question = JSON.stringify(query);
-  useEffect(() => {
-    void rows.again(async (offset, limit, signal) => {
-      const answer = await source.prompts(run, { ...query, offset, limit }, signal);
-      return { ...answer, all: answer.total, total: answer.matched };
-    });
-  }, [rows, question, news]);
-  void rows.changed.value;
-  const answer = rows.answer.value;
-  first.value = rows.row(0)?.example ?? "";
-  const chosen = row === "" ? rows.row(0)?.id : task.value;
-  const open = (one: PromptRow): void => {
-    task.value = one.id;
-    say({ row: one.example }, row === "");
-  };
-  const move = (by: number): void => {
-    active.value = Math.max(0, Math.min(rows.total.value - 1, active.value + by));
-    const next = rows.row(active.value);
-    if (next) open(next);
-  };
-  useHands(() => [
-    { keys: ["j"], what: "next prompt", act: () => move(1) },
-    { keys: ["k"], what: "previous prompt", act: () => move(-1) },
-  ]);
+  const asked = useAsked({
+    what: "prompt",
+    query: { ...(filter ? { only: filter } : {}), sort: sortOf(order.value) },
+    news,
+    ask: (query: PromptsQuery, signal) => source.prompts(run, query, signal),
+    open: (one: PromptRow) => {
+      task.value = one.id;
+      say({ row: one.example }, row === "");
+    },
+  });
+  const { answer } = asked;
+  const top = asked.rows.row(0);
+  first.value = top?.example ?? "";
   const x = answer?.x === "policy_version" ? "version" : "update";
   const since = answer?.recent_from ?? null;
   const columns = useMemo<Column<PromptRow>[]>(
     () =>
       HEADS.map(([id, head, width, wide]) => {
-        const sorted = order.value === id ? "ascending" : order.value === `-${id}` ? "descending" : undefined;
         return {
           id,
           head: id === "first" ? `${x}s` : head,
           width,
           wide,
           number: id !== "prompt",
-          ...(id === "prompt" ? {} : { sorted, sort: () => say({ by: sorted === "descending" ? id : `-${id}` }) }),
+          ...(id === "prompt" ? {} : sorts(order.value, id, "by")),
           cell: (one) => {
             if (id === "prompt") return <PromptCell text={one.prompt ?? one.id} />;
             if (id === "rate") return <Share of={one.rate} low={one.low} high={one.high} name={solvedOf(one)} />;
@@ -130,43 +104,16 @@ export function Prompts({ run, row, first }: { run: string; row: string; first: 
           {since !== null && `; last fifth: from ${x} ${count(since)}`}
         </span>
       </div>
-      {rows.error.value && (
-        <div class="pad">
-          <Failure error={rows.error.value} again={() => void rows.again()} />
-        </div>
-      )}
-      {!answer && !rows.error.value ? (
-        <Waiting what="prompts" />
-      ) : answer && answer.total === 0 ? (
-        <Empty title={answer.all === 0 ? "No rollout names its prompt" : `No prompt is ${only.value} solved`} />
-      ) : (
-        <Grid
-          label="Table of prompts"
-          columns={columns}
-          total={rows.total.value}
-          row={(i) => rows.row(i)}
-          onSeen={see}
-          active={active.value}
-          id={({ id }) => id}
-          rowClass={({ id }) => (id === chosen ? "chosen" : "")}
-          onOpen={(one, i) => {
-            active.value = i;
-            open(one);
-          }}
-        />
-      )}
-      <div class="foot">
-        {answer && (
-          <span>
-            <b>{count(answer.total)}</b> of {count(answer.all)} prompts
-          </span>
-        )}
-        {answer && <span>answered in {seconds(answer.took_ms / 1000)}</span>}
-        <span class="grow" />
-        <span class="hide-s">
-          <kbd>j</kbd> <kbd>k</kbd> prompt <kbd>?</kbd> all keys
-        </span>
-      </div>
+      <AskedRows
+        asked={asked}
+        what="prompts"
+        columns={columns}
+        id={({ id }) => id}
+        chosen={row === "" ? top?.id : task.value}
+        none={<Empty title={answer?.all === 0 ? "No rollout names its prompt" : `No prompt is ${only.value} solved`} />}
+      >
+        <kbd>j</kbd> <kbd>k</kbd> prompt <kbd>?</kbd> all keys
+      </AskedRows>
     </section>
   );
 }

@@ -48,8 +48,11 @@ export function Run() {
             <div class="cols">
               <HowItEnded detail={found} />
               <Damage detail={found} />
-              <About detail={found} answer={answer} />
-              <Attempts detail={found} />
+              <About detail={found} />
+              <div class="c6 pile">
+                <Attempts detail={found} />
+                <Notes detail={found} answer={answer} />
+              </div>
               <RunCharts run={run} detail={found} />
               <Config detail={found} />
               <Packages detail={found} />
@@ -63,7 +66,7 @@ export function Run() {
   );
 }
 
-function About({ detail, answer }: { detail: RunDetail; answer: Answer<RunDetail> }) {
+function About({ detail }: { detail: RunDetail }) {
   const facts: [string, string][] = [
     ["project", detail.project],
     ["id", detail.id],
@@ -104,9 +107,10 @@ function About({ detail, answer }: { detail: RunDetail; answer: Answer<RunDetail
             <Fact key={name} name={name} text={text} />
           ))}
           {Object.entries(detail.summary)
+            .filter(([name]) => name !== "status")
             .slice(0, 12)
             .map(([name, v]) => (
-              <Fact key={`summary ${name}`} name={name} text={json(v)} />
+              <Fact key={`summary ${name}`} name={name} text={Number.isInteger(v) ? count(Number(v)) : json(v)} />
             ))}
         </dl>
         {detail.status !== "running" && detail.status !== "finished" && detail.resume_line !== "" && (
@@ -115,12 +119,22 @@ function About({ detail, answer }: { detail: RunDetail; answer: Answer<RunDetail
           </pre>
         )}
       </div>
-      {hello.value?.writable !== false && source.live && (
-        <Words
-          row={detail}
-          edit={(query) => void source.edit({ runs: [detail.run], ...query }).then(answer.again, () => undefined)}
-        />
-      )}
+    </section>
+  );
+}
+
+/** Its name, tags and notes, to be changed. */
+function Notes({ detail, answer }: { detail: RunDetail; answer: Answer<RunDetail> }) {
+  if (hello.value?.writable === false || !source.live) return null;
+  return (
+    <section class="card">
+      <header>
+        <h2>Name, tags and notes</h2>
+      </header>
+      <Words
+        row={detail}
+        edit={(query) => void source.edit({ runs: [detail.run], ...query }).then(answer.again, () => undefined)}
+      />
     </section>
   );
 }
@@ -175,7 +189,7 @@ function Attempts({ detail }: { detail: RunDetail }) {
     { id: "changes", head: "configuration" },
   ];
   return (
-    <section class="card c6">
+    <section class="card">
       <header>
         <h2>{detail.attempts.length === 1 ? "One attempt" : `${detail.attempts.length} attempts`}</h2>
         <span class="soft">{detail.attempts.length > 1 ? "abandoned stretches are ghosts in the charts" : ""}</span>

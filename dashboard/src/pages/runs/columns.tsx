@@ -238,10 +238,19 @@ function Spark({ row }: { row: GroupRow | RunRow }) {
   );
 }
 
+/** How far something came that has no total. */
+function Reached({ at, x }: { at: number | null; x: string }) {
+  return (
+    <span class="soft" title={at === null ? "nothing says how far it goes" : `${count(at)} ${x}, of no known total`}>
+      {at === null ? "–" : short(at)}
+    </span>
+  );
+}
+
 function Progress({ row }: { row: GroupRow | RunRow }) {
   if (row.kind === "group") {
     const done = row.done ?? null;
-    if (done === null) return <span class="soft">–</span>;
+    if (done === null) return <Reached at={row.at} x={row.x} />;
     const live = (row.status["running"] ?? 0) > 0;
     return (
       <span
@@ -254,17 +263,8 @@ function Progress({ row }: { row: GroupRow | RunRow }) {
       </span>
     );
   }
-  const share =
-    row.at !== null && row.total ? Math.max(0, Math.min(1, row.at / row.total)) : row.status === "finished" ? 1 : null;
-  if (share === null)
-    return (
-      <span
-        class="soft"
-        title={row.at === null ? "nothing says how far it goes" : `${count(row.at)} ${row.x}, of no known total`}
-      >
-        {row.at === null ? "–" : short(row.at)}
-      </span>
-    );
+  const share = row.at !== null && row.total ? Math.max(0, Math.min(1, row.at / row.total)) : null;
+  if (share === null) return <Reached at={row.at} x={row.x} />;
   const kind = row.status === "running" ? "on" : row.status === "crashed" ? "dead" : "";
   return (
     <span

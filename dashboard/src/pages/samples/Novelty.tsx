@@ -73,7 +73,9 @@ export function Novelty({ run }: { run: string }) {
           <section class="card">
             <header>
               <h2>What was not trained on</h2>
-              <span class="soft">of {count(unused.value.groups)} groups</span>
+              <span class="soft">
+                of {count(unused.value.groups)} {unused.value.groups === 1 ? "group" : "groups"}
+              </span>
             </header>
             <div class="in">
               <div class="stack">

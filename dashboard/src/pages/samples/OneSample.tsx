@@ -97,7 +97,7 @@ function Group({ group, id }: { group: SampleGroup; id: string }) {
     <section class="card">
       <header>
         <h2 class="clip">{group.prompt ?? "The group"}</h2>
-        <span class="soft">
+        <span class="soft" style={{ flex: "none" }}>
           {Object.entries(group.clocks)
             .slice(0, 1)
             .map(([clock, n]) => `group at ${clock} ${count(n)}`)}

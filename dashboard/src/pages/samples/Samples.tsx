@@ -1,20 +1,18 @@
 /** What does it learn from? All samples of a run, searched on the server; one of them with its group and history. */
 
-import { signal, useSignal } from "@preact/signals";
-import { useEffect, useMemo, useRef } from "preact/hooks";
-import type { ColumnInfo, SampleCells, SamplesAnswer } from "../../api/names.ts";
-import { count, seconds } from "../../data/numbers.ts";
+import { signal, type Signal } from "@preact/signals";
+import { useMemo, useRef } from "preact/hooks";
+import type { ColumnInfo, SampleCells } from "../../api/names.ts";
 import { Context } from "../../parts/Context.tsx";
 import { CopyLink } from "../../parts/CopyLink.tsx";
 import { Field } from "../../parts/Field.tsx";
-import { Grid, type Column } from "../../parts/Grid.tsx";
+import { AskedRows, NoneFits, sortOf, sorts, useAsked } from "../../parts/Asked.tsx";
+import type { Column } from "../../parts/Grid.tsx";
 import { RunPicker } from "../../parts/RunPicker.tsx";
-import { Empty, Failure, Waiting } from "../../parts/Say.tsx";
+import { Empty, Failure } from "../../parts/Say.tsx";
 import { addressOf, joined, list, say, word } from "../../state/address.ts";
-import { useHands } from "../../state/hands.ts";
 import { source } from "../../state/here.ts";
 import { useNews, useRun } from "../../state/run.ts";
-import { Windows } from "../../state/windows.ts";
 import { Choice, Menu } from "../../parts/Menu.tsx";
 import { cellText, width } from "./cells.ts";
 import { Novelty } from "./Novelty.tsx";
@@ -26,8 +24,6 @@ const order = word("sort");
 const row = word("row");
 const shown = list("cols");
 const tab = word("tab");
-
-type Answer = SamplesAnswer & { all: number };
 
 export function Samples() {
   const { run, detail, none } = useRun("samples");
@@ -98,6 +94,7 @@ const HIDDEN = ["sample_id", "time", "writer", "lane", "seq", "index", "attempt"
 const LIKED = [
   "train_iter",
   "env_step",
+  "gradient_step",
   "prompt",
   "completion",
   "text",
@@ -120,74 +117,52 @@ function usual(columns: readonly ColumnInfo[]): string[] {
 
 const REWARDS = ["reward", "total_reward", "score", "return"];
 
+/** What may be the prompt: of samples without one, the item is. */
+const PROMPTS = ["prompt", "item"];
+
 /** The samples whose prompt is that of the one above: a group says it once. */
-function repeats(rows: Windows<SampleCells, Answer>): Set<string> {
+function repeats(rows: { total: Signal<number>; row: (i: number) => SampleCells | undefined }): Set<string> {
   const out = new Set<string>();
   for (let i = 1; i < rows.total.peek() && rows.row(i) !== undefined; i++) {
     const [one, before] = [rows.row(i), rows.row(i - 1)];
-    if (
-      one !== undefined &&
-      one.cells["prompt"] != null &&
-      cellText(one.cells["prompt"]) === cellText(before?.cells["prompt"])
-    )
-      out.add(one.id);
+    const name = PROMPTS.find((each) => one?.cells[each] != null) ?? "";
+    if (one?.cells[name] != null && cellText(one.cells[name]) === cellText(before?.cells[name])) out.add(one.id);
   }
   return out;
 }
 
 function List({ run }: { run: string }) {
-  const active = useSignal(-1);
-  const rows = useMemo(
-    () => new Windows<SampleCells, Answer>(async () => Promise.reject(new Error("not asked yet"))),
-    [],
-  );
   const again = useRef<ReadonlySet<string>>(new Set());
-  const see = useMemo(() => (first: number, last: number) => rows.see(first, last), [rows]);
-  const news = useNews(run, ["samples"], 5000);
-  const query = {
-    ...(search.value === "" ? {} : { search: search.value }),
-    ...(where.value === "" ? {} : { where: where.value }),
-    sort:
-      order.value === "" ? [] : [{ column: order.value.replace(/^-/, ""), descending: order.value.startsWith("-") }],
-  };
-  const question = JSON.stringify(query);
-  useEffect(() => {
-    void rows.again(async (offset, limit, signal) => {
-      const answer = await source.samples(run, { ...query, offset, limit }, signal);
-      return { ...answer, all: answer.total, total: answer.matched };
-    });
-  }, [rows, question, news]);
-  void rows.changed.value;
-  const answer = rows.answer.value;
+  const asked = useAsked({
+    what: "sample",
+    query: {
+      ...(search.value === "" ? {} : { search: search.value }),
+      ...(where.value === "" ? {} : { where: where.value }),
+      sort: sortOf(order.value),
+    },
+    news: useNews(run, ["samples"], 5000),
+    ask: (query, signal) => source.samples(run, query, signal),
+    open: ({ id }: SampleCells) => say({ row: id }, row.peek() === ""),
+  });
+  const { rows, answer } = asked;
   again.current = repeats(rows);
   const reward = REWARDS.find((name) => answer?.columns.some((column) => column.name === name));
   first.value = rows.row(0)?.id ?? "";
-  const open = (id: string): void => say({ row: id }, row.peek() === "");
-  const move = (by: number): void => {
-    active.value = Math.max(0, Math.min(rows.total.value - 1, active.value + by));
-    const next = rows.row(active.value);
-    if (next) open(next.id);
-  };
-  useHands(() => [
-    { keys: ["j"], what: "next sample", act: () => move(1) },
-    { keys: ["k"], what: "previous sample", act: () => move(-1) },
-  ]);
+  const prompt = PROMPTS.find((name) => answer?.columns.some((column) => column.name === name));
   const names = shown.value.length > 0 ? shown.value : usual(answer?.columns ?? []);
   const columns = useMemo<Column<SampleCells>[]>(
     () =>
       names.map((name, place) => {
         const type = answer?.columns.find((column) => column.name === name)?.type ?? "text";
-        const sorted = order.value === name ? "ascending" : order.value === `-${name}` ? "descending" : undefined;
         return {
           id: name,
           head: name,
           width: width(name, type),
           wide: place > 3,
           number: type === "number" || type === "integer",
-          sorted,
-          sort: () => say({ sort: sorted === "descending" ? name : `-${name}` }),
+          ...sorts(order.value, name),
           cell: ({ id, cells }) =>
-            name === "prompt" && again.current.has(id) ? (
+            name === prompt && again.current.has(id) ? (
               <span class="soft" title={cellText(cells[name])}>
                 ″ <span class="sr">the same prompt</span>
               </span>
@@ -253,47 +228,17 @@ function List({ run }: { run: string }) {
           wait={500}
         />
       </div>
-      {rows.error.value && (
-        <div class="pad">
-          <Failure error={rows.error.value} again={() => void rows.again()} />
-        </div>
-      )}
-      {!answer && !rows.error.value ? (
-        <Waiting what="samples" />
-      ) : answer && answer.total === 0 ? (
-        <Empty title={`None of ${count(answer.all)} samples fit`}>
-          <button class="btn" type="button" onClick={() => say({ q: "", where: "" })}>
-            Show all
-          </button>
-        </Empty>
-      ) : (
-        <Grid
-          label="Table of samples"
-          columns={columns}
-          total={rows.total.value}
-          row={(i) => rows.row(i)}
-          onSeen={see}
-          active={active.value}
-          rowClass={({ id }) => (id === (row.value === "" ? first.value : row.value) ? "chosen" : "")}
-          onOpen={({ id }, i) => {
-            active.value = i;
-            open(id);
-          }}
-          class="completions"
-        />
-      )}
-      <div class="foot">
-        {answer && (
-          <span>
-            <b>{count(answer.total)}</b> of {count(answer.all)} samples
-          </span>
-        )}
-        {answer && <span>answered in {seconds(answer.took_ms / 1000)}</span>}
-        <span class="grow" />
-        <span class="hide-s">
-          <kbd>j</kbd> <kbd>k</kbd> move
-        </span>
-      </div>
+      <AskedRows
+        asked={asked}
+        what="samples"
+        columns={columns}
+        id={({ id }) => id}
+        chosen={row.value === "" ? first.value : row.value}
+        none={<NoneFits all={answer?.all ?? 0} what="samples" words={["q", "where"]} />}
+        class="completions"
+      >
+        <kbd>j</kbd> <kbd>k</kbd> move
+      </AskedRows>
     </section>
   );
 }

@@ -22,12 +22,12 @@ class Dispatcher(Logger):
     def __init__(self, to: Sequence[Logger], serialize_fn: Callable[[LoggingData], Any] | None = None) -> None:
         self._to = list(to)
         self._serialize_fn = serialize_fn
-        self._said = Bill(who="Dispatcher")
+        self._bill = Bill(who="Dispatcher")
 
     @property
     def failures(self) -> dict[str, int]:
         """Number of failures of each logger."""
-        return dict(self._said.counts)
+        return dict(self._bill.counts)
 
     def write(self, values: LoggingData) -> None:
         """Write `values` to each logger. An exception is counted and reported once.
@@ -54,4 +54,4 @@ class Dispatcher(Logger):
 
     def _guard(self, verb: str, place: int, logger: Logger, work: Callable[..., object], *arguments: object) -> None:
         which = f"{type(logger).__name__}.{verb} (logger {place})"
-        self._said.guard(which, which, work, *arguments)
+        self._bill.guard(which, which, work, *arguments)

@@ -70,7 +70,7 @@ class _Worker:
         self._to, self._queue_size = to, queue_size
         self._waiting: deque[object] = deque()
         self._changed = threading.Condition()
-        self._said = Bill(who="AsyncLogger")
+        self._bill = Bill(who="AsyncLogger")
         self._finished = self._busy = False
         self.dropped = 0
         self._thread: threading.Thread | None = None
@@ -79,11 +79,11 @@ class _Worker:
         with self._changed:
             if self._finished:
                 self.dropped += 1
-                self._said.say("closed", "write() was called after close(); the record is dropped")
+                self._bill.report("closed", "write() was called after close(); the record is dropped")
                 return
             if len(self._waiting) >= self._queue_size:
                 self.dropped += 1
-                self._said.say(
+                self._bill.report(
                     "full", f"{self._queue_size} records wait and the logger behind is slower; new ones are dropped"
                 )
                 return
@@ -104,7 +104,7 @@ class _Worker:
                     self._changed.wait()
                 record = self._waiting.popleft()
                 self._busy = True
-            self._said.guard("write", "write", self._to.write, record)
+            self._bill.guard("write", "write", self._to.write, record)
 
     def wait_until_empty(self) -> None:
         with self._changed:
@@ -113,7 +113,7 @@ class _Worker:
                 left = len(self._waiting)
                 if self._changed.wait_for(lambda: not self._waiting and not self._busy, _RECORD_SECONDS):
                     return
-        self._say_slow()
+        self._report_slow()
 
     def finish(self) -> None:
         with self._changed:
@@ -125,11 +125,11 @@ class _Worker:
                 left = len(self._waiting)
                 self._thread.join(_RECORD_SECONDS)
             if self._thread.is_alive():
-                self._say_slow()
+                self._report_slow()
 
-    def _say_slow(self) -> None:
+    def _report_slow(self) -> None:
         words = f"the logger behind has taken no record for {_RECORD_SECONDS:g} s; {len(self._waiting)} still wait"
-        self._said.say("slow", words)
+        self._bill.report("slow", words)
 
     def shielded_close(self) -> None:
-        self._said.guard("close", "close", self._to.close)
+        self._bill.guard("close", "close", self._to.close)

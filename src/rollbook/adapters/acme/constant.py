@@ -18,7 +18,7 @@ class ConstantLogger(Logger):
 
     def __init__(self, constant_data: LoggingData, to: Logger) -> None:
         self._constant_data, self._to = dict(constant_data), to
-        self._said = Bill(who="ConstantLogger")
+        self._bill = Bill(who="ConstantLogger")
 
     def write(self, data: LoggingData) -> None:
         """Pass on the constants and `data`.
@@ -27,7 +27,7 @@ class ConstantLogger(Logger):
           data: the record.
         """
         for key in self._constant_data.keys() & data.keys():
-            self._said.say(key, f"the record has a key {key!r} of its own; the constant of that name gives way")
+            self._bill.report(key, f"the record has a key {key!r} of its own; the constant of that name gives way")
         self._to.write({**self._constant_data, **data})
 
     def close(self) -> None:

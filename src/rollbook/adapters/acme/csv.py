@@ -113,7 +113,7 @@ class _CallersFile:
         self._file, self._flush_every = file, flush_every
         self._columns: list[str] | None = None
         self._rows = 0
-        self._said = Bill(who="CSVLogger")
+        self._bill = Bill(who="CSVLogger")
 
     @property
     def name(self) -> str:
@@ -126,7 +126,7 @@ class _CallersFile:
             if not self._file.tell() and self._columns:
                 writer.writerow(self._columns)
         for key in data.keys() - set(self._columns):
-            self._said.say(
+            self._bill.report(
                 str(key), f"the header of {self.name or 'the file'} has no column {key!r}; its values are not written"
             )
         if self._columns:

@@ -22,7 +22,7 @@ class FlattenDictLogger(Logger):
 
     def __init__(self, logger: Logger, label: str = "Logs", raw_keys: Sequence[str] = ()) -> None:
         self._logger, self._label, self._raw_keys = logger, label, frozenset(raw_keys)
-        self._said = Bill(who="FlattenDictLogger")
+        self._bill = Bill(who="FlattenDictLogger")
 
     def write(self, values: LoggingData) -> None:
         """Pass on `values`, flat. If two values get the same name, the later one is used (reported once).
@@ -34,7 +34,7 @@ class FlattenDictLogger(Logger):
         nested = {key: value for key, value in values.items() if key not in self._raw_keys}
         for key, value in flatten(nested, prefix=f"{self._label}/"):
             if key in flat:
-                self._said.say(key, f"two values of one record come to the name {key!r}; the later one counts")
+                self._bill.report(key, f"two values of one record come to the name {key!r}; the later one counts")
             flat[key] = value
         self._logger.write(flat)
 

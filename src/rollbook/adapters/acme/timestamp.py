@@ -22,7 +22,7 @@ class TimestampLogger(Logger):
 
     def __init__(self, logger: Logger, timestamp_key: str, *, clock: Callable[[], float] = time.time) -> None:
         self._logger, self._key, self._clock = logger, timestamp_key, clock
-        self._said = Bill(who="TimestampLogger")
+        self._bill = Bill(who="TimestampLogger")
 
     def write(self, data: LoggingData) -> None:
         """Pass on `data` with the time.
@@ -31,7 +31,7 @@ class TimestampLogger(Logger):
           data: the record.
         """
         if self._key in data:
-            self._said.say(self._key, f"the record has a value {self._key!r} of its own; the time takes its place")
+            self._bill.report(self._key, f"the record has a value {self._key!r} of its own; the time takes its place")
         self._logger.write({**data, self._key: self._clock()})
 
     def close(self) -> None:

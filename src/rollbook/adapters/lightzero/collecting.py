@@ -82,8 +82,8 @@ class CollectorBridge:
                 self._take(collector, log)
             before = len(collector._episode_info)
             text, events = collector._logger, collector._tb_logger
-            said = _Said(text)
-            collector._logger, collector._tb_logger = said, said
+            captured = _Captured(text)
+            collector._logger, collector._tb_logger = captured, captured
             try:
                 theirs(collector, train_iter)
             finally:
@@ -91,7 +91,7 @@ class CollectorBridge:
             self._take_totals(collector, log)
             if before and not collector._episode_info:  # they reported and cleared their episodes
                 self._taken[id(collector)] = 0
-                searched = {name: said.scalars.get(name) for name in ("visit_entropy", "completed_value")}
+                searched = {name: captured.scalars.get(name) for name in ("visit_entropy", "completed_value")}
                 log.report(
                     self._experiment.counters("gradient_step", train_iter),
                     more={k: v for k, v in searched.items() if scalar_of(v) is not None},
@@ -121,7 +121,7 @@ class CollectorBridge:
         self._taken[id(collector)] = len(episodes)
 
 
-class _Said:
+class _Captured:
     """Replaces a collector's text logger and writer: keeps the numbers, drops the text."""
 
     def __init__(self, text: Any) -> None:

@@ -78,10 +78,10 @@ class EvaluatorBridge:
             engine = self._learner.behind(save_ckpt_fn)
             n_episode = (args[0] if args else kwargs.get("n_episode")) or evaluator._default_n_episode
             text, events, env = evaluator._logger, evaluator._tb_logger, evaluator._env
-            said = _Said(text, events)
+            captured = _Captured(text, events)
             watch = _Watch(log, env.env_num, n_episode)
             step = env.step
-            evaluator._logger = evaluator._tb_logger = said
+            evaluator._logger = evaluator._tb_logger = captured
             env.step = watch.around(step)
             try:
                 with log.evaluating():
@@ -92,7 +92,7 @@ class EvaluatorBridge:
                 evaluator._logger, evaluator._tb_logger = text, events
                 del env.step  # restores the method of the class
             checkpoint = None if engine is None else self._save(engine, log, train_step, env_step)
-            log.report(train_step, env_step, checkpoint=checkpoint, more=said.others(watch.names))
+            log.report(train_step, env_step, checkpoint=checkpoint, more=captured.others(watch.names))
             return answer
 
         return evaluate
@@ -162,7 +162,7 @@ def _number(value: object) -> object:
     return value if number is None else number
 
 
-class _Said:
+class _Captured:
     """Replaces an evaluator's text logger and writer: keeps the numbers, drops the lines that we write ourselves."""
 
     def __init__(self, text: Any, events: object) -> None:

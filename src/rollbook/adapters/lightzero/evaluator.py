@@ -73,9 +73,9 @@ class EvaluatorLog:
         If no checkpoint has a score, the best of all evaluations.
         """
         score = self.experiment.run.internals.checkpoints.best_score
-        return self._said_best() if score is None else score
+        return self._best_so_far() if score is None else score
 
-    def _said_best(self) -> float:
+    def _best_so_far(self) -> float:
         """The best score in the summary, whether or not its model was kept; -inf without one."""
         score = self.experiment.run.summary.get(f"{self.instance_name}/best_reward_mean")
         return float(score) if isinstance(score, (int, float)) else float("-inf")
@@ -153,7 +153,7 @@ class EvaluatorLog:
         fields = {**self._fields(train_iter, self._ckpt_name(train_iter, checkpoint, save)), **(more or {})}
         self._episodes = []
         mean = fields["reward_mean"]
-        if mean > self._said_best():
+        if mean > self._best_so_far():
             self.experiment.run.summary[f"{self.instance_name}/best_reward_mean"] = mean
         self.experiment.text(self.instance_name).table(get_tabulate_vars_hor(fields, compat=self.experiment.compat))
         skip = ("train_iter", "ckpt_name", "each_reward")

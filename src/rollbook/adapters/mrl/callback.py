@@ -124,5 +124,5 @@ class Callback:
         if not isinstance(filename, (str, os.PathLike)):
             torch.save(self, filename)
             return
-        with replacing(filename) as beside:
-            torch.save(self, beside)
+        with replacing(filename) as temporary:
+            torch.save(self, temporary)

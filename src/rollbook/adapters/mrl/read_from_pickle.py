@@ -28,7 +28,7 @@ class SavedRun:
         self.rewards = rewards
         self.samples = self.writer = self.internals = self
         self.clocks: tuple[str, ...] = ("step",)
-        self._said: set[str] = set()
+        self._warned: set[str] = set()
 
     def is_seen(self, sample: object) -> bool:
         """Whether a sample has a reward."""
@@ -66,6 +66,6 @@ class SavedRun:
     def count(self, cause: str, n: int = 1, message: str = "") -> None:
         """Report each cause once."""
         del n
-        if message and cause not in self._said:
-            self._said.add(cause)
+        if message and cause not in self._warned:
+            self._warned.add(cause)
             warnings.warn(message, RollbookWarning, stacklevel=4)

@@ -210,8 +210,8 @@ class SaveLogDF(Callback):
         try:
             self.save_path.mkdir(parents=True, exist_ok=True)
             path = self.save_path / f"log_df_{log.iterations}.csv"
-            with replacing(path) as beside:
-                log.df.to_csv(beside, index=False)
+            with replacing(path) as temporary:
+                log.df.to_csv(temporary, index=False)
             self._saved = log.iterations
         except Exception as err:
             count = getattr(log, "count", None)

@@ -217,10 +217,10 @@ class RollbookCallback(RLlibCallback):  # type: ignore[misc]
         self._count.guard("rllib/result", "recording a result", lambda: self._log_result(algorithm, result))
 
     def _log_result(self, algorithm: Algorithm, result: dict[str, object]) -> None:
-        said = self._evaluations.without_repeated(result)
+        fresh = self._evaluations.without_repeated(result)
         if self.episode_data and self.run.internals.writer.main:
-            write_episode_data(algorithm.logdir, file_step(result), take_episode_data(said))
-        self._walker.log(self.run, said)
+            write_episode_data(algorithm.logdir, file_step(result), take_episode_data(fresh))
+        self._walker.log(self.run, fresh)
 
     # -- in the env runners' processes
 

@@ -145,8 +145,8 @@ def take_episode_data(result: dict[str, object], remove: bool = True) -> list[st
         media: Any = part.get(EPISODE_DATA[0])
         if not hasattr(media, "get"):
             continue
-        said = media.get(EPISODE_DATA[1])
-        texts += [said] if isinstance(said, str) else [text for text in said or () if isinstance(text, str)]
+        listed = media.get(EPISODE_DATA[1])
+        texts += [listed] if isinstance(listed, str) else [text for text in listed or () if isinstance(text, str)]
         if remove:
             media.pop(EPISODE_DATA[1], None)
             if not media:
@@ -168,9 +168,9 @@ class Evaluations:
         evaluation: Any = result.get("evaluation")
         if not hasattr(evaluation, "items"):
             return result
-        said = _fingerprint(evaluation)
-        if said != self._last:
-            self._last = said
+        fingerprint = _fingerprint(evaluation)
+        if fingerprint != self._last:
+            self._last = fingerprint
             return result
         take_episode_data({"evaluation": evaluation})  # nor in RLlib's own outputs
         return {name: value for name, value in result.items() if name != "evaluation"}

@@ -28,6 +28,6 @@ def write_episode_data(folder: str | os.PathLike[str], step: int, texts: Sequenc
     place = os.path.join(folder, "episode_data")
     os.makedirs(place, exist_ok=True)
     path = os.path.join(place, f"data-{step:08d}.json")
-    with replacing(path) as beside, open(beside, "w", encoding="utf-8") as file:
+    with replacing(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
         file.write("[" + ",\n ".join(texts) + "]\n")
     return path

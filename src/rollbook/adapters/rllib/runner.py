@@ -206,7 +206,7 @@ class _Many:
             if recorder is not None:
                 recorder.pay(name, agent_episode.get_rewards(-1))
                 if info:
-                    recorder.tell(name, info)
+                    recorder.note_info(name, info)
                 if agent_episode.is_done:
                     recorder.ends(name, agent_episode.is_terminated, agent_episode.is_truncated)
         if recorder is not None and episode.is_done:

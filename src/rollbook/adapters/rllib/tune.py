@@ -177,24 +177,24 @@ class _Trial:
         self.run.summary["trial_id"] = str(trial.trial_id)
 
     def result(self, trial: Trial, result: dict[str, object], episode_data: bool) -> None:
-        said = self._evaluations.without_repeated(result)
+        fresh = self._evaluations.without_repeated(result)
         if episode_data:
-            texts = take_episode_data(said)
+            texts = take_episode_data(fresh)
             write_episode_data(trial.local_path, file_step(result), texts)
         if self.run.internals.writer.main:  # otherwise the trial's own callback came first and logs its results
-            self._walker.log(self.run, said, self._unsaid(said) if self._is_function else None)
+            self._walker.log(self.run, fresh, self._unreported(fresh) if self._is_function else None)
 
-    def _unsaid(self, result: dict[str, object]) -> Iterator[tuple[str, object]]:
+    def _unreported(self, result: dict[str, object]) -> Iterator[tuple[str, object]]:
         """The values that the algorithm inside the function has not logged itself, in this run and at this step."""
         clocks, latest = clocks_of(result), self.run.book.latest()
         axis = "env_step" if "env_step" in clocks else "epoch"
-        said = {
+        known = {
             name for name, (_, at, _) in latest.items() if at.get(axis) is not None and at[axis] == clocks.get(axis)
         }
         leaves = list(flatten_result(result))
-        whole = any(name in said for name, _ in leaves)
+        whole = any(name in known for name, _ in leaves)
         for name, value in leaves:
-            if name not in said and not (whole and scalar_of(value) is None):
+            if name not in known and not (whole and scalar_of(value) is None):
                 yield name, value
 
     def saved(self, trial: Trial) -> None:

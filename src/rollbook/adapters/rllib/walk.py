@@ -44,7 +44,7 @@ def flatten_result(result: Any, prefix: str = "") -> Iterator[tuple[str, object]
 def clocks_of(result: Mapping[Any, object]) -> dict[str, int]:
     """The clocks of a result: `env_step`, `epoch` (the training iteration) and `policy_version` (of the sampling)."""
     runners: object = result.get("env_runners")
-    said = {
+    reported = {
         "env_step": _first(
             result.get("num_env_steps_sampled_lifetime"),
             runners.get("num_env_steps_sampled_lifetime") if hasattr(runners, "get") else None,
@@ -54,7 +54,7 @@ def clocks_of(result: Mapping[Any, object]) -> dict[str, int]:
         "policy_version": runners.get("weights_seq_no") if hasattr(runners, "get") else None,
     }
     clocks = {}
-    for name, value in said.items():
+    for name, value in reported.items():
         number = scalar_of(value)
         if number is not None and number == number and int(number) == number:
             clocks[name] = int(number)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from rollbook.adapters import keys
 from rollbook.adapters._run import find_run
 from rollbook.adapters.sb3 import _host
 from rollbook.adapters.sb3._episodes import EpisodeTracker, already_recorded, finished_episode, watch_evaluation
 from rollbook.adapters.sb3._model import GradientSteps, describe, environment_name, is_on_policy
 from rollbook.adapters.sb3.output import RollbookOutputFormat
 from rollbook.errors import BadInput
+from rollbook.ground import aliases as keys
 from rollbook.ground.bill import Bill
 
 TYPE_CHECKING = False

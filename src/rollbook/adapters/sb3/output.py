@@ -73,8 +73,8 @@ class RollbookOutputFormat(KVWriter, SeqWriter):
         """Append one row."""
         values = key_values
         name = self.name
-        said = key_excluded.items()
-        hidden = {key for key, where in said if where != _NOWHERE and excluded_from(where, name)}
+        excluded = key_excluded.items()
+        hidden = {key for key, where in excluded if where != _NOWHERE and excluded_from(where, name)}
         if hidden:
             values = {key: value for key, value in key_values.items() if key not in hidden}
         self._row(values, {"step": step, "env_step": step} if self.clocks is None else self.clocks(step))

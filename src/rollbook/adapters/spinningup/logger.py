@@ -311,7 +311,7 @@ class Logger:
 
     def _write_config(self, text: str) -> None:
         path = os.path.join(self.output_dir or "", "config.json")
-        with replacing(path) as beside, open(beside, "w", encoding="utf-8") as file:
+        with replacing(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
             file.write(text)
 
     def _tf_simple_save(self, itr: int | None = None) -> str:

@@ -48,8 +48,8 @@ def _dump(value: object, path: str) -> None:
 def save_vars(state: object, folder: str, itr: int | None) -> str:
     """Write vars<itr>.pkl and return its path. Errors of pickling are raised; the older file stays intact."""
     path = os.path.join(folder, f"vars{suffix(itr)}.pkl")
-    with replacing(path) as beside:
-        _dump(state, beside)
+    with replacing(path) as temporary:
+        _dump(state, temporary)
     return path
 
 
@@ -59,9 +59,9 @@ def save_model(model: object, folder: str, itr: int | None) -> str:
     where = os.path.join(folder, "pyt_save")
     os.makedirs(where, exist_ok=True)
     path = os.path.join(where, f"model{suffix(itr)}.pt")
-    with replacing(path) as beside, warnings.catch_warnings():
+    with replacing(path) as temporary, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about source code that cannot be saved with it
-        torch.save(model, beside)
+        torch.save(model, temporary)
     return path
 
 
@@ -81,14 +81,14 @@ def save_tf_graph(
       info: {"inputs": {name: tensor name}, "outputs": …}.
     """
     path = os.path.join(folder, f"tf1_save{suffix(itr)}")
-    beside = f"{path}.{os.getpid()}.tmp"
+    temporary = f"{path}.{os.getpid()}.tmp"
     try:
-        _tensorflow().saved_model.simple_save(export_dir=beside, **elements)
-        _dump(info, os.path.join(beside, "model_info.pkl"))
+        _tensorflow().saved_model.simple_save(export_dir=temporary, **elements)
+        _dump(info, os.path.join(temporary, "model_info.pkl"))
         shutil.rmtree(path, ignore_errors=True)
-        os.replace(beside, path)
+        os.replace(temporary, path)
     finally:
-        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
     return path
 
 

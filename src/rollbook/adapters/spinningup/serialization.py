@@ -75,7 +75,7 @@ class _Converted(Walk):
         text = self.text_of(value)
         attributes = getattr(value, "__dict__", None) or {}
         public = {key: inner for key, inner in attributes.items() if not str(key).startswith("_")}
-        if public and _says_more_in_parts(value, text):
+        if public and _is_clearer_in_parts(value, text):
             return {text: self.mapping(public.items(), place, above)}
         return text
 
@@ -86,7 +86,7 @@ class _Converted(Walk):
         return self.text_of(value)
 
 
-def _says_more_in_parts(obj: object, text: str) -> bool:
+def _is_clearer_in_parts(obj: object, text: str) -> bool:
     """Whether an object's attributes belong in a configuration: not those of networks, nor of rollbook's objects."""
     ours = type(obj).__module__.partition(".")[0] == "rollbook"
     return not ours and "\n" not in text and not hasattr(obj, "forward")

@@ -118,7 +118,9 @@ class RollbookLogger(BaseLogger):
         exclude = self.exclude_arrays if exclude_arrays is None else exclude_arrays
 
         def clash(name: str) -> None:
-            self._bill.say("tianshou_clash", f"two values of one dict come to the name {name!r}; the later one counts")
+            self._bill.report(
+                "tianshou_clash", f"two values of one dict come to the name {name!r}; the later one counts"
+            )
 
         return for_native(log_data, parent_key, delimiter, exclude_arrays=exclude, clash=clash)
 
@@ -168,7 +170,7 @@ class RollbookLogger(BaseLogger):
         self._scope("save").log(marks, **clocks)
         exists = isinstance(path, (str, os.PathLike)) and os.path.exists(path)
         if path is not None and not exists:
-            self._bill.say(
+            self._bill.report(
                 "tianshou_no_file",
                 f"save_checkpoint_fn returned {path!r:.200}, where there is no file; return the path of what it saved. "
                 "The counters are kept",
@@ -188,7 +190,9 @@ class RollbookLogger(BaseLogger):
             return self._restore()
         except ours(Exception) as err:
             reason = f"{type(err).__name__}: {err}"
-            self._bill.say("tianshou_restore", f"the counters could not be restored ({reason}); training begins at 0")
+            self._bill.report(
+                "tianshou_restore", f"the counters could not be restored ({reason}); training begins at 0"
+            )
             return 0, 0, 0
 
     def _restore(self) -> tuple[int, int, int]:
@@ -244,7 +248,7 @@ class RollbookLogger(BaseLogger):
             return
         scope, _, counter = step_type.partition("/")
         if not counter or "/" in counter:
-            self._bill.say(
+            self._bill.report(
                 "tianshou_step_type",
                 f"write(step_type={step_type!r}): a step type is '<scope>/<what the step counts>', such as "
                 f"'train/env_step'; the data is kept under {scope!r} at step={step}",

@@ -109,7 +109,7 @@ class RollbookCallback(_Base):
 
     def on_substep_end(self, args: object, state: TrainerState, control: object, **kwargs: object) -> None:
         """After the backward pass of a micro-batch: note its completions."""
-        self._tell(lambda fates: fates.used())
+        self._with_fates(lambda fates: fates.used())
 
     def on_step_end(self, args: object, state: TrainerState, control: object, **kwargs: object) -> None:
         """After an optimizer step: write the fates of its completions."""
@@ -118,11 +118,11 @@ class RollbookCallback(_Base):
             fates.used()
             fates.updated(int(state.global_step))
 
-        self._tell(work)
+        self._with_fates(work)
 
     def on_prediction_step(self, args: object, state: TrainerState, control: object, **kwargs: object) -> None:
         """Write the advantages of an evaluated batch."""
-        self._tell(lambda fates: fates.settle())
+        self._with_fates(lambda fates: fates.settle())
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: object, **kwargs: object) -> None:
         """Register the checkpoint folder."""
@@ -133,7 +133,7 @@ class RollbookCallback(_Base):
         """Write the fates of completions that were not trained on, and record how training ended."""
         if self.run is None:
             return
-        self._tell(lambda fates: fates.end())
+        self._with_fates(lambda fates: fates.end())
         if state.is_world_process_zero:
             self._count.guard("summary", "keeping the summary", lambda: self._sum_up(state))
 
@@ -212,7 +212,7 @@ class RollbookCallback(_Base):
             clocks["train_iter"] = now
         return clocks
 
-    def _tell(self, work: Callable[[Fates], None]) -> None:
+    def _with_fates(self, work: Callable[[Fates], None]) -> None:
         if self.run is None:
             return
         if self._fates is None:

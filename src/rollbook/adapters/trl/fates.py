@@ -182,7 +182,7 @@ def _place(batch: Batch, rows: Any, link: Link, bill: Bill) -> tuple[list[int], 
         advantage = advantages[k] if not isinstance(advantages[k], list) else None
         key = (_stripped(ids, link), None if batch.advantages is None else advantage)
         if not free.get(key):
-            bill.say(
+            bill.report(
                 "trl_fate",
                 "RollbookCallback: the trainer trains on a completion that no reward function was asked about; it has "
                 "no row, so its fate is not kept",

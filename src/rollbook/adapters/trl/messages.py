@@ -70,18 +70,18 @@ def _failure(answer: str) -> str | None:
     if not (answer.startswith(start) and answer.endswith(end)):
         return None
     try:
-        said = ast.literal_eval(answer[len(start) : -len(end)])
+        parsed = ast.literal_eval(answer[len(start) : -len(end)])
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
-    return said if isinstance(said, str) else None
+    return parsed if isinstance(parsed, str) else None
 
 
 def _line(message: dict[str, object]) -> str:
     calls = message.get("tool_calls")
-    said = _content(message.get("content"))
+    text = _content(message.get("content"))
     if calls:
-        said += json.dumps(_without_none(calls), ensure_ascii=False, default=str)
-    return f"{message.get('role') or ''}: {said}"
+        text += json.dumps(_without_none(calls), ensure_ascii=False, default=str)
+    return f"{message.get('role') or ''}: {text}"
 
 
 def _content(content: object) -> str:

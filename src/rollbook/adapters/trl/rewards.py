@@ -211,7 +211,7 @@ class _Gathering:
             names=self._names,
         )
         if batch.mixed and batch.masks is None and self._count is not None:
-            self._count.say(
+            self._count.report(
                 "trl_masks",
                 "record_rewards(): which tokens tools or an environment added could not be seen, so no token is kept. "
                 "They can be seen where some reward function is not async, with TRL 1.x",
@@ -268,7 +268,7 @@ class _Gathering:
             if isinstance(values, list) and len(values) == n and all(_is_plain(value) for value in values):
                 yield (f"dataset/{name}" if name in _TAKEN else name), values
             elif self._count is not None:
-                self._count.say(
+                self._count.report(
                     f"trl_column_{name}",
                     f"record_rewards(): the column {name!r} of the dataset is not kept: a cell must be text, a number, "
                     "or a list of these",
@@ -286,7 +286,7 @@ class _Gathering:
             if len(listed) == n and not batch.written and all(_is_plain(value) for value in listed):
                 batch.columns[f"extra/{column}"] = listed
             elif self._count is not None:
-                self._count.say(
+                self._count.report(
                     f"trl_extra_{column}",
                     f"log_extra({column!r}): {len(listed)} values for {n} completions are not kept in the run. Give "
                     "one cell per completion (text, a number or a list of these), from a reward function that has not "

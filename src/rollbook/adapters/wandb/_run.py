@@ -143,8 +143,8 @@ def plain(config: Any) -> dict[str, Any]:
         return {str(name): config[name] for name in config}
     from rollbook.adapters._plain import described
 
-    said: Any = vars(config) if hasattr(config, "__dict__") else described(config)
-    return {str(name): value for name, value in dict(said).items() if not str(name).startswith("_")}
+    attributes: Any = vars(config) if hasattr(config, "__dict__") else described(config)
+    return {str(name): value for name, value in dict(attributes).items() if not str(name).startswith("_")}
 
 
 class Metric:
@@ -611,7 +611,7 @@ class Run:
 
     def to_html(self, height: int = 420, hidden: bool = False) -> str:
         """A one-line description of the run."""
-        return f"<p>rollbook run {self.project}/{self.name} {self.id}</p>"
+        return f"<p>rollbook: {self.project}/{self.name}, id {self.id}</p>"
 
     def _label(self, *_labels: object, **_more: object) -> None:
         """Called by transformers to name the logging program; does nothing."""

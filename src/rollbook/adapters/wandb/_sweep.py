@@ -93,47 +93,58 @@ def _trials(about: Mapping[str, Any], seed: int | None = None) -> Iterator[dict[
         return
     source = random.Random(seed) if seed is not None else random.Random(random.SystemRandom().random())
     while True:
-        yield {name: _drawn(name, said, source) for name, said in parameters.items()}
+        yield {name: _drawn(name, parameter, source) for name, parameter in parameters.items()}
 
 
-def _all_of(name: str, said: Any) -> list[Any]:
+def _all_of(name: str, parameter: Any) -> list[Any]:
     from rollbook.adapters.wandb._current import UsageError
 
-    if not isinstance(said, dict):
-        return [said]
-    if "values" in said:
-        return list(said["values"])
-    if "value" in said:
-        return [said["value"]]
-    if isinstance(said.get("min"), int) and isinstance(said.get("max"), int):
-        return list(range(said["min"], said["max"] + 1))
+    if not isinstance(parameter, dict):
+        return [parameter]
+    if "values" in parameter:
+        return list(parameter["values"])
+    if "value" in parameter:
+        return [parameter["value"]]
+    if isinstance(parameter.get("min"), int) and isinstance(parameter.get("max"), int):
+        return list(range(parameter["min"], parameter["max"] + 1))
     raise UsageError(
-        f"wandb.sweep: the parameter {name!r} of a grid needs value, values, or whole min and max; it has {said!r}"
+        f"wandb.sweep: the parameter {name!r} of a grid needs value, values, or whole min and max; it has {parameter!r}"
     )
 
 
-def _drawn(name: str, said: Any, source: random.Random) -> Any:
+def _drawn(name: str, parameter: Any, source: random.Random) -> Any:
     """Sample one value; the distributions have wandb's names."""
     from rollbook.adapters.wandb._current import UsageError
 
-    if not isinstance(said, dict):
-        return said
-    if "value" in said:
-        return said["value"]
-    if "values" in said:
-        weights = said.get("probabilities")
-        return source.choices(list(said["values"]), weights)[0] if weights else source.choice(list(said["values"]))
-    if "parameters" in said:
-        return {inner: _drawn(inner, about, source) for inner, about in said["parameters"].items()}
-    low, high, mean, spread = said.get("min"), said.get("max"), said.get("mu", 0.0), said.get("sigma", 1.0)
+    if not isinstance(parameter, dict):
+        return parameter
+    if "value" in parameter:
+        return parameter["value"]
+    if "values" in parameter:
+        weights = parameter.get("probabilities")
+        return (
+            source.choices(list(parameter["values"]), weights)[0]
+            if weights
+            else source.choice(list(parameter["values"]))
+        )
+    if "parameters" in parameter:
+        return {inner: _drawn(inner, about, source) for inner, about in parameter["parameters"].items()}
+    low, high, mean, spread = (
+        parameter.get("min"),
+        parameter.get("max"),
+        parameter.get("mu", 0.0),
+        parameter.get("sigma", 1.0),
+    )
     whole = isinstance(low, int) and isinstance(high, int)
-    form = said.get("distribution", "int_uniform" if whole else "uniform")
+    form = parameter.get("distribution", "int_uniform" if whole else "uniform")
     if form in ("normal", "q_normal"):
         number = source.gauss(mean, spread)
     elif form in ("log_normal", "q_log_normal"):
         number = math.exp(source.gauss(mean, spread))
     elif low is None or high is None:
-        raise UsageError(f"wandb.sweep: the parameter {name!r} needs value, values, or min and max; it has {said!r}")
+        raise UsageError(
+            f"wandb.sweep: the parameter {name!r} needs value, values, or min and max; it has {parameter!r}"
+        )
     elif form == "int_uniform":
         return source.randint(int(low), int(high))
     elif form in ("uniform", "q_uniform"):
@@ -144,5 +155,5 @@ def _drawn(name: str, said: Any, source: random.Random) -> Any:
         number = math.exp(source.uniform(low, high))
     else:
         raise UsageError(f"wandb.sweep: the parameter {name!r} has the distribution {form!r}, which is not known here")
-    step = said.get("q", 1) if form.startswith("q_") else None
+    step = parameter.get("q", 1) if form.startswith("q_") else None
     return round(number / step) * step if step else number

@@ -15,7 +15,15 @@ from rollbook.ground import manifest
 from rollbook.ground.files import own_files
 from rollbook.ground.liveness import is_alive
 from rollbook.ground.run_files import ABANDONED_FILE as ABANDONED
-from rollbook.ground.run_files import PartName, data_folder, irregular, journal_folder, parse_name, part_folders
+from rollbook.ground.run_files import (
+    MANIFEST_FILE,
+    PartName,
+    data_folder,
+    irregular,
+    journal_folder,
+    parse_name,
+    part_folders,
+)
 from rollbook.ground.spool.encode import SPOOL, encode_spooled, read_ledger
 from rollbook.ground.status import STALE_SECONDS, quiet_seconds, why_unsealed
 from rollbook.journal import FrameFile, Segment, WriterInfo, list_writers
@@ -291,7 +299,7 @@ def _repair_page(folder: str, writers: list[WriterInfo]) -> Iterator[str]:
 
 
 def _repair_page_alone(folder: str, writers: list[WriterInfo]) -> Iterator[str]:
-    path = os.path.join(folder, "run.json")
+    path = os.path.join(folder, MANIFEST_FILE)
     try:
         about = manifest.read(folder)
         wrong = manifest.damage(folder)

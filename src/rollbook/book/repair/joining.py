@@ -18,14 +18,16 @@ from rollbook.errors import BadInput, RunIsLive
 from rollbook.ground import manifest
 from rollbook.ground.files import is_regular, read_json, write_json
 from rollbook.ground.liveness import is_alive
-from rollbook.ground.run_files import PartName, data_folder
+from rollbook.ground.run_files import CLOSED_FILE, MANIFEST_FILE, WRITER_FILE, PartName, data_folder
 from rollbook.ground.status import STALE_SECONDS, quiet_seconds
 from rollbook.journal import list_writers
 from rollbook.storage import write_writers_file
 
 __all__ = ["Joined", "join"]
 
-_STAY = frozenset({"run.json", "data/writers.json", "data/abandoned.parquet", "data/writers.parquet", "data/page.lock"})
+_STAY = frozenset(
+    {MANIFEST_FILE, "data/writers.json", "data/abandoned.parquet", "data/writers.parquet", "data/page.lock"}
+)
 _STAY_BELOW = ("data/keeper/", "data/pyramid/")
 """Files that the run's own folder has, or that are rebuilt from the others."""
 
@@ -114,7 +116,7 @@ def _files(part: str) -> Iterator[str]:
     """The files to copy, by name in the part; each writer's info file first, so that rows are never without it."""
     for folder, folders, names in os.walk(part):
         folders.sort()
-        for name in sorted(names, key=lambda name: (name == "closed.json", name != "writer.json", name)):
+        for name in sorted(names, key=lambda name: (name == CLOSED_FILE, name != WRITER_FILE, name)):
             inside = os.path.relpath(os.path.join(folder, name), part).replace(os.sep, "/")
             if inside in _STAY or inside.startswith(_STAY_BELOW) or name.endswith((".tmp", ".lock")):
                 continue

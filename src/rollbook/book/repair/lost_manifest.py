@@ -76,20 +76,22 @@ def recall(folder: str) -> list[str]:
     rewinds = 0
     for mark in Book(folder).marks():
         entry = entries.get(mark["attempt"])
-        said = mark["payload"]
+        payload = mark["payload"]
         if entry is None:
             continue
-        if mark["mark"] == "rewind" and (said.get("parent") is None or said["parent"] in entries):
-            entry.update({"parent": said.get("parent"), "cut": said.get("cut"), "checkpoint": said.get("checkpoint")})
+        if mark["mark"] == "rewind" and (payload.get("parent") is None or payload["parent"] in entries):
+            entry.update(
+                {"parent": payload.get("parent"), "cut": payload.get("cut"), "checkpoint": payload.get("checkpoint")}
+            )
             rewinds += 1
         elif mark["mark"] == "summary":
-            manifest.follow_summary(about["summary"], said)
-        elif mark["mark"] == "final" and mark["writer"] == entry["writer"] and isinstance(said.get("status"), str):
-            entry["status"] = said["status"]
-            if isinstance(said.get("failure"), dict):
-                entry["failure"] = said["failure"]
+            manifest.follow_summary(about["summary"], payload)
+        elif mark["mark"] == "final" and mark["writer"] == entry["writer"] and isinstance(payload.get("status"), str):
+            entry["status"] = payload["status"]
+            if isinstance(payload.get("failure"), dict):
+                entry["failure"] = payload["failure"]
             if mark["attempt"] == max(entries):
-                about["status"] = said["status"]
+                about["status"] = payload["status"]
     manifest.write(folder, about, durable=True)
     return [f"{rewinds} rewinds were found again" if rewinds != 1 else "1 rewind was found again"] if rewinds else []
 

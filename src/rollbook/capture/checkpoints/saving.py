@@ -253,16 +253,16 @@ class Checkpoints:
     def _delete(self, files: CkptFolder, entries: list[CheckpointEntry]) -> None:
         for entry in entries:
             # First the row, then the deletion: a crash in between leaves an extra file, not a row without its file.
-            self._say_gone(entry, self._shown_path(files.path / str(entry["name"])))
+            self._report_gone(entry, self._shown_path(files.path / str(entry["name"])))
             self._tolerating(f"deleting {entry['name']}", files.delete, entry)
 
     def _disown(self, files: CkptFolder, path: str) -> None:
         """Mark earlier checkpoints of a registered file as gone: the file now holds another checkpoint."""
         for entry in [entry for entry in files.entries if entry["name"] is None and entry.get("path") == path]:
-            self._say_gone(entry, path)
+            self._report_gone(entry, path)
             self._tolerating("the list of checkpoints", files.forget, entry)
 
-    def _say_gone(self, entry: CheckpointEntry, path: str) -> None:
+    def _report_gone(self, entry: CheckpointEntry, path: str) -> None:
         row: dict[str, object] = {
             "checkpoint_id": entry["id"],
             "path": path,

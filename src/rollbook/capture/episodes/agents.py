@@ -20,7 +20,7 @@ __all__ = ["AgentsRecorder"]
 class AgentsRecorder(EpisodeRecorder):
     """An `EpisodeRecorder` for steps of named agents.
 
-    `pay` adds an agent's reward, `tell` its info, `row` a row of its trajectory; `turn` counts a step of the
+    `pay` adds an agent's reward, `note_info` its info, `row` a row of its trajectory; `turn` counts a step of the
     environment. Each agent has its own chunks, because agents may have observations of different shapes.
     """
 
@@ -59,7 +59,7 @@ class AgentsRecorder(EpisodeRecorder):
         self._ledger.add("final", paid, agent=agent)
         return paid
 
-    def tell(self, agent: str, info: Mapping[str, object]) -> None:
+    def note_info(self, agent: str, info: Mapping[str, object]) -> None:
         """Take an agent's info: running and final data and media under the agent's name, and its reward components.
 
         Args:
@@ -75,7 +75,7 @@ class AgentsRecorder(EpisodeRecorder):
                 of_agent["media"] = {agent: media}
             cells = self._infos.take(of_agent)
             if cells and self.settings.step_rows:
-                self._trajectory.add_said(self.length - 1, cells)
+                self._trajectory.add_late(self.length - 1, cells)
         components = self.settings.components
         if components is not None:
             for name, value in components(info).items():

@@ -79,7 +79,7 @@ class EpisodeAuditor:
                 self.not_checked("nobody reported a return or a length")
                 return ""
             self.not_checked(f"{source} said nothing about it")
-            self._say(
+            self._report(
                 "missing final info",
                 episode_id,
                 own,
@@ -100,7 +100,9 @@ class EpisodeAuditor:
         their_return = reported[0] if compare_return else None
         wrong = self._verdict(own, their_return, reported[1] if compare_length else None, before)
         if wrong:
-            self._say(wrong, episode_id, own, reported, before, source=source, env_index=env_index, autoreset=autoreset)
+            self._report(
+                wrong, episode_id, own, reported, before, source=source, env_index=env_index, autoreset=autoreset
+            )
         return wrong
 
     def not_checked(self, reason: str) -> None:
@@ -135,14 +137,14 @@ class EpisodeAuditor:
         total = self.checked + missed
         if not total:
             return ""
-        said = f"{self.checked} of {total} episodes were compared with what was reported of them"
+        sentence = f"{self.checked} of {total} episodes were compared with what was reported of them"
         if missed:
             reasons = "; ".join(f"{n} because {reason}" for reason, n in self._not_checked.items())
-            said += f"; {missed} were not: {reasons}"
+            sentence += f"; {missed} were not: {reasons}"
         outcome = f"{self.differences:,} findings, see the alerts" if self.differences else "None differed"
-        said += f". {outcome}." if self.differences or self.checked else "."
-        self._recorder.record("text", {"key": "audit", "text": said})
-        return said
+        sentence += f". {outcome}." if self.differences or self.checked else "."
+        self._recorder.record("text", {"key": "audit", "text": sentence})
+        return sentence
 
     def expects(self, source: str) -> None:
         """Mark `source` as reporting: from now on, an episode without its report is a finding."""
@@ -193,7 +195,7 @@ class EpisodeAuditor:
             return "length differs"
         return "return differs"
 
-    def _say(
+    def _report(
         self,
         wrong: str,
         episode_id: str,
@@ -219,12 +221,12 @@ class EpisodeAuditor:
             "autoreset": autoreset,
         }
         if reported is None:
-            said = "said nothing about it"
+            account = "said nothing about it"
         else:
-            said = f"reported return {_short(reported[0])}, length {_short(reported[1])}"
+            account = f"reported return {_short(reported[0])}, length {_short(reported[1])}"
         message = (
             f"{wrong}: episode {episode_id} of environment {env_index} has return {_short(own[0])} and length "
-            f"{own[1]} by its reward stream, {source} {said}"
+            f"{own[1]} by its reward stream, {source} {account}"
         )
         self._alert(evidence, message, source)
 
@@ -235,7 +237,7 @@ class EpisodeAuditor:
         if len(episodes) < _FIRST_EPISODES:
             episodes.append(evidence.get("episode_id", ""))
         named = {**evidence, "first_episodes": episodes}
-        self._alerts.say(
+        self._alerts.report(
             Alert("episode_audit", "warn", message, named, source),
             f"{evidence['wrong']} {source}",
             "the run's own numbers are kept, see its alerts",
@@ -247,10 +249,10 @@ def reported_in(info: Mapping[str, object] | None, key: str = "episode") -> tupl
 
     Reads the infos of single environments, where both are numbers or arrays of one element.
     """
-    said = info.get(key) if info else None
-    if said is None or not hasattr(said, "get"):
+    reported = info.get(key) if info else None
+    if reported is None or not hasattr(reported, "get"):
         return None
-    total, length = scalar_of(said.get("r")), scalar_of(said.get("l"))
+    total, length = scalar_of(reported.get("r")), scalar_of(reported.get("l"))
     if total is None and length is None:
         return None
     return (None if total is None else float(total)), (None if length is None else int(length))

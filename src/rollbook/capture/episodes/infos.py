@@ -7,7 +7,7 @@ info = {"data": {"running": {"speed": 0.7}, "final": {"parts_made": 12}},     # 
 
 from __future__ import annotations
 
-from rollbook.capture.ledger import Tally
+from rollbook.capture._ledger import Tally
 from rollbook.capture.storable import UNSTORABLE, flat, is_array, plain
 from rollbook.errors import BadInput
 from rollbook.ground.spaces import is_picture
@@ -26,29 +26,29 @@ _COMPONENT_DICTS = ("reward_components", "rewards")
 _COMPONENT_PREFIX = "reward_"
 
 
-def component_reader(said: object) -> Callable[[Mapping[str, object]], Mapping[str, object]] | None:
+def component_reader(given: object) -> Callable[[Mapping[str, object]], Mapping[str, object]] | None:
     """The function that finds the reward components in an info.
 
     Args:
-      said: "auto": a dict under "reward_components" or "rewards", else the numbers under keys that begin with "reward_"
+      given: "auto", a dict under "reward_components" or "rewards", or the numbers whose keys begin with "reward_"
         (as in MuJoCo's environments); another text: the key of a dict, or a key prefix if it ends with a star; a
         function of the info; None for none.
     Raises:
       BadInput: none of these.
     """
-    if said is None:
+    if given is None:
         return None
-    if callable(said):
-        return said
-    if not isinstance(said, str):
+    if callable(given):
+        return given
+    if not isinstance(given, str):
         raise BadInput(
-            f"components={said!r:.80}: give 'auto', a key of the info, 'prefix*', a function of the info, or None."
+            f"components={given!r:.80}: give 'auto', a key of the info, 'prefix*', a function of the info, or None."
         )
-    if said == "auto":
+    if given == "auto":
         return _auto_reader()
-    if said.endswith("*"):
-        return _prefix_reader(said[:-1])
-    return lambda info: _dict_of(info.get(said))
+    if given.endswith("*"):
+        return _prefix_reader(given[:-1])
+    return lambda info: _dict_of(info.get(given))
 
 
 def _dict_of(value: Any) -> Mapping[str, object]:

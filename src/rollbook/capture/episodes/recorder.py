@@ -13,11 +13,11 @@ from __future__ import annotations
 import json
 import time
 
+from rollbook.capture._ledger import TOTAL, RewardLedger
 from rollbook.capture.episodes.film import Films
 from rollbook.capture.episodes.infos import EpisodeInfos
 from rollbook.capture.episodes.settings import EpisodeSettings, Finished
 from rollbook.capture.episodes.trajectory import Trajectory
-from rollbook.capture.ledger import TOTAL, RewardLedger
 from rollbook.capture.storable import UNSTORABLE, plain
 from rollbook.errors import LoggingFailed
 from rollbook.ground.foreign import is_foreign
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from rollbook.capture.ledger import Tally
+    from rollbook.capture._ledger import Tally
     from rollbook.protocols import Recorder
 
 __all__ = ["EpisodeRecorder", "EpisodeSettings", "Finished"]
@@ -229,7 +229,7 @@ class EpisodeRecorder:
         if trajectory.in_full:
             trajectory.add(t, number, terminated, truncated, info, obs, action, next_obs, cells, extra)
         elif cells and self.settings.step_rows:
-            trajectory.add_said(t, cells)
+            trajectory.add_late(t, cells)
         if terminated or truncated:
             if self.check is not None:
                 self._check(info)

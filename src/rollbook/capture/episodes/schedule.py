@@ -51,8 +51,8 @@ class Schedule:
         self.on_alert, self.choose = bool(on_alert), choose
 
     def __repr__(self) -> str:
-        said = [f"{name}={getattr(self, name)!r}" for name in self.__slots__ if getattr(self, name)]
-        return f"Schedule({', '.join(said)})"
+        settings = [f"{name}={getattr(self, name)!r}" for name in self.__slots__ if getattr(self, name)]
+        return f"Schedule({', '.join(settings)})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Schedule) and all(getattr(self, n) == getattr(other, n) for n in self.__slots__)
@@ -77,32 +77,32 @@ class Schedule:
         return self.choose is not None and bool(self.choose(number))
 
     @classmethod
-    def of(cls, said: object) -> Schedule:
-        """The schedule that `said` describes.
+    def of(cls, given: object) -> Schedule:
+        """The schedule that `given` describes.
 
         Raises:
           BadInput: not a valid form; the message lists the forms.
         """
-        if isinstance(said, Schedule):
-            return said
-        if said is None or said is False:
+        if isinstance(given, Schedule):
+            return given
+        if given is None or given is False:
             return cls()
-        if said is True:
+        if given is True:
             return cls(every=1)
-        if isinstance(said, int):
-            return cls(every=said)
-        if isinstance(said, (list, tuple)):
-            said = ", ".join(map(str, said))
-        if isinstance(said, str):
-            return cls._of_text(said)
-        if callable(said):
-            return cls(choose=said)
-        raise BadInput(f"a schedule of episodes was given as {said!r:.80}; it can be {_FORMS}.")
+        if isinstance(given, int):
+            return cls(every=given)
+        if isinstance(given, (list, tuple)):
+            given = ", ".join(map(str, given))
+        if isinstance(given, str):
+            return cls._of_text(given)
+        if callable(given):
+            return cls(choose=given)
+        raise BadInput(f"a schedule of episodes was given as {given!r:.80}; it can be {_FORMS}.")
 
     @classmethod
-    def _of_text(cls, said: str) -> Schedule:
+    def _of_text(cls, given: str) -> Schedule:
         chosen: dict[str, Any] = {}
-        for part in filter(None, (piece.strip().lower() for piece in said.split(","))):
+        for part in filter(None, (piece.strip().lower() for piece in given.split(","))):
             word, _, number = part.replace("_", " ").partition(" ")
             if word in ("first", "every") and (not number or number.strip().isdigit()):
                 chosen[word] = int(number or 1)
@@ -114,6 +114,6 @@ class Schedule:
                 chosen["on_alert"] = True
             elif part != "never":
                 raise BadInput(
-                    f"a schedule of episodes was given as {said!r}, where {part!r} is not known; it can be {_FORMS}."
+                    f"a schedule of episodes was given as {given!r}, where {part!r} is not known; it can be {_FORMS}."
                 )
         return cls(**chosen)

@@ -87,7 +87,7 @@ class Trajectory:
         chunks.add(row)
         self._obs = self._cells_of(next_obs)
 
-    def add_said(self, t: int, cells: dict[str, object]) -> None:
+    def add_late(self, t: int, cells: dict[str, object]) -> None:
         """Add the info data of a step whose episode is not wanted in full."""
         cells["t"] = t
         if self._chunks is None:

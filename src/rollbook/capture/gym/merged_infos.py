@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
     from rollbook.capture.episodes.recorder import EpisodeSettings
 
-__all__ = ["info_of", "reported_of", "tells"]
+__all__ = ["info_of", "is_reported", "reported_of"]
 
 _ALWAYS_READ = ("data", "media", "reward_components", "rewards")
 
 
-def tells(infos: Any, settings: EpisodeSettings) -> bool:
+def is_reported(infos: Any, settings: EpisodeSettings) -> bool:
     """Whether these infos have data of single steps, apart from returns and lengths."""
     if not hasattr(infos, "keys"):
         return any(infos)
@@ -68,12 +68,12 @@ def reported_of(infos: Any, i: int, key: str = "episode") -> tuple[float | None,
         episode = infos[i].get(key) or (infos[i].get("final_info") or {}).get(key)
         return _numbers(episode.get("r"), episode.get("l")) if episode else None
     for holder in (infos, infos.get("final_info")):
-        said: object = holder.get(key) if hasattr(holder, "get") else None
-        if holder is None or said is None or not hasattr(said, "get"):
+        reported: object = holder.get(key) if hasattr(holder, "get") else None
+        if holder is None or reported is None or not hasattr(reported, "get"):
             continue
         mask = holder.get(f"_{key}")
         if mask is None or mask[i]:
-            total, length = said.get("r"), said.get("l")
+            total, length = reported.get("r"), reported.get("l")
             return _numbers(None if total is None else total[i], None if length is None else length[i])
     return None
 

@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from rollbook.capture.ledger import RewardLedger
+    from rollbook.capture._ledger import RewardLedger
     from rollbook.protocols import Recorder
 
 __all__ = ["RecordEpisodes", "without_recording"]

@@ -15,7 +15,7 @@ from gymnasium.vector.utils import iterate
 
 from rollbook.capture.episodes.recorder import EpisodeRecorder, EpisodeSettings
 from rollbook.capture.gym.envs import EnvGroup, RecordedEnv
-from rollbook.capture.gym.merged_infos import info_of, reported_of, tells
+from rollbook.capture.gym.merged_infos import info_of, is_reported, reported_of
 from rollbook.capture.gym.single import RecordEpisodes, without_recording
 from rollbook.capture.gym.wrappers import comparable, describe_env, reporter
 from rollbook.capture.storable import UNSTORABLE
@@ -175,7 +175,7 @@ class RecordVectorEpisodes(VectorWrapper):
         some_over: bool,
     ) -> None:
         """Record here if nothing records inside: pass each recorder its part of the step if it needs one."""
-        everyone = self._settings.clock is not None or (bool(infos) and tells(infos, self._settings))
+        everyone = self._settings.clock is not None or (bool(infos) and is_reported(infos, self._settings))
         if not (everyone or some_over or self._slow) and resets is None:
             self._settings.counted_env_step += self._n
             return

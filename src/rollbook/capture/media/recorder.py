@@ -290,5 +290,5 @@ def _write_all(file: RawIOBase, picture: object) -> None:
 
 
 def _write_whole(path: str, data: bytes) -> None:
-    with replacing(path) as beside, open(beside, "wb") as file:
+    with replacing(path) as temporary, open(temporary, "wb") as file:
         file.write(data)

@@ -160,13 +160,13 @@ class RolloutLog:
         bounds = [self._column("log_many", "policy_version", bound, n) or [None] * n for bound in (first, last)]
         firsts, lasts = ([version_of(self._rows, value) for value in bound] for bound in bounds)
         ids = [self._new_id() for _ in range(n)]
-        by_name["task_id"] = self._tasks([task for task, _said in talks], by_name)
+        by_name["task_id"] = self._tasks([task for task, _turns_of_task in talks], by_name)
         lists = {name: by_name.pop(name) for name in _OF_A_TURN if name in by_name}
-        more, items = self._turns(ids, [said for _task, said in talks], lists, firsts, lasts)
+        more, items = self._turns(ids, [turns_of_task for _task, turns_of_task in talks], lists, firsts, lasts)
         for name, totals in more.items():
             own = by_name.get(name)
             by_name[name] = totals if own is None else [b if a is None else a for a, b in zip(own, totals, strict=True)]
-        by_name |= {"rollout_id": ids, "turns": [len(said) for _task, said in talks]}
+        by_name |= {"rollout_id": ids, "turns": [len(turns_of_task) for _task, turns_of_task in talks]}
         write_rollouts(self._rows, by_name, items, firsts, lasts)
         return ids
 
@@ -216,6 +216,9 @@ class RolloutLog:
                     firsts[index] = own[0] if firsts[index] is None else firsts[index]
                     lasts[index] = max([*own, *([] if lasts[index] is None else [lasts[index]])])
         sums: Columns = {name: [_added(cells[slice(*span)]) for span in spans] for name, cells in turns.totals.items()}
+        if turns.tokens is not None:
+            for name, span in zip(ids, spans, strict=True):
+                self._rows.remember_length(name, sum(k or 0 for k in turns.tokens[slice(*span)]))
         texts = turns.texts.get("text", [None] * len(messages))
         last = [next((row for row in reversed(rows) if texts[row] is not None), None) for rows in spoken]
         items = {
@@ -277,6 +280,7 @@ class RolloutLog:
             if some:
                 chosen = {name: [column[row] for row in some] for name, column in {**late, "rollout_id": names}.items()}
                 lists, _none = self._rows.columns("tokens", chosen)
+                self._measure_lists(verb, chosen["rollout_id"], lists)
                 own = {name: [column[row] for row in some] for name, column in clocks.items()}
                 self._rows.write("tokens", lists, own, len(some))
 
@@ -298,6 +302,19 @@ class RolloutLog:
                     f"run.rollouts.{verb}(): rollout {name} has the staleness {age}: it was trained by an older "
                     "version than the one that generated it; both were kept as given",
                 )
+
+    def _measure_lists(self, verb: str, names: list[str], lists: Columns) -> None:
+        """Count lists of another length than the tokens of their rollout, if this process recorded it."""
+        for column, cells in lists.items():
+            for name, cell in zip(names, cells, strict=True):
+                n = self._rows.length(name)
+                if column != "rollout_id" and cell is not None and n and len(cell) != n:
+                    self._run.count(
+                        "rollout_columns",
+                        1,
+                        f"run.rollouts.{verb}(): {column} of rollout {name} has {len(cell)} numbers for the {n} tokens "
+                        "of its turns; it was kept, but readers cannot tell which numbers belong to which turn",
+                    )
 
     def _compare(self, verb: str, names: list[str], columns: Columns) -> None:
         """Count uses that this process has reported before; of several processes only readers can know."""

@@ -175,3 +175,5 @@ class OpenRollout:
             columns = {**self._totals, **parts, **own, "rollout_id": self.id, "turns": self._turns}
             cells = {name: [value] for name, value in columns.items()}
             write_rollouts(self._rows, cells, self._last, [self._version], [self._version_end])
+            if self._tokens:
+                self._rows.remember_length(self.id, self._tokens)

@@ -30,6 +30,7 @@ __all__ = ["RolloutRows", "conversation", "turns_of"]
 
 _INLINE_BYTES, _APART_BYTES = 256 * 1024, 64 * 1024 * 1024
 _MOST_TASKS = 20_000
+_MOST_LENGTHS = 10_000
 _LONGEST_WORD = 10_000
 _EXACT = {"text": str, "integer": int, "number": float, "boolean": bool}
 _NONE = type(None)
@@ -51,6 +52,7 @@ class RolloutRows:
         self._items = Items(run, _INLINE_BYTES, _APART_BYTES, "run.rollouts")
         self._tasks: set[str] = set()
         self._attempt = 0
+        self._lengths: tuple[dict[str, int], dict[str, int]] = ({}, {})
 
     # -- cells
 
@@ -182,6 +184,20 @@ class RolloutRows:
                 row["tools"] = self.json("tools", tools)
             self.write("tasks", {column: [cell] for column, cell in row.items() if cell is not None}, {}, 1)
         return name
+
+    # -- lengths
+
+    def remember_length(self, rollout_id: str, tokens: int) -> None:
+        """Remember how many tokens the turns of a rollout have, of the newest 10,000 at least (about 2 MB)."""
+        newest, _older = self._lengths
+        newest[rollout_id] = tokens
+        if len(newest) >= _MOST_LENGTHS:
+            self._lengths = ({}, newest)
+
+    def length(self, rollout_id: str) -> int | None:
+        """The number of tokens of a rollout of this process; None if it is not known, or no longer."""
+        newest, older = self._lengths
+        return newest.get(rollout_id) or older.get(rollout_id)
 
     # -- frames
 

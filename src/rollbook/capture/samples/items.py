@@ -126,7 +126,7 @@ class Items:
         ):
             if not exists(path):
                 make_folders(os.path.dirname(path))
-                with replacing(path) as beside, open(beside, "wb") as file:
+                with replacing(path) as temporary, open(temporary, "wb") as file:
                     file.write(data)
             return relative
         return None

@@ -104,7 +104,7 @@ class SampleLog:
         self._attempt: int | None = None
         self._prefix = ""
         self._batch = 0
-        self._said_filter = False
+        self._reported_filter = False
         self._clock_names = frozenset(clock_names(run))
 
     def log_samples(
@@ -241,8 +241,8 @@ class SampleLog:
             else:
                 new.append(False)
                 first_seen.append(first if first >= 0 else None)
-        if self.seen.filtered and not self._said_filter:
-            self._said_filter = True
+        if self.seen.filtered and not self._reported_filter:
+            self._reported_filter = True
             self._run.count(
                 "seen_filter",
                 1,

@@ -221,7 +221,7 @@ class Origin:
         }
         (root / self.PATH).write_text(json.dumps(content, indent=4) + "\n", encoding="utf-8")
 
-    def tell(self, replay: Replay) -> None:
+    def begin_replay(self, replay: Replay) -> None:
         """Store the spaces with the imported trajectories."""
         observed, acted, env_id = self._spaces
         replay.spaces(space_from(observed) if observed else None, space_from(acted) if acted else None, "", env_id)

@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from rollbook.errors import Damaged
 from rollbook.ground.array_types import NDArray
+from rollbook.ground.spool.picture_files import PNG_SIGNATURE, png_chunk
 
 __all__ = ["pixels", "png"]
 
-_MAGIC = b"\x89PNG\r\n\x1a\n"
 _COLOURS = {1: 0, 3: 2, 4: 6}
 _CHANNELS = {0: 1, 2: 3, 4: 2, 6: 4}
 
@@ -26,12 +26,13 @@ def png(picture: npt.NDArray[np.uint8]) -> bytes:
     lines[:, 1:] = cells.reshape(height, -1)
     head = struct.pack(">IIBBBBB", width, height, 8, _COLOURS[channels], 0, 0, 0)
     return b"".join(
-        (_MAGIC, _chunk(b"IHDR", head), _chunk(b"IDAT", zlib.compress(lines.tobytes(), 4)), _chunk(b"IEND", b""))
+        (
+            PNG_SIGNATURE,
+            png_chunk(b"IHDR", head),
+            png_chunk(b"IDAT", zlib.compress(lines.tobytes(), 4)),
+            png_chunk(b"IEND", b""),
+        )
     )
-
-
-def _chunk(kind: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(data, zlib.crc32(kind)))
 
 
 def pixels(data: bytes) -> npt.NDArray[np.uint8]:
@@ -47,7 +48,7 @@ def pixels(data: bytes) -> npt.NDArray[np.uint8]:
 
 
 def _decode(data: bytes) -> npt.NDArray[np.uint8]:
-    if data[:8] != _MAGIC:
+    if data[:8] != PNG_SIGNATURE:
         raise ValueError("other magic bytes")
     at, body, head = 8, [], b""
     while at + 8 <= len(data):

@@ -258,8 +258,8 @@ class StepSource:
         if episodes is None:
             return keys
         if callable(episodes):
-            said = {key: self._is_chosen(key[0], episodes) for key in keys}
-            return [key for key in keys if said[key]]
+            is_chosen = {key: self._is_chosen(key[0], episodes) for key in keys}
+            return [key for key in keys if is_chosen[key]]
         order = {str(name): place for place, name in enumerate(episodes)}
         return sorted((key for key in keys if key[0] in order), key=lambda key: order[key[0]])
 

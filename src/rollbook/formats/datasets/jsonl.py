@@ -63,7 +63,7 @@ def to_jsonl(
     """
     source = StepSource(book, episodes=episodes, agents=agents)
     exported = Exported(paths=(os.fspath(path),))
-    with replacing(path) as beside, _open(beside, "wt", os.fspath(path).endswith(".gz")) as file:
+    with replacing(path) as temporary, _open(temporary, "wt", os.fspath(path).endswith(".gz")) as file:
         spaces: dict[str, object] = {}
         for agent in source.agents:
             for what in ("observation", "action"):

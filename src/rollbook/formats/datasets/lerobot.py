@@ -164,7 +164,7 @@ def from_lerobot(
     if not version.startswith(("v2.", "v3.0")):
         raise BadInput(f"from_lerobot(): {root} has version {version}; v3.0, v2.1 and v2.0 are read.")
     origin, replay = Origin.read(root), Replay(recorder)
-    origin.tell(replay)
+    origin.begin_replay(replay)
     read = read_v3 if version.startswith("v3") else read_v2
     for trajectory in read(root, info, origin, episodes):
         replay.add(trajectory)

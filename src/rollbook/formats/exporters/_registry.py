@@ -84,5 +84,5 @@ def export(runs: RunSet | Book, to: str, out: str | os.PathLike[str], **options:
         from rollbook.runs.catalog import open as open_runs
 
         runs = open_runs(runs.path)
-    with replacing(out, ending=Path(out).suffix) as beside:
-        return exporter.write(runs, Path(beside))
+    with replacing(out, ending=Path(out).suffix) as temporary:
+        return exporter.write(runs, Path(temporary))

@@ -52,9 +52,9 @@ class MarlEval:
         """Write the evaluations of all the runs."""
         rows = runs.rows()
         fields = list(dict.fromkeys(self._fields))
-        told = runs.table(fields, {self._metric: self._score}, x=self._x)
-        labels = {field: told.column(field).to_pylist() for field in fields}
-        scores = told.column(self._metric).to_pylist()
+        listed = runs.table(fields, {self._metric: self._score}, x=self._x)
+        labels = {field: listed.column(field).to_pylist() for field in fields}
+        scores = listed.column(self._metric).to_pylist()
         tree: dict[str, Any] = {}
         counts = {"runs": 0, "evaluations": 0}
         lengths: set[int] = set()

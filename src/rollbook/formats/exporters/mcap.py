@@ -74,17 +74,17 @@ class Mcap:
             writer.start(profile="", library="rollbook")
             writer.add_metadata("rollbook", facts_of(runs.last(), source))
             topics = _Topics(writer)
-            told: set[str] = set()
+            announced: set[str] = set()
             for trajectory in source:
                 signals = signals_of(trajectory)
                 prefix = f"/{trajectory.agent}" if trajectory.agent else ""
                 _steps(topics, prefix, trajectory.episode_id, signals)
                 counts["pictures"] += _pictures(topics, prefix, trajectory.episode_id, signals)
                 counts["steps"] += len(trajectory)
-                if trajectory.row and trajectory.episode_id not in told and len(signals.times):
+                if trajectory.row and trajectory.episode_id not in announced and len(signals.times):
                     topics.add("/episode", trajectory.row, int(signals.times[-1]))
-                if trajectory.episode_id not in told:
-                    told.add(trajectory.episode_id)
+                if trajectory.episode_id not in announced:
+                    announced.add(trajectory.episode_id)
                     counts["episodes"] += 1
             writer.finish()
         return counts
@@ -117,9 +117,9 @@ class _Topics:
         """Write a message."""
         channel = self._channels.get(topic)
         if channel is None:
-            said = schema or _schema(message)
-            name = str(said.get("title") or f"rollbook{topic.replace('/', '.')}")
-            made = self._writer.register_schema(name, "jsonschema", json.dumps(said).encode())
+            chosen = schema or _schema(message)
+            name = str(chosen.get("title") or f"rollbook{topic.replace('/', '.')}")
+            made = self._writer.register_schema(name, "jsonschema", json.dumps(chosen).encode())
             channel = self._channels[topic] = self._writer.register_channel(topic, "json", made)
         number = self._numbers[topic] = self._numbers.get(topic, -1) + 1
         data = json_text(message).encode()

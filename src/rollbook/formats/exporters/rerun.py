@@ -51,11 +51,11 @@ class Rerun:
         recording.save(str(out))
         recording.send_recording_name(book.name)
         recording.send_property("run", rr.AnyValues(**facts_of(book, source)))
-        told: set[str] = set()
+        written: set[str] = set()
         for trajectory in source:
             above = ["episodes", trajectory.episode_id]
-            if trajectory.episode_id not in told:
-                told.add(trajectory.episode_id)
+            if trajectory.episode_id not in written:
+                written.add(trajectory.episode_id)
                 counts["episodes"] += 1
                 if trajectory.row:
                     facts = rr.TextDocument(json_text(trajectory.row, indent=1))

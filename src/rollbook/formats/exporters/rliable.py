@@ -55,8 +55,12 @@ class Rliable:
         if not scores:
             raise BadInput(f"export to rliable: no run has a score of {self._metric!r} in every task")
         if out.suffix == ".json":
-            said = {"tasks": compared.tasks, "runs": names, "scores": {name: s.tolist() for name, s in scores.items()}}
-            out.write_text(json_text(said, indent=1), encoding="utf-8")
+            content = {
+                "tasks": compared.tasks,
+                "runs": names,
+                "scores": {name: s.tolist() for name, s in scores.items()},
+            }
+            out.write_text(json_text(content, indent=1), encoding="utf-8")
         else:
             with open(out, "wb") as file:
                 np.savez(file, **scores)

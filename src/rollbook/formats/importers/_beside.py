@@ -62,10 +62,10 @@ def describe(run: ForeignRun, folder: Path, config: Mapping[str, Any] | None = N
     if run.seed is None and (cleanrl or seeded):
         run.seed = int((cleanrl or seeded)["seed"])  # type: ignore[index]
     if run.group is None:
-        said = _shallowest(run.config, _GROUPS, str) or (cleanrl["exp_name"] if cleanrl else None)
-        if said is None and seeded is not None and int(seeded["seed"]) == run.seed:
-            said = seeded["group"] or os.path.basename(os.path.dirname(os.path.abspath(folder)))
-        run.group = said
+        group_name = _shallowest(run.config, _GROUPS, str) or (cleanrl["exp_name"] if cleanrl else None)
+        if group_name is None and seeded is not None and int(seeded["seed"]) == run.seed:
+            group_name = seeded["group"] or os.path.basename(os.path.dirname(os.path.abspath(folder)))
+        run.group = group_name
 
 
 def complete(run: ForeignRun) -> None:
@@ -76,10 +76,10 @@ def complete(run: ForeignRun) -> None:
     if run.seed is None and seeded is not None:
         run.seed = int(seeded["seed"])
     if run.group is None:
-        said = _shallowest(run.config, _GROUPS, str)
-        if said is None and seeded is not None and int(seeded["seed"]) == run.seed:
-            said = seeded["group"]
-        run.group = said or None
+        group_name = _shallowest(run.config, _GROUPS, str)
+        if group_name is None and seeded is not None and int(seeded["seed"]) == run.seed:
+            group_name = seeded["group"]
+        run.group = group_name or None
 
 
 def config_beside(folder: Path) -> dict[str, Any]:
@@ -157,8 +157,8 @@ def _zoo(folder: Path) -> dict[str, Any]:
 
 def _isaac(folder: Path) -> dict[str, Any]:
     """Isaac Lab: `params/env.yaml` and `params/agent.yaml`."""
-    said = {part: _mapping(folder / "params" / f"{part}.yaml") for part in ("env", "agent")}
-    return {part: config for part, config in said.items() if config}
+    configs = {part: _mapping(folder / "params" / f"{part}.yaml") for part in ("env", "agent")}
+    return {part: config for part, config in configs.items() if config}
 
 
 def _below(folder: Path, name: str) -> Iterator[Path]:
@@ -183,8 +183,8 @@ def _read(file: str, size: int, mtime: int) -> dict[str, Any]:
     try:
         with open(file, encoding="utf-8", errors="backslashreplace") as stream:
             text = stream.read(_LONGEST)
-        said = json.loads(text) if file.endswith(".json") else _yaml(text)
-        return said if isinstance(said, dict) and _is_small(said, [_MOST]) else {}
+        parsed = json.loads(text) if file.endswith(".json") else _yaml(text)
+        return parsed if isinstance(parsed, dict) and _is_small(parsed, [_MOST]) else {}
     except (OSError, ValueError, RecursionError):
         return {}
 
@@ -237,8 +237,8 @@ def _assigned(file: Path) -> dict[str, Any]:
         tree = ast.parse(file.read_text(encoding="utf-8", errors="backslashreplace"))
         for statement in tree.body:
             if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Dict):
-                said = _literal(statement.value)
-                return said if isinstance(said, dict) and _is_small(said, [_MOST]) else {}
+                parsed = _literal(statement.value)
+                return parsed if isinstance(parsed, dict) and _is_small(parsed, [_MOST]) else {}
     except (OSError, ValueError, SyntaxError, RecursionError, MemoryError):
         pass
     return {}

@@ -12,11 +12,12 @@ from urllib.parse import quote
 
 from rollbook.protocols import ForeignRun
 
-__all__ = ["UNREADABLE", "damaged", "has_tables", "opened", "with_log"]
+__all__ = ["UNREADABLE", "damaged", "has_tables", "is_unlisted", "opened", "with_log"]
 
 UNREADABLE = (sqlite3.Error, UnicodeDecodeError)
 """What a damaged database raises: sqlite3 decodes the names of columns, and the text of its own errors, strictly."""
 
+_MAGIC = b"SQLite format 3\0"
 _BEHIND = ("-wal", "-journal")
 _MODE_AT, _IN_WAL_MODE = 18, b"\2"
 """The byte of a database's header that tells whether it keeps its transactions in a `-wal` file."""
@@ -53,12 +54,24 @@ def with_log(file: Path) -> list[Path]:
 
 def has_tables(file: Path, wanted: set[str], unwanted: frozenset[str] | set[str] = frozenset()) -> bool:
     """Whether it is a database with those tables, and none of the others."""
+    tables = _tables(file)
+    return tables is not None and wanted <= tables and not unwanted & tables
+
+
+def is_unlisted(file: Path) -> bool:
+    """Whether it begins as an SQLite database does, and not even its tables can be listed."""
+    with contextlib.suppress(OSError), open(file, "rb") as stream:
+        return stream.read(len(_MAGIC)) == _MAGIC and _tables(file) is None
+    return False
+
+
+def _tables(file: Path) -> set[str] | None:
+    """The names of its tables; None if they cannot be listed."""
     try:
         with contextlib.closing(opened(file)) as database:
-            tables = {name for (name,) in database.execute("select name from sqlite_master where type = 'table'")}
+            return {str(name) for (name,) in database.execute("select name from sqlite_master where type = 'table'")}
     except UNREADABLE:
-        return False
-    return wanted <= tables and not unwanted & tables
+        return None
 
 
 def damaged(file: Path) -> ForeignRun:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from rollbook.protocols import ForeignRun
 
-__all__ = ["Told", "histogram_of", "hparams_of", "images_of", "records", "tensor_of", "told_by"]
+__all__ = ["Tagged", "histogram_of", "hparams_of", "images_of", "records", "tag_values", "tensor_of"]
 
 _POLYNOMIAL = 0x82F63B78
 _TABLE: list[int] = []
@@ -43,7 +43,7 @@ _LISTS = {5: "<f4", 6: "<f8"}
 _VARINTS = (7, 10, 11, 13, 16, 17)
 
 
-class Told(NamedTuple):
+class Tagged(NamedTuple):
     """One value of a summary.
 
     Attributes:
@@ -85,9 +85,9 @@ def records(path: str | os.PathLike[str], run: ForeignRun, most: int = -1) -> It
                     return
             if 0 <= most <= read:
                 return
-            length, said = unpack(data, at)
+            length, expected = unpack(data, at)
             crc = checksum(data[at : at + 8])
-            if ((crc >> 15 | crc << 17) + _MASK) & 0xFFFFFFFF != said:
+            if ((crc >> 15 | crc << 17) + _MASK) & 0xFFFFFFFF != expected:
                 run.lose("rests of files behind damage")
                 return
             end = at + 12 + length
@@ -107,7 +107,7 @@ def records(path: str | os.PathLike[str], run: ForeignRun, most: int = -1) -> It
             yield content
 
 
-def told_by(values: bytes) -> Iterator[Told]:
+def tag_values(values: bytes) -> Iterator[Tagged]:
     """The values of a summary.
 
     Raises:
@@ -117,28 +117,28 @@ def told_by(values: bytes) -> Iterator[Told]:
         if number != 1 or not isinstance(value, bytes):
             continue
         tag, form, content, plugin, about = "", "", b"", "", b""
-        for inner, told in fields(value):
-            if not isinstance(told, bytes):
+        for inner, encoded in fields(value):
+            if not isinstance(encoded, bytes):
                 continue
             if inner == 1:
-                tag = told.decode("utf-8", "backslashreplace")
+                tag = encoded.decode("utf-8", "backslashreplace")
             elif inner == 9:
-                data = first(told, 1)
+                data = first(encoded, 1)
                 if isinstance(data, bytes):
                     named, about = first(data, 1), _bytes(first(data, 2))
                     plugin = named.decode("utf-8", "backslashreplace") if isinstance(named, bytes) else ""
             elif inner in _FORMS:
-                form, content = _FORMS[inner], told
-        yield Told(tag, form, content, plugin, about)
+                form, content = _FORMS[inner], encoded
+        yield Tagged(tag, form, content, plugin, about)
 
 
 def histogram_of(data: bytes) -> Histogram | None:
     """A histogram in TensorBoard's old form: upper edges and counts."""
-    said = dict(fields(data))
-    limits, counts = _doubles(said.get(6)), _doubles(said.get(7))
+    by_number = dict(fields(data))
+    limits, counts = _doubles(by_number.get(6)), _doubles(by_number.get(7))
     if not limits or len(limits) != len(counts):
         return None
-    low, high, total, squares = (double(said.get(number)) or 0.0 for number in (1, 2, 4, 5))
+    low, high, total, squares = (double(by_number.get(number)) or 0.0 for number in (1, 2, 4, 5))
     edges = [low if low < limits[0] else limits[0], *limits]
     return Histogram(edges, counts, low=low, high=high, total=total, total_squares=squares)
 
@@ -182,13 +182,13 @@ def tensor_of(data: bytes) -> Any:
         return None
 
 
-def images_of(told: Told) -> list[tuple[int, int, bytes]]:
+def images_of(summary: Tagged) -> list[tuple[int, int, bytes]]:
     """(width, height, encoded bytes) of each image of a value: an Image, or a tensor of two sizes and the images."""
-    if told.form == "image":
-        said = dict(fields(told.content))
-        height, width = (value if isinstance(value, int) else 0 for value in (said.get(1), said.get(2)))
-        return [(width, height, _bytes(said.get(4)))]
-    texts = tensor_of(told.content)
+    if summary.form == "image":
+        by_number = dict(fields(summary.content))
+        height, width = (value if isinstance(value, int) else 0 for value in (by_number.get(1), by_number.get(2)))
+        return [(width, height, _bytes(by_number.get(4)))]
+    texts = tensor_of(summary.content)
     if not isinstance(texts, list) or len(texts) < 2:
         return []
     width, height = (int(size) if size.isdigit() else 0 for size in texts[:2])
@@ -203,11 +203,13 @@ def hparams_of(about: bytes) -> tuple[str, dict[str, Any], int | None]:
     group, config, status = "", {}, None
     for number, value in fields(about):
         if number == 3 and isinstance(value, bytes):
-            for inner, told in fields(value):
-                if inner == 1 and isinstance(told, bytes):
-                    config[_bytes(first(told, 1)).decode("utf-8", "backslashreplace")] = _plain(_bytes(first(told, 2)))
-                elif inner == 4 and isinstance(told, bytes):
-                    group = told.decode("utf-8", "backslashreplace")
+            for inner, encoded in fields(value):
+                if inner == 1 and isinstance(encoded, bytes):
+                    config[_bytes(first(encoded, 1)).decode("utf-8", "backslashreplace")] = _plain(
+                        _bytes(first(encoded, 2))
+                    )
+                elif inner == 4 and isinstance(encoded, bytes):
+                    group = encoded.decode("utf-8", "backslashreplace")
         elif number == 4 and isinstance(value, bytes):
             status = signed(first(value, 1))
     return group, config, status
@@ -217,8 +219,12 @@ def _plain(data: bytes) -> Any:
     """A google.protobuf.Value that is a number, a text or a boolean."""
     for number, value in fields(data):
         if number == 2:
-            told = double(value)
-            return int(told) if told is not None and told == told and abs(told) < 2**53 and told == int(told) else told
+            encoded = double(value)
+            return (
+                int(encoded)
+                if encoded is not None and encoded == encoded and abs(encoded) < 2**53 and encoded == int(encoded)
+                else encoded
+            )
         if number == 3 and isinstance(value, bytes):
             return value.decode("utf-8", "backslashreplace")
         if number == 4:

@@ -95,8 +95,8 @@ def import_one(
       path: the given source.
       options: those of the importer. These three are the identity of the import.
     """
-    said = f"{chosen}\0{path.resolve()}\0{foreign.name}\0{sorted(options.items())!r}"
-    identity = hashlib.sha256(said.encode("utf-8", "backslashreplace")).hexdigest()[:8]
+    identifying = f"{chosen}\0{path.resolve()}\0{foreign.name}\0{sorted(options.items())!r}"
+    identity = hashlib.sha256(identifying.encode("utf-8", "backslashreplace")).hexdigest()[:8]
     stamp = stamp_of(foreign)
     there = find_to_resume(os.path.join(root, project), name, identity)
     if there is not None and foreign.files:
@@ -143,7 +143,7 @@ def import_one(
                 left_out[cause] = run.bill()["drops"][cause]
         run.finish(status)
     imported: dict[str, object] = {"format": chosen, "from": str(path), "files": stamp, "left_out": left_out}
-    _tell_of_origin(run.folder, span, imported, what(chosen))
+    _write_origin(run.folder, span, imported, what(chosen))
     return Imported(run.folder, rows, left_out)
 
 
@@ -181,7 +181,7 @@ def _gone(err: OSError) -> BadInput:
     )
 
 
-def _tell_of_origin(folder: Path, span: _Passing, imported: dict[str, object], made_by: str) -> None:
+def _write_origin(folder: Path, span: _Passing, imported: dict[str, object], made_by: str) -> None:
     """Write to run.json what the run is and when it took place, not facts of the importing process."""
     with manifest.ManifestLock(str(folder)):
         fields: Any = manifest.read(folder)

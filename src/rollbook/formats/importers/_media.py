@@ -13,6 +13,7 @@ import os
 import struct
 
 from rollbook.ground.files import make_folders, replacing
+from rollbook.ground.spool.picture_files import PNG_SIGNATURE
 from rollbook.protocols import Row
 
 TYPE_CHECKING = False
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["filed", "media_row"]
 
 _MAGIC = {
-    b"\x89PNG\r\n\x1a\n": "png",
+    PNG_SIGNATURE: "png",
     b"\xff\xd8\xff": "jpg",
     b"GIF87a": "gif",
     b"GIF89a": "gif",
@@ -64,7 +65,7 @@ def filed(row: Row, folder: str | os.PathLike[str]) -> Row:
     path = os.path.join(folder, *str(cells["path"]).split("/"))
     if not os.path.exists(path):
         make_folders(os.path.dirname(path))
-        with replacing(path) as beside, open(beside, "wb") as file:
+        with replacing(path) as temporary, open(temporary, "wb") as file:
             file.write(content)
     return dataclasses.replace(row, values=cells)
 

@@ -27,6 +27,7 @@ _IMPORTERS = {
     "trackio": "trackio:Trackio",
     "swanlab": "swanlab:SwanLab",
     "goodseed": "goodseed:GoodSeed",
+    "aim": "aim:Aim",
     "neptune": "neptune:Neptune",
     "marl_eval": "marl_eval:MarlEval",
     "scalar_files": "scalar_files:ScalarFiles",

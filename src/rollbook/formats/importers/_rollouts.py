@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rollbook.formats.importers.jsonl import JsonLines
 from rollbook.protocols import ForeignRun, Row
 
-__all__ = ["TABLES", "dump_run", "floats", "lines_of", "rows_of", "whole"]
+__all__ = ["TABLES", "dump_run", "floats", "lines_of", "rows_of", "trainings", "whole", "with_metrics"]
 
 TABLES = ("tasks", "rollouts", "turns", "tokens", "fates")
 
@@ -26,6 +27,42 @@ def dump_run(name: str, files: Sequence[tuple[int, Path]], read: Read) -> Foreig
     run = ForeignRun(name, files=[file for _step, file in files], tables=TABLES)
     run.rows = functools.partial(_rows_of_files, files, read, run)
     return run
+
+
+def with_metrics(run: ForeignRun, folder: Path) -> ForeignRun:
+    """The run, with the rows of metrics.jsonl and the configuration that the training left in that folder."""
+    importer = JsonLines()
+    if not importer.finds(folder):
+        return run
+    (metrics,) = importer.runs(folder)
+    rollouts = run.rows
+
+    def rows() -> Iterator[Row]:
+        yield from rollouts()
+        yield from metrics.rows()
+        for what, n in metrics.left_out.items():
+            (run.lose if what in metrics.lost else run.leave_out)(what, n)
+
+    run.rows, run.files = rows, [*run.files, *metrics.files]
+    run.tables = ("metrics", *run.tables)
+    run.config, run.seed, run.group = metrics.config, metrics.seed, metrics.group
+    return run
+
+
+def trainings(files: Iterable[Path], folder_of: Callable[[Path], Path]) -> dict[str, tuple[Path, list[Path]]]:
+    """The files of each training: name -> its folder and its files. Where two names are equal, the folder above helps.
+
+    Args:
+      folder_of: the folder of the training that a file belongs to.
+    """
+    by_folder: dict[Path, list[Path]] = {}
+    for file in files:
+        by_folder.setdefault(folder_of(file), []).append(file)
+    names = [folder.name for folder in by_folder]
+    return {
+        folder.name if names.count(folder.name) == 1 else f"{folder.parent.name}-{folder.name}": (folder, own)
+        for folder, own in by_folder.items()
+    }
 
 
 def _rows_of_files(files: Sequence[tuple[int, Path]], read: Read, run: ForeignRun) -> Iterator[Row]:
@@ -69,11 +106,11 @@ def lines_of(data: bytes, run: ForeignRun) -> Iterator[dict[str, Any]]:
         if not line.strip():
             continue
         try:
-            said = json.loads(line.decode("utf-8", "backslashreplace"))
+            parsed = json.loads(line.decode("utf-8", "backslashreplace"))
         except (ValueError, RecursionError):
-            said = None
-        if isinstance(said, dict):
-            yield said
+            parsed = None
+        if isinstance(parsed, dict):
+            yield parsed
         elif line is lines[-1] and not line.endswith(b"\n"):
             run.leave_out("lines that are half written")
         else:

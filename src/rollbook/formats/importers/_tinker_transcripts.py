@@ -26,11 +26,11 @@ Lengths = tuple[tuple[tuple[int, int], ...], ...]
 _EPISODE = re.compile(r"Trajectory (\d+) Episode")
 
 
-def conversation_of(said: Mapping[str, Any]) -> list[dict[str, Any]]:
+def conversation_of(summary: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The messages in a summary of schema version 3; [] in older ones."""
-    whole = said.get("conversation")
+    whole = summary.get("conversation")
     if not isinstance(whole, list):
-        steps = said.get("steps")
+        steps = summary.get("steps")
         logs = [step.get("logs") for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
         whole = _joined(log.get("_conversation") for log in logs if isinstance(log, dict))
     return _messages(whole)
@@ -69,8 +69,8 @@ def _joined(parts: Iterable[object]) -> list[Any]:
     return whole
 
 
-def _messages(said: object) -> list[dict[str, Any]]:
-    messages = [dict(message) for message in said if isinstance(message, dict)] if isinstance(said, list) else []
+def _messages(listed: object) -> list[dict[str, Any]]:
+    messages = [dict(message) for message in listed if isinstance(message, dict)] if isinstance(listed, list) else []
     for message in messages:
         content = message.get("content")
         if isinstance(content, list):

@@ -90,20 +90,20 @@ class Csv:
         start = _start_of(file, header, timed, written) if timed else written
         moment = start
         for cells in _lines(file, header, run):
-            said = dict(zip(header.columns, map(_value_of, cells), strict=True))
-            stamp = said.get(timed) if timed else None
+            cells_of_row = dict(zip(header.columns, map(_value_of, cells), strict=True))
+            stamp = cells_of_row.get(timed) if timed else None
             if isinstance(stamp, (int, float)) and stamp == stamp:
                 moment = float(stamp) if stamp >= _EARLIEST else start + float(stamp)
                 if timed in _TIMES and timed not in _ELAPSED:
-                    del said[timed]
+                    del cells_of_row[timed]
             readings = {}
             for name, clock in clocks.items():
-                reading: Any = said.get(name)
+                reading: Any = cells_of_row.get(name)
                 if clock and is_reading(reading):
                     readings[clock] = int(reading)
                     if name in SPELLINGS or name in self._clocks:
-                        del said[name]
-            values = {name: value for name, value in said.items() if value is not None}
+                        del cells_of_row[name]
+            values = {name: value for name, value in cells_of_row.items() if value is not None}
             if values or readings:
                 yield Row(moment, readings, values or {f"clock/{name}": n for name, n in readings.items()})
 
@@ -115,8 +115,12 @@ class Csv:
             start = os.stat(file).st_mtime
         steps = 0
         for n, cells in enumerate(_lines(file, header, run)):
-            said = dict(zip(header.columns, map(_value_of, cells), strict=True))
-            gained, length, elapsed = said.pop("r", None), said.pop("l", None), said.pop("t", None)
+            cells_of_row = dict(zip(header.columns, map(_value_of, cells), strict=True))
+            gained, length, elapsed = (
+                cells_of_row.pop("r", None),
+                cells_of_row.pop("l", None),
+                cells_of_row.pop("t", None),
+            )
             if not isinstance(gained, (int, float)) or not isinstance(length, int):
                 run.lose("lines that are no episode")
                 continue
@@ -126,7 +130,7 @@ class Csv:
                 "episode_id": f"{file.name}-{n}",
                 "return": float(gained),
                 "length": length,
-                **{name: value for name, value in said.items() if value is not None},
+                **{name: value for name, value in cells_of_row.items() if value is not None},
             }
             yield Row(moment, {"env_step": steps, "episode": n + 1}, values, scope="train", table="episodes")
 
@@ -200,10 +204,12 @@ def _lines(file: Path, header: _Header, run: ForeignRun) -> Iterator[list[str]]:
                 run.lose(f"lines of {file.name} that do not fit its header")
                 continue
             if not all(map(str.isascii, cells)):
-                told = [cell.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace") for cell in cells]
-                if told != cells:
+                readable = [
+                    cell.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace") for cell in cells
+                ]
+                if readable != cells:
                     run.lose(f"bytes of {file.name} that are not UTF-8")
-                cells = told
+                cells = readable
             yield cells
 
 

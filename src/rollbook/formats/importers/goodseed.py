@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 from rollbook.formats.importers._beside import plain, seed_of
-from rollbook.formats.importers._database import UNREADABLE, damaged, has_tables, opened, with_log
+from rollbook.formats.importers._database import UNREADABLE, damaged, has_tables, is_unlisted, opened, with_log
 from rollbook.ground.counters import clocks_of
 from rollbook.protocols import ForeignRun, Row
 
@@ -55,18 +55,20 @@ class GoodSeed:
         try:
             with contextlib.closing(opened(file)) as database:
                 meta = {str(key): value for key, value in database.execute("select key, value from run_meta")}
-                said = {
+                attributes = {
                     str(path): _value(kind, value)
                     for path, kind, value in database.execute("select path, type_tag, value from configs")
                 }
         except UNREADABLE:
             return damaged(file)
         config = {
-            path: value for path, value in said.items() if not path.startswith(("sys/", "source_code/", "monitoring/"))
+            path: value
+            for path, value in attributes.items()
+            if not path.startswith(("sys/", "source_code/", "monitoring/"))
         }
-        run = ForeignRun(str(said.get("sys/name") or meta.get("run_id") or file.stem), config=config)
+        run = ForeignRun(str(attributes.get("sys/name") or meta.get("run_id") or file.stem), config=config)
         run.seed, run.project = seed_of(config), str(meta.get("project") or file.parent.parent.name)
-        tags = said.get("sys/tags")
+        tags = attributes.get("sys/tags")
         run.tags = tuple(map(str, tags)) if isinstance(tags, list) else ()
         run.clocks, run.files = (self._clock,), with_log(file)
         run.status = _STATUS.get(str(meta.get("status", "finished")), "crashed")
@@ -127,4 +129,5 @@ def _files(path: Path) -> list[Path]:
         files = [path] if path.suffix == ".sqlite" else []
     else:
         files = sorted(file for file in path.glob("*.sqlite") if file.is_file()) if path.is_dir() else []
-    return [file for file in files if has_tables(file, {"run_meta", "configs", "metric_series", "metric_points"})]
+    wanted = {"run_meta", "configs", "metric_series", "metric_points"}
+    return [file for file in files if has_tables(file, wanted) or is_unlisted(file)]

@@ -56,20 +56,20 @@ class JsonLines:
         base = path.resolve()
         run = ForeignRun(base.stem if path.is_file() else base.name, files=files)
         run.clocks = (self._clock,) if self._clock else ()
-        told = (said for file in files if isinstance(said := (_first_object(file) or {}).get("config"), dict))
-        describe(run, base.parent if path.is_file() else base, next(told, None))
+        configs = (record for file in files if isinstance(record := (_first_object(file) or {}).get("config"), dict))
+        describe(run, base.parent if path.is_file() else base, next(configs, None))
         run.give({file.name: functools.partial(self._rows, file, run) for file in files})
         return [run]
 
     def _rows(self, file: Path, run: ForeignRun) -> Iterator[Row]:
         start: float | None = None
-        for said in _objects(file, run):
+        for record in _objects(file, run):
             if file.name == "result.json":
-                said.pop("config", None)
-            if set(said) == {"step", "data"} and isinstance(said["data"], dict):  # verl's file logger
-                said = {"step": said["step"], **said["data"]}
+                record.pop("config", None)
+            if set(record) == {"step", "data"} and isinstance(record["data"], dict):  # verl's file logger
+                record = {"step": record["step"], **record["data"]}
             values: dict[str, Any] = {}
-            _flatten("", said, values, run)
+            _flatten("", record, values, run)
             stamp = next((values.pop(name) for name in _TIMES if _is_unix(values.get(name))), None)
             if stamp is None:
                 if start is None:
@@ -99,15 +99,15 @@ def _objects(file: Path, run: ForeignRun) -> Iterator[dict[str, Any]]:
             if not line:
                 return
             if not line.endswith(b"\n") and len(line) < _LONGEST_LINE:
-                said = _parsed(line)
-                if isinstance(said, dict):
-                    yield said
+                record = _parsed(line)
+                if isinstance(record, dict):
+                    yield record
                 elif line.strip():
                     run.leave_out("lines that are half written")
                 return
-            said = _parsed(line)
-            if isinstance(said, dict):
-                yield said
+            record = _parsed(line)
+            if isinstance(record, dict):
+                yield record
             elif line.strip():
                 run.lose("lines that are no JSON object")
 
@@ -122,10 +122,10 @@ def _parsed(line: bytes) -> object:
 def _first_object(file: Path) -> dict[str, Any] | None:
     try:
         with open(file, "rb") as stream:
-            said = _parsed(stream.readline(_LONGEST_LINE))
+            record = _parsed(stream.readline(_LONGEST_LINE))
     except OSError:
         return None
-    return said if isinstance(said, dict) else None
+    return record if isinstance(record, dict) else None
 
 
 def _flatten(prefix: str, value: object, values: dict[str, Any], run: ForeignRun) -> None:
@@ -146,9 +146,9 @@ def _start_of(file: Path) -> float:
     """The start of a file without times: its modification time minus the elapsed time in its last line."""
     written = os.stat(file).st_mtime
     last = 0.0
-    for said in _objects(file, ForeignRun("")):
+    for record in _objects(file, ForeignRun("")):
         values: dict[str, Any] = {}
-        _flatten("", said, values, ForeignRun(""))
+        _flatten("", record, values, ForeignRun(""))
         passed = next((values[name] for name in _ELAPSED if isinstance(values.get(name), (int, float))), 0.0)
         if 0 <= passed < _EARLIEST:
             last = max(last, float(passed))

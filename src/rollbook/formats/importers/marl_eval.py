@@ -73,28 +73,28 @@ class MarlEval:
         run.left_out.clear()
         if not steps:
             run.lose("files that cannot be read")
-        found = sorted((int(match[1]), said) for key, said in steps.items() if (match := _STEP.fullmatch(key)))
-        passed = [float(said.get("elapsed_time", 0.0) or 0.0) for _n, said in found if isinstance(said, dict)]
+        found = sorted((int(match[1]), step) for key, step in steps.items() if (match := _STEP.fullmatch(key)))
+        passed = [float(step.get("elapsed_time", 0.0) or 0.0) for _n, step in found if isinstance(step, dict)]
         start = os.stat(file).st_mtime - max(passed, default=0.0)
         clocks: dict[str, int] = {}
         moment = start
-        for n, said in found:
-            if not isinstance(said, dict) or not _is_number(said.get("step_count")):
+        for n, step in found:
+            if not isinstance(step, dict) or not _is_number(step.get("step_count")):
                 run.lose("evaluations without a step_count")
                 continue
-            clocks = {"env_step": int(said["step_count"])}
-            moment = start + float(said.get("elapsed_time", 0.0) or 0.0)
-            values = dict(_means(said, "", run))
+            clocks = {"env_step": int(step["step_count"])}
+            moment = start + float(step.get("elapsed_time", 0.0) or 0.0)
+            values = dict(_means(step, "", run))
             if values:
                 yield Row(moment, clocks, values)
-            yield from _episodes(moment, clocks, said, n)
+            yield from _episodes(moment, clocks, step, n)
         absolute = steps.get("absolute_metrics")
         if isinstance(absolute, dict) and (values := dict(_means(absolute, "absolute/", run))):
             yield Row(moment, clocks, values)
 
 
-def _means(said: dict[str, Any], prefix: str, run: ForeignRun) -> Iterator[tuple[str, float]]:
-    for key, cell in said.items():
+def _means(step: dict[str, Any], prefix: str, run: ForeignRun) -> Iterator[tuple[str, float]]:
+    for key, cell in step.items():
         if key in ("step_count", "elapsed_time"):
             continue
         numbers = cell if isinstance(cell, list) else [cell]
@@ -104,11 +104,11 @@ def _means(said: dict[str, Any], prefix: str, run: ForeignRun) -> Iterator[tuple
         yield prefix + key, math.fsum(numbers) / len(numbers) if all(map(math.isfinite, numbers)) else float("nan")
 
 
-def _episodes(moment: float, clocks: dict[str, int], said: dict[str, Any], n: int) -> Iterator[Row]:
+def _episodes(moment: float, clocks: dict[str, int], step: dict[str, Any], n: int) -> Iterator[Row]:
     gained: list[Any] = next(
-        (said[key] for key in _RETURNS if isinstance(said.get(key), list) and len(said[key]) > 1), []
+        (step[key] for key in _RETURNS if isinstance(step.get(key), list) and len(step[key]) > 1), []
     )
-    lengths: list[Any] = next((said[key] for key in _LENGTHS if isinstance(said.get(key), list)), [])
+    lengths: list[Any] = next((step[key] for key in _LENGTHS if isinstance(step.get(key), list)), [])
     for k, number in enumerate(gained):
         if not _is_number(number):
             continue
@@ -122,11 +122,11 @@ def _runs_in(file: Path) -> list[tuple[str, str, str, str, dict[str, Any]]]:
     try:
         if file.stat().st_size > _LONGEST:
             return []
-        said = json.loads(file.read_bytes().decode("utf-8", "backslashreplace"))
+        parsed = json.loads(file.read_bytes().decode("utf-8", "backslashreplace"))
     except (OSError, ValueError, RecursionError):
         return []
     found = []
-    for environment, tasks in _items(said):
+    for environment, tasks in _items(parsed):
         for task, algorithms in _items(tasks):
             for algorithm, runs in _items(algorithms):
                 for name, steps in _items(runs):

@@ -10,7 +10,7 @@ import contextlib
 from pathlib import Path
 
 from rollbook.formats.importers._beside import plain, seed_of
-from rollbook.formats.importers._database import UNREADABLE, has_tables, opened, with_log
+from rollbook.formats.importers._database import UNREADABLE, damaged, has_tables, is_unlisted, opened, with_log
 from rollbook.ground.counters import clocks_of
 from rollbook.protocols import ForeignRun, Row
 
@@ -104,6 +104,7 @@ class MLflow:
                     for table in ("params", "tags")
                 }
         except UNREADABLE:
+            yield file.stem, damaged(file)
             return
         for run_id, name, status, experiment in found:
             params, tags = texts["params"].get(run_id, {}), texts["tags"].get(run_id, {})
@@ -155,7 +156,7 @@ class MLflow:
 def _stores(path: Path) -> Iterator[Path]:
     """Folders of runs in file stores, and databases."""
     if path.is_file():
-        if path.name.endswith(".db") and _is_database(path):
+        if path.suffix == ".db" and _is_database(path):
             yield path
         return
     if not path.is_dir():
@@ -169,7 +170,7 @@ def _stores(path: Path) -> Iterator[Path]:
 
 
 def _is_database(file: Path) -> bool:
-    return has_tables(file, {"experiments", "runs", "metrics", "params", "tags"})
+    return has_tables(file, {"experiments", "runs", "metrics", "params", "tags"}) or is_unlisted(file)
 
 
 def _by_run(rows: Iterable[tuple[str, str, str]]) -> dict[str, dict[str, str]]:

@@ -2,8 +2,8 @@
 
 Each line has `content`, `rewards`, `input_lengths`, `generation_logprobs`, `prev_logprobs` and `idx`; since 0.4 also
 `token_ids`, `token_loss_mask`, `sample_loss_mask` and `advantages`; with dynamic sampling `filtered_rewards`. Each is a
-list of one, because a line is a micro-batch of one sequence (NVIDIA-NeMo/RL, nemo_rl/algorithms/grpo.py: `log_data`,
-nemo_rl/utils/logger.py: `log_batched_dict_as_jsonl`).
+list of one, because a line is a micro-batch of one sequence (NVIDIA-NeMo/RL at 7ea279a, nemo_rl/algorithms/grpo.py:
+`log_data`, nemo_rl/utils/logger.py: `log_batched_dict_as_jsonl`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from rollbook.formats.importers._rollouts import dump_run, floats, lines_of, whole
+from rollbook.formats.importers._rollouts import dump_run, floats, lines_of, trainings, whole, with_metrics
 from rollbook.ground.foreign import ours
 from rollbook.protocols import ForeignRun
 
@@ -32,18 +32,19 @@ class NemoRL:
 
     name = "nemo_rl"
     what = "NeMo-RL batches"
+    files = ("train_data_step*.jsonl",)
     includes = ("jsonl",)
-    gathers = True
 
     def finds(self, path: Path) -> bool:
         """Whether there is such a file."""
         return bool(_files(path))
 
     def runs(self, path: Path) -> Iterable[ForeignRun]:
-        """One run for the folder."""
-        files = _files(path)
-        folder = path.resolve() if path.is_dir() else path.resolve().parent
-        yield dump_run(folder.name or "nemo_rl", files, _rollouts)
+        """A run for each folder with such files: NeMo-RL makes a new one (`exp_001`, …) at each start."""
+        steps = {file: step for step, file in _files(path.absolute())}
+        for name, (folder, files) in trainings(steps, lambda file: file.parent).items():
+            run = dump_run(name or "nemo_rl", [(steps[file], file) for file in files], _rollouts)
+            yield with_metrics(run, folder)
 
 
 def _rollouts(step: int, file: Path, run: ForeignRun) -> Iterator[dict[str, Any]]:
@@ -53,25 +54,25 @@ def _rollouts(step: int, file: Path, run: ForeignRun) -> Iterator[dict[str, Any]
         run.lose("files that cannot be read")
         return
     for number, line in enumerate(lines_of(data, run)):
-        said = {name: cell[0] if isinstance(cell, list) and len(cell) == 1 else cell for name, cell in line.items()}
-        if "content" not in said:
+        sample = {name: cell[0] if isinstance(cell, list) and len(cell) == 1 else cell for name, cell in line.items()}
+        if "content" not in sample:
             run.lose("lines without a content")
             continue
-        length = whole(said.get("input_lengths"))
+        length = whole(sample.get("input_lengths"))
         lists = {
-            "ids": floats(said.get("token_ids"), length),
-            "sampler_logprobs": floats(said.get("generation_logprobs"), length),
-            "trainer_logprobs": floats(said.get("prev_logprobs"), length),
-            "advantages": floats(said.get("advantages"), length),
-            "mask": floats(said.get("token_loss_mask"), length),
+            "ids": floats(sample.get("token_ids"), length),
+            "sampler_logprobs": floats(sample.get("generation_logprobs"), length),
+            "trainer_logprobs": floats(sample.get("prev_logprobs"), length),
+            "advantages": floats(sample.get("advantages"), length),
+            "mask": floats(sample.get("token_loss_mask"), length),
         }
         mask = lists["mask"]
         sampled = None if mask is None else int(sum(1 for cell in mask if cell))
-        text = said["content"] if isinstance(said["content"], str) else str(said["content"])
+        text = sample["content"] if isinstance(sample["content"], str) else str(sample["content"])
         advantages = {cell for cell, kept in zip(lists["advantages"] or (), mask or (), strict=False) if kept}
-        used = said.get("sample_loss_mask") not in (0, 0.0)
+        used = sample.get("sample_loss_mask") not in (0, 0.0)
         yield {
-            "id": f"train-{step}-{said.get('idx', number)}",
+            "id": f"train-{step}-{sample.get('idx', number)}",
             "time": moment,
             "clocks": {"gradient_step": step},
             "prompt": None,
@@ -81,9 +82,9 @@ def _rollouts(step: int, file: Path, run: ForeignRun) -> Iterator[dict[str, Any]
                 "mode": "train",
                 "status": "completed",
                 "item": text,
-                "reward": said.get("rewards"),
-                "metrics/filtered_reward": said.get("filtered_rewards"),
-                "agent": said.get("agent_ref"),
+                "reward": sample.get("rewards"),
+                "metrics/filtered_reward": sample.get("filtered_rewards"),
+                "agent": sample.get("agent_ref"),
                 "sampled_tokens": sampled,
                 "other_tokens": None if sampled is None or length is None else length - sampled,
             },

@@ -62,23 +62,28 @@ class Neptune:
         names = [run.name for run in made]
         for run in made:
             if names.count(run.name) > 1:
-                run.name = f"{run.name}-{_said(run.files).get('sys/id') or run.files[0].stem}"
+                run.name = f"{run.name}-{_attributes(run.files).get('sys/id') or run.files[0].stem}"
         return made
 
     def _run(self, parts: tuple[Path, ...]) -> ForeignRun:
-        said = _said(parts)
+        attributes = _attributes(parts)
         run = ForeignRun(
-            str(said.get("sys/name") or said.get("sys/custom_run_id") or said.get("sys/id") or said.get("run_id"))
+            str(
+                attributes.get("sys/name")
+                or attributes.get("sys/custom_run_id")
+                or attributes.get("sys/id")
+                or attributes.get("run_id")
+            )
         )
-        run.config = _nested({path: value for path, value in said.items() if not path.startswith(_OF_NEPTUNE)})
+        run.config = _nested({path: value for path, value in attributes.items() if not path.startswith(_OF_NEPTUNE)})
         for name in ("run_id", "project_id"):
             run.config.pop(name, None)
-        run.seed, run.project = seed_of(run.config), str(said.get("project_id") or "neptune").rpartition("/")[2]
-        groups = said.get("sys/group_tags")
+        run.seed, run.project = seed_of(run.config), str(attributes.get("project_id") or "neptune").rpartition("/")[2]
+        groups = attributes.get("sys/group_tags")
         run.group = str(groups[0]) if isinstance(groups, list) and groups else None
-        run.tags = tuple(map(str, said.get("sys/tags") or ()))
-        run.notes = str(said.get("sys/description") or "")
-        run.status = "crashed" if said.get("sys/failed") is True else "finished"
+        run.tags = tuple(map(str, attributes.get("sys/tags") or ()))
+        run.notes = str(attributes.get("sys/description") or "")
+        run.status = "crashed" if attributes.get("sys/failed") is True else "finished"
         run.clocks, run.files = (self._clock,), parts
         run.columns = lambda: self._columns(run, parts)
         run.rows = lambda: (row for item in self._columns(run, parts) for row in _each(item))
@@ -181,9 +186,9 @@ def _nested(flat: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-def _histogram(said: Any) -> Histogram | None:
+def _histogram(cell: Any) -> Histogram | None:
     try:
-        return Histogram(said["edges"], said["values"])
+        return Histogram(cell["edges"], cell["values"])
     except (ValueError, TypeError, KeyError):
         return None
 
@@ -201,33 +206,33 @@ def _picture(cells: dict[str, Any], part: Path) -> bytes | None:
         return None
 
 
-def _said(parts: Iterable[Path]) -> dict[str, Any]:
+def _attributes(parts: Iterable[Path]) -> dict[str, Any]:
     """The single values of a run, by path, with its `project_id` and `run_id`."""
-    said: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     for part in parts:
         stat = part.stat()
-        said.update(_single(str(part), stat.st_size, stat.st_mtime_ns))
-    return said
+        attributes.update(_single(str(part), stat.st_size, stat.st_mtime_ns))
+    return attributes
 
 
 @functools.lru_cache(maxsize=4096)
 def _single(part: str, size: int, mtime: int) -> dict[str, Any]:
-    """See `_said`. Kept until the file changes: pages refresh every two seconds."""
+    """See `_attributes`. Kept until the file changes: pages refresh every two seconds."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    said: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     try:
         for batch in _batches(Path(part)):
-            if not said and batch.num_rows:
-                said = {name: batch[name][0].as_py() for name in ("project_id", "run_id")}
+            if not attributes and batch.num_rows:
+                attributes = {name: batch[name][0].as_py() for name in ("project_id", "run_id")}
             single = pc.is_in(batch["attribute_type"], value_set=pa.array(list(_VALUES)))
             for cells in batch.filter(single).to_pylist():
                 value = cells[_VALUES[cells["attribute_type"]]]
-                said[cells["attribute_path"]] = value.isoformat() if hasattr(value, "isoformat") else value
+                attributes[cells["attribute_path"]] = value.isoformat() if hasattr(value, "isoformat") else value
     except (pa.ArrowException, OSError, KeyError, ValueError):  # of a name that is no UTF-8
         pass
-    return said
+    return attributes
 
 
 def _batches(part: Path) -> Iterator[Any]:

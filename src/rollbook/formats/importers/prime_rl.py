@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from rollbook.formats.importers._rollouts import TABLES, floats, lines_of, rows_of, whole
+from rollbook.formats.importers._rollouts import TABLES, floats, lines_of, rows_of, trainings, whole, with_metrics
 from rollbook.ground.foreign import ours
 from rollbook.protocols import ForeignRun, Row
 
@@ -42,6 +42,7 @@ class PrimeRL:
 
     name = "prime_rl"
     what = "prime-rl episodes"
+    files = ("traces.jsonl",)
     includes = ("jsonl",)
     gathers = True
 
@@ -50,13 +51,15 @@ class PrimeRL:
         return bool(_files(path, "traces.jsonl"))
 
     def runs(self, path: Path) -> Iterable[ForeignRun]:
-        """One run for the tree."""
-        files, exports = _files(path, "traces.jsonl"), _files(path, "rank_*.jsonl")
-        folder = path.resolve() if path.is_dir() else path.resolve().parent
-        annotations = [file for traces in files for file in (traces.parent / "annotations").glob("*.jsonl")]
-        run = ForeignRun(folder.name or "prime_rl", files=[*files, *annotations, *exports], tables=TABLES)
-        run.rows = functools.partial(self._rows, files, exports, run)
-        yield run
+        """A run for each training (the folder above `rollouts`, `traces`, `token_exports`), with its metrics.jsonl."""
+        path = path.absolute()
+        exports = _files(path, "rank_*.jsonl")
+        for name, (folder, files) in trainings(_files(path, "traces.jsonl"), _training_of).items():
+            own = [file for file in exports if _training_of(file) == folder]
+            annotations = [file for traces in files for file in (traces.parent / "annotations").glob("*.jsonl")]
+            run = ForeignRun(name or "prime_rl", files=[*files, *annotations, *own], tables=TABLES)
+            run.rows = functools.partial(self._rows, files, own, run)
+            yield with_metrics(run, folder)
 
     def _rows(self, files: list[Path], exports: list[Path], run: ForeignRun) -> Iterator[Row]:
         run.left_out.clear()
@@ -73,8 +76,8 @@ class _Exports:
         self._places: dict[bytes, tuple[Path, int]] = {}
         self._run = run
         for file in files:
-            for number, said in enumerate(_lines(file, run)):
-                ids = floats(said.get("token_ids"))
+            for number, record in enumerate(_lines(file, run)):
+                ids = floats(record.get("token_ids"))
                 if ids:
                     self._places[_print(ids)] = (file, number)
         self._held: tuple[Path | None, list[dict[str, Any]]] = (None, [])
@@ -105,17 +108,17 @@ def _rollouts(file: Path, files: list[Path], exports: _Exports, run: ForeignRun)
     step = steps[-1] if steps else 0
     later = _annotations(file.parent, run)
     if parts[-1] == "all":
-        for said in _lines(file.parent.parent / "effective" / file.name, run):
-            for trace in _dicts(said.get("traces")):
+        for record in _lines(file.parent.parent / "effective" / file.name, run):
+            for trace in _dicts(record.get("traces")):
                 later.setdefault(str(trace.get("id")), []).append({"info": {mode: {"effective": True}}})
-    for number, said in enumerate(_lines(file, run)):
-        traces = _dicts(said.get("traces"))
-        if "traces" not in said and "nodes" in said:
-            traces = [said]
+    for number, record in enumerate(_lines(file, run)):
+        traces = _dicts(record.get("traces"))
+        if "traces" not in record and "nodes" in record:
+            traces = [record]
         for trace in traces:
-            yield _of_trace(trace, said, mode, step, later.get(str(trace.get("id")), []), exports)
+            yield _of_trace(trace, record, mode, step, later.get(str(trace.get("id")), []), exports)
         if not traces:
-            yield _without_trace(said, mode, step, number)
+            yield _without_trace(record, mode, step, number)
 
 
 def _of_trace(
@@ -261,8 +264,8 @@ def _annotations(folder: Path, run: ForeignRun) -> dict[str, list[dict[str, Any]
     """{trace: later annotations}, the orchestrator's before the trainer's."""
     found: dict[str, list[dict[str, Any]]] = {}
     for producer in ("orchestrator", "trainer"):
-        for said in _lines(folder / "annotations" / f"{producer}.jsonl", run):
-            found.setdefault(str(said.get("trace_id")), []).append(said)
+        for record in _lines(folder / "annotations" / f"{producer}.jsonl", run):
+            found.setdefault(str(record.get("trace_id")), []).append(record)
     return found
 
 
@@ -291,8 +294,8 @@ def _text(content: object) -> str | None:
 
 
 def _error(error: object) -> str | None:
-    said = _dict(error)
-    return f"{said.get('type')}: {said.get('message')}" if said else None
+    fields = _dict(error)
+    return f"{fields.get('type')}: {fields.get('message')}" if fields else None
 
 
 def _span(span: object) -> float | None:
@@ -325,6 +328,12 @@ def _lines(file: Path, run: ForeignRun) -> Iterator[dict[str, Any]]:
         run.lose("files that cannot be read")
         return
     yield from lines_of(data, run)
+
+
+def _training_of(file: Path) -> Path:
+    """The folder of the training: two above its last `step_<n>`."""
+    steps = [folder for folder in file.parents if _STEP.fullmatch(folder.name)]
+    return steps[0].parent.parent if steps else file.parent
 
 
 def _files(path: Path, pattern: str) -> list[Path]:

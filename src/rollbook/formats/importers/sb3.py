@@ -66,8 +66,8 @@ class StableBaselines3:
 
         try:
             moment = os.stat(file).st_mtime
-            with np.load(file, allow_pickle=False) as said:
-                arrays = {name: said[name] for name in said.files}
+            with np.load(file, allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in archive.files}
             steps, results = arrays["timesteps"], arrays["results"]
             lengths, successes = (arrays.get(name) for name in ("ep_lengths", "successes"))
             shape = results.shape

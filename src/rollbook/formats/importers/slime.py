@@ -34,6 +34,7 @@ class Slime:
 
     name = "slime"
     what = "slime rollouts"
+    files = ("rollout_data/*.pt", "*rollout*.pt", "[0-9]*.pt")
 
     def finds(self, path: Path) -> bool:
         """Whether there is a torch zip file that contains samples."""
@@ -42,6 +43,8 @@ class Slime:
     def runs(self, path: Path) -> Iterable[ForeignRun]:
         """One run for the folder."""
         files = _files(path)
+        if not self.finds(path):
+            return
         folder = path.resolve() if path.is_dir() else path.resolve().parent
         yield dump_run(folder.name or "slime", files, _rollouts)
 
@@ -122,8 +125,8 @@ def _rollouts(step: int, file: Path, run: ForeignRun) -> Iterator[dict[str, Any]
 
 def _text(prompt: object) -> str | None:
     if isinstance(prompt, list):
-        said = [f"{part.get('role')}: {part.get('content')}" for part in prompt if isinstance(part, dict)]
-        return "\n\n".join(said)
+        messages = [f"{part.get('role')}: {part.get('content')}" for part in prompt if isinstance(part, dict)]
+        return "\n\n".join(messages)
     return None if prompt in (None, "") else str(prompt)
 
 

@@ -59,18 +59,18 @@ class SwanLab:
 
     def _run(self, file: Path) -> ForeignRun:
         run = ForeignRun(file.stem.removeprefix("run-"), clocks=(self._clock,), files=[file])
-        said = config_beside(file.parent / "files")
-        run.config = {key: cell["value"] if isinstance(cell, dict) and "value" in cell else cell for key, cell in said.items()}  # fmt: skip  # noqa: E501
+        settings = config_beside(file.parent / "files")
+        run.config = {key: cell["value"] if isinstance(cell, dict) and "value" in cell else cell for key, cell in settings.items()}  # fmt: skip  # noqa: E501
         run.seed = seed_of(run.config)
         for record in blocks_of(file, _HEADER, _WRONG, lambda _what: None):
             try:
                 start = first(record, _START)
                 if isinstance(start, bytes):
-                    told = [(n, value.decode("utf-8", "backslashreplace")) for n, value in fields(start) if isinstance(value, bytes)]  # fmt: skip  # noqa: E501
-                    text = dict(told)
+                    fields_of_run = [(n, value.decode("utf-8", "backslashreplace")) for n, value in fields(start) if isinstance(value, bytes)]  # fmt: skip  # noqa: E501
+                    text = dict(fields_of_run)
                     run.name, run.notes = text.get(4) or run.name, text.get(5, "")
                     run.project, run.group, run.job_type = text.get(1) or None, text.get(7) or None, text.get(8) or None
-                    run.tags = tuple(tag for n, tag in told if n == 6)
+                    run.tags = tuple(tag for n, tag in fields_of_run if n == 6)
                     break
             except BadMessage:
                 continue
@@ -84,8 +84,8 @@ class SwanLab:
         step, stamp = None, 0.0
         for record in blocks_of(file, _HEADER, _WRONG, run.lose):
             try:
-                said = {number: value for number, value in fields(record) if number >= _START}
-                if isinstance(scalar := said.get(_SCALAR), bytes):
+                by_number = {number: value for number, value in fields(record) if number >= _START}
+                if isinstance(scalar := by_number.get(_SCALAR), bytes):
                     of = dict(fields(scalar))
                     key, at = of.get(1), signed(of.get(2))
                     value = of.get(5)
@@ -96,10 +96,10 @@ class SwanLab:
                             yield self._row(stamp, step, values)
                         values, step, stamp = {}, at, moment(of.get(4))
                     values[name] = 0.0 if number is None else number
-                elif isinstance(end := said.get(_FINISH), bytes):
+                elif isinstance(end := by_number.get(_FINISH), bytes):
                     run.status = _STATES.get(signed(first(end, 1)), "crashed")
                 else:
-                    for number in said:
+                    for number in by_number:
                         if number in _SKIPPED:
                             run.leave_out(_SKIPPED[number])
             except BadMessage:

@@ -7,7 +7,15 @@ import struct
 from pathlib import Path
 
 from rollbook.formats.importers._beside import describe, of_table
-from rollbook.formats.importers._events import Told, histogram_of, hparams_of, images_of, records, tensor_of, told_by
+from rollbook.formats.importers._events import (
+    Tagged,
+    histogram_of,
+    hparams_of,
+    images_of,
+    records,
+    tag_values,
+    tensor_of,
+)
 from rollbook.formats.importers._media import media_row
 from rollbook.formats.importers._wire import BadMessage, double, fields, signed
 from rollbook.ground.values import Histogram
@@ -67,8 +75,8 @@ class TensorBoard:
         heads = {file: _Head(file) for files in folders.values() for file in files}
         parts: dict[Path, dict[Path, str]] = {}  # of sub-writers: their files belong to the run above
         for folder in [folder for folder in folders if folder.parent in folders]:
-            told = [heads[file] for file in folders[folder]]
-            part = "" if _SUB_WRITER.fullmatch(folder.name) else _part_of(folder.name, told)
+            heads_of_run = [heads[file] for file in folders[folder]]
+            part = "" if _SUB_WRITER.fullmatch(folder.name) else _part_of(folder.name, heads_of_run)
             if part is not None:
                 parts.setdefault(folder.parent, {}).update(dict.fromkeys(folders[folder], part))
         parted = {file for files in parts.values() for file in files}
@@ -106,20 +114,20 @@ class TensorBoard:
                     continue
                 values: dict[str, Any] = {}
                 films: list[tuple[str, int, int, bytes]] = []
-                told: list[Told] = []
+                read: list[Tagged] = []
                 try:
                     moment, step, summaries = _event(data, run)
                     for summary in summaries:
-                        for one in told_by(summary):
-                            told.append(one)
+                        for one in tag_values(summary):
+                            read.append(one)
                             self._take(one, values, films, kinds, run)
                 except (BadMessage, struct.error):
                     run.lose("records that are no event")
                     continue
-                is_one = behind and len(told) == 1 and told[0].form == "simple" and told[0].tag in values
-                if is_one and data.endswith(told[0].content) and len(shapes) < _MOST_SHAPES:
+                is_one = behind and len(read) == 1 and read[0].form == "simple" and read[0].tag in values
+                if is_one and data.endswith(read[0].content) and len(shapes) < _MOST_SHAPES:
                     shapes[data[behind:-4]] = len(tags)
-                    tags.append(told[0].tag)
+                    tags.append(read[0].tag)
                 if (values or films) and moment == moment:
                     yield from plain.given()
                     if values:
@@ -133,31 +141,31 @@ class TensorBoard:
             yield from plain.given()
 
     def _take(
-        self, told: Told, values: dict[str, object], films: list[tuple[str, int, int, bytes]], kinds: dict[str, str],
+        self, value: Tagged, values: dict[str, object], films: list[tuple[str, int, int, bytes]], kinds: dict[str, str],
         run: ForeignRun,
     ) -> None:  # fmt: skip
         """Put one summary value under its tag, its images to the others, or count it as left out."""
-        plugin = told.plugin or kinds.get(told.tag, "")
-        if told.plugin:
-            kinds[told.tag] = plugin
+        plugin = value.plugin or kinds.get(value.tag, "")
+        if value.plugin:
+            kinds[value.tag] = plugin
         made: object = None
-        if told.form == "image" or (told.form == "tensor" and plugin == "images"):
-            films += [(told.tag, *image) for image in images_of(told)]
+        if value.form == "image" or (value.form == "tensor" and plugin == "images"):
+            films += [(value.tag, *image) for image in images_of(value)]
             return
-        if told.form == "simple":
-            made = double(told.content)
-        elif told.form == "histo":
-            made = histogram_of(told.content)
-        elif told.form == "tensor" and plugin in ("scalars", "histograms", "text", ""):
-            made = _of_tensor(told.content, plugin)
+        if value.form == "simple":
+            made = double(value.content)
+        elif value.form == "histo":
+            made = histogram_of(value.content)
+        elif value.form == "tensor" and plugin in ("scalars", "histograms", "text", ""):
+            made = _of_tensor(value.content, plugin)
         if plugin == "hparams":
-            if hparams_of(told.about)[2] == 2:
+            if hparams_of(value.about)[2] == 2:
                 run.status = "crashed"
         elif made is None:
-            what = _WORDS.get(told.form, "") or _WORDS.get(plugin, f"values of the plugin {plugin or told.form!r}")
+            what = _WORDS.get(value.form, "") or _WORDS.get(plugin, f"values of the plugin {plugin or value.form!r}")
             run.leave_out(what)
         else:
-            values[told.tag] = made
+            values[value.tag] = made
 
 
 def _behind_step(data: bytes) -> int:
@@ -191,12 +199,12 @@ class _Plain:
 
     def add(self, tag: int, data: bytes, behind: int) -> bool:
         """Add one event. Returns whether there are many now."""
-        said = data[10:behind]
-        step = self._known.get(said)
+        encoded = data[10:behind]
+        step = self._known.get(encoded)
         if step is None:
             if len(self._known) > _MOST_SHAPES:
                 self._known.clear()
-            step = self._known[said] = _step(said)
+            step = self._known[encoded] = _step(encoded)
         self._keys.append(tag)
         self._moments.append(data[1:9])
         self._steps.append(step)
@@ -226,9 +234,9 @@ class _Plain:
             yield block.part(start, len(block))
 
 
-def _step(said: bytes) -> int:
+def _step(encoded: bytes) -> int:
     step = 0
-    for byte in reversed(said):
+    for byte in reversed(encoded):
         step = step << 7 | byte & 127
     step &= 0xFFFFFFFFFFFFFFFF
     return step - (1 << 64) if step >= 1 << 63 else step
@@ -278,20 +286,20 @@ class _Head:
                 if self.tags and b"hparams" not in data and b"|param|" not in data:
                     continue
                 for summary in _event(data, ForeignRun(""))[2]:
-                    for told in told_by(summary):
-                        self._take(told)
+                    for value in tag_values(summary):
+                        self._take(value)
         except (OSError, BadMessage, struct.error):
             pass
 
-    def _take(self, told: Told) -> None:
-        if told.plugin == "hparams":
-            group, said, _status = hparams_of(told.about)
-            self.config.update(said)
+    def _take(self, value: Tagged) -> None:
+        if value.plugin == "hparams":
+            group, settings, _status = hparams_of(value.about)
+            self.config.update(settings)
             self.group = self.group or group
             return
-        self.tags.add(told.tag)
-        if told.form == "tensor":
-            text = _of_tensor(told.content, "text")
+        self.tags.add(value.tag)
+        if value.form == "tensor":
+            text = _of_tensor(value.content, "text")
             self.config.update((of_table(text) if isinstance(text, str) else None) or {})
 
 
@@ -314,15 +322,15 @@ def _files(path: Path) -> Iterator[Path]:
 
 def _of_tensor(data: bytes, plugin: str) -> object:
     """A scalar, text or histogram in TensorBoard's newer form; None for others."""
-    told = tensor_of(data)
-    if told is None:
+    tensor = tensor_of(data)
+    if tensor is None:
         return None
-    if isinstance(told, list):
-        texts = [text.decode("utf-8", "backslashreplace") for text in told]
+    if isinstance(tensor, list):
+        texts = [text.decode("utf-8", "backslashreplace") for text in tensor]
         return "\n".join(texts) if texts and plugin in ("text", "") else None
-    if plugin == "histograms" and told.ndim == 2 and told.shape[1] == 3 and len(told):
-        edges = [*told[:, 0].tolist(), float(told[-1, 1])]
-        return Histogram(edges, told[:, 2].tolist())
-    if told.size == 1:
-        return told.reshape(-1)[0].item()
+    if plugin == "histograms" and tensor.ndim == 2 and tensor.shape[1] == 3 and len(tensor):
+        edges = [*tensor[:, 0].tolist(), float(tensor[-1, 1])]
+        return Histogram(edges, tensor[:, 2].tolist())
+    if tensor.size == 1:
+        return tensor.reshape(-1)[0].item()
     return None

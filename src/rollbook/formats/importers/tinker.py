@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from rollbook.formats.importers._rollouts import TABLES, lines_of, rows_of
+from rollbook.formats.importers._rollouts import TABLES, lines_of, rows_of, trainings, with_metrics
 from rollbook.formats.importers._tinker_transcripts import conversation_of, transcripts
 from rollbook.protocols import ForeignRun, Row
 
@@ -36,6 +36,7 @@ class Tinker:
 
     name = "tinker"
     what = "Tinker rollouts"
+    files = (_NAME,)
     gathers = True
     includes = ("jsonl",)
 
@@ -44,12 +45,12 @@ class Tinker:
         return bool(_files(path))
 
     def runs(self, path: Path) -> Iterable[ForeignRun]:
-        """One run for the tree."""
-        files = _files(path)
-        folder = path.resolve() if path.is_dir() else path.resolve().parent
-        run = ForeignRun(folder.name or "tinker", files=files, tables=TABLES)
-        run.rows = functools.partial(self._rows, files, run)
-        yield run
+        """A run for each training: the folder above `iteration_<n>`, with its metrics.jsonl and config.json."""
+        for name, (folder, files) in trainings(_files(path.absolute()), _training_of).items():
+            talks = [tree for file in files if (tree := _transcripts_of(file)).is_file()]
+            run = ForeignRun(name or "tinker", files=[*files, *talks], tables=TABLES)
+            run.rows = functools.partial(self._rows, files, run)
+            yield with_metrics(run, folder)
 
     def _rows(self, files: list[Path], run: ForeignRun) -> Iterator[Row]:
         run.left_out.clear()
@@ -63,41 +64,46 @@ def _rollouts(file: Path, run: ForeignRun) -> Iterator[dict[str, Any]]:
         run.lose("files that cannot be read")
         return
     summaries = []
-    for said in lines_of(data, run):
-        steps, iteration = said.get("steps"), said.get("iteration")
+    for summary in lines_of(data, run):
+        steps, iteration = summary.get("steps"), summary.get("iteration")
         if not isinstance(steps, list) or not isinstance(iteration, int) or isinstance(iteration, bool):
             run.lose("lines that are no trajectory")
         else:
-            summaries.append({**said, "steps": [step for step in steps if isinstance(step, dict)]})
-    for said, messages in _with_texts(summaries, file, run):
-        steps, iteration = said["steps"], said["iteration"]
-        split, group = str(said.get("split")), said.get("group_idx")
-        version = said.get("sampling_client_step")
+            summaries.append({**summary, "steps": [step for step in steps if isinstance(step, dict)]})
+    for summary, messages in _with_texts(summaries, file, run):
+        steps, iteration = summary["steps"], summary["iteration"]
+        split, group = str(summary.get("split")), summary.get("group_idx")
+        version = summary.get("sampling_client_step")
         clocks = {"gradient_step": iteration}
         if isinstance(version, int) and not isinstance(version, bool):
             clocks["policy_version"] = version
-        metrics = said.get("trajectory_metrics")
+        metrics = summary.get("trajectory_metrics")
         lengths = [step["ac_len"] for step in steps if isinstance(step.get("ac_len"), int)]
         last = steps[-1] if steps else {}
-        stop = said.get("stop_reason") or last.get("stop_reason")
+        stop = summary.get("stop_reason") or last.get("stop_reason")
         prompt, turns = _turns(steps, messages)
         columns = {
             "mode": "train" if split == "train" else "eval",
             "env": split,
             "group": f"{split}-{iteration}-{group}",
-            "reward": said.get("total_reward"),
-            "rewards/final": said.get("final_reward"),
+            "reward": summary.get("total_reward"),
+            "rewards/final": summary.get("final_reward"),
             "stop_reason": stop,
-            "status": "failed" if said.get("status") == "error" else "truncated" if stop == "length" else "completed",
-            "error": ": ".join(str(said[name]) for name in ("error_type", "error_message") if said.get(name)) or None,
+            "status": "failed"
+            if summary.get("status") == "error"
+            else "truncated"
+            if stop == "length"
+            else "completed",
+            "error": ": ".join(str(summary[name]) for name in ("error_type", "error_message") if summary.get(name))
+            or None,
             "item": next((turn["text"] for turn in reversed(turns) if turn.get("text") is not None), None),
             "sampled_tokens": sum(lengths),
             "prompt_tokens": steps[0].get("ob_len") if steps else None,
-            "tags": ", ".join(map(str, said["tags"])) if isinstance(said.get("tags"), list) else None,
+            "tags": ", ".join(map(str, summary["tags"])) if isinstance(summary.get("tags"), list) else None,
             **{f"metrics/{name}": cell for name, cell in (metrics if isinstance(metrics, dict) else {}).items()},
         }
         yield {
-            "id": f"{split}-{iteration}-{group}-{said.get('traj_idx')}",
+            "id": f"{split}-{iteration}-{group}-{summary.get('traj_idx')}",
             "time": moment,
             "clocks": clocks,
             "prompt": prompt,
@@ -112,27 +118,27 @@ def _with_texts(
 ) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
     """Each summary with its messages; [] if there are none."""
     groups: dict[object, list[dict[str, Any]]] = {}
-    for said in summaries:
-        groups.setdefault(said.get("group_idx"), []).append(said)
-    tree = file.with_name(file.name.replace("_rollout_summaries.jsonl", "_logtree.json"))
+    for summary in summaries:
+        groups.setdefault(summary.get("group_idx"), []).append(summary)
+    tree = _transcripts_of(file)
     known = transcripts(tree)
     if not known and tree.is_file():
         run.lose("transcripts (_logtree.json) without a message that can be read")
-    keys = {group: tuple(_lengths(said) for said in members) for group, members in groups.items()}
+    keys = {group: tuple(_lengths(summary) for summary in members) for group, members in groups.items()}
     used = set()
     for group, members in groups.items():
         talks: list[list[dict[str, Any]]] = [[] for _ in members]
         if list(keys.values()).count(keys[group]) == 1 and keys[group] in known:
             talks = known[keys[group]]
             used.add(keys[group])
-        for said, talk in zip(members, talks, strict=True):
-            yield said, conversation_of(said) or talk
+        for summary, talk in zip(members, talks, strict=True):
+            yield summary, conversation_of(summary) or talk
     for lengths in known.keys() - used:
         run.leave_out("transcripts (_logtree.json) of groups that the summaries do not have", len(lengths))
 
 
-def _lengths(said: dict[str, Any]) -> tuple[tuple[int, int], ...]:
-    return tuple((step.get("ob_len"), step.get("ac_len")) for step in said["steps"])
+def _lengths(summary: dict[str, Any]) -> tuple[tuple[int, int], ...]:
+    return tuple((step.get("ob_len"), step.get("ac_len")) for step in summary["steps"])
 
 
 def _turns(steps: list[dict[str, Any]], messages: list[dict[str, Any]]) -> tuple[str | None, list[dict[str, Any]]]:
@@ -161,6 +167,14 @@ def _turn(step: dict[str, Any]) -> dict[str, Any]:
         "finish_reason": step.get("stop_reason"),
         **{f"logs/{name}": cell for name, cell in (logs if isinstance(logs, dict) else {}).items() if name[:1] != "_"},
     }
+
+
+def _transcripts_of(summaries: Path) -> Path:
+    return summaries.with_name(summaries.name.replace("_rollout_summaries.jsonl", "_logtree.json"))
+
+
+def _training_of(file: Path) -> Path:
+    return file.parent.parent if file.parent.name.startswith("iteration_") else file.parent
 
 
 def _files(path: Path) -> list[Path]:

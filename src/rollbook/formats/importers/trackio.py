@@ -10,7 +10,7 @@ import sqlite3
 from pathlib import Path
 
 from rollbook.formats.importers._beside import seed_of
-from rollbook.formats.importers._database import UNREADABLE, damaged, has_tables, opened, with_log
+from rollbook.formats.importers._database import UNREADABLE, damaged, has_tables, is_unlisted, opened, with_log
 from rollbook.formats.importers._plain import flat
 from rollbook.ground.counters import clocks_of
 from rollbook.protocols import ForeignRun, Row
@@ -67,9 +67,9 @@ class Trackio:
         names = [str(name) for _id, name in found]
         made = []
         for run_id, name in found:
-            said = configs.get(run_id, configs.get(name, {}))
-            group = said.get("_Group")
-            config = {key: value for key, value in said.items() if not str(key).startswith("_")}
+            stored_config = configs.get(run_id, configs.get(name, {}))
+            group = stored_config.get("_Group")
+            config = {key: value for key, value in stored_config.items() if not str(key).startswith("_")}
             called = str(name) if names.count(str(name)) == 1 else f"{name}-{run_id}"
             run = ForeignRun(called, config=config, seed=seed_of(config), project=file.stem)
             run.group = group if isinstance(group, str) and group else None
@@ -83,7 +83,7 @@ class Trackio:
 
     def _rows(self, file: Path, run: ForeignRun, by: str, run_id: object) -> Iterator[Row]:
         query = f"select timestamp, step, metrics from metrics where {by} = ? order by id"
-        for moment, step, values in _said(file, run, query, run_id):
+        for moment, step, values in _rows_of(file, run, query, run_id):
             clocks = clocks_of(values)
             if isinstance(step, int):
                 clocks[self._clock] = step
@@ -91,11 +91,11 @@ class Trackio:
 
     def _system(self, file: Path, run: ForeignRun, by: str, run_id: object) -> Iterator[Row]:
         query = f"select timestamp, null, metrics from system_metrics where {by} = ? order by id"
-        for moment, _step, values in _said(file, run, query, run_id, optional=True):
+        for moment, _step, values in _rows_of(file, run, query, run_id, optional=True):
             yield Row(moment, {}, {f"system/{key.removeprefix('system/')}": value for key, value in values.items()})
 
 
-def _said(
+def _rows_of(
     file: Path, run: ForeignRun, query: str, run_id: object, optional: bool = False
 ) -> Iterator[tuple[float, Any, dict[str, Any]]]:
     try:
@@ -103,12 +103,12 @@ def _said(
             for stamp, step, text in database.execute(query, (run_id,)):
                 try:
                     moment = datetime.datetime.fromisoformat(str(stamp))
-                    said = json.loads(text)
+                    parsed = json.loads(text)
                 except (ValueError, TypeError, RecursionError):
                     run.lose("rows that cannot be read")
                     continue
                 values: dict[str, Any] = {}
-                flat("", said, values, run.leave_out)
+                flat("", parsed, values, run.leave_out)
                 values = {key: _WORDS.get(value, value) if isinstance(value, str) else value for key, value in values.items()}  # fmt: skip  # noqa: E501
                 if values:
                     aware = moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)
@@ -125,9 +125,9 @@ def _configs(database: sqlite3.Connection) -> dict[object, dict[str, Any]]:
         by = "run_id" if "run_id" in columns else "run_name"
         for name, run_id, text in database.execute(f"select run_name, {by}, config from configs order by id"):
             with contextlib.suppress(ValueError, TypeError, RecursionError):
-                said = json.loads(text)
-                if isinstance(said, dict):
-                    configs[name] = configs[run_id] = said
+                parsed = json.loads(text)
+                if isinstance(parsed, dict):
+                    configs[name] = configs[run_id] = parsed
     except UNREADABLE:
         pass
     return configs
@@ -139,4 +139,8 @@ def _columns(database: sqlite3.Connection, table: str) -> set[str]:
 
 def _files(path: Path) -> list[Path]:
     files = [path] if path.is_file() else sorted(path.glob("*.db")) if path.is_dir() else []
-    return [file for file in files if file.suffix == ".db" and has_tables(file, {"metrics", "configs"}, {"runs"})]
+    return [
+        file
+        for file in files
+        if file.suffix == ".db" and (has_tables(file, {"metrics", "configs"}, {"runs"}) or is_unlisted(file))
+    ]

@@ -59,8 +59,8 @@ class TrainerState:
         run.left_out.clear()
         try:
             moment = os.stat(file).st_mtime
-            said = json.loads(file.read_bytes().decode("utf-8", "backslashreplace"))
-            logged = said["log_history"]
+            state = json.loads(file.read_bytes().decode("utf-8", "backslashreplace"))
+            logged = state["log_history"]
             if not isinstance(logged, list):
                 raise TypeError
         except (OSError, ValueError, KeyError, TypeError, RecursionError):

@@ -63,21 +63,21 @@ def _rollouts(step: int, file: Path, run: ForeignRun) -> Iterator[dict[str, Any]
     more = [name for name in table.column_names if name not in _OWN and not name.startswith("__")]
     numbers = [name for name in more if pa.types.is_floating(table.schema.field(name).type)]
     groups: dict[str, int] = {}
-    for number, said in enumerate(listed):
-        prompt, turns = _text(said["prompt"]), _turns(said["completion"])
+    for number, row in enumerate(listed):
+        prompt, turns = _text(row["prompt"]), _turns(row["completion"])
         group = groups.setdefault(prompt, len(groups))
         own = {
-            "item": _text(said["completion"]), "reward": said[numbers[0]] if len(numbers) == 1 else None,
+            "item": _text(row["completion"]), "reward": row[numbers[0]] if len(numbers) == 1 else None,
             "group": f"{step}-{group}", "mode": "train",
         }  # fmt: skip
-        advantage = said.get("advantage")
+        advantage = row.get("advantage")
         yield {
             "id": f"train-{step}-{number}",
             "time": moment,
             "clocks": {"gradient_step": step},
             "prompt": prompt,
             "turns": turns,
-            "columns": {"status": "completed", **{name: said[name] for name in more if name not in own}, **own},
+            "columns": {"status": "completed", **{name: row[name] for name in more if name not in own}, **own},
             "fate": None if advantage is None else {"used": True, "advantage": advantage},
         }
 

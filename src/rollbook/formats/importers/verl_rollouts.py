@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from rollbook.formats.importers._rollouts import TABLES, lines_of, rows_of
+from rollbook.formats.importers._rollouts import TABLES, lines_of, rows_of, with_metrics
 from rollbook.protocols import ForeignRun, Row
 
 __all__ = ["VerlRollouts"]
@@ -33,6 +33,7 @@ class VerlRollouts:
 
     name = "verl_rollouts"
     what = "verl rollouts"
+    files = ("[0-9]*.jsonl",)
     includes = ("jsonl",)
 
     def finds(self, path: Path) -> bool:
@@ -42,10 +43,12 @@ class VerlRollouts:
     def runs(self, path: Path) -> Iterable[ForeignRun]:
         """One run for the folder."""
         files = _files(path)
+        if not files:
+            return
         folder = path.resolve() if path.is_dir() else path.resolve().parent
         run = ForeignRun(folder.name or "rollouts", files=[file for _step, file in files], tables=TABLES)
         run.rows = functools.partial(self._rows, files, run, "eval" if "val" in folder.name.lower() else "train")
-        yield run
+        yield with_metrics(run, folder)
 
     def _rows(self, files: list[tuple[int, Path]], run: ForeignRun, mode: str) -> Iterator[Row]:
         run.left_out.clear()
@@ -59,15 +62,15 @@ def _rollouts(step: int, file: Path, run: ForeignRun, mode: str) -> Iterator[dic
         run.lose("files that cannot be read")
         return
     groups: dict[str, int] = {}
-    for number, said in enumerate(lines_of(data, run)):
-        if "output" not in said:
+    for number, record in enumerate(lines_of(data, run)):
+        if "output" not in record:
             run.lose("lines without an output")
             continue
-        prompt = None if said.get("input") is None else str(said["input"])
-        answer = str(said["output"])
-        more = {str(name): cell for name, cell in said.items() if name not in ("input", "output", "score", "step")}
+        prompt = None if record.get("input") is None else str(record["input"])
+        answer = str(record["output"])
+        more = {str(name): cell for name, cell in record.items() if name not in ("input", "output", "score", "step")}
         group = groups.setdefault(prompt or "", len(groups))
-        own = {"item": answer, "reward": said.get("score"), "group": f"{step}-{group}", "mode": mode}
+        own = {"item": answer, "reward": record.get("score"), "group": f"{step}-{group}", "mode": mode}
         yield {
             "id": f"{mode}-{step}-{number}",
             "time": moment,

@@ -90,8 +90,8 @@ class Wandb:
         return run
 
     def _describe(self, run: ForeignRun, data: bytes, config: dict[str, Any]) -> None:
-        said = {number: value for number, value in fields(data) if isinstance(value, bytes)}
-        text = {number: value.decode("utf-8", "backslashreplace") for number, value in said.items()}
+        by_number = {number: value for number, value in fields(data) if isinstance(value, bytes)}
+        text = {number: value.decode("utf-8", "backslashreplace") for number, value in by_number.items()}
         run.name = text.get(8) or run.name
         run.notes = text.get(9, "")
         run.group = text.get(6) or None
@@ -99,8 +99,8 @@ class Wandb:
         run.project = text.get(3) or None
         tags = [value for number, value in fields(data) if number == 10 and isinstance(value, bytes)]
         run.tags = tuple(tag.decode("utf-8", "backslashreplace") for tag in tags)
-        if 4 in said:
-            _update(config, said[4])
+        if 4 in by_number:
+            _update(config, by_number[4])
 
     def _rows(self, run: ForeignRun) -> Iterator[Row]:
         run.left_out.clear()
@@ -136,13 +136,13 @@ class Wandb:
         for name, content in logged.items():
             _flatten(name, content, values, run)
         stamp, runtime = values.pop("_timestamp", None), values.pop("_runtime", None)
-        said = values.pop("_step", step)
+        step_given = values.pop("_step", step)
         if not values:
             return None
         time = float(stamp) if isinstance(stamp, (int, float)) else start + float(runtime or 0.0)
         clocks = clocks_of(values)
-        if isinstance(said, int):
-            clocks[self._clock] = said
+        if isinstance(step_given, int):
+            clocks[self._clock] = step_given
         return Row(time, clocks, values)
 
 
@@ -162,7 +162,7 @@ def _records(file: Path, lose: Callable[[str], None], until: int = 0) -> Iterato
     """
     for record in blocks_of(file, _HEADER, "files that do not begin as a .wandb file of version 0 does", lose):
         try:
-            told = next(
+            pair = next(
                 (
                     (number, value)
                     for number, value in fields(record)
@@ -173,11 +173,11 @@ def _records(file: Path, lose: Callable[[str], None], until: int = 0) -> Iterato
         except BadMessage:
             lose("records that cannot be read")
             continue
-        if told is None:
+        if pair is None:
             continue
-        if told[0] == until:
+        if pair[0] == until:
             return
-        yield told
+        yield pair
 
 
 def _item(data: bytes) -> tuple[list[str], Any]:
@@ -246,9 +246,9 @@ def _update(config: dict[str, Any], data: bytes) -> None:
     for number, value in fields(data):
         if number != 1 or not isinstance(value, bytes):
             continue
-        names, told = _item(value)
+        names, content = _item(value)
         if names and names[0] != "_wandb":
-            _put(config, names, told)
+            _put(config, names, content)
 
 
 def _system(data: bytes) -> Iterator[Row]:
@@ -258,8 +258,8 @@ def _system(data: bytes) -> Iterator[Row]:
         if number == 2 and isinstance(value, bytes):
             time = moment(value)
         elif number == 3 and isinstance(value, bytes):
-            names, told = _item(value)
-            if isinstance(told, (int, float)):
-                values[f"system/{'.'.join(names)}"] = told
+            names, content = _item(value)
+            if isinstance(content, (int, float)):
+                values[f"system/{'.'.join(names)}"] = content
     if values and time:
         yield Row(time, {}, values)

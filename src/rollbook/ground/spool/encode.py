@@ -119,8 +119,8 @@ def write_bounds(run_folder: str | os.PathLike[str], bounds: Mapping[str, int]) 
 def read_bounds(run_folder: str | os.PathLike[str]) -> dict[str, int]:
     """keep_files and keep_bytes of the run; a limit that is not set is missing."""
     bounds = read_json(os.path.join(run_folder, SPOOL, _BOUNDS))
-    said = {name: bounds.get(name) for name in ("keep_files", "keep_bytes")}
-    return {name: value for name, value in said.items() if type(value) is int and value >= 1}
+    given = {name: bounds.get(name) for name in ("keep_files", "keep_bytes")}
+    return {name: value for name, value in given.items() if type(value) is int and value >= 1}
 
 
 def read_ledger(run_folder: str | os.PathLike[str]) -> MediaLedger:

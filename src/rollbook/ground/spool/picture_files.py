@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from rollbook.ground.array_types import NDArray
     from rollbook.ground.shapes import PixelsNote
 
-__all__ = ["FILM_FORMATS", "best_film_format", "write_picture"]
+__all__ = ["FILM_FORMATS", "PNG_SIGNATURE", "best_film_format", "png_chunk", "write_picture"]
+
+PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 FILM_FORMATS = ("mp4", "gif", "apng")
 
@@ -57,11 +59,11 @@ def write_picture(raw: str, target: str, note: PixelsNote) -> str:
     wanted = suffix.lstrip(".")
     problems: list[str] = []
     for kind in _FALLBACKS.get(wanted, ("png",)):
-        beside = f"{stem}.partial{os.urandom(4).hex()}.{kind}"
+        temporary = f"{stem}.partial{os.urandom(4).hex()}.{kind}"
         try:
             with open(raw, "rb") as file:
-                _WRITERS[kind](beside, file, note)
-            os.replace(beside, f"{stem}.{kind}")
+                _WRITERS[kind](temporary, file, note)
+            os.replace(temporary, f"{stem}.{kind}")
             return "; ".join(problems)
         except ours(ImportError, RuntimeError, ValueError) as err:
             problems.append(f"{kind}: {type(err).__name__}: {err}"[:300])
@@ -71,37 +73,37 @@ def write_picture(raw: str, target: str, note: PixelsNote) -> str:
             problems.append(f"{kind}: {err}"[:300])
         finally:
             with tolerating(OSError):  # already renamed, or never created
-                os.unlink(beside)
+                os.unlink(temporary)
     raise ValueError("; ".join(problems))
 
 
 def _write_png(path: str, raw: BinaryIO, note: PixelsNote) -> None:
     with open(path, "wb") as file:
-        file.write(b"\x89PNG\r\n\x1a\n")
-        _chunk(file, b"IHDR", _image_header(note))
+        file.write(PNG_SIGNATURE)
+        file.write(png_chunk(b"IHDR", _image_header(note)))
         for part in _compressed(raw, note):
-            _chunk(file, b"IDAT", part)
-        _chunk(file, b"IEND", b"")
+            file.write(png_chunk(b"IDAT", part))
+        file.write(png_chunk(b"IEND", b""))
 
 
 def _write_apng(path: str, raw: BinaryIO, note: PixelsNote) -> None:
     width, height, fps = note["width"], note["height"], note["fps"]
     number = 0
     with open(path, "wb") as file:
-        file.write(b"\x89PNG\r\n\x1a\n")
-        _chunk(file, b"IHDR", _image_header(note))
-        _chunk(file, b"acTL", struct.pack(">II", note["frames"], 0))
+        file.write(PNG_SIGNATURE)
+        file.write(png_chunk(b"IHDR", _image_header(note)))
+        file.write(png_chunk(b"acTL", struct.pack(">II", note["frames"], 0)))
         for frame in range(note["frames"]):
             pause = struct.pack(">HH", 1000, min(65_535, max(1, round(fps * 1000)))) if fps < 65 else _pause(fps)
-            _chunk(file, b"fcTL", struct.pack(">IIIII", number, width, height, 0, 0) + pause + b"\0\0")
+            file.write(png_chunk(b"fcTL", struct.pack(">IIIII", number, width, height, 0, 0) + pause + b"\0\0"))
             number += 1
             for part in _compressed(raw, note):
                 if frame == 0:
-                    _chunk(file, b"IDAT", part)
+                    file.write(png_chunk(b"IDAT", part))
                 else:
-                    _chunk(file, b"fdAT", struct.pack(">I", number) + part)
+                    file.write(png_chunk(b"fdAT", struct.pack(">I", number) + part))
                     number += 1
-        _chunk(file, b"IEND", b"")
+        file.write(png_chunk(b"IEND", b""))
 
 
 def _pause(fps: float) -> bytes:
@@ -133,8 +135,9 @@ def _compressed(raw: BinaryIO, note: PixelsNote) -> Iterator[bytes]:
     yield b"".join(waiting)
 
 
-def _chunk(file: BinaryIO, kind: bytes, data: bytes) -> None:
-    file.write(struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(data, zlib.crc32(kind))))
+def png_chunk(kind: bytes, data: bytes) -> bytes:
+    """A chunk of a PNG with its length and checksum."""
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(data, zlib.crc32(kind)))
 
 
 def _write_gif(path: str, raw: BinaryIO, note: PixelsNote) -> None:

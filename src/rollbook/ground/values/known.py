@@ -27,7 +27,7 @@ class Kind:
       says: additional cells of each of its rows, to distinguish kinds in one table.
     """
 
-    __slots__ = ("columns", "says", "table", "type")
+    __slots__ = ("columns", "fixed", "table", "type")
 
     def __init__(
         self,
@@ -35,9 +35,9 @@ class Kind:
         columns: Mapping[str, str],
         *,
         table: str = "",
-        says: Mapping[str, str] | None = None,
+        fixed: Mapping[str, str] | None = None,
     ) -> None:
-        self.type, self.columns, self.table, self.says = type, dict(columns), table, dict(says or {})
+        self.type, self.columns, self.table, self.fixed = type, dict(columns), table, dict(fixed or {})
 
     def fields(self, value: object) -> dict[str, object]:
         """The fields of a value as plain data."""
@@ -46,7 +46,7 @@ class Kind:
 
     def cells(self, key: str, value: object) -> dict[str, object]:
         """The row of its table for a value."""
-        return {"key": key, **self.says, **self.fields(value)}
+        return {"key": key, **self.fixed, **self.fields(value)}
 
     def value(self, fields: Mapping[str, object]) -> Any:
         """The value with these fields; unknown fields are ignored.
@@ -92,13 +92,13 @@ KINDS = Kinds(
     {
         "histogram": Kind(Histogram, {"edges": "numbers", "counts": "numbers", **_NUMBERS}, table="histograms"),
         "image": Kind(
-            Image, {"path": "text", "width": "integer", "height": "integer"}, table="media", says={"kind": "image"}
+            Image, {"path": "text", "width": "integer", "height": "integer"}, table="media", fixed={"kind": "image"}
         ),
         "video": Kind(
             Video,
             {"path": "text", "width": "integer", "height": "integer", "frames": "integer", "fps": "number"},
             table="media",
-            says={"kind": "video"},
+            fixed={"kind": "video"},
         ),
     }
 )

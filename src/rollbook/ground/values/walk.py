@@ -130,15 +130,15 @@ class Walk:
     @staticmethod
     def repr_of(value: object, longest: int | None = None) -> str:
         """`repr(value)` without memory addresses, so that it is the same in every run. Does not raise by itself."""
-        return _said(value, repr, longest)
+        return _text_of(value, repr, longest)
 
     @staticmethod
     def text_of(value: object) -> str:
         """`str(value)` without memory addresses. Does not raise by itself."""
-        return _said(value, str, None)
+        return _text_of(value, str, None)
 
 
-def _said(value: Any, by: Any, longest: int | None) -> str:
+def _text_of(value: Any, by: Any, longest: int | None) -> str:
     try:
         text = by(value)
     except ours(Exception) as err:

@@ -96,7 +96,7 @@ def write_config_files(
         former = os.path.join(folder, name.replace(".py", f".attempt_{attempt - 1}.py"))
         if attempt > 1 and not exists(former):
             _set_aside(path, former, text)
-        with replacing(path) as beside, open(beside, "w", encoding="utf-8") as file:
+        with replacing(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
             file.write(text)
 
 

@@ -24,38 +24,38 @@ def hydra_job() -> dict[str, object] | None:
     Returns:
       job (its name), overrides (those of the task), run_dir, and for a job of a multirun `num` and `sweep_dir`.
     """
-    said = _said()
-    if said is None:
+    config = _hydra_config()
+    if config is None:
         return None
     from rollbook.run.origin.provenance import command_line
 
     with tolerating(Exception):  # another version of Hydra
         facts: dict[str, object] = {
-            "job": str(said.job.name),
-            "overrides": command_line(list(said.overrides.task)),
-            "run_dir": str(said.runtime.output_dir),
+            "job": str(config.job.name),
+            "overrides": command_line(list(config.overrides.task)),
+            "run_dir": str(config.runtime.output_dir),
         }
-        if str(said.mode).endswith("MULTIRUN"):
-            facts |= {"num": int(said.job.num), "sweep_dir": str(said.sweep.dir)}
+        if str(config.mode).endswith("MULTIRUN"):
+            facts |= {"num": int(config.job.num), "sweep_dir": str(config.sweep.dir)}
         return facts
     return None
 
 
 def hydra_config() -> object:
     """The configuration of that job, as Hydra saved it, with its interpolations resolved; None without one."""
-    said = _said()
-    if said is None:
+    config = _hydra_config()
+    if config is None:
         return None
     for resolved in (True, False):  # a resolver of the program may need more than the configuration
         with tolerating(Exception):  # output_subdir=null: nothing was saved
             from omegaconf import OmegaConf
 
-            file = os.path.join(str(said.runtime.output_dir), str(said.output_subdir), "config.yaml")
+            file = os.path.join(str(config.runtime.output_dir), str(config.output_subdir), "config.yaml")
             return OmegaConf.to_container(OmegaConf.load(file), resolve=resolved)
     return None
 
 
-def _said() -> Any:
+def _hydra_config() -> Any:
     module: Any = sys.modules.get("hydra.core.hydra_config")
     with tolerating(Exception):
         if module is not None and module.HydraConfig.initialized():

@@ -49,9 +49,9 @@ class Page:
         else:
             self._parts.append(f"<{kind}>{safe_long(words)}</{kind}>")
 
-    def sentences(self, said: Iterable[str]) -> None:
+    def sentences(self, each: Iterable[str]) -> None:
         """A list of sentences; nothing if there are none."""
-        items = "".join(f"<li>{safe_long(words)}</li>" for words in said)
+        items = "".join(f"<li>{safe_long(words)}</li>" for words in each)
         if items:
             self._parts.append(f"<ul>{items}</ul>")
 

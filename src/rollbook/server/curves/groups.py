@@ -25,7 +25,7 @@ from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint, Streamed
 from rollbook.server.shared.rows import check_points, check_range, started
 from rollbook.server.shared.shapes import Ask, Refused, plain, words_of
-from rollbook.server.shared.state import Hall, stamp_of
+from rollbook.server.shared.state import ServerContext, stamp_of
 
 __all__ = ["ENDED_BADLY", "ENDPOINTS", "CurvesAsk", "Group", "gathered", "refined", "rows_of_runs"]
 
@@ -106,18 +106,20 @@ _NOTHING = RowsOfRun("", np.zeros(0), np.zeros(0))
 """For a run without the key."""
 
 
-def _unread(hall: Hall, rows: Sequence[RunRow], key: str, x: str | None) -> int:
+def _unread(context: ServerContext, rows: Sequence[RunRow], key: str, x: str | None) -> int:
     """How many runs have no rows of a key in memory, not even older ones."""
-    return sum(not hall.group_rows.holds((row.folder, key, x)) for row in rows)
+    return sum(not context.group_rows.holds((row.folder, key, x)) for row in rows)
 
 
-def _missing(hall: Hall, rows: Sequence[RunRow], key: str, x: str | None, stamps: Mapping[str, object]) -> list[RunRow]:
+def _missing(
+    context: ServerContext, rows: Sequence[RunRow], key: str, x: str | None, stamps: Mapping[str, object]
+) -> list[RunRow]:
     """The runs whose newest rows of a key are not in memory."""
-    return [row for row in rows if hall.group_rows.get((row.folder, key, x), stamps[row.folder]) is None]
+    return [row for row in rows if context.group_rows.get((row.folder, key, x), stamps[row.folder]) is None]
 
 
 def rows_of_runs(
-    hall: Hall,
+    context: ServerContext,
     rows: Sequence[RunRow],
     key: str,
     x: str | None,
@@ -137,45 +139,45 @@ def rows_of_runs(
         : max(1, min(_MOST_KEYS, _MOST_AHEAD // len(rows)))
     ]
     read: dict[str, RowsOfRun] = {}
-    now: dict[str, RowsOfRun] = {}  # by folder: a thousand long runs are more than the shelf keeps
+    now: dict[str, RowsOfRun] = {}  # by folder: a thousand long runs are more than the cache keeps
     axis = x
-    new = _missing(hall, rows, key, x, stamps)
-    if len(new) > hall.limits.kept_runs:
-        with hall.reading_many if len(new) > _IN_TURN else nullcontext():
-            new = _missing(hall, rows, key, x, stamps)  # another request may have read them meanwhile
-            known = kept(hall.catalogue.roots, key, x, {row.folder: stamps[row.folder] for row in new})
+    new = _missing(context, rows, key, x, stamps)
+    if len(new) > context.limits.kept_runs:
+        with context.reading_many if len(new) > _IN_TURN else nullcontext():
+            new = _missing(context, rows, key, x, stamps)  # another request may have read them meanwhile
+            known = kept(context.catalogue.roots, key, x, {row.folder: stamps[row.folder] for row in new})
             for folder, of_run in known.items():
                 now[folder] = RowsOfRun(*of_run)
-                _remember(hall, folder, key, x, stamps[folder], now[folder])
+                _remember(context, folder, key, x, stamps[folder], now[folder])
             new = [row for row in new if row.folder not in known]
-            now |= _read_together(hall, new, together, x, stamps)
+            now |= _read_together(context, new, together, x, stamps)
     for row in rows:
-        rows_of_run = now.get(row.folder) or _rows_of(hall, row, together, x, stamps[row.folder])
+        rows_of_run = now.get(row.folder) or _rows_of(context, row, together, x, stamps[row.folder])
         if len(rows_of_run.x) and axis is None:
             axis = rows_of_run.axis
         if len(rows_of_run.x) and x is None and rows_of_run.axis != axis:  # its own axis is another one
-            rows_of_run = _rows_of(hall, row, [key], axis, stamps[row.folder])
+            rows_of_run = _rows_of(context, row, [key], axis, stamps[row.folder])
         if len(rows_of_run.x):
             read[row.key] = rows_of_run
-    if len(new) > hall.limits.kept_runs:
+    if len(new) > context.limits.kept_runs:
         done = {row.folder: (*read[row.key],) for row in rows if row.key in read and not row.is_live}
-        keep(hall.catalogue.roots, key, x, stamps, done)
+        keep(context.catalogue.roots, key, x, stamps, done)
     return read
 
 
 def _read_together(
-    hall: Hall, new: Sequence[RunRow], keys: Sequence[str], x: str | None, stamps: Mapping[str, object]
+    context: ServerContext, new: Sequence[RunRow], keys: Sequence[str], x: str | None, stamps: Mapping[str, object]
 ) -> dict[str, RowsOfRun]:
     """folder -> the rows of the first key, of many runs. Those of the other keys are remembered, too. Very many runs
     are read in several processes."""
     of_folder = {row.folder: row for row in new}
     read: dict[str, RowsOfRun] = {}
-    helpers = RowHelpers(list(of_folder), keys, "time" if x == "relative" else x, hall.limits.helpers)
+    helpers = RowHelpers(list(of_folder), keys, "time" if x == "relative" else x, context.limits.helpers)
     try:
         for folder in helpers.mine:
-            read[folder] = _rows_of(hall, of_folder[folder], keys, x, stamps[folder])
+            read[folder] = _rows_of(context, of_folder[folder], keys, x, stamps[folder])
         for (folder, key), rows in helpers.answers().items():
-            taken = _take(hall, of_folder[folder], key, x, stamps[folder], rows)
+            taken = _take(context, of_folder[folder], key, x, stamps[folder], rows)
             if key == keys[0]:
                 read[folder] = taken
     finally:
@@ -183,13 +185,13 @@ def _read_together(
     return read
 
 
-def _take(hall: Hall, row: RunRow, key: str, x: str | None, stamp: object, rows: Rows) -> RowsOfRun:
+def _take(context: ServerContext, row: RunRow, key: str, x: str | None, stamp: object, rows: Rows) -> RowsOfRun:
     """Remember the rows of a run as it was read."""
     axis, places, values = rows
     if x == "relative" and len(places):
         places = places - started(row)
     rows_of_run = RowsOfRun(axis_name(x, axis) if axis else "", places, values)
-    _remember(hall, row.folder, key, x, stamp, rows_of_run)
+    _remember(context, row.folder, key, x, stamp, rows_of_run)
     return rows_of_run
 
 
@@ -207,25 +209,27 @@ def _shared(x: NDArray) -> tuple[NDArray, int]:
     return x, x.nbytes
 
 
-def _remember(hall: Hall, folder: str, key: str, x: str | None, stamp: object, rows_of_run: RowsOfRun) -> None:
+def _remember(
+    context: ServerContext, folder: str, key: str, x: str | None, stamp: object, rows_of_run: RowsOfRun
+) -> None:
     axis, size = _shared(rows_of_run.x)
     rows_of_run, size = rows_of_run._replace(x=axis), size + rows_of_run.y.nbytes + 300
     for name in {x, rows_of_run.axis or x}:  # once the page knows the axis, it requests it by name
-        hall.group_rows.put((folder, key, name), stamp, rows_of_run, size)
+        context.group_rows.put((folder, key, name), stamp, rows_of_run, size)
 
 
-def _rows_of(hall: Hall, row: RunRow, keys: Sequence[str], x: str | None, stamp: object) -> RowsOfRun:
+def _rows_of(context: ServerContext, row: RunRow, keys: Sequence[str], x: str | None, stamp: object) -> RowsOfRun:
     """The rows of the first key; those of the other keys are remembered, too."""
-    shelf = hall.group_rows
-    rows_of_run: RowsOfRun | None = shelf.get((row.folder, keys[0], x), stamp)
+    cache = context.group_rows
+    rows_of_run: RowsOfRun | None = cache.get((row.folder, keys[0], x), stamp)
     if rows_of_run is not None:
         return rows_of_run
     try:
-        with hall.book(row) as book:
+        with context.book(row) as book:
             read = rows_in(book, keys, "time" if x == "relative" else x)
     except (RollbookError, OSError):
         return _NOTHING
-    of_key = {key: _take(hall, row, key, x, stamp, rows) for key, rows in read.items()}
+    of_key = {key: _take(context, row, key, x, stamp, rows) for key, rows in read.items()}
     return of_key[keys[0]]
 
 
@@ -233,42 +237,44 @@ ENDED_BADLY = ("crashed", "killed", "stale")
 FEW_DRAWS, DRAWS = 200, 1999
 
 
-def gathered(hall: Hall, groups: Sequence[Group]) -> dict[str, list[RunRow]]:
+def gathered(context: ServerContext, groups: Sequence[Group]) -> dict[str, list[RunRow]]:
     """The runs of each group.
 
     Raises:
       Refused: more than may be asked for at once. BadInput: two groups of one name.
     """
-    if sum(len(group.runs) for group in groups) > hall.limits.runs:
-        raise Refused("too_large", f"more than {hall.limits.runs:,} runs at once", "Choose fewer.")
+    if sum(len(group.runs) for group in groups) > context.limits.runs:
+        raise Refused("too_large", f"more than {context.limits.runs:,} runs at once", "Choose fewer.")
     rows_of_group: dict[str, list[RunRow]] = {}
     for group in groups:
         if group.name in rows_of_group:
             raise BadInput(f"two groups are called {group.name!r:.80}; give each a name of its own")
-        rows_of_group[group.name] = hall.rows(group.runs)
+        rows_of_group[group.name] = context.rows(group.runs)
     return rows_of_group
 
 
-def group_curves(hall: Hall, ask: CurvesAsk) -> Streamed:
+def group_curves(context: ServerContext, ask: CurvesAsk) -> Streamed:
     """Frames, one a key, or two."""
     check_points(ask.points, 2_000)
     check_range(ask.start, ask.stop)
     if not 0.5 <= ask.level < 1:
         raise BadInput(f"level={ask.level}: from 0.5 to below 1")
-    groups = gathered(hall, ask.groups)
+    groups = gathered(context, ask.groups)
     keys = list(dict.fromkeys(ask.keys))
-    if sum(map(len, groups.values())) * len(keys) > 4 * hall.limits.series:
+    if sum(map(len, groups.values())) * len(keys) > 4 * context.limits.series:
         raise Refused("too_large", f"{len(keys)} keys of so many runs are too many at once", "Ask in parts.")
-    return Streamed(MEDIA_TYPE, _frames(hall, groups, keys, ask))
+    return Streamed(MEDIA_TYPE, _frames(context, groups, keys, ask))
 
 
-def _frames(hall: Hall, groups: dict[str, list[RunRow]], keys: list[str], ask: CurvesAsk) -> Iterator[bytes]:
+def _frames(
+    context: ServerContext, groups: dict[str, list[RunRow]], keys: list[str], ask: CurvesAsk
+) -> Iterator[bytes]:
     if not keys or not groups:
         yield Frame().pack(last=True, took_ms=0.0)
     for number, key in enumerate(keys if groups else ()):
         began = time.perf_counter()
         try:
-            for drawn in refined(hall, groups, key, ask, keys[number + 1 :]):
+            for drawn in refined(context, groups, key, ask, keys[number + 1 :]):
                 frame = Frame()
                 frame.entries = [_entry(name, key, len(rows), drawn, ask, frame) for name, rows in groups.items()]
                 last = number + 1 == len(keys) and not drawn.preliminary
@@ -308,7 +314,7 @@ class Drawn(NamedTuple):
 
 
 def refined(
-    hall: Hall, groups: dict[str, list[RunRow]], key: str, ask: CurvesAsk, ahead: Sequence[str] = ()
+    context: ServerContext, groups: dict[str, list[RunRow]], key: str, ask: CurvesAsk, ahead: Sequence[str] = ()
 ) -> Iterator[Drawn]:
     """The curves of a key, kept for a while. Preliminary ones come first if that was requested and the full ones take
     long.
@@ -319,49 +325,49 @@ def refined(
     members = tuple((name, tuple(row.folder for row in rows)) for name, rows in groups.items())
     known = ("curves", members, key, ask.x, ask.points, ask.start, ask.stop, ask.statistic, ask.level)
     every = [row for rows in groups.values() for row in rows]
-    if ask.refine and not hall.shelf.holds(known) and _is_long(hall, every, key, ask):
-        with hall.drawing:
-            part = _first_of(hall, groups, key, ask)
+    if ask.refine and not context.answers.holds(known) and _is_long(context, every, key, ask):
+        with context.drawing:
+            part = _first_of(context, groups, key, ask)
         if part is not None:
             yield part
     stamps = {row.folder: stamp_of(row.folder) for row in every}
     version = version_of(tuple(stamps.values()))
-    kept: Drawn | None = hall.shelf.get(known, version)
+    kept: Drawn | None = context.answers.get(known, version)
     if kept is not None:
         yield kept
         return
-    stages = (FEW_DRAWS, DRAWS) if ask.refine and len(every) * ask.points >= hall.limits.draft_points else (DRAWS,)
-    for drawn in _drawn(hall, groups, key, ask, stamps, version, stages, ahead):
+    stages = (FEW_DRAWS, DRAWS) if ask.refine and len(every) * ask.points >= context.limits.draft_points else (DRAWS,)
+    for drawn in _drawn(context, groups, key, ask, stamps, version, stages, ahead):
         if drawn.curves is not None and not drawn.preliminary:
             size = 200 * ask.points * len(groups) + 18 * len(drawn.curves.x_P) * len(every) + 1_000
-            hall.shelf.put(known, version, drawn, size)
+            context.answers.put(known, version, drawn, size)
         yield drawn
 
 
-def _is_long(hall: Hall, rows: Sequence[RunRow], key: str, ask: CurvesAsk) -> bool:
+def _is_long(context: ServerContext, rows: Sequence[RunRow], key: str, ask: CurvesAsk) -> bool:
     """Whether some of these runs are drawn first: many are still to be read, or another part of many is asked for."""
     if ask.start is not None or ask.stop is not None:
-        return len(rows) > hall.limits.many_runs
-    return _unread(hall, rows, key, ask.x) > hall.limits.many_runs
+        return len(rows) > context.limits.many_runs
+    return _unread(context, rows, key, ask.x) > context.limits.many_runs
 
 
-def _first_of(hall: Hall, groups: dict[str, list[RunRow]], key: str, ask: CurvesAsk) -> Drawn | None:
+def _first_of(context: ServerContext, groups: dict[str, list[RunRow]], key: str, ask: CurvesAsk) -> Drawn | None:
     """The curves of some runs of each group, with few resamples; None if those have no rows."""
-    some = dict(zip(groups, some_of([*groups.values()], hall.limits.first_runs), strict=True))
+    some = dict(zip(groups, some_of([*groups.values()], context.limits.first_runs), strict=True))
     stamps = {row.folder: stamp_of(row.folder) for rows in some.values() for row in rows}
-    (drawn,) = _drawn(hall, some, key, ask, stamps, version_of(tuple(stamps.values())), (FEW_DRAWS,))
+    (drawn,) = _drawn(context, some, key, ask, stamps, version_of(tuple(stamps.values())), (FEW_DRAWS,))
     if drawn.curves is None:
         return None
-    told = {
+    note = {
         name: f"{len(some[name]):,} of {len(rows):,} runs so far. {drawn.sentences[name]}"
         for name, rows in groups.items()
         if name in drawn.sentences
     }
-    return drawn._replace(sentences=told, is_part=True)
+    return drawn._replace(sentences=note, is_part=True)
 
 
 def _drawn(
-    hall: Hall,
+    context: ServerContext,
     groups: dict[str, list[RunRow]],
     key: str,
     ask: CurvesAsk,
@@ -372,7 +378,7 @@ def _drawn(
 ) -> Iterator[Drawn]:
     """The curves of these runs, one for each number of resamples."""
     every = [row for rows in groups.values() for row in rows]
-    read = rows_of_runs(hall, every, key, ask.x, stamps, ahead)
+    read = rows_of_runs(context, every, key, ask.x, stamps, ahead)
     missing = {name: [row.key for row in rows if row.key not in read] for name, rows in groups.items()}
     axis = next((rows_of_run.axis for rows_of_run in read.values()), "")
     if not read:

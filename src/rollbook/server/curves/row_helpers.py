@@ -54,7 +54,7 @@ def keep(roots: Sequence[str], key: str, x: str | None, stamps: Mapping[str, obj
     path = _path(roots, key, x)
     with contextlib.suppress(OSError):
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-        with replacing(path) as beside, open(beside, "wb") as file:
+        with replacing(path) as temporary, open(temporary, "wb") as file:
             file.writelines(packed(rows, {folder: _word(stamps[folder]) for folder in rows}))
         _remove_old(os.path.dirname(path))
 

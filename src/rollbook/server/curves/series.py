@@ -19,7 +19,7 @@ from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint, Streamed
 from rollbook.server.shared.rows import check_points, check_range, started
 from rollbook.server.shared.shapes import Ask, Refused, plain, words_of
-from rollbook.server.shared.state import Hall, stamp_of
+from rollbook.server.shared.state import ServerContext, stamp_of
 
 __all__ = ["ENDPOINTS", "EntryError", "Reach", "SeriesAsk", "many_series", "read_series", "version_of"]
 
@@ -99,6 +99,10 @@ _NOTHING = "nothing"
 """A cache entry for a key that a run does not have."""
 
 
+_KEPT_WHILE_LIVE = 16_000
+"""Bytes of the largest curve of a live run that is kept. The long ones of runs with a row a second are outdated before
+they are asked for again; kept, they would grow with the rows."""
+
 _TAIL = 0.05
 """Quantiles that bound a curve's usual values."""
 
@@ -138,11 +142,11 @@ class Found(NamedTuple):
     heights: Heights
 
 
-def many_series(hall: Hall, ask: SeriesAsk) -> Streamed:
+def many_series(context: ServerContext, ask: SeriesAsk) -> Streamed:
     """Frames, one per key."""
-    rows = hall.rows(ask.runs)
+    rows = context.rows(ask.runs)
     keys = list(dict.fromkeys(ask.keys))
-    limits = hall.limits
+    limits = context.limits
     if len(rows) * len(keys) > limits.series:
         raise Refused(
             "too_large",
@@ -159,11 +163,13 @@ def many_series(hall: Hall, ask: SeriesAsk) -> Streamed:
     check_range(ask.start, ask.stop)
     fields: list[str] = list(dict.fromkeys(ask.fields))
     curves = len(rows) * len(keys)
-    large = curves >= hall.limits.zipped_curves or curves * ask.points >= hall.limits.zipped_points
-    return Streamed(MEDIA_TYPE, _frames(hall, rows, keys, ask, fields), many=large)
+    large = curves >= context.limits.zipped_curves or curves * ask.points >= context.limits.zipped_points
+    return Streamed(MEDIA_TYPE, _frames(context, rows, keys, ask, fields), many=large)
 
 
-def _frames(hall: Hall, rows: list[RunRow], keys: list[str], ask: SeriesAsk, fields: list[str]) -> Iterator[bytes]:
+def _frames(
+    context: ServerContext, rows: list[RunRow], keys: list[str], ask: SeriesAsk, fields: list[str]
+) -> Iterator[bytes]:
     """One frame per key. Each run is read once for several keys; the first read is of few keys, so that drawing can
     begin early."""
     reach = Reach(ask.x, ask.points, ask.start, ask.stop)
@@ -173,13 +179,13 @@ def _frames(hall: Hall, rows: list[RunRow], keys: list[str], ask: SeriesAsk, fie
     while keys and rows and place < len(keys):
         began = time.perf_counter()
         part = keys[place : place + size]
-        series_of_runs = [read_series(hall, row, part, reach, ask.attempts) for row in rows]
+        series_of_runs = [read_series(context, row, part, reach, ask.attempts) for row in rows]
         for key in part:
             frame = Frame()
             for row, series in zip(rows, series_of_runs, strict=True):
                 frame.entries.append(_entry(row, key, reach, series, fields, frame))
                 if ask.ghosts:
-                    frame.entries += _ghosts(hall, row, key, reach, fields, frame)
+                    frame.entries += _ghosts(context, row, key, reach, fields, frame)
             place += 1
             yield frame.pack(last=place == len(keys), took_ms=round((time.perf_counter() - began) * 1e3, 1))
         size = _MORE_KEYS
@@ -204,7 +210,7 @@ def axis_name(asked: str | None, used: str) -> str:
     return "relative" if asked == "relative" else used
 
 
-def _said(err: BaseException) -> EntryError:
+def _error_of(err: BaseException) -> EntryError:
     words = words_of(err)
     return EntryError(code=words.code, message=words.message, hint=words.hint)
 
@@ -222,29 +228,31 @@ class Read(NamedTuple):
     error: EntryError | None
 
 
-def read_series(hall: Hall, row: RunRow, keys: Sequence[str], reach: Reach, attempts: Attempts = "effective") -> Read:
+def read_series(
+    context: ServerContext, row: RunRow, keys: Sequence[str], reach: Reach, attempts: Attempts = "effective"
+) -> Read:
     """Keys of a run within reach; those that are not cached are read together."""
     stamp = stamp_of(row.folder)
     which = tuple(attempts) if isinstance(attempts, list) else attempts
     known = {key: ("series", row.folder, key, reach, which) for key in keys}
-    series_of = {key: hall.shelf.get(word, stamp) for key, word in known.items()}
+    series_of = {key: context.answers.get(word, stamp) for key, word in known.items()}
     missing = [key for key, series in series_of.items() if series is None]
     error = None
     if missing:
-        spans = {key: hall.shelf.get(("span", row.folder, key, reach.x, which), stamp) for key in missing}
+        spans = {key: context.answers.get(("span", row.folder, key, reach.x, which), stamp) for key in missing}
         try:
-            with hall.book(row) as book:
+            with context.book(row) as book:
                 read = _read(book, missing, reach, attempts, started(row), spans)
         except (RollbookError, OSError) as err:
-            error, read = _said(err), {}
+            error, read = _error_of(err), {}
         if error is None:
             for key in missing:
                 series_of[key] = read.get(key, _NOTHING)
-                hall.shelf.put(
-                    known[key], stamp, series_of[key], 40 * len(read[key].series) + 500 if key in read else 200
-                )
+                size = 40 * len(read[key].series) + 500 if key in read else 200
+                if not row.is_live or size <= _KEPT_WHILE_LIVE:
+                    context.answers.put(known[key], stamp, series_of[key], size)
             for key, series in read.items():
-                hall.shelf.put(("span", row.folder, key, reach.x, which), stamp, series.span, 200)
+                context.answers.put(("span", row.folder, key, reach.x, which), stamp, series.span, 200)
     there = {key: series for key, series in series_of.items() if isinstance(series, Found)}
     return Read(there, version_of(stamp), error)
 
@@ -346,14 +354,16 @@ def _heights(series: Series) -> Heights:
     return Heights(ends, (max(ends[0], first - margin), min(ends[1], last + margin)), middle)
 
 
-def _ghosts(hall: Hall, row: RunRow, key: str, reach: Reach, fields: list[str], frame: Frame) -> list[SeriesEntry]:
+def _ghosts(
+    context: ServerContext, row: RunRow, key: str, reach: Reach, fields: list[str], frame: Frame
+) -> list[SeriesEntry]:
     """Abandoned rows, an entry for each attempt that lost some."""
     if int(row.about.get("attempts") or 0) < 2:
         return []
     ghosts = []
-    for attempt, since in _abandoned(hall, row):
+    for attempt, since in _abandoned(context, row):
         try:
-            series = _ghost(hall, row, key, reach, attempt, since)
+            series = _ghost(context, row, key, reach, attempt, since)
         except (RollbookError, OSError):
             continue
         if not len(series):
@@ -365,16 +375,16 @@ def _ghosts(hall: Hall, row: RunRow, key: str, reach: Reach, fields: list[str], 
     return ghosts
 
 
-def _abandoned(hall: Hall, row: RunRow) -> list[tuple[int, float | None]]:
+def _abandoned(context: ServerContext, row: RunRow) -> list[tuple[int, float | None]]:
     """(attempt, unix seconds after which its rows do not count; None: no row counts)."""
-    with hall.book(row) as book:
+    with context.book(row) as book:
         entries = {int(entry["n"]): entry for entry in book.attempts if type(entry.get("n")) is int}
     chain: dict[int, float | None] = {}
     number, cut = max(entries, default=0), None
     while number in entries and number not in chain:
         chain[number] = cut
-        said = entries[number].get("cut")
-        moment = said.get("time") if isinstance(said, dict) else None
+        stored_cut = entries[number].get("cut")
+        moment = stored_cut.get("time") if isinstance(stored_cut, dict) else None
         cut = moment / 1e9 if isinstance(moment, (int, float)) else None
         parent = entries[number].get("parent")
         number = parent if type(parent) is int else 0
@@ -387,8 +397,8 @@ def _abandoned(hall: Hall, row: RunRow) -> list[tuple[int, float | None]]:
     return abandoned
 
 
-def _ghost(hall: Hall, row: RunRow, key: str, reach: Reach, attempt: int, since: float | None) -> Series:
-    with hall.book(row) as book:
+def _ghost(context: ServerContext, row: RunRow, key: str, reach: Reach, attempt: int, since: float | None) -> Series:
+    with context.book(row) as book:
         x = "time" if reach.x in ("time", "relative") else reach.x or book.series(key, points=1).axis
         around = None if since is None else since - 1
         table = book.arrays([key], x=x, since=around, attempts=[attempt])

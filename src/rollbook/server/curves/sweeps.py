@@ -21,7 +21,7 @@ from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.rows import contents, telling_first
 from rollbook.server.shared.shapes import Answer, Ask, Cell, Num, Refused, num, plain
-from rollbook.server.shared.state import Hall
+from rollbook.server.shared.state import ServerContext
 
 __all__ = ["ENDPOINTS", "SweepAsk"]
 
@@ -131,13 +131,13 @@ class SweepAnswer(Answer, kw_only=True):
 _MOST_CONFIGURATIONS, _MOST_SETTINGS, _MOST_KEYS = 500, 40, 200
 
 
-def swept(hall: Hall, ask: SweepAsk) -> SweepAnswer:
+def swept(context: ServerContext, ask: SweepAsk) -> SweepAnswer:
     """The runs of a project as a sweep: configurations by their scores, settings by how much of it goes
     along with them."""
     if len(ask.filter or "") > LONGEST:
         raise Refused("too_large", f"the filter has {len(ask.filter or ''):,} characters; at most {LONGEST:,}")
-    rows = [row for row in hall.catalogue.snapshot().rows.values() if not row.is_archived]
-    rows, _ = fitting(hall, rows, ask.filter, ask.search)
+    rows = [row for row in context.catalogue.snapshot().rows.values() if not row.is_archived]
+    rows, _ = fitting(context, rows, ask.filter, ask.search)
     of_project: dict[str, list[RunRow]] = {}
     for row in sorted(rows, key=lambda row: row.about.get("created") or 0.0):
         of_project.setdefault(str(row.about.get("project") or ""), []).append(row)
@@ -148,11 +148,11 @@ def swept(hall: Hall, ask: SweepAsk) -> SweepAnswer:
     every = configurations.get(project, [])
     groups = every[:_MOST_CONFIGURATIONS]
     members = {group.id: group.members for group in groups}
-    if sum(map(len, members.values())) > hall.limits.runs:
-        raise Refused("too_large", f"more than {hall.limits.runs:,} runs at once", "Filter the table of runs.")
-    keys = _keys(hall, [row for group in groups for row in group.members])
+    if sum(map(len, members.values())) > context.limits.runs:
+        raise Refused("too_large", f"more than {context.limits.runs:,} runs at once", "Filter the table of runs.")
+    keys = _keys(context, [row for group in groups for row in group.members])
     key = ask.key or next(iter(keys), "")
-    lines, axis, spoilt = finite_lines(hall, members, key, None)
+    lines, axis, spoilt = finite_lines(context, members, key, None)
     at, at_why = place_of_scores(members, lines, ask.at)
     score = score_named(ask.score, key)
     scores = {row.key: score_up_to(lines.get(row.key), at, score) for group in groups for row in group.members}
@@ -202,11 +202,11 @@ def swept(hall: Hall, ask: SweepAsk) -> SweepAnswer:
     )
 
 
-def _keys(hall: Hall, rows: list[RunRow]) -> list[str]:
+def _keys(context: ServerContext, rows: list[RunRow]) -> list[str]:
     have: Counter[str] = Counter()
     for row in rows:
         try:
-            of_run = contents(hall, row)
+            of_run = contents(context, row)
         except (RollbookError, OSError):  # its page shows what is wrong with it
             continue
         have.update({*of_run.keys, *of_run.canonical.values()})

@@ -21,7 +21,7 @@ from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.rows import default_axis
 from rollbook.server.shared.shapes import Answer, Ask, Cell, Num, num, plain
-from rollbook.server.shared.state import Hall, stamp_of
+from rollbook.server.shared.state import ServerContext, stamp_of
 
 __all__ = ["ENDPOINTS", "CompareAsk", "DiffAsk", "finite_lines", "place_of_scores", "score_up_to"]
 
@@ -205,15 +205,17 @@ class DiffAnswer(Answer, kw_only=True):
 
 
 def finite_lines(
-    hall: Hall, groups: dict[str, list[RunRow]], key: str, x: str | None
+    context: ServerContext, groups: dict[str, list[RunRow]], key: str, x: str | None
 ) -> tuple[dict[str, tuple[NDArray, NDArray]], str, set[str]]:
     """run -> (x, values) of its finite rows, the axis, and the runs whose last row is not finite."""
     axis = (
-        x or default_axis(hall, next(row for rows in groups.values() for row in rows)) if any(groups.values()) else ""
+        x or default_axis(context, next(row for rows in groups.values() for row in rows))
+        if any(groups.values())
+        else ""
     )
     every = [row for rows in groups.values() for row in rows]
     stamps = {row.folder: stamp_of(row.folder) for row in every}
-    read = rows_of_runs(hall, every, key, axis, stamps)
+    read = rows_of_runs(context, every, key, axis, stamps)
     finite = {
         run: (rows_of_run.x[np.isfinite(rows_of_run.y)].astype(np.float64), rows_of_run.y[np.isfinite(rows_of_run.y)])
         for run, rows_of_run in read.items()
@@ -261,15 +263,15 @@ _GROUP = "\0group"
 _MOST_PLANS, _MOST_LOOKS = 20, 200
 
 
-def compared(hall: Hall, ask: CompareAsk) -> CompareAnswer:
+def compared(context: ServerContext, ask: CompareAsk) -> CompareAnswer:
     """Groups of runs compared by one score."""
-    groups = gathered(hall, ask.groups)
+    groups = gathered(context, ask.groups)
     if not groups:
         raise BadInput("groups=[]: name at least one group")
     if len(groups) > 20:
         raise BadInput(f"{len(groups)} groups; at most 20 are compared at once")
     score = score_named(ask.score, ask.key)
-    lines, axis, spoilt = finite_lines(hall, groups, ask.key, ask.x)
+    lines, axis, spoilt = finite_lines(context, groups, ask.key, ask.x)
     at, at_why = place_of_scores(groups, lines, ask.at)
     entries: list[compare.Entry] = []
     names: dict[str, RunRow] = {}
@@ -323,8 +325,8 @@ def compared(hall: Hall, ask: CompareAsk) -> CompareAnswer:
         if len(comparison.thresholds_H)
         else None,
         plan=[_plan(group) for group in comparison.groups],
-        parted=_parted(hall, groups, ask, axis) if len(groups) > 1 else [],
-        plans=_plans(hall, ask.key),
+        parted=_parted(context, groups, ask, axis) if len(groups) > 1 else [],
+        plans=_plans(context, ask.key),
     )
 
 
@@ -340,7 +342,7 @@ def _group(
         name=plain(group.label),
         runs=[row.key for row in rows],
         n=len(group.seeds_R),
-        missing=[LeftOut(run=name, why=said) for name, said in why.items()],
+        missing=[LeftOut(run=name, why=reason) for name, reason in why.items()],
         centre=_there(interval.estimate) if interval is not None else None,
         low=_there(interval.low) if interval is not None else None,
         high=_there(interval.high) if interval is not None else None,
@@ -376,10 +378,10 @@ def _plan(group: compare.Group) -> PlanRow:
     return PlanRow(group=plain(group.label), n=n, sd=num(float(scores.std(ddof=1))) if n > 1 else None, todo=todo)
 
 
-def _parted(hall: Hall, groups: dict[str, list[RunRow]], ask: CompareAsk, axis: str) -> list[PartedPair]:
+def _parted(context: ServerContext, groups: dict[str, list[RunRow]], ask: CompareAsk, axis: str) -> list[PartedPair]:
     """Along the curves that the page draws of these groups; bands play no part in it, so few draws are enough."""
     along = CurvesAsk(groups=[], keys=[], x=axis or None, statistic=ask.statistic, refine=True)
-    curves = next(drawn for drawn in refined(hall, groups, ask.key, along) if not drawn.is_part).curves
+    curves = next(drawn for drawn in refined(context, groups, ask.key, along) if not drawn.is_part).curves
     return [
         PartedPair(
             a=plain(pair.a),
@@ -393,8 +395,8 @@ def _parted(hall: Hall, groups: dict[str, list[RunRow]], ask: CompareAsk, axis: 
     ]
 
 
-def _plans(hall: Hall, key: str) -> list[StoredPlan]:
-    stored = [plan for root in hall.catalogue.roots for plan in plans_below(root)]
+def _plans(context: ServerContext, key: str) -> list[StoredPlan]:
+    stored = [plan for root in context.catalogue.roots for plan in plans_below(root)]
     stored.sort(key=lambda plan: plan["asked"].get("metric") != key)
     return [_stored(plan) for plan in stored[:_MOST_PLANS]]
 
@@ -418,10 +420,10 @@ def _stored(plan: dict[str, Any]) -> StoredPlan:
         ],
         verdicts=[
             PlanVerdict(
-                **{name: plain(said[name]) for name in ("a", "b", "outcome", "better", "sentence")},
-                chance=_there(said["chance"]),
+                **{name: plain(verdict[name]) for name in ("a", "b", "outcome", "better", "sentence")},
+                chance=_there(verdict["chance"]),
             )
-            for said in plan["verdicts"]
+            for verdict in plan["verdicts"]
         ],
         **asked,
     )
@@ -431,9 +433,9 @@ def _there(value: float | None) -> Any:
     return None if value is None or math.isnan(value) else num(float(value))
 
 
-def difference(hall: Hall, ask: DiffAsk) -> DiffAnswer:
+def difference(context: ServerContext, ask: DiffAsk) -> DiffAnswer:
     """What differs in the configuration of groups, differences first."""
-    groups = gathered(hall, ask.groups)
+    groups = gathered(context, ask.groups)
     configs = {name: [flat(row.about.get("config") or {}) for row in rows] for name, rows in groups.items()}
     paths = dict.fromkeys(path for each in configs.values() for config in each for path in config)
     rows = []

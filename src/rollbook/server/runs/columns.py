@@ -26,7 +26,7 @@ from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.rows import axis_of
 from rollbook.server.shared.shapes import Answer, Ask, Cell, Refused, Row, finite, num, plain
 from rollbook.server.shared.sql import judge
-from rollbook.server.shared.state import Facts, Hall
+from rollbook.server.shared.state import Facts, ServerContext
 
 __all__ = [
     "ENDPOINTS",
@@ -223,18 +223,18 @@ _MOST_OF_A_STORE = 200
 """The newest runs of a store whose keys are read in advance: each one costs requests."""
 
 
-def columns(hall: Hall, ask: ColumnsAsk) -> ColumnsAnswer:
+def columns(context: ServerContext, ask: ColumnsAsk) -> ColumnsAnswer:
     """The possible columns: the fields of the configurations and summaries, and the keys of metrics."""
-    shot = hall.catalogue.snapshot()
-    rows = hall.rows(ask.runs) if ask.runs is not None else list(shot.rows.values())
+    shot = context.catalogue.snapshot()
+    rows = context.rows(ask.runs) if ask.runs is not None else list(shot.rows.values())
     until, left = time.perf_counter() + _PATIENCE, _AT_ONCE
     alike: Counter[tuple[str, ...]] = Counter()  # most runs log the same keys: each set of keys is handled once
     for row in rows:
-        facts = hall.facts.known(row)
+        facts = context.facts.known(row)
         if facts is None and left and time.perf_counter() < until:
             left -= 1
             try:
-                facts = hall.facts.now(row)
+                facts = context.facts.now(row)
             except Exception:  # a damaged run has no columns to offer
                 continue
         if facts is not None:
@@ -247,25 +247,27 @@ def columns(hall: Hall, ask: ColumnsAsk) -> ColumnsAnswer:
     for name, n in shared.items():  # keys with different names in different frameworks are listed under the common name
         if name is not None and have[name]:
             have[name] += n
-    unknown = [row for row in rows if hall.facts.known(row) is None]
+    unknown = [row for row in rows if context.facts.known(row) is None]
     unknown.sort(key=lambda row: finite(row.about.get("created")) or 0.0, reverse=True)
     unknown = [row for n, row in enumerate(unknown) if n < _MOST_OF_A_STORE or not is_view(row.folder)]
     return ColumnsAnswer(
-        pending=hall.facts.fetch(unknown, hurry=False) if unknown else 0,
-        config=_config_columns_of(hall, rows, "config", None if ask.runs else shot.version),
-        summary=_config_columns_of(hall, rows, "summary", None if ask.runs else shot.version),
+        pending=context.facts.fetch(unknown, hurry=False) if unknown else 0,
+        config=_config_columns_of(context, rows, "config", None if ask.runs else shot.version),
+        summary=_config_columns_of(context, rows, "summary", None if ask.runs else shot.version),
         metrics=[MetricColumn(key=plain(key), runs=n) for key, n in sorted(have.items())],
     )
 
 
-def _config_columns_of(hall: Hall, rows: Sequence[RunRow], part: str, version: int | None) -> list[ConfigColumn]:
+def _config_columns_of(
+    context: ServerContext, rows: Sequence[RunRow], part: str, version: int | None
+) -> list[ConfigColumn]:
     """The fields of all runs, kept until a run changes (`version`): the page requests them again while numbers are
     read."""
-    kept: list[ConfigColumn] | None = None if version is None else hall.shelf.get(("columns", part), version)
+    kept: list[ConfigColumn] | None = None if version is None else context.answers.get(("columns", part), version)
     if kept is None:
         kept = _config_columns(rows, part)
         if version is not None:
-            hall.shelf.put(("columns", part), version, kept, 1_000 * len(kept) + 100)
+            context.answers.put(("columns", part), version, kept, 1_000 * len(kept) + 100)
     return kept
 
 
@@ -340,9 +342,9 @@ def filtered(
     return [row for row, wanted in zip(rows, chosen, strict=True) if wanted]
 
 
-def _place(text: str, said: str) -> int | None:
+def _place(text: str, message: str) -> int | None:
     """The position of the error in a condition, if the message names a word of it."""
-    match = re.search(r'at or near "([^"]+)"', said)
+    match = re.search(r'at or near "([^"]+)"', message)
     place = text.find(match[1]) if match else -1
     return place if place >= 0 else None
 
@@ -358,9 +360,9 @@ def field_hint(rows: list[RunRow], text: str) -> str | None:
         if path in have or any(known.startswith(path + ".") for known in have):
             continue
         nearest = _nearest(path, have)
-        said = f"No run has {name}."
+        missing = f"No run has {name}."
         runs = f"{have[nearest]} run{'' if have[nearest] == 1 else 's'}" if nearest else ""
-        return f"{said} Did you mean {part}.{nearest} ({runs})?" if nearest else said
+        return f"{missing} Did you mean {part}.{nearest} ({runs})?" if nearest else missing
     return None
 
 

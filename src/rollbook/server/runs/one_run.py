@@ -19,7 +19,7 @@ from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.rows import axis_of, contents
 from rollbook.server.shared.shapes import Answer, Ask, Cell, Refused, RunAsk, plain
-from rollbook.server.shared.state import Hall
+from rollbook.server.shared.state import ServerContext
 
 __all__ = ["ENDPOINTS", "Change", "LeftOut"]
 
@@ -57,6 +57,7 @@ class Attempt(msgspec.Struct, kw_only=True):
     """One attempt of a run.
 
     Attributes:
+      status: of one that never ended although another began after it, "crashed"; of the last, that of the run.
       effective: whether (a part of) it counts.
       config_changes: beside its parent.
     """
@@ -93,7 +94,7 @@ class RunAnswer(Answer, kw_only=True):
     Attributes:
       made_by: what another tool's run is, and where its files lie; "" for a run of rollbook.
       why: in a line, why it has the status that it has. failure: the whole of it; None where nothing was noted.
-      tables: rows of each table.
+      tables: rows of each table that has some, as `rollbook show` counts them.
       problems: what cannot be read, and why.
       resume_line: Python that continues it.
     """
@@ -136,14 +137,13 @@ class RunAnswer(Answer, kw_only=True):
     resume_line: str
 
 
-def one_run(hall: Hall, ask: RunAsk) -> RunAnswer:
+def one_run(context: ServerContext, ask: RunAsk) -> RunAnswer:
     """The whole page of a run."""
-    row = hall.row(ask.run)
-    held = contents(hall, row)
-    with hall.book(row) as book:
+    row = context.row(ask.run)
+    with context.book(row) as book:
         info, attempts = book.info, attempts_of(book)
         problems, status, clocks = book.problems(deep=False), book.status, list(book.clocks)
-    facts = hall.facts.now(row)
+    facts = context.facts.now(row)
     return RunAnswer(
         run=row.key,
         id=plain(str(info.get("id"))),
@@ -178,7 +178,7 @@ def one_run(hall: Hall, ask: RunAsk) -> RunAnswer:
         summary=_object({**manifest.results(info), **_mapping(info.get("summary"))}),
         drops={plain(str(k)): v for k, v in _mapping(info.get("drops")).items() if type(v) is int},
         attempts=attempts,
-        tables=held.tables,
+        tables=context.remembered("table_rows", row, Book.table_rows, lambda counts: 100 * len(counts) + 100),
         problems=[plain(problem) for problem in problems[:100]],
         resume_line=resume_line(info),
     )
@@ -194,7 +194,11 @@ def attempts_of(book: Book) -> list[Attempt]:
         chain.add(number)
         number = by_number[number].get("parent")
     attempts = []
+    last = max(by_number, default=0)
     for entry in entries:
+        status = _text(entry.get("status"))
+        if status == "running":  # what it said last itself
+            status = book.status if entry["n"] == last else "crashed"
         before = by_number.get(entry.get("parent")) or {}
         attempts.append(
             Attempt(
@@ -202,7 +206,7 @@ def attempts_of(book: Book) -> list[Attempt]:
                 parent=entry.get("parent") if type(entry.get("parent")) is int else None,
                 started=_moment(entry.get("started")),
                 ended=_moment(entry.get("ended")),
-                status=_text(entry.get("status")),
+                status=status,
                 host=_text(entry.get("host")),
                 checkpoint=_text(entry.get("checkpoint")) or None,
                 effective=entry["n"] in chain,
@@ -311,20 +315,20 @@ _LONGEST = {"name": 200, "notes": 20_000, "group": 200}
 _MOST_TAGS, _LONGEST_TAG = 100, 100
 
 
-def edit(hall: Hall, ask: EditAsk) -> EditAnswer:
+def edit(context: ServerContext, ask: EditAsk) -> EditAnswer:
     """Change the manifests of some runs. Those that cannot be changed are named; the others are changed."""
     _check(ask)
-    rows = hall.rows(ask.runs)
+    rows = context.rows(ask.runs)
     refused: list[LeftOut] = []
     for row in rows:
         try:
             _edit_one(row, ask)
         except (RollbookError, OSError) as err:
             refused.append(LeftOut(run=row.key, why=str(err)))
-    hall.catalogue.refresh(full=True)
-    known = hall.catalogue.snapshot(60.0).rows
+    context.catalogue.refresh(full=True)
+    known = context.catalogue.snapshot(60.0).rows
     return EditAnswer(
-        runs=[table_row(known[row.key], [], hall.facts.known(known[row.key])) for row in rows if row.key in known],
+        runs=[table_row(known[row.key], [], context.facts.known(known[row.key])) for row in rows if row.key in known],
         refused=refused,
     )
 
@@ -332,15 +336,15 @@ def edit(hall: Hall, ask: EditAsk) -> EditAnswer:
 def _edit_one(row: RunRow, ask: EditAsk) -> None:
     changed: dict[str, object] = {}
     tags = [str(tag) for tag in manifest.read(row.folder)["tags"]]
-    said = ask.set
-    if said is not None:
-        changed = {name: value for name in ("name", "notes", "group") if (value := getattr(said, name)) is not None}
+    edit = ask.set
+    if edit is not None:
+        changed = {name: value for name in ("name", "notes", "group") if (value := getattr(edit, name)) is not None}
         if changed.get("group") == "":
             changed["group"] = None
-        if said.tags is not None:
-            tags = [*said.tags, *([ARCHIVED] if ARCHIVED in tags and said.archived is None else [])]
-        if said.archived is not None:
-            tags = [tag for tag in tags if tag != ARCHIVED] + ([ARCHIVED] if said.archived else [])
+        if edit.tags is not None:
+            tags = [*edit.tags, *([ARCHIVED] if ARCHIVED in tags and edit.archived is None else [])]
+        if edit.archived is not None:
+            tags = [tag for tag in tags if tag != ARCHIVED] + ([ARCHIVED] if edit.archived else [])
     tags = [tag for tag in [*tags, *ask.add_tags] if tag not in ask.remove_tags]
     manifest.edit(row.folder, {**changed, "tags": list(dict.fromkeys(tags))})
 
@@ -369,26 +373,26 @@ _PATIENCE = 1.0
 """Seconds of looking for a run. Most cost one stat call; those being written, and those of a store, have to be read."""
 
 
-def newest(hall: Hall, ask: NewestAsk) -> NewestAnswer:
+def newest(context: ServerContext, ask: NewestAsk) -> NewestAnswer:
     """The newest run that has rows in a table; the newest of all where none is asked for, or none found in time."""
-    rows = [row for row in hall.catalogue.snapshot().rows.values() if not row.is_archived]
+    rows = [row for row in context.catalogue.snapshot().rows.values() if not row.is_archived]
     rows.sort(key=lambda row: row.about.get("created") or 0, reverse=True)
     began, looked = time.perf_counter(), 0
     for row in rows:
         if looked and time.perf_counter() - began > _PATIENCE:
             break
         looked += 1
-        if not ask.table or _has(hall, row, ask.table):
+        if not ask.table or _has(context, row, ask.table):
             return NewestAnswer(run=row.key, has=True, looked=looked, of=len(rows))
     return NewestAnswer(run=rows[0].key if rows else "", has=False, looked=looked, of=len(rows))
 
 
-def _has(hall: Hall, row: RunRow, table: str) -> bool:
+def _has(context: ServerContext, row: RunRow, table: str) -> bool:
     data = os.path.join(row.folder, "data")
     if not is_view(row.folder) and not os.path.isdir(os.path.join(data, table)) and not _writers(data):
         return False  # all of it is sealed, and nothing into this table
     try:
-        return contents(hall, row).tables.get(table, 0) > 0
+        return contents(context, row).tables.get(table, 0) > 0
     except (RollbookError, OSError):  # its page shows what is wrong with it
         return False
 

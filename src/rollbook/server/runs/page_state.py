@@ -11,12 +11,13 @@ from typing import Any
 import msgspec
 
 from rollbook.ground.files import replacing
+from rollbook.ground.run_files import MANIFEST_FILE
 from rollbook.ground.version import __version__
 from rollbook.runs.colours import keep
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.shapes import Answer, Ask, Refused, plain
-from rollbook.server.shared.state import Hall
+from rollbook.server.shared.state import ServerContext
 
 __all__ = ["ENDPOINTS", "HelloAsk", "boards_stamp", "hello"]
 
@@ -87,9 +88,9 @@ def kept_colors(rows: Sequence[RunRow]) -> dict[str, list[int]]:
     return {row.key: [*known[row.about["id"]]] for row in rows if row.about["id"] in known}
 
 
-def keep_colors(hall: Hall, ask: ColorsAsk) -> ColorsAnswer:
+def keep_colors(context: ServerContext, ask: ColorsAsk) -> ColorsAnswer:
     """Keep the colours of some runs."""
-    rows = hall.rows([*ask.alone, *ask.grouped])
+    rows = context.rows([*ask.alone, *ask.grouped])
     alone, grouped = (
         {str(row.about["id"]): colors[row.key] for row in rows if row.key in colors}
         for colors in (ask.alone, ask.grouped)
@@ -101,21 +102,21 @@ def keep_colors(hall: Hall, ask: ColorsAsk) -> ColorsAnswer:
     return ColorsAnswer(colors=kept_colors(rows))
 
 
-def hello(hall: Hall, _: HelloAsk) -> Hello:
+def hello(context: ServerContext, _: HelloAsk) -> Hello:
     """What the page has to know first."""
-    shot = hall.catalogue.snapshot()
-    limits = hall.limits
+    shot = context.catalogue.snapshot()
+    limits = context.limits
     return Hello(
         version=__version__,
-        server=hall.identity,
-        title=hall.title,
-        roots=[plain(root) for root in hall.catalogue.roots],
+        server=context.identity,
+        title=context.title,
+        roots=[plain(root) for root in context.catalogue.roots],
         runs=len(shot.rows),
         live=shot.live,
-        writable=hall.settings.writable,
-        edit_token=hall.settings.edit_token if hall.settings.writable else "",
-        notebook=hall.settings.notebook,
-        only=hall.only,
+        writable=context.settings.writable,
+        edit_token=context.settings.edit_token if context.settings.writable else "",
+        notebook=context.settings.notebook,
+        only=context.only,
         limits=Limits(points=limits.points, rows=limits.rows, runs=limits.runs, series=limits.series),
         colors=kept_colors(list(shot.rows.values())),
     )
@@ -167,54 +168,54 @@ class Deleted(Answer, kw_only=True):
     name: str
 
 
-def boards(hall: Hall, _: BoardsAsk) -> BoardsAnswer:
+def boards(context: ServerContext, _: BoardsAsk) -> BoardsAnswer:
     """All saved views, by name."""
-    boards_by_name = _read(hall)
+    boards_by_name = _read(context)
     return BoardsAnswer(boards=[boards_by_name[name] for name in sorted(boards_by_name, key=str.casefold)])
 
 
-def save(hall: Hall, ask: BoardAsk) -> Board:
+def save(context: ServerContext, ask: BoardAsk) -> Board:
     """Save a view under its name."""
     if not ask.board.strip() or len(ask.board) > 120 or not ask.board.isprintable():
         raise Refused("bad_input", f"{ask.board!r:.60} cannot be the name of a board", "1 to 120 printable characters.")
     with _lock:
-        boards = _read(hall)
+        boards = _read(context)
         boards[ask.board] = Board(name=ask.board, state=ask.state, modified=time.time())
         if len(boards) > _MOST:
             raise Refused("too_large", f"there are {_MOST} boards already", "Delete some.")
-        _write(hall, boards)
+        _write(context, boards)
         return boards[ask.board]
 
 
-def delete(hall: Hall, ask: BoardName) -> Deleted:
+def delete(context: ServerContext, ask: BoardName) -> Deleted:
     """Delete a saved view."""
     with _lock:
-        boards = _read(hall)
+        boards = _read(context)
         if ask.board not in boards:
             raise Refused("not_found", f"there is no board {ask.board!r:.120}")
         del boards[ask.board]
-        _write(hall, boards)
+        _write(context, boards)
     return Deleted(name=ask.board)
 
 
-def boards_path(hall: Hall) -> str:
+def boards_path(context: ServerContext) -> str:
     """Where boards are kept: next to the runs; for a single run in its parent folder."""
-    root = hall.catalogue.roots[0]
-    if os.path.isfile(os.path.join(root, "run.json")):
+    root = context.catalogue.roots[0]
+    if os.path.isfile(os.path.join(root, MANIFEST_FILE)):
         root = os.path.dirname(root)
     return os.path.join(root, ".rollbook", "boards.json")
 
 
-def boards_stamp(hall: Hall) -> int:
+def boards_stamp(context: ServerContext) -> int:
     """Changes when the boards change."""
     try:
-        return os.stat(boards_path(hall)).st_mtime_ns
+        return os.stat(boards_path(context)).st_mtime_ns
     except OSError:
         return 0
 
 
-def _read(hall: Hall) -> dict[str, Board]:
-    path = boards_path(hall)
+def _read(context: ServerContext) -> dict[str, Board]:
+    path = boards_path(context)
     try:
         if os.path.getsize(path) > _LARGEST:
             raise Refused("unreadable", f"{path} is larger than {_LARGEST >> 20} MB", "Move it away.")
@@ -227,11 +228,11 @@ def _read(hall: Hall) -> dict[str, Board]:
     return {board.name: board for board in stored}
 
 
-def _write(hall: Hall, boards: dict[str, Board]) -> None:
-    path = boards_path(hall)
+def _write(context: ServerContext, boards: dict[str, Board]) -> None:
+    path = boards_path(context)
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        with replacing(path) as beside, open(beside, "wb") as file:
+        with replacing(path) as temporary, open(temporary, "wb") as file:
             file.write(msgspec.json.format(msgspec.json.encode(list[Any](boards.values())), indent=1))
     except OSError as err:
         raise Refused("unreadable", f"{path} cannot be written: {err.strerror or err}") from None

@@ -34,7 +34,7 @@ from rollbook.server.shared.catalogue import RunRow, Snapshot
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.rows import KeysAnswer, KeysAsk, axis_of, keys
 from rollbook.server.shared.shapes import Answer, Ask, Cell, Refused, Sort, finite, plain
-from rollbook.server.shared.state import Facts, Hall
+from rollbook.server.shared.state import Facts, ServerContext
 
 __all__ = ["ENDPOINTS", "RunsAsk", "TableRow", "fitting", "table_of_runs", "table_row"]
 
@@ -75,7 +75,9 @@ class TableRow(msgspec.Struct, kw_only=True, omit_defaults=True):
 
     Attributes:
       kind: which of them; id: its name among the rows.
-      run, x, at, total: of a run: its id, its usual axis, the last reading there, and how far it is to go.
+      run: of a run: its id.
+      x, at, total: its usual axis, the last reading there, and how far it is to go; a group has x and at where its runs
+        share an axis: the median of how far they came.
       runs: of a group: its members. run_count: of a section or group.
       values: of a group: what its members have in common.
       status: of a run: its status; counts: of a section or group: how many have which status.
@@ -232,6 +234,8 @@ def group_row(group: RunGroup, ask: RunsAsk, known: Callable[[RunRow], Facts | N
     damaged = sum(bool(_damage(known(row))) for row in group.members)
     heard = [facts.heard for row in group.members if (facts := known(row)) is not None and facts.heard is not None]
     created = [float(row.about["created"]) for row in group.members if finite(row.about.get("created")) is not None]
+    axes = {axis_of(row, known(row)) for row in group.members}
+    reached = sorted(at for row in group.members if (at := progress_of(row, known(row))[0]) is not None)
     return TableRow(
         kind="group",
         id=group.id,
@@ -247,6 +251,8 @@ def group_row(group: RunGroup, ask: RunsAsk, known: Callable[[RunRow], Facts | N
         damaged=f"{damaged} of {len(group.members)} runs have parts that cannot be read" if damaged else "",
         open=group.id in ask.open,
         done=_done(group.members, known),
+        x=plain(min(axes)) if len(axes) == 1 else "",
+        at=plain(reached[len(reached) // 2]) if len(axes) == 1 and reached else None,
         created=max(created, default=None),
         updated=max(heard, default=None),
     )
@@ -302,10 +308,10 @@ class _Flat:
     hint: str | None = None
 
 
-def table_of_runs(hall: Hall, ask: RunsAsk) -> RunsAnswer:
+def table_of_runs(context: ServerContext, ask: RunsAsk) -> RunsAnswer:
     """A window of the table."""
-    if not 0 <= ask.limit <= hall.limits.rows:
-        raise Refused("too_large", f"limit={ask.limit}: a window has 0 to {hall.limits.rows:,} rows")
+    if not 0 <= ask.limit <= context.limits.rows:
+        raise Refused("too_large", f"limit={ask.limit}: a window has 0 to {context.limits.rows:,} rows")
     if ask.offset < 0:
         raise BadInput(f"offset={ask.offset}: the first row is 0")
     if len(ask.columns) > _MOST_COLUMNS:
@@ -314,11 +320,11 @@ def table_of_runs(hall: Hall, ask: RunsAsk) -> RunsAnswer:
         raise Refused("too_large", f"the filter has {len(ask.filter or ''):,} characters; at most {LONGEST:,}")
     if len(metrics_in(ask.filter or "")) > _MOST_COLUMNS or len(ask.sort) > _MOST_COLUMNS:
         raise Refused("too_large", f"a filter and an order may name {_MOST_COLUMNS} metrics and columns at most")
-    shot = hall.catalogue.snapshot()
-    flattened, pending = _flattened(hall, shot, ask)
+    shot = context.catalogue.snapshot()
+    flattened, pending = _flattened(context, shot, ask)
     window = flattened.entries[ask.offset : ask.offset + ask.limit]
-    pending += _read_ahead(hall, window, ask.columns)
-    rows = [_row(entry, ask, hall.facts.known) for entry in window]
+    pending += _read_ahead(context, window, ask.columns)
+    rows = [_row(entry, ask, context.facts.known) for entry in window]
     return RunsAnswer(
         total=len(shot.rows),
         matched=flattened.matched,
@@ -327,16 +333,16 @@ def table_of_runs(hall: Hall, ask: RunsAsk) -> RunsAnswer:
         rows_total=len(flattened.entries),
         offset=ask.offset,
         rows=rows,
-        version=f"{hall.identity}.{shot.version}.{hall.facts.version}",
+        version=f"{context.identity}.{shot.version}.{context.facts.version}",
         pending=pending,
         did_you_mean=flattened.hint,
         unreadable=[plain(why) for why in shot.unreadable[:20]],
         unreadable_total=len(shot.unreadable),
-        drawn=_drawn(hall, shot, flattened, ask),
+        drawn=_drawn(context, shot, flattened, ask),
     )
 
 
-def _drawn(hall: Hall, shot: Snapshot, flattened: _Flat, ask: RunsAsk) -> Drawn | None:
+def _drawn(context: ServerContext, shot: Snapshot, flattened: _Flat, ask: RunsAsk) -> Drawn | None:
     """The keys of what will be drawn, so that its curves can be requested as soon as the table is there."""
     if not ask.drawn and not ask.draw_first:
         return None
@@ -347,9 +353,9 @@ def _drawn(hall: Hall, shot: Snapshot, flattened: _Flat, ask: RunsAsk) -> Drawn 
     if not chosen or None in chosen:  # the page looks for it elsewhere
         return None
     members = [head.members if isinstance(head, RunGroup) else [head] for head in chosen if head is not None]
-    first = some_of(members, hall.limits.first_runs)
-    runs, told = ([row.key for rows in part for row in rows] for part in (members, first))
-    return Drawn(runs=runs, keys=keys(hall, KeysAsk(runs=told)), is_part=len(told) < len(runs))
+    first = some_of(members, context.limits.first_runs)
+    runs, examples = ([row.key for rows in part for row in rows] for part in (members, first))
+    return Drawn(runs=runs, keys=keys(context, KeysAsk(runs=examples)), is_part=len(examples) < len(runs))
 
 
 def _first_of(flattened: _Flat, many: int) -> list[RunGroup | RunRow]:
@@ -368,34 +374,34 @@ def _first_of(flattened: _Flat, many: int) -> list[RunGroup | RunRow]:
     return first
 
 
-def _flattened(hall: Hall, shot: Snapshot, ask: RunsAsk) -> tuple[_Flat, int]:
+def _flattened(context: ServerContext, shot: Snapshot, ask: RunsAsk) -> tuple[_Flat, int]:
     """The whole table as one list, kept until a run changes; and how many numbers are still missing."""
     by_metric = [*(sort.column for sort in ask.sort), *metrics_in(ask.filter or "")]
     metrics = [column for column in by_metric if is_metric(column) or column in ("updated", "duration", "progress")]
     same = msgspec.structs.replace(ask, offset=0, limit=0, columns=[], drawn=[], draw_first=0)
-    key, stamp = ("table", msgspec.json.encode(same)), (shot.version, hall.facts.version if metrics else 0)
+    key, stamp = ("table", msgspec.json.encode(same)), (shot.version, context.facts.version if metrics else 0)
     pending = 0
     if metrics:
         extremes = {metric_of(column)[1] for column in metrics if is_metric(column) and metric_of(column)[0] != "last"}
-        missing = [row for row in shot.rows.values() if not hall.facts.is_fresh(row, extremes)]
-        pending = hall.facts.fetch(missing, extremes) if missing else 0
+        missing = [row for row in shot.rows.values() if not context.facts.is_fresh(row, extremes)]
+        pending = context.facts.fetch(missing, extremes) if missing else 0
     # An order made without some of the numbers is not kept: they may arrive before the next request.
-    flattened: _Flat | None = None if pending else hall.shelf.get(key, stamp)
+    flattened: _Flat | None = None if pending else context.answers.get(key, stamp)
     if flattened is None:
-        flattened = _flatten(shot, ask, hall)
+        flattened = _flatten(shot, ask, context)
         if not pending:
-            hall.shelf.put(key, stamp, flattened, 200 * len(flattened.entries) + 1_000)
+            context.answers.put(key, stamp, flattened, 200 * len(flattened.entries) + 1_000)
     return flattened, pending
 
 
-def _flatten(shot: Snapshot, ask: RunsAsk, hall: Hall) -> _Flat:
-    known = hall.facts.known
+def _flatten(shot: Snapshot, ask: RunsAsk, context: ServerContext) -> _Flat:
+    known = context.facts.known
     result = _Flat()
     rows = list(shot.rows.values())
     result.archived = sum(row.is_archived for row in rows)
     if not ask.archived:
         rows = [row for row in rows if not row.is_archived]
-    rows, result.hint = fitting(hall, rows, ask.filter, ask.search)
+    rows, result.hint = fitting(context, rows, ask.filter, ask.search)
     result.matched = len(rows)
     order = _order(ask, known)
     rows.sort(key=lambda row: row.about.get("created") or 0, reverse=True)
@@ -426,13 +432,13 @@ def _flatten(shot: Snapshot, ask: RunsAsk, hall: Hall) -> _Flat:
 
 
 def fitting(
-    hall: Hall, rows: list[RunRow], condition: str | None, search: str | None
+    context: ServerContext, rows: list[RunRow], condition: str | None, search: str | None
 ) -> tuple[list[RunRow], str | None]:
     """The runs that match a filter and a search; and a suggestion if the filter names an unknown field."""
     hint = None
     if condition and condition.strip():
         hint = field_hint(rows, condition)
-        rows = filtered(rows, condition, hall.facts.known, hall.limits) if hint is None else []
+        rows = filtered(rows, condition, context.facts.known, context.limits) if hint is None else []
     return searched(rows, search) if search else rows, hint
 
 
@@ -449,7 +455,7 @@ def _sorted(items: list[Item], value: Callable[[Item], object], descending: bool
     return [item for _, item in there] + [item for key, item in keyed if key[0] == 3]
 
 
-def _read_ahead(hall: Hall, window: Sequence[_Entry], columns: Sequence[str]) -> int:
+def _read_ahead(context: ServerContext, window: Sequence[_Entry], columns: Sequence[str]) -> int:
     """Read the numbers of a window within a time limit and the others in the background. Returns how many are
     missing."""
     extremes = {metric_of(column)[1] for column in columns if is_metric(column) and metric_of(column)[0] != "last"}
@@ -461,20 +467,20 @@ def _read_ahead(hall: Hall, window: Sequence[_Entry], columns: Sequence[str]) ->
             shown.append(entry.row)
     began = time.perf_counter()
     late = []
-    longest = _PATIENCE_FOR_NEWER if hall.facts.is_reading else _PATIENCE  # the background reads them already
-    if hall.drawing:
+    longest = _PATIENCE_FOR_NEWER if context.facts.is_reading else _PATIENCE  # the background reads them already
+    if context.drawing:
         longest = 0.0
     for row in shown:
-        patience = _PATIENCE_FOR_NEWER if row.is_live and hall.facts.known(row) is not None else longest
+        patience = _PATIENCE_FOR_NEWER if row.is_live and context.facts.known(row) is not None else longest
         if time.perf_counter() - began > patience:
             late.append(row)
             continue
         try:
-            hall.facts.now(row, extremes)
+            context.facts.now(row, extremes)
         except Exception:  # one damaged run must not hide the table; its page shows what is wrong
             continue
-    late = [row for row in late if not hall.facts.is_fresh(row, extremes)]
-    return hall.facts.fetch(late, extremes) if late else 0
+    late = [row for row in late if not context.facts.is_fresh(row, extremes)]
+    return context.facts.fetch(late, extremes) if late else 0
 
 
 def _row(entry: _Entry, ask: RunsAsk, known: Callable[[RunRow], Facts | None]) -> TableRow:

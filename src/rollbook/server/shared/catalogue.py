@@ -15,6 +15,7 @@ from typing import Any
 from rollbook.errors import ForeignManifest, RollbookError
 from rollbook.ground import manifest
 from rollbook.ground.addresses import is_address
+from rollbook.ground.run_files import MANIFEST_FILE
 from rollbook.ground.status import derived
 from rollbook.runs.catalog import open as open_runs
 from rollbook.runs.catalog import stamped
@@ -217,16 +218,16 @@ class Catalogue:
     def _is_run(self, folder: str) -> bool:
         """Whether a folder has a run.json that is not known to be another tool's."""
         if folder not in self._neighbours:
-            return os.path.isfile(os.path.join(folder, "run.json"))
+            return os.path.isfile(os.path.join(folder, MANIFEST_FILE))
         try:
-            stat = os.stat(os.path.join(folder, "run.json"))
+            stat = os.stat(os.path.join(folder, MANIFEST_FILE))
         except OSError:
             return False
         return self._neighbours[folder] != (stat.st_mtime_ns, stat.st_size, stat.st_ino)
 
     def _look(self, folder: str, known: RunRow | None) -> RunRow | None:
         try:
-            stat = os.stat(os.path.join(folder, "run.json"))
+            stat = os.stat(os.path.join(folder, MANIFEST_FILE))
         except OSError:
             return None
         stamp = (stat.st_mtime_ns, stat.st_size, stat.st_ino)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from rollbook.server.shared.shapes import Ask
-from rollbook.server.shared.state import Hall
+from rollbook.server.shared.state import ServerContext
 
 __all__ = ["Download", "Endpoint", "Streamed"]
 
@@ -70,7 +70,7 @@ class Endpoint:
     path: str
     ask: type[Ask]
     answer: type[object] | str
-    work: Callable[[Hall, Any], Any]
+    work: Callable[[ServerContext, Any], Any]
     summary: str
     entries: type[object] | None = None
     edits: bool = False

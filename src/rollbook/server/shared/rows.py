@@ -34,7 +34,7 @@ from rollbook.server.shared.shapes import (
     rows_of,
 )
 from rollbook.server.shared.sql import Locked, in_time, place_of, with_tables
-from rollbook.server.shared.state import Facts, Hall
+from rollbook.server.shared.state import Facts, ServerContext
 
 __all__ = [
     "ENDPOINTS",
@@ -167,9 +167,9 @@ class Contents(NamedTuple):
     tables: dict[str, int]
 
 
-def contents(hall: Hall, row: RunRow) -> Contents:
+def contents(context: ServerContext, row: RunRow) -> Contents:
     """What a run holds, kept until it changes."""
-    known: Contents = hall.remembered("contents", row, _contents, lambda known: 100 * len(known.keys) + 1_000)
+    known: Contents = context.remembered("contents", row, _contents, lambda known: 100 * len(known.keys) + 1_000)
     return known
 
 
@@ -201,9 +201,9 @@ def telling_first(have: Mapping[str, int]) -> list[str]:
     return sorted((key for key in have if not key.startswith(("rollbook/", "host/"))), key=rank)
 
 
-def keys(hall: Hall, ask: KeysAsk) -> KeysAnswer:
+def keys(context: ServerContext, ask: KeysAsk) -> KeysAnswer:
     """The keys, axes and tables of some runs together."""
-    rows = hall.rows(ask.runs)
+    rows = context.rows(ask.runs)
     have: Counter[str] = Counter()
     clocks: Counter[str] = Counter()
     tables: Counter[str] = Counter()
@@ -212,7 +212,7 @@ def keys(hall: Hall, ask: KeysAsk) -> KeysAnswer:
     shared: Counter[str] = Counter()
     for row in rows:
         try:
-            of_run = contents(hall, row)
+            of_run = contents(context, row)
         except (RollbookError, OSError):  # its page shows what is wrong with it
             continue
         have.update(of_run.keys)
@@ -253,9 +253,9 @@ IDENTITY = ("scope", "at", "attempt", "writer", "lane", "seq", "index")
 _NS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
-def table_of(hall: Hall, row: RunRow, name: str, attempts: str = "effective") -> pa.Table:
+def table_of(context: ServerContext, row: RunRow, name: str, attempts: str = "effective") -> pa.Table:
     """A whole table of a run, kept while it is fresh. For tables of thousands of rows, not of millions."""
-    read_table: pa.Table = hall.remembered(
+    read_table: pa.Table = context.remembered(
         ("table", name, attempts), row, lambda book: book.table(name, attempts), lambda table: table.nbytes + 1_000
     )
     return read_table
@@ -265,12 +265,12 @@ _NEAREST = 2_000
 
 
 def rows_near(
-    hall: Hall, row: RunRow, name: str, x: str, at: float, window: float, began: float
+    context: ServerContext, row: RunRow, name: str, x: str, at: float, window: float, began: float
 ) -> tuple[pa.Table, int | None]:
     """(rows of a table by time: all, or of a large table the nearest to a position; how many of them are in the
     window)."""
-    if contents(hall, row).tables.get(name, 0) < hall.limits.whole_rows:
-        return table_of(hall, row, name), None
+    if contents(context, row).tables.get(name, 0) < context.limits.whole_rows:
+        return table_of(context, row, name), None
 
     def work(db: Locked) -> tuple[pa.Table, int]:
         away = f"abs({place_of(x, began, db.columns[name])} - {at!r})"
@@ -278,13 +278,13 @@ def rows_near(
         nearest = f"select * from {quoted(name)} where {away} is not null order by {away} limit {_NEAREST}"
         return db.table(f"select * from ({nearest}){in_time(db.columns[name])}"), inside
 
-    return with_tables(hall, row, [name], "effective", work)
+    return with_tables(context, row, [name], "effective", work)
 
 
-def default_axis(hall: Hall, row: RunRow) -> str:
+def default_axis(context: ServerContext, row: RunRow) -> str:
     """The usual axis of a run."""
 
-    facts = hall.facts.known(row) or hall.facts.now(row)
+    facts = context.facts.known(row) or context.facts.now(row)
     return axis_of(row, facts)
 
 
@@ -327,10 +327,10 @@ class Moment(NamedTuple):
     attempt: int | None
 
 
-def moment_of(hall: Hall, row: RunRow, key: str | None, x: str, at: float, began: float) -> Moment:
+def moment_of(context: ServerContext, row: RunRow, key: str | None, x: str, at: float, began: float) -> Moment:
     """The clocks at a point of an axis: those of the nearest row of a key, or of any key."""
-    clocks_known = _clocks(hall, row)
-    with hall.book(row) as book:
+    clocks_known = _clocks(context, row)
+    with context.book(row) as book:
         keys = [key] if key is not None else None
         if x in ("time", "relative"):
             middle = at + (began if x == "relative" else 0.0)
@@ -352,8 +352,8 @@ def moment_of(hall: Hall, row: RunRow, key: str | None, x: str, at: float, began
     )
 
 
-def _clocks(hall: Hall, row: RunRow) -> tuple[str, ...]:
-    with hall.book(row) as book:
+def _clocks(context: ServerContext, row: RunRow) -> tuple[str, ...]:
+    with context.book(row) as book:
         return book.clocks
 
 

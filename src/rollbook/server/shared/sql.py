@@ -19,7 +19,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from rollbook.book import Book, Scan
+from rollbook.book import Book, RolloutQueries, Scan
 from rollbook.errors import BadInput, Damaged, RollbookError, did_you_mean
 from rollbook.ground.expressions import literal, named_tables, quoted
 from rollbook.ground.tables import TABLES
@@ -28,7 +28,7 @@ from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.shapes import Answer, Ask, Cell, Column, Refused, Sort, columns_of, in_seconds, plain
 from rollbook.server.shared.sql_process import Head, packed_table, receive, send, table_in
-from rollbook.server.shared.state import Hall
+from rollbook.server.shared.state import ServerContext
 
 __all__ = ["ENDPOINTS", "Locked", "in_time", "judge", "order_by", "place_of", "warm", "with_book", "with_tables"]
 
@@ -310,14 +310,16 @@ class Locked:
         )
 
 
-def with_tables(hall: Hall, row: RunRow, names: Sequence[str], attempts: str, work: Callable[[Locked], T]) -> T:
+def with_tables(
+    context: ServerContext, row: RunRow, names: Sequence[str], attempts: str, work: Callable[[Locked], T]
+) -> T:
     """The result of `work` on tables of a run; starts again if their files move during it."""
 
     def scanned(tries: int) -> dict[str, Scan]:
-        with hall.book(row) as book:
+        with context.book(row) as book:
             return {name: book.scan(name, tries, attempts) for name in names}
 
-    return _found(hall.limits, [row.folder], scanned, work)
+    return _found(context.limits, [row.folder], scanned, work)
 
 
 def with_book(book: Book, names: Sequence[str], work: Callable[[Locked], T], limits: Limits = LIMITS) -> T:
@@ -345,13 +347,13 @@ def judge(limits: Limits = LIMITS) -> Callable[[str, pa.Table], list[bool | None
     return evaluate
 
 
-def with_runs(hall: Hall, rows: Sequence[RunRow], names: Sequence[str], work: Callable[[Locked], T]) -> T:
+def with_runs(context: ServerContext, rows: Sequence[RunRow], names: Sequence[str], work: Callable[[Locked], T]) -> T:
     """The same for tables of several runs, each row with its run's name in the API, its name and its seed."""
 
     def scanned(tries: int) -> dict[str, Scan]:
         scans: dict[str, list[Scan]] = {name: [] for name in names}
         for row in rows:
-            with hall.book(row) as book:
+            with context.book(row) as book:
                 for name in names:
                     scan = book.scan(name, tries)
                     if scan.queries and _OF_RUN.keys() & set(scan.columns):  # columns with these names are dropped
@@ -359,7 +361,7 @@ def with_runs(hall: Hall, rows: Sequence[RunRow], names: Sequence[str], work: Ca
                     scans[name].append(_of_run(scan, row))
         return {name: _together(of_runs) for name, of_runs in scans.items()}
 
-    return _found(hall.limits, [row.folder for row in rows], scanned, work)
+    return _found(context.limits, [row.folder for row in rows], scanned, work)
 
 
 def _found(
@@ -392,9 +394,9 @@ def _of_run(scan: Scan, row: RunRow) -> Scan:
     rest = scan.rest.select([name for name in scan.rest.column_names if name not in cells])
     for name, cell in cells.items():
         rest = rest.append_column(name, pa.array([cell] * rest.num_rows, _OF_RUN[name]))
-    said = f"{literal(row.key)} as run, {literal(str(cells['run_name']))} as run_name, "
-    said += f"{int(seed)}::bigint as run_seed" if is_number and seed is not None else "null::bigint as run_seed"
-    queries = [f"select *, {said} from ({query})" for query in scan.queries]
+    constants = f"{literal(row.key)} as run, {literal(str(cells['run_name']))} as run_name, "
+    constants += f"{int(seed)}::bigint as run_seed" if is_number and seed is not None else "null::bigint as run_seed"
+    queries = [f"select *, {constants} from ({query})" for query in scan.queries]
     return Scan(queries, rest, [*own, *cells], scan.parts)
 
 
@@ -434,6 +436,7 @@ def order_by(sort: Sequence[Sort], columns: Sequence[str]) -> str:
 
 
 _MOST_RUNS = 100
+_VIEWS = {"rollouts_now": ("rollouts", "fates"), "completions": ("samples", "rollouts", "fates", "tasks")}
 _CUT = 2_000
 
 
@@ -453,24 +456,28 @@ class SqlAnswer(Answer, kw_only=True):
     more: bool
 
 
-def sql(hall: Hall, ask: SqlAsk) -> SqlAnswer:
+def sql(context: ServerContext, ask: SqlAsk) -> SqlAnswer:
     """The answer to a SELECT."""
-    if not 1 <= ask.limit <= hall.limits.sql_rows:
-        raise Refused("too_large", f"limit={ask.limit}: 1 to {hall.limits.sql_rows:,} rows")
+    if not 1 <= ask.limit <= context.limits.sql_rows:
+        raise Refused("too_large", f"limit={ask.limit}: 1 to {context.limits.sql_rows:,} rows")
     if not ask.runs:
         raise BadInput("runs=[]: name at least one run")
     if len(ask.runs) > _MOST_RUNS:
         raise Refused("too_large", f"{len(ask.runs)} runs; SQL looks at {_MOST_RUNS} at most")
-    rows = hall.rows(ask.runs)
+    rows = context.rows(ask.runs)
 
     def first(db: Locked) -> tuple[pa.Table, bool]:
-        return db.first(ask.query, ask.limit, hall.limits.sql_answer_bytes)
+        for name in views:
+            queries = RolloutQueries(db.columns)
+            db.view(name, queries.now() if name == "rollouts_now" else queries.completions())
+        return db.first(ask.query, ask.limit, context.limits.sql_answer_bytes)
 
-    names = named_tables(ask.query, TABLES)
+    views = named_tables(ask.query, _VIEWS)
+    names = [*dict.fromkeys([*named_tables(ask.query, TABLES), *(table for view in views for table in _VIEWS[view])])]
     if len(rows) == 1:
-        answer, more = with_tables(hall, rows[0], names, "effective", first)
+        answer, more = with_tables(context, rows[0], names, "effective", first)
     else:
-        answer, more = with_runs(hall, rows, names, first)
+        answer, more = with_runs(context, rows, names, first)
     shown = in_seconds(answer)
     columns = [shown.column(n).to_pylist() for n in range(shown.num_columns)]
     return SqlAnswer(

@@ -238,9 +238,9 @@ class _Session:
         Raises:
           BadInput: it does.
         """
-        ((said,),) = self._connection.execute("select json_serialize_sql(?::varchar)", [query]).fetchall()
+        ((serialized,),) = self._connection.execute("select json_serialize_sql(?::varchar)", [query]).fetchall()
         try:
-            tree = json.loads(said)
+            tree = json.loads(serialized)
         except RecursionError:
             raise BadInput("the query is nested too deeply") from None
         if tree.get("error"):  # cannot be parsed: DuckDB's error when running it is better
@@ -267,7 +267,8 @@ def _locked(megabytes: int, folders: tuple[str, ...] = ()) -> duckdb.DuckDBPyCon
         made.execute("set global python_enable_replacements = false")
     made.execute("set global TimeZone = 'UTC'")
     if folders:
-        allowed = ", ".join(literal(os.path.abspath(folder) + os.sep) for folder in folders)
+        utf8 = [folder for folder in folders if folder == folder.encode(errors="ignore").decode()]  # what is scanned
+        allowed = ", ".join(literal(os.path.abspath(folder) + os.sep) for folder in utf8)
         made.execute(f"set allowed_directories = [{allowed}]")
     made.execute("set enable_external_access = false")
     made.execute("set lock_configuration = true")

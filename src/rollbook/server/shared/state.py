@@ -16,11 +16,12 @@ from rollbook.book import Book
 from rollbook.errors import RollbookError
 from rollbook.ground import files, source
 from rollbook.ground.liveness import is_alive
+from rollbook.ground.run_files import CLOSED_FILE, MANIFEST_FILE, WRITER_FILE, heartbeat_path
 from rollbook.server.settings import Settings
 from rollbook.server.shared.catalogue import Catalogue, RunRow
 from rollbook.server.shared.shapes import Refused
 
-__all__ = ["Facts", "FactsShelf", "Hall", "Readers", "Shelf", "look_again", "stamp_of"]
+__all__ = ["AnswerCache", "Facts", "FactsCache", "Readers", "ServerContext", "look_again", "stamp_of"]
 
 
 _SEAT_SECONDS = 60.0
@@ -124,7 +125,7 @@ def stamp_of(folder: str) -> Stamp:
     writer may live and whose keeper was not heard of counts as new each second.
     """
     data = os.path.join(folder, "data")
-    page, heart = _time_of(os.path.join(folder, "run.json")), _time_of(os.path.join(data, "keeper", "heartbeat"))
+    page, heart = _time_of(os.path.join(folder, MANIFEST_FILE)), _time_of(heartbeat_path(folder))
     journal: list[tuple[str, int, int, bool]] = []
     tables: list[object] = []
     try:
@@ -148,7 +149,7 @@ _DEAD: set[str] = set()
 
 
 def _is_dead(writer: str) -> bool:
-    if writer not in _DEAD and is_alive(files.read_json(os.path.join(writer, "writer.json"))) is False:
+    if writer not in _DEAD and is_alive(files.read_json(os.path.join(writer, WRITER_FILE))) is False:
         _DEAD.add(writer)
     return writer in _DEAD
 
@@ -165,7 +166,7 @@ def _journal(path: str) -> list[tuple[str, int, int, bool]]:
         try:
             with os.scandir(os.path.join(path, writer)) as entries:
                 for entry in entries:
-                    closed |= entry.name == "closed.json"
+                    closed |= entry.name == CLOSED_FILE
                     total += entry.stat().st_size
                     names += 1
         except OSError:
@@ -220,7 +221,7 @@ class Facts:
     damage: tuple[str, ...] = ()
 
 
-class FactsShelf:
+class FactsCache:
     """Facts by run. Any thread may use it; a background thread reads facts for which no request should wait.
 
     Args:
@@ -320,12 +321,12 @@ class FactsShelf:
                 self._facts.setdefault(row.folder, Facts(None, time.monotonic(), damage=(str(err),)))
             if time.monotonic() - announced > (_SELDOM if at_pace else pause):
                 announced, pause = time.monotonic(), min(2 * pause, _SELDOM)
-                self._tell()
+                self._announce()
             if known or at_pace:
                 self._sleep(min(_LONGEST_REST, _REST * (time.perf_counter() - began)))
-        self._tell()
+        self._announce()
 
-    def _tell(self) -> None:
+    def _announce(self) -> None:
         self.version += 1
         self._changed()
 
@@ -356,7 +357,7 @@ def _extremes(book: Book, key: str) -> tuple[float, float]:
 Made = TypeVar("Made")
 
 
-class Shelf:
+class AnswerCache:
     """A cache of finished answers by request; the least recently used go first. Any thread may use it.
 
     An answer belongs to a stamp of its source. A newer answer replaces it, so that no unusable answers pile up while
@@ -427,7 +428,7 @@ class Drawing:
             self._changed.wait_for(lambda: not self._many, seconds)
 
 
-class Hall:
+class ServerContext:
     """The server's shared state.
 
     Args:
@@ -435,7 +436,7 @@ class Hall:
     Attributes:
       identity: different for each server, so that a page notices a new one.
       asked_at: when the last request came (monotonic seconds).
-      catalogue, readers, facts, shelf: the runs, the books, their newest values, the finished answers.
+      catalogue, readers, facts, answers: the runs, the books, their newest values, the finished answers.
       group_rows: the rows behind curves and comparisons of groups (`group_rows.py`).
       drawing: held while first curves are made.
       reading_many: held while the rows of many runs are read, so that two requests do not read the same runs.
@@ -448,10 +449,10 @@ class Hall:
         self.asked_at = time.monotonic()
         self.catalogue = Catalogue(settings.roots)
         self.readers = Readers(self.limits.open_books)
-        self.shelf, self.group_rows = Shelf(self.limits.cache_bytes), Shelf(self.limits.group_bytes)
+        self.answers, self.group_rows = AnswerCache(self.limits.cache_bytes), AnswerCache(self.limits.group_bytes)
         self.drawing, self.reading_many = Drawing(), threading.Lock()
         self.listeners: list[Callable[[], None]] = []
-        self.facts = FactsShelf(self.readers, self._facts_came, wait=self.drawing.wait)
+        self.facts = FactsCache(self.readers, self._facts_came, wait=self.drawing.wait)
 
     def _facts_came(self) -> None:
         for listener in list(self.listeners):
@@ -472,7 +473,7 @@ class Hall:
     def only(self) -> str | None:
         """The run that the server was started for, if it was started for one."""
         roots = self.catalogue.roots
-        if len(roots) != 1 or not os.path.isfile(os.path.join(roots[0], "run.json")):
+        if len(roots) != 1 or not os.path.isfile(os.path.join(roots[0], MANIFEST_FILE)):
             return None
         return next(iter(self.catalogue.snapshot(5.0).rows), None)
 
@@ -503,9 +504,9 @@ class Hall:
     ) -> Made:
         """The result of `make` for a run's book, kept until the run has new data."""
         key, stamp = (what, row.folder), stamp_of(row.folder)
-        answer: Made | None = self.shelf.get(key, stamp)
+        answer: Made | None = self.answers.get(key, stamp)
         if answer is None:
             with self.book(row) as book:
                 answer = make(book)
-            self.shelf.put(key, stamp, answer, size(answer) if callable(size) else size)
+            self.answers.put(key, stamp, answer, size(answer) if callable(size) else size)
         return answer

@@ -34,7 +34,7 @@ from rollbook.server.shared.rows import (
     table_of,
 )
 from rollbook.server.shared.shapes import Alert, Answer, Media, Num, OfRun, Row, cells_of, num, plain
-from rollbook.server.shared.state import Hall
+from rollbook.server.shared.state import ServerContext
 from rollbook.server.tables.episodes import with_outcome
 from rollbook.server.tables.files import TextLine
 from rollbook.server.tables.health import alerts_of, media_of
@@ -195,14 +195,14 @@ class Around:
       moment: the time, clocks and attempt of the nearest row.
     """
 
-    def __init__(self, hall: Hall, row: RunRow, x: str, at: float, key: str | None) -> None:
-        self._hall, self._row, self._asked = hall, row, key
-        self._key = key if key is not None else _any_key(hall, row)
+    def __init__(self, context: ServerContext, row: RunRow, x: str, at: float, key: str | None) -> None:
+        self._context, self._row, self._asked = context, row, key
+        self._key = key if key is not None else _any_key(context, row)
         self._began = started(row)
-        with hall.book(row) as book:
+        with context.book(row) as book:
             self._clocks = book.clocks
         own = self._own(x, at) if x in (*self._clocks, "time", "relative") else None
-        self.moment = moment_of(hall, row, self._key, x, at, self._began) if own is None else self._moment(own, at)
+        self.moment = moment_of(context, row, self._key, x, at, self._began) if own is None else self._moment(own, at)
         self.clock, self.place = self._clock_of(x, at)
         if own is None and self.clock != x:
             own = self._own(self.clock, self.place)
@@ -214,7 +214,7 @@ class Around:
         if self._key is None:
             return None
         reach = Reach(x, _OVERVIEW, None, None)
-        curve = read_series(self._hall, self._row, [self._key], reach).found.get(self._key)
+        curve = read_series(self._context, self._row, [self._key], reach).found.get(self._key)
         if curve is None or not len(curve.series):
             return None
         places = curve.series.x.astype(np.float64)
@@ -222,7 +222,7 @@ class Around:
         low, high = _stretch(places, rows, at, _ROWS)
         shift = self._began if x == "relative" else 0.0
         axis = "time" if x == "relative" else x
-        with self._hall.book(self._row) as book:
+        with self._context.book(self._row) as book:
             table = _read(book, self._key, axis, low + shift, high + shift)
         if not table.num_rows:
             return None
@@ -238,14 +238,14 @@ class Around:
         known = [clock for clock in self._clocks if clock in own.table.column_names]
         cells = {clock: own.table[clock][nearest].as_py() for clock in known}
         moment = float(own.times[nearest])
-        with self._hall.book(self._row) as book:
+        with self._context.book(self._row) as book:
             attempt = _attempt_at(book, moment)
         return Moment(moment, clocks_of(cells, self._clocks), attempt)
 
     def _clock_of(self, x: str, at: float) -> tuple[str, float]:
         if x in self.moment.clocks or x in ("time", "relative"):
             return x, at
-        for clock in (default_axis(self._hall, self._row), *self.moment.clocks):
+        for clock in (default_axis(self._context, self._row), *self.moment.clocks):
             if clock in self.moment.clocks:
                 return clock, float(self.moment.clocks[clock])
         return x, at
@@ -277,7 +277,7 @@ class Around:
         if own is None or self.moment.time is None:
             return [], 0
         last = self.moment.time
-        with self._hall.book(self._row) as book:
+        with self._context.book(self._row) as book:
             known = book.keys()
             keys = [key for key in known if not key.startswith(_ASIDE)]
             before = own.times[own.times <= last]
@@ -306,9 +306,9 @@ class Around:
         return [entry for _, entry in ranked[:_MOST_UNUSUAL]], looked_at
 
 
-def _any_key(hall: Hall, row: RunRow) -> str | None:
+def _any_key(context: ServerContext, row: RunRow) -> str | None:
     """A key whose rows give the time if none was requested."""
-    return next((key for key in hall.facts.now(row).latest if not key.startswith(_ASIDE)), None)
+    return next((key for key in context.facts.now(row).latest if not key.startswith(_ASIDE)), None)
 
 
 def _stretch(places: NDArray, rows: NDArray, at: float, wanted: int) -> tuple[float, float]:
@@ -386,21 +386,21 @@ _LOG_LINES = 12
 _TEXTS = 8
 
 
-def cause(hall: Hall, ask: CauseAsk) -> CauseAnswer:
+def cause(context: ServerContext, ask: CauseAsk) -> CauseAnswer:
     """What happened near a point."""
     if not 1 <= ask.rows <= 100:
         raise BadInput(f"rows={ask.rows}: 1 to 100")
     if not math.isfinite(ask.at) or (ask.window is not None and not 0 <= ask.window < math.inf):
         raise BadInput("at and window are finite numbers")
-    row = hall.row(ask.run)
-    x = ask.x or default_axis(hall, row)
+    row = context.row(ask.run)
+    x = ask.x or default_axis(context, row)
     began = started(row)
-    around = Around(hall, row, x, ask.at, ask.key)
+    around = Around(context, row, x, ask.at, ask.key)
     clock, place, moment = around.clock, around.place, around.moment
     window = ask.window if ask.window is not None and clock == x else around.usual_window()
     value = around.value()
     unusual, looked_at = around.unusual()
-    table, total = rows_near(hall, row, "episodes", clock, place, window, began)
+    table, total = rows_near(context, row, "episodes", clock, place, window, began)
     table = with_outcome(table)
     episodes = near(table, axis_values(table, clock, began), place, window, ask.rows, "episode_id", total=total)
     shown_ids = {str(cells.get("episode_id")) for cells in episodes.rows}
@@ -419,32 +419,34 @@ def cause(hall: Hall, ask: CauseAsk) -> CauseAnswer:
         value=value,
         unusual=unusual,
         looked_at=looked_at,
-        alerts=[a for a in alerts_of(hall, row, clock) if isinstance(a.x, float) and abs(a.x - place) <= window],
+        alerts=[a for a in alerts_of(context, row, clock) if isinstance(a.x, float) and abs(a.x - place) <= window],
         episodes=episodes,
-        films=_films(hall, row, clock, place, window, shown_ids, began),
-        samples=near_samples(hall, row, clock, place, window, ask.rows),
-        checkpoint=_checkpoints(hall, row, clock, place, began),
-        timings=_timings(hall, row, moment.time),
-        text=_texts(hall, row, clock, place, window, began),
+        films=_films(context, row, clock, place, window, shown_ids, began),
+        samples=near_samples(context, row, clock, place, window, ask.rows),
+        checkpoint=_checkpoints(context, row, clock, place, began),
+        timings=_timings(context, row, moment.time),
+        text=_texts(context, row, clock, place, window, began),
         log_name=log_name,
         log=log,
     )
 
 
-def _films(hall: Hall, row: RunRow, clock: str, at: float, window: float, ids: set[str], began: float) -> list[Media]:
+def _films(
+    context: ServerContext, row: RunRow, clock: str, at: float, window: float, ids: set[str], began: float
+) -> list[Media]:
     """Films of the episodes shown, and pictures near the point."""
-    table, _ = rows_near(hall, row, "media", clock, at, window, began)
+    table, _ = rows_near(context, row, "media", clock, at, window, began)
     if not table.num_rows:
         return []
     places = axis_values(table, clock, began)
     own = table["episode_id"].to_pylist() if "episode_id" in table.column_names else [None] * table.num_rows
     chosen = [n for n in range(table.num_rows) if str(own[n]) in ids or abs(places[n] - at) <= window]
     chosen.sort(key=lambda n: abs(places[n] - at) if math.isfinite(places[n]) else math.inf)
-    return media_of(hall, row, take_table(table, np.array(chosen[:6], dtype=np.int64)), clock)
+    return media_of(context, row, take_table(table, np.array(chosen[:6], dtype=np.int64)), clock)
 
 
-def _checkpoints(hall: Hall, row: RunRow, clock: str, at: float, began: float) -> Checkpoints:
-    table = table_of(hall, row, "checkpoints")
+def _checkpoints(context: ServerContext, row: RunRow, clock: str, at: float, began: float) -> Checkpoints:
+    table = table_of(context, row, "checkpoints")
     if not table.num_rows:
         return Checkpoints(before=None, after=None)
     places = axis_values(table, clock, began)
@@ -462,11 +464,11 @@ def _checkpoints(hall: Hall, row: RunRow, clock: str, at: float, began: float) -
     return Checkpoints(before=picked[0], after=picked[1])
 
 
-def _timings(hall: Hall, row: RunRow, moment: float | None) -> TimingsAt | None:
+def _timings(context: ServerContext, row: RunRow, moment: float | None) -> TimingsAt | None:
     """Where the time went around a moment, compared with a usual interval of that length."""
     if moment is None:
         return None
-    table, _ = rows_near(hall, row, "timings", "time", moment, 0.0, 0.0)
+    table, _ = rows_near(context, row, "timings", "time", moment, 0.0, 0.0)
     if not table.num_rows:
         return None
     ends = seconds_column(table)
@@ -503,8 +505,8 @@ def _timings(hall: Hall, row: RunRow, moment: float | None) -> TimingsAt | None:
     return TimingsAt(seconds=num(lasted), median=num(usual) if math.isfinite(usual) else None, stages=stages[:12])
 
 
-def _texts(hall: Hall, row: RunRow, clock: str, at: float, window: float, began: float) -> list[TextLine]:
-    table, _ = rows_near(hall, row, "text", clock, at, window, began)
+def _texts(context: ServerContext, row: RunRow, clock: str, at: float, window: float, began: float) -> list[TextLine]:
+    table, _ = rows_near(context, row, "text", clock, at, window, began)
     if not table.num_rows:
         return []
     places, times = axis_values(table, clock, began), seconds_column(table)
@@ -535,14 +537,14 @@ def _log(row: RunRow, moment: float | None) -> tuple[str | None, list[LogLine]]:
     return None, []
 
 
-def step(hall: Hall, ask: StepAsk) -> StepAnswer:
+def step(context: ServerContext, ask: StepAsk) -> StepAnswer:
     """The next or previous row of a key on the axis."""
-    row = hall.row(ask.run)
-    x = ask.x or default_axis(hall, row)
+    row = context.row(ask.run)
+    x = ask.x or default_axis(context, row)
     shift = started(row) if x == "relative" else 0.0
     axis, at = ("time", ask.at + shift) if x == "relative" else (x, ask.at)
     reach = 1.0
-    with hall.book(row) as book:
+    with context.book(row) as book:
         for _ in range(40):
             start, stop = (math.nextafter(at, math.inf), at + reach) if ask.by > 0 else (at - reach, at)
             try:

@@ -13,6 +13,7 @@ from rollbook.errors import UnknownKey
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import strings
 from rollbook.ground.expressions import condition, quoted
+from rollbook.ground.files import pasted
 from rollbook.server.frames import MEDIA_TYPE, Frame
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint, Streamed
@@ -31,7 +32,7 @@ from rollbook.server.shared.shapes import (
     rows_of,
 )
 from rollbook.server.shared.sql import Locked, in_time, order_by, place_of, with_tables
-from rollbook.server.shared.state import Hall
+from rollbook.server.shared.state import ServerContext
 from rollbook.server.tables.health import alerts_of, media_of
 
 __all__ = ["ENDPOINTS", "EpisodeAsk", "EpisodesAsk", "ScatterAsk", "TracesAsk", "with_outcome"]
@@ -234,17 +235,17 @@ def shown_episodes(db: Locked) -> list[str]:
     """
     columns = db.columns["episodes"]
 
-    def said(name: str) -> str:
+    def flag(name: str) -> str:
         return f"coalesce(try_cast({quoted(name)} as boolean), false)" if name in columns else "false"
 
     whole = "coalesce(try_cast(complete as boolean), true)" if "complete" in columns else "true"
-    ends = f"not {whole} or not ({said('terminated')} or {said('truncated')})"
+    ends = f"not {whole} or not ({flag('terminated')} or {flag('truncated')})"
     films = "false"
     if "episode_id" in columns and {"episode_id", "kind"} <= set(db.columns["media"]):
         films = "episode_id in (select episode_id from media where kind = 'video' and episode_id is not null)"
     why_kept = "coalesce(cast(steps_kept as varchar), '') not in ('', 'false', '0')"  # why they were kept
     made = {
-        "outcome": f"case when {ends} then 'cut' when {said('terminated')} then 'terminated' else 'truncated' end",
+        "outcome": f"case when {ends} then 'cut' when {flag('terminated')} then 'terminated' else 'truncated' end",
         "film": f"coalesce({films}, false)",
         "traces": why_kept if "steps_kept" in columns else "false",
     }
@@ -254,13 +255,13 @@ def shown_episodes(db: Locked) -> list[str]:
     return [*own, *made]
 
 
-def episodes(hall: Hall, ask: EpisodesAsk) -> EpisodesAnswer:
+def episodes(context: ServerContext, ask: EpisodesAsk) -> EpisodesAnswer:
     """A window of the episodes."""
-    if not 0 <= ask.limit <= hall.limits.rows or ask.offset < 0:
+    if not 0 <= ask.limit <= context.limits.rows or ask.offset < 0:
         raise Refused(
-            "too_large", f"offset={ask.offset}, limit={ask.limit}: a window has 0 to {hall.limits.rows:,} rows"
+            "too_large", f"offset={ask.offset}, limit={ask.limit}: a window has 0 to {context.limits.rows:,} rows"
         )
-    row = hall.row(ask.run)
+    row = context.row(ask.run)
     began = started(row)
 
     def work(db: Locked) -> tuple[int, int, pa.Table]:
@@ -284,19 +285,19 @@ def episodes(hall: Hall, ask: EpisodesAsk) -> EpisodesAnswer:
         window = f"select * from shown{where}{order} limit {ask.limit} offset {ask.offset}"
         return total, matched, db.table(window, values)
 
-    total, matched, rows_in_window = with_tables(hall, row, _SEEN, ask.attempts, work)
-    places = axis_values(rows_in_window, default_axis(hall, row), started(row))
+    total, matched, rows_in_window = with_tables(context, row, _SEEN, ask.attempts, work)
+    places = axis_values(rows_in_window, default_axis(context, row), started(row))
     shown = shown_rows(rows_in_window, places)
     return EpisodesAnswer(
         total=total, matched=matched, offset=ask.offset, columns=columns_of(rows_in_window), rows=shown
     )
 
 
-def scatter(hall: Hall, ask: ScatterAsk) -> Streamed:
+def scatter(context: ServerContext, ask: ScatterAsk) -> Streamed:
     """All episodes as points."""
     check_points(ask.points, 200_000)
-    row = hall.row(ask.run)
-    x = ask.x or default_axis(hall, row)
+    row = context.row(ask.run)
+    x = ask.x or default_axis(context, row)
     began = started(row)
 
     def work(db: Locked) -> pa.Table:
@@ -309,7 +310,7 @@ def scatter(hall: Hall, ask: ScatterAsk) -> Streamed:
         points = f"{place_of(x, began, columns)} as x, {place_of(ask.y, began, columns)} as y, outcome, film"
         return db.table(f"select {points} from shown{in_time(columns)}")
 
-    table = with_tables(hall, row, _SEEN, "effective", work)
+    table = with_tables(context, row, _SEEN, "effective", work)
     xs, ys = numbers(table["x"]), numbers(table["y"])
     chosen = np.flatnonzero(np.isfinite(xs))
     thinned = len(chosen) > ask.points
@@ -342,7 +343,7 @@ def _thinned(xs: NDArray, ys: NDArray, chosen: NDArray, points: int) -> NDArray:
     return np.array(sorted(picked), dtype=np.int64)
 
 
-def shown_ids(hall: Hall, row: RunRow) -> pa.Table:
+def shown_ids(context: ServerContext, row: RunRow) -> pa.Table:
     """episode_id, film and traces of all episodes, by time."""
 
     def work(db: Locked) -> pa.Table:
@@ -350,13 +351,13 @@ def shown_ids(hall: Hall, row: RunRow) -> pa.Table:
         identity = "episode_id" if "episode_id" in columns else "null as episode_id"
         return db.table(f"select {identity}, film, traces from shown{in_time(columns)}")
 
-    return with_tables(hall, row, _SEEN, "effective", work)
+    return with_tables(context, row, _SEEN, "effective", work)
 
 
-def ids(hall: Hall, ask: IdsAsk) -> IdsAnswer:
+def ids(context: ServerContext, ask: IdsAsk) -> IdsAnswer:
     """The ids of some points of the scatter."""
-    if len(ask.rows) > hall.limits.rows:
-        raise Refused("too_large", f"{len(ask.rows):,} rows; at most {hall.limits.rows:,} at once")
+    if len(ask.rows) > context.limits.rows:
+        raise Refused("too_large", f"{len(ask.rows):,} rows; at most {context.limits.rows:,} at once")
 
     def work(db: Locked) -> dict[int, str]:
         columns = db.columns["episodes"]
@@ -367,30 +368,30 @@ def ids(hall: Hall, ask: IdsAsk) -> IdsAnswer:
         numbered_rows = db.table(f"select * from ({numbered}) where n in ({wanted})")
         return dict(zip(numbered_rows["n"].to_pylist(), numbered_rows["episode_id"].to_pylist(), strict=True))
 
-    names = with_tables(hall, hall.row(ask.run), ["episodes"], "effective", work)
+    names = with_tables(context, context.row(ask.run), ["episodes"], "effective", work)
     return IdsAnswer(ids=[plain(str(names.get(n) or "")) for n in ask.rows])
 
 
-def episode(hall: Hall, ask: EpisodeAsk) -> EpisodeAnswer:
+def episode(context: ServerContext, ask: EpisodeAsk) -> EpisodeAnswer:
     """One episode with what belongs to it."""
-    row = hall.row(ask.run)
-    x = default_axis(hall, row)
-    with hall.book(row) as book:
+    row = context.row(ask.run)
+    x = default_axis(context, row)
+    with context.book(row) as book:
         record = book.episode(ask.episode)
         clocks = book.clocks
         rewards, media, steps = record.rewards(), record.media(), _without(record.steps(), clocks)
         checkpoint = record.checkpoint()
         name = f"{book.project}/{book.name}"
     rank, previous, following = with_tables(
-        hall, row, ["episodes"], "effective", lambda db: _beside(db, record.id, record.row.get("return"))
+        context, row, ["episodes"], "effective", lambda db: _beside(db, record.id, record.row.get("return"))
     )
     (shown,) = rows_of(record.table, None)
     mine = [
         alert
-        for alert in alerts_of(hall, row, x)
+        for alert in alerts_of(context, row, x)
         if isinstance(alert.evidence, dict) and alert.evidence.get("episode_id") == record.id
     ]
-    here = media_of(hall, row, media, x)
+    here = media_of(context, row, media, x)
     return EpisodeAnswer(
         id=plain(record.id),
         row={**shown, "outcome": _OUTCOMES[int(outcomes(record.table)[0])]},
@@ -409,7 +410,7 @@ def episode(hall: Hall, ask: EpisodeAsk) -> EpisodeAnswer:
         next=following,
         traces=[Trace(name=plain(trace), group=_group(trace)) for trace in _traces(steps)],
         steps=steps.num_rows,
-        replay_line=f"rollbook play {name} --episode {plain(record.id)}"
+        replay_line=f"rollbook play {pasted(name)} --episode {pasted(str(plain(record.id)))}"
         if any(m.kind == "video" and m.there for m in here)
         else None,
     )
@@ -476,12 +477,12 @@ def _group(name: str) -> Any:
     return "info"
 
 
-def traces(hall: Hall, ask: TracesAsk) -> Streamed:
+def traces(context: ServerContext, ask: TracesAsk) -> Streamed:
     """The traces of one episode, a number a step."""
     if len(ask.names) > _MOST_TRACES:
         raise Refused("too_large", f"{len(ask.names)} traces; at most {_MOST_TRACES} at once")
-    row = hall.row(ask.run)
-    with hall.book(row) as book:
+    row = context.row(ask.run)
+    with context.book(row) as book:
         record = book.episode(ask.episode)
         steps = _without(record.steps(), book.clocks)
     known = _traces(steps)

@@ -32,7 +32,7 @@ from rollbook.server.shared.shapes import (
     rows_of,
 )
 from rollbook.server.shared.sql import Locked, order_by
-from rollbook.server.shared.state import Hall
+from rollbook.server.shared.state import ServerContext
 from rollbook.server.tables.rollouts import _CUT, ask_rollouts
 from rollbook.server.tables.samples import (
     ask_samples,
@@ -82,10 +82,10 @@ class UnusedAnswer(Answer, kw_only=True):
     reasons: list[Reason]
 
 
-def unused(hall: Hall, ask: UnusedAsk) -> UnusedAnswer:
+def unused(context: ServerContext, ask: UnusedAsk) -> UnusedAnswer:
     """The groups of one batch: which were trained on, and which taught nothing."""
-    row = hall.row(ask.run)
-    x = ask.x or default_axis(hall, row)
+    row = context.row(ask.run)
+    x = ask.x or default_axis(context, row)
     place, shift = place_on_axis(x, started(row))
 
     def work(db: Locked, names: list[str]) -> pa.Table | None:
@@ -99,7 +99,7 @@ def unused(hall: Hall, ask: UnusedAsk) -> UnusedAnswer:
         given = [] if ask.at is None else [ask.at + shift]
         return db.table(f"select * from seen where {place} = ({chosen})", given)
 
-    here = ask_samples(hall, row, work)
+    here = ask_samples(context, row, work)
     if here is None or not here.num_rows:
         return UnusedAnswer(x=plain(x), at=None, groups=0, reasons=[])
     at = float(axis_values(here, x, started(row))[0])
@@ -125,9 +125,9 @@ def unused(hall: Hall, ask: UnusedAsk) -> UnusedAnswer:
 def _fate(members: list[dict[str, object]], reward: str | None) -> str:
     """Why a group was not trained on: as the run reports it, else judged by its rewards."""
     for name in ("discard_reason", "discarded", "skip_reason", "not_trained"):
-        said = next((cells[name] for cells in members if cells.get(name)), None)
-        if said:
-            return str(said) if isinstance(said, str) else name.replace("_", " ")
+        given_reason = next((cells[name] for cells in members if cells.get(name)), None)
+        if given_reason:
+            return str(given_reason) if isinstance(given_reason, str) else name.replace("_", " ")
     scores = [cells.get(reward) for cells in members] if reward else []
     known = [float(score) for score in scores if isinstance(score, (int, float)) and math.isfinite(score)]
     if len(known) > 1 and min(known) == max(known):
@@ -297,7 +297,7 @@ _CURVES = (
 )  # fmt: skip
 
 
-def fates(hall: Hall, ask: FatesAsk) -> FatesAnswer:
+def fates(context: ServerContext, ask: FatesAsk) -> FatesAnswer:
     """The fates of the rollouts over training, and why."""
     if not 1 <= ask.points <= 1_000:
         raise Refused("too_large", f"points={ask.points}: 1 to 1,000")
@@ -317,8 +317,8 @@ def fates(hall: Hall, ask: FatesAsk) -> FatesAnswer:
         }
         return x, db.table(reasons), db.table(curves), answers
 
-    row = hall.row(ask.run)
-    x, reasons, curves, answers = ask_rollouts(hall, row, ["turns", "tokens"], work)
+    row = context.row(ask.run)
+    x, reasons, curves, answers = ask_rollouts(context, row, ["turns", "tokens"], work)
     counted = reasons.to_pylist()
     places = sorted({cells["place"] for cells in counted})
     layers: dict[str, FatesLayer] = {}
@@ -373,11 +373,11 @@ def _axis(db: Locked) -> str:
 _SOLVED = {"never": "solved = 0", "sometimes": "solved > 0 and solved < rollouts", "always": "solved = rollouts"}
 
 
-def prompts(hall: Hall, ask: PromptsAsk) -> PromptsAnswer:
+def prompts(context: ServerContext, ask: PromptsAsk) -> PromptsAnswer:
     """A window of the prompts: how often each was tried and solved, in all and in the last fifth of training."""
-    if not 0 <= ask.limit <= hall.limits.rows or ask.offset < 0:
+    if not 0 <= ask.limit <= context.limits.rows or ask.offset < 0:
         raise Refused(
-            "too_large", f"offset={ask.offset}, limit={ask.limit}: a window has 0 to {hall.limits.rows:,} rows"
+            "too_large", f"offset={ask.offset}, limit={ask.limit}: a window has 0 to {context.limits.rows:,} rows"
         )
     columns = [name for name in Prompt.__struct_fields__ if name not in ("id", "prompt", "example")]
     order = order_by(ask.sort, columns) or " order by rate, rollouts desc"
@@ -394,16 +394,16 @@ def prompts(hall: Hall, ask: PromptsAsk) -> PromptsAnswer:
             select * from c left join (w left join t using (task_id)) on true order by place""")
         return x, found, db.table("select (min(reward) + max(reward)) / 2 as middle from rollouts")
 
-    x, found, ends = ask_rollouts(hall, hall.row(ask.run), ["tasks"], work)
+    x, found, ends = ask_rollouts(context, context.row(ask.run), ["tasks"], work)
     rows = cells_of(found)
-    told = {name: rows[0][f"n_{name}"] for name in _SOLVED}
+    counts_of = {name: rows[0][f"n_{name}"] for name in _SOLVED}
     return PromptsAnswer(
         x=x,
         recent_from=rows[0]["since"],
         above=num(ends["middle"][0].as_py()),
         total=rows[0]["n_prompts"],
-        **told,
-        matched=told[ask.only] if ask.only else rows[0]["n_prompts"],
+        **counts_of,
+        matched=counts_of[ask.only] if ask.only else rows[0]["n_prompts"],
         offset=ask.offset,
         rows=[_prompt(cells) for cells in rows if cells["task_id"] is not None],
     )
@@ -426,17 +426,17 @@ _OF_PROMPTS = """select task_id, count(*) as n, avg(reward) as mean, count(*) fi
   from rollouts where task_id is not null and reward is not null and mode is distinct from 'eval' group by 1"""
 
 
-def shared_prompts(hall: Hall, ask: SharedPromptsAsk) -> SharedPromptsAnswer:
+def shared_prompts(context: ServerContext, ask: SharedPromptsAsk) -> SharedPromptsAnswer:
     """Two runs on the prompts that both have."""
     if not 1 <= ask.limit <= _MOST_SHARED:
         raise Refused("too_large", f"limit={ask.limit}: 1 to {_MOST_SHARED:,}")
-    both = [hall.row(ask.run), hall.row(ask.other)]
+    both = [context.row(ask.run), context.row(ask.other)]
     ends = "select min(reward) as low, max(reward) as high from rollouts"
-    bounds = [cells for row in both for cells in cells_of(ask_rollouts(hall, row, [], lambda db: db.table(ends)))]
+    bounds = [cells for row in both for cells in cells_of(ask_rollouts(context, row, [], lambda db: db.table(ends)))]
     known = [cells[name] for cells in bounds for name in ("low", "high") if cells.get(name) is not None]
     middle = (min(known) + max(known)) / 2 if known else 0.0
     a, b = (
-        {str(cells["task_id"]): cells for cells in cells_of(ask_rollouts(hall, row, [], _prompts_of(middle)))}
+        {str(cells["task_id"]): cells for cells in cells_of(ask_rollouts(context, row, [], _prompts_of(middle)))}
         for row in both
     )
     tasks = sorted(a.keys() & b.keys(), key=lambda task: (b[task]["mean"] - a[task]["mean"], task))
@@ -444,8 +444,8 @@ def shared_prompts(hall: Hall, ask: SharedPromptsAsk) -> SharedPromptsAnswer:
     chosen = tasks if len(tasks) <= ask.limit else [*tasks[: ask.limit - half], *tasks[len(tasks) - half :]]
     listed = ", ".join(literal(task) for task in chosen) or "''"
     named = f"{_QUESTIONS} where task_id in ({listed}) group by 1"
-    told = cells_of(ask_rollouts(hall, both[0], ["tasks"], lambda db: db.table(named)))
-    prompts = {str(cells["task_id"]): cells["prompt"] for cells in told}
+    task_rows = cells_of(ask_rollouts(context, both[0], ["tasks"], lambda db: db.table(named)))
+    prompts = {str(cells["task_id"]): cells["prompt"] for cells in task_rows}
     gains = [b[task]["mean"] - a[task]["mean"] for task in tasks]
     return SharedPromptsAnswer(
         shared=len(tasks),

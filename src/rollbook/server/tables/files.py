@@ -14,6 +14,7 @@ import pyarrow as pa
 from rollbook.errors import BadInput, RollbookError, UnknownKey
 from rollbook.ground.expressions import quoted
 from rollbook.ground.run_files import table_names
+from rollbook.ground.spool.picture_files import PNG_SIGNATURE
 from rollbook.ground.tables import TABLES
 from rollbook.server.runs.one_run import Change, changes
 from rollbook.server.shared.catalogue import RunRow
@@ -43,7 +44,7 @@ from rollbook.server.shared.shapes import (
     plain,
 )
 from rollbook.server.shared.sql import Locked, in_time, with_tables
-from rollbook.server.shared.state import Hall
+from rollbook.server.shared.state import ServerContext
 from rollbook.server.tables.health import media_of
 
 __all__ = ["ENDPOINTS", "MediaAsk", "TextAsk", "TextLine"]
@@ -164,7 +165,7 @@ _SHOWN = {
 """What a browser may show of a run: only types that it cannot execute. SVG and HTML are only ever saved."""
 
 _MAGIC = {
-    "image/png": (b"\x89PNG\r\n\x1a\n",),
+    "image/png": (PNG_SIGNATURE,),
     "image/jpeg": (b"\xff\xd8\xff",),
     "image/gif": (b"GIF87a", b"GIF89a"),
     "image/webp": (b"RIFF",),
@@ -172,9 +173,9 @@ _MAGIC = {
 }
 
 
-def files(hall: Hall, ask: RunAsk) -> FilesAnswer:
+def files(context: ServerContext, ask: RunAsk) -> FilesAnswer:
     """The files of a run and its checkpoints."""
-    row = hall.row(ask.run)
+    row = context.row(ask.run)
     root = os.path.realpath(row.folder)
     entries: list[FileEntry] = []
     total = 0
@@ -192,9 +193,9 @@ def files(hall: Hall, ask: RunAsk) -> FilesAnswer:
                 entries.append(
                     FileEntry(path=plain(inside), bytes=stat.st_size, modified=stat.st_mtime, kind=_kind(inside))
                 )
-    table = table_of(hall, row, "checkpoints")
+    table = table_of(context, row, "checkpoints")
     hidden = [name for name in ("positions", "state") if name in table.column_names]
-    places = axis_values(table, default_axis(hall, row), started(row))
+    places = axis_values(table, default_axis(context, row), started(row))
     return FilesAnswer(
         files=entries,
         checkpoints=list(reversed(shown_rows(table.drop_columns(hidden), places))),
@@ -245,9 +246,9 @@ def inside(folder: str, path: str) -> str:
     return real
 
 
-def media_bytes(hall: Hall, ask: FileAsk) -> Download:
+def media_bytes(context: ServerContext, ask: FileAsk) -> Download:
     """A picture or film as it is; other files only for saving."""
-    path = inside(hall.row(ask.run).folder, ask.path)
+    path = inside(context.row(ask.run).folder, ask.path)
     kind = _SHOWN.get(os.path.splitext(path)[1].lower())
     if kind is None or not _is_what_it_says(path, kind):
         return Download(path, "application/octet-stream", attachment=True)
@@ -268,32 +269,32 @@ def _is_what_it_says(path: str, kind: str) -> bool:
     return head.startswith(_MAGIC[kind])
 
 
-def file_bytes(hall: Hall, ask: FileAsk) -> Download:
+def file_bytes(context: ServerContext, ask: FileAsk) -> Download:
     """Any file of a run, for saving; never shown."""
-    return Download(inside(hall.row(ask.run).folder, ask.path), "application/octet-stream", attachment=True)
+    return Download(inside(context.row(ask.run).folder, ask.path), "application/octet-stream", attachment=True)
 
 
-def media(hall: Hall, ask: MediaAsk) -> MediaAnswer:
+def media(context: ServerContext, ask: MediaAsk) -> MediaAnswer:
     """A window of the pictures and films, newest first."""
-    _check_window(hall, ask.offset, ask.limit)
-    row = hall.row(ask.run)
+    _check_window(context, ask.offset, ask.limit)
+    row = context.row(ask.run)
 
     def work(db: Locked) -> tuple[int, list[str], pa.Table]:
         return _newest(db, "media", {"key": ask.key, "kind": ask.kind}, (), ask.offset, ask.limit)
 
-    total, keys, picked = with_tables(hall, row, ["media"], "effective", work)
+    total, keys, picked = with_tables(context, row, ["media"], "effective", work)
     return MediaAnswer(
         total=total,
         keys=keys,
-        media=media_of(hall, row, picked, ask.x or default_axis(hall, row)),
+        media=media_of(context, row, picked, ask.x or default_axis(context, row)),
     )
 
 
-def text(hall: Hall, ask: TextAsk) -> TextAnswer:
+def text(context: ServerContext, ask: TextAsk) -> TextAnswer:
     """A window of the texts, newest first."""
-    _check_window(hall, ask.offset, ask.limit)
-    row = hall.row(ask.run)
-    x = ask.x or default_axis(hall, row)
+    _check_window(context, ask.offset, ask.limit)
+    row = context.row(ask.run)
+    x = ask.x or default_axis(context, row)
     words = (ask.search or "").lower().split()
     if len(words) > _MOST_WORDS:
         raise Refused("too_large", f"{len(words)} words to search for; at most {_MOST_WORDS}")
@@ -301,7 +302,7 @@ def text(hall: Hall, ask: TextAsk) -> TextAnswer:
     def work(db: Locked) -> tuple[int, list[str], pa.Table]:
         return _newest(db, "text", {"key": ask.key}, words, ask.offset, ask.limit)
 
-    total, keys, rows_of_text = with_tables(hall, row, ["text"], "effective", work)
+    total, keys, rows_of_text = with_tables(context, row, ["text"], "effective", work)
     places, times = axis_values(rows_of_text, x, started(row)), seconds_column(rows_of_text)
     return TextAnswer(
         total=total,
@@ -326,9 +327,9 @@ def _newest(
     table, columns = quoted(name), db.columns[name]
     if "key" not in columns:
         return 0, [], db.table(f"select * from {table} limit 0")
-    asked = [(column, said) for column, said in equal.items() if said is not None]
+    asked = [(column, value) for column, value in equal.items() if value is not None]
     conditions = [f"{quoted(column)} = ?" for column, _ in asked] + ["contains(lower(text), ?)" for _ in words]
-    values = [*(said for _, said in asked), *words]
+    values = [*(value for _, value in asked), *words]
     where = f" where {' and '.join(conditions)}" if conditions else ""
     total = int(db.table(f"select count(*) as n from {table}{where}", values)["n"][0].as_py())
     keys = db.table(f"select distinct key from {table} where key is not null order by key limit {_MOST_KEYS}")
@@ -336,17 +337,17 @@ def _newest(
     return total, [plain(str(key)) for key in keys["key"].to_pylist()], db.table(window, values)
 
 
-def config(hall: Hall, ask: RunAsk) -> ConfigAnswer:
+def config(context: ServerContext, ask: RunAsk) -> ConfigAnswer:
     """The settings with which each attempt of a run was started."""
-    row = hall.row(ask.run)
-    with hall.book(row) as book:
+    row = context.row(ask.run)
+    with context.book(row) as book:
         entries = book.attempts
         whole = book.config
     attempts: list[ConfigAttempt] = []
     before: dict[int, dict[str, object]] = {}
     for entry in sorted((e for e in entries if type(e.get("n")) is int), key=lambda e: int(e["n"])):
-        said = entry.get("config")
-        own: dict[str, object] = said if isinstance(said, dict) else whole
+        attempt_config = entry.get("config")
+        own: dict[str, object] = attempt_config if isinstance(attempt_config, dict) else whole
         parent = before.get(entry.get("parent") or 0)
         started_at = entry.get("started")
         attempts.append(
@@ -363,10 +364,10 @@ def config(hall: Hall, ask: RunAsk) -> ConfigAnswer:
     return ConfigAnswer(attempts=attempts)
 
 
-def any_table(hall: Hall, ask: RunTableAsk) -> TablePage:
+def any_table(context: ServerContext, ask: RunTableAsk) -> TablePage:
     """A window of any table except metrics, unchanged."""
-    _check_window(hall, ask.offset, ask.limit)
-    row = hall.row(ask.run)
+    _check_window(context, ask.offset, ask.limit)
+    row = context.row(ask.run)
     if ask.table == "metrics":
         raise Refused("bad_input", "the table metrics is asked for as curves", "POST api/series, or POST api/sql.")
 
@@ -378,13 +379,13 @@ def any_table(hall: Hall, ask: RunTableAsk) -> TablePage:
 
     if ask.table not in (*TABLES, *table_names(row.folder)):
         raise UnknownKey(f"the run has no table {ask.table!r:.80}")
-    n, part = with_tables(hall, row, [ask.table], ask.attempts, work)
+    n, part = with_tables(context, row, [ask.table], ask.attempts, work)
     return TablePage(total=n, matched=n, offset=ask.offset, columns=columns_of(part), rows=shown_rows(part))
 
 
-def _check_window(hall: Hall, offset: int, limit: int) -> None:
-    if offset < 0 or not 0 <= limit <= hall.limits.rows:
-        raise Refused("too_large", f"offset={offset}, limit={limit}: a window has 0 to {hall.limits.rows:,} rows")
+def _check_window(context: ServerContext, offset: int, limit: int) -> None:
+    if offset < 0 or not 0 <= limit <= context.limits.rows:
+        raise Refused("too_large", f"offset={offset}, limit={limit}: a window has 0 to {context.limits.rows:,} rows")
 
 
 class CsvAsk(Ask, kw_only=True):
@@ -407,21 +408,21 @@ _ROWS_A_PIECE = 2_000
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
-def export_csv(hall: Hall, ask: CsvAsk) -> Streamed:
+def export_csv(context: ServerContext, ask: CsvAsk) -> Streamed:
     """Rows of a table of some runs as CSV; times in unix seconds."""
     check_range(ask.start, ask.stop)
     if ask.table not in TABLES:
         raise BadInput(f"table={ask.table!r:.60}: choose one of {', '.join(TABLES)}")
-    rows = hall.rows(ask.run)
+    rows = context.rows(ask.run)
     name = f"{ask.table}-{rows[0].key if len(rows) == 1 else f'{len(rows)}-runs'}.csv"
-    return Streamed("text/csv; charset=utf-8", _pieces(hall, rows, ask), name)
+    return Streamed("text/csv; charset=utf-8", _pieces(context, rows, ask), name)
 
 
-def _pieces(hall: Hall, rows: Sequence[RunRow], ask: CsvAsk) -> Iterator[bytes]:
+def _pieces(context: ServerContext, rows: Sequence[RunRow], ask: CsvAsk) -> Iterator[bytes]:
     header: list[str] | None = None
     for row in rows:
         try:
-            with hall.book(row) as book:
+            with context.book(row) as book:
                 if ask.table == "metrics":
                     shift = started(row) if ask.x == "relative" else 0.0
                     x = "time" if ask.x in ("time", "relative") else ask.x
@@ -442,11 +443,11 @@ def _pieces(hall: Hall, rows: Sequence[RunRow], ask: CsvAsk) -> Iterator[bytes]:
         if own != header:
             header = own
             yield _line(own)
-        said = [row.key, str(row.about.get("name") or ""), row.about.get("seed")]
+        constants = [row.key, str(row.about.get("name") or ""), row.about.get("seed")]
         for place in range(0, table.num_rows, _ROWS_A_PIECE):
             part = table.slice(place, _ROWS_A_PIECE)
             columns = [part.column(n).to_pylist() for n in range(part.num_columns)]
-            yield b"".join(_line([*said, *cells]) for cells in zip(*columns, strict=True))
+            yield b"".join(_line([*constants, *cells]) for cells in zip(*columns, strict=True))
 
 
 def _line(cells: Sequence[object]) -> bytes:

@@ -31,7 +31,7 @@ from rollbook.server.shared.rows import (
     table_of,
 )
 from rollbook.server.shared.shapes import Alert, Answer, Ask, Media, Num, RunAsk, cells_of, num, plain
-from rollbook.server.shared.state import Facts, Hall
+from rollbook.server.shared.state import Facts, ServerContext
 
 __all__ = ["ENDPOINTS", "AlertsAsk", "MarksAsk", "alerts_of", "media_of"]
 
@@ -152,12 +152,12 @@ _WORST = ("crashed", "fail", "warn", "note")
 _FILM_SUFFIXES = (".mp4", ".gif", ".png", ".webm")
 
 
-def alerts_of(hall: Hall, row: RunRow, x: str) -> list[Alert]:
+def alerts_of(context: ServerContext, row: RunRow, x: str) -> list[Alert]:
     """All alerts of a run, oldest first."""
-    table = table_of(hall, row, "alerts")
+    table = table_of(context, row, "alerts")
     if not table.num_rows:
         return []
-    with hall.book(row) as book:
+    with context.book(row) as book:
         clocks = book.clocks
     places, times = axis_values(table, x, started(row)), seconds_column(table)
     return [_alert(row, cells, float(places[n]), float(times[n]), clocks) for n, cells in enumerate(cells_of(table))]
@@ -180,30 +180,30 @@ def _alert(row: RunRow, cells: dict[str, Any], place: float, moment: float, cloc
     )
 
 
-def _evidence(said: object) -> object:
-    if isinstance(said, str):
+def _evidence(stored: object) -> object:
+    if isinstance(stored, str):
         try:
-            return plain(json.loads(said))
+            return plain(json.loads(stored))
         except (ValueError, RecursionError):
-            return plain(said)
-    return plain(said)
+            return plain(stored)
+    return plain(stored)
 
 
-def media_of(hall: Hall, row: RunRow, table: pa.Table, x: str) -> list[Media]:
+def media_of(context: ServerContext, row: RunRow, table: pa.Table, x: str) -> list[Media]:
     """Rows of `media` with the addresses of those files that exist."""
     places = axis_values(table, x, started(row))
     times = seconds_column(table)
     media = []
     for n, cells in enumerate(cells_of(table)):
-        said = str(cells.get("path") or "")
-        path = there(row.folder, said)
+        stored = str(cells.get("path") or "")
+        path = there(row.folder, stored)
         media.append(
             Media(
                 id=row_id(cells),
                 key=plain(str(cells.get("key") or "")),
                 kind=plain(str(cells.get("kind") or "image")),
                 url=media_url(row, path) if path is not None else None,
-                path=plain(said),
+                path=plain(stored),
                 width=_whole(cells.get("width")),
                 height=_whole(cells.get("height")),
                 frames=_whole(cells.get("frames")),
@@ -247,13 +247,13 @@ def _whole(value: object) -> int | None:
     )
 
 
-def marks(hall: Hall, ask: MarksAsk) -> MarksAnswer:
+def marks(context: ServerContext, ask: MarksAsk) -> MarksAnswer:
     """Checkpoints, alerts, notes and starts of attempts on the axis."""
     check_range(ask.start, ask.stop)
     drawn: list[Mark] = []
-    for row in hall.rows(ask.runs):
+    for row in context.rows(ask.runs):
         try:
-            drawn += _marks_of(hall, row, ask.x or default_axis(hall, row))
+            drawn += _marks_of(context, row, ask.x or default_axis(context, row))
         except (RollbookError, OSError):  # its curves show what is wrong with it
             continue
     low = -np.inf if ask.start is None else ask.start
@@ -263,11 +263,11 @@ def marks(hall: Hall, ask: MarksAsk) -> MarksAnswer:
     return MarksAnswer(marks=inside[:_MOST_MARKS], truncated=len(inside) > _MOST_MARKS)
 
 
-def _marks_of(hall: Hall, row: RunRow, x: str) -> list[Mark]:
+def _marks_of(context: ServerContext, row: RunRow, x: str) -> list[Mark]:
     drawn = []
     began = started(row)
     for name, kind in (("checkpoints", "checkpoint"), ("text", "note")):
-        table = table_of(hall, row, name)
+        table = table_of(context, row, name)
         if not table.num_rows:
             continue
         places, times = axis_values(table, x, began), seconds_column(table)
@@ -284,17 +284,17 @@ def _marks_of(hall: Hall, row: RunRow, x: str) -> list[Mark]:
                 label, text = "note", str(cells.get("text") or "")
             identity = str(cells.get("checkpoint_id") or row_id(cells))
             drawn.append(_mark(row, kind, float(places[n]), float(times[n]), identity, label, text, None))
-    for alert in alerts_of(hall, row, x):
+    for alert in alerts_of(context, row, x):
         if isinstance(alert.x, float):
             drawn.append(_mark(row, "alert", alert.x, alert.time, alert.id, alert.rule, alert.message, alert.level))
-    with hall.book(row) as book:
+    with context.book(row) as book:
         attempts = book.attempts
     for entry in attempts:
         begun = entry.get("started")
         if entry.get("parent") is not None and isinstance(begun, (int, float)):
-            place = _of_attempt(hall, row, entry, x, began)
+            place = _of_attempt(context, row, entry, x, began)
             if place is not None:
-                said = f"attempt {entry['n']} went on from attempt {entry['parent']}"
+                title = f"attempt {entry['n']} went on from attempt {entry['parent']}"
                 drawn.append(
                     _mark(
                         row,
@@ -303,19 +303,19 @@ def _marks_of(hall: Hall, row: RunRow, x: str) -> list[Mark]:
                         float(begun),
                         f"attempt-{entry['n']}",
                         f"attempt {entry['n']}",
-                        said,
+                        title,
                         None,
                     )
                 )
     return drawn
 
 
-def _of_attempt(hall: Hall, row: RunRow, entry: dict[str, Any], x: str, began: float) -> float | None:
+def _of_attempt(context: ServerContext, row: RunRow, entry: dict[str, Any], x: str, began: float) -> float | None:
     """The position on the axis where an attempt began: at its checkpoint, else by time."""
     if x in ("time", "relative"):
         return float(entry["started"]) - (began if x == "relative" else 0.0)
     checkpoint = entry.get("checkpoint")
-    table = table_of(hall, row, "checkpoints", "all")
+    table = table_of(context, row, "checkpoints", "all")
     if checkpoint and table.num_rows and x in table.column_names:
         for cells in table.select(["checkpoint_id", x]).to_pylist():
             if cells["checkpoint_id"] == checkpoint and isinstance(cells[x], int):
@@ -338,12 +338,12 @@ def _mark(
     )
 
 
-def all_alerts(hall: Hall, ask: AlertsAsk) -> AlertsAnswer:
+def all_alerts(context: ServerContext, ask: AlertsAsk) -> AlertsAnswer:
     """How many alerts the runs have, and the newest of them."""
     rows = (
-        hall.rows(ask.runs)
+        context.rows(ask.runs)
         if ask.runs is not None
-        else sorted(hall.catalogue.snapshot().rows.values(), key=_created, reverse=True)[: hall.limits.runs]
+        else sorted(context.catalogue.snapshot().rows.values(), key=_created, reverse=True)[: context.limits.runs]
     )
     by_run: dict[str, dict[str, int]] = {}
     newest: list[Alert] = []
@@ -357,15 +357,15 @@ def all_alerts(hall: Hall, ask: AlertsAsk) -> AlertsAnswer:
         if not _may_have_alerts(row.folder):
             continue
         try:
-            axis = default_axis(hall, row)
-            alerts = alerts_of(hall, row, axis)
+            axis = default_axis(context, row)
+            alerts = alerts_of(context, row, axis)
         except (RollbookError, OSError):
             continue
         if alerts:
             levels = by_run.setdefault(row.key, {})
             for alert in alerts:
                 levels[alert.level] = levels.get(alert.level, 0) + 1
-                place = _found_in(row, axis, alert.time, alert.x, _key_of(alert, hall.facts.known(row)))
+                place = _found_in(row, axis, alert.time, alert.x, _key_of(alert, context.facts.known(row)))
                 found.setdefault((alert.level, alert.rule), {})[row.key] = place, alert.message
             newest += alerts[-_MOST_ALERTS:]
     newest.sort(key=lambda alert: alert.time or 0.0, reverse=True)
@@ -461,12 +461,12 @@ def _may_have_alerts(folder: str) -> bool:
         return False
 
 
-def health(hall: Hall, ask: RunAsk) -> HealthAnswer:
+def health(context: ServerContext, ask: RunAsk) -> HealthAnswer:
     """The alerts of a run, and the rules that found nothing."""
-    row = hall.row(ask.run)
-    alerts = alerts_of(hall, row, default_axis(hall, row))
-    held = contents(hall, row)
-    facts = hall.facts.now(row)
+    row = context.row(ask.run)
+    alerts = alerts_of(context, row, default_axis(context, row))
+    held = contents(context, row)
+    facts = context.facts.now(row)
     bad = [key for key, value in facts.latest.items() if isinstance(value, float) and value - value != 0]
     quiet = []
     if not bad and facts.latest:

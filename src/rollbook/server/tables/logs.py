@@ -12,7 +12,7 @@ import msgspec
 from rollbook.server.shared.catalogue import RunRow
 from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.shapes import Answer, OfRun, Refused, RunAsk, plain
-from rollbook.server.shared.state import Hall
+from rollbook.server.shared.state import ServerContext
 
 __all__ = ["ENDPOINTS", "LogAsk", "LogLine", "lines_near", "log_files", "log_path", "new_lines"]
 
@@ -115,9 +115,9 @@ def log_files(row: RunRow) -> list[LogFile]:
     return list({entry.name: entry for _, entry in ranked}.values())
 
 
-def logs(hall: Hall, ask: RunAsk) -> LogsAnswer:
+def logs(context: ServerContext, ask: RunAsk) -> LogsAnswer:
     """The logs of a run."""
-    return LogsAnswer(logs=log_files(hall.row(ask.run)))
+    return LogsAnswer(logs=log_files(context.row(ask.run)))
 
 
 def log_path(row: RunRow, name: str) -> str:
@@ -140,11 +140,11 @@ class Part(NamedTuple):
     size: int
 
 
-def log(hall: Hall, ask: LogAsk) -> LogAnswer:
+def log(context: ServerContext, ask: LogAsk) -> LogAnswer:
     """Lines of a log."""
     if not 1 <= ask.lines <= _MOST_LINES:
         raise Refused("too_large", f"lines={ask.lines}: 1 to {_MOST_LINES:,}")
-    path = log_path(hall.row(ask.run), ask.name)
+    path = log_path(context.row(ask.run), ask.name)
     words = [word.lower() for word in (ask.search or "").split()]
     if ask.start is not None:
         part = _forward(path, ask.start, ask.lines, words)
@@ -214,10 +214,10 @@ def lines_near(path: str, moment: float, most: int) -> Part:
             if high - low < 4_096:
                 break
             middle = (low + high) // 2
-            said = _first_time(file, middle, high)
-            if said is None:
+            moment_found = _first_time(file, middle, high)
+            if moment_found is None:
                 return Part([], 0, 0, size)
-            if said < moment:
+            if moment_found < moment:
                 low = middle
             else:
                 high = middle
@@ -225,7 +225,7 @@ def lines_near(path: str, moment: float, most: int) -> Part:
     after = _forward(path, before.end, most, [])
     lines = [*before.lines, *after.lines]
     times = [line.time for line in lines]
-    if not any(said is not None for said in times):
+    if not any(moment_found is not None for moment_found in times):
         return Part([], 0, 0, size)
     nearest = min(range(len(lines)), key=lambda n: abs((times[n] if times[n] is not None else float("inf")) - moment))  # type: ignore[operator]
     first = max(0, nearest - most // 2)
@@ -260,13 +260,13 @@ def _time_in(text: str) -> float | None:
     numbers = [int(part) for part in match.groups()[:6]]
     micro = int((match[7] or "0").ljust(6, "0"))
     try:
-        said = datetime.datetime(numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], micro)
+        moment_found = datetime.datetime(numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], micro)
         if match[8]:
             zone = "+00:00" if match[8] == "Z" else match[8]
-            said = datetime.datetime.fromisoformat(
-                said.isoformat() + (zone if ":" in zone else f"{zone[:3]}:{zone[3:]}")
+            moment_found = datetime.datetime.fromisoformat(
+                moment_found.isoformat() + (zone if ":" in zone else f"{zone[:3]}:{zone[3:]}")
             )
-        return said.timestamp()
+        return moment_found.timestamp()
     except (ValueError, OverflowError, OSError):
         return None
 

@@ -31,7 +31,7 @@ from rollbook.server.shared.shapes import (
     rows_of,
 )
 from rollbook.server.shared.sql import Locked, order_by, with_tables
-from rollbook.server.shared.state import Hall
+from rollbook.server.shared.state import ServerContext
 
 __all__ = ["ENDPOINTS", "OneRolloutAsk", "RolloutsAsk"]
 
@@ -132,7 +132,11 @@ class RolloutVersion(msgspec.Struct, kw_only=True):
 
 
 class OneRolloutAnswer(Answer, kw_only=True):
-    """One rollout with its turns, all its fates, and its task over training."""
+    """One rollout with its turns, all its fates, and its task over training.
+
+    Attributes:
+      odd_lists: sentences about lists of the trainer whose length is not that of the rollout's tokens.
+    """
 
     id: str
     cells: Row
@@ -144,6 +148,7 @@ class OneRolloutAnswer(Answer, kw_only=True):
     fates: list[Row]
     history: list[RolloutVersion]
     turns_left_out: int
+    odd_lists: list[str]
 
 
 T = TypeVar("T")
@@ -163,21 +168,21 @@ _TOKENS = {
 _PROMPTS = "select task_id, any_value(prompt) as prompt from tasks group by task_id"
 
 
-def ask_rollouts(hall: Hall, row: RunRow, names: Sequence[str], work: Callable[[Locked], T]) -> T:
+def ask_rollouts(context: ServerContext, row: RunRow, names: Sequence[str], work: Callable[[Locked], T]) -> T:
     """The result of `work` on the tables of rollouts and the view rollouts_now, which has their newest fates."""
 
     def joined(db: Locked) -> T:
         db.view("rollouts_now", RolloutQueries(db.columns).now())
         return work(db)
 
-    return with_tables(hall, row, ["rollouts", "fates", *names], "effective", joined)
+    return with_tables(context, row, ["rollouts", "fates", *names], "effective", joined)
 
 
-def rollouts(hall: Hall, ask: RolloutsAsk) -> RolloutsAnswer:
+def rollouts(context: ServerContext, ask: RolloutsAsk) -> RolloutsAnswer:
     """A window of the rollouts, each with its prompt and newest fate."""
-    if not 0 <= ask.limit <= hall.limits.rows or ask.offset < 0:
+    if not 0 <= ask.limit <= context.limits.rows or ask.offset < 0:
         raise Refused(
-            "too_large", f"offset={ask.offset}, limit={ask.limit}: a window has 0 to {hall.limits.rows:,} rows"
+            "too_large", f"offset={ask.offset}, limit={ask.limit}: a window has 0 to {context.limits.rows:,} rows"
         )
 
     def work(db: Locked) -> tuple[int, int, pa.Table]:
@@ -202,7 +207,7 @@ def rollouts(hall: Hall, ask: RolloutsAsk) -> RolloutsAnswer:
             db.table(f"select * from seen{where}{order} limit {ask.limit} offset {ask.offset}", values),
         )
 
-    total, matched, table = ask_rollouts(hall, hall.row(ask.run), ["tasks"], work)
+    total, matched, table = ask_rollouts(context, context.row(ask.run), ["tasks"], work)
     shown = table.select([name for name in table.column_names if name not in (*IDENTITY, "rollout_id")])
     identities = table["rollout_id"].to_pylist() if table.num_rows else []
     rows = [
@@ -229,7 +234,7 @@ def _searched(search: str | None) -> tuple[list[str], list[str]]:
     return ["contains(lower(concat_ws(' ', item, prompt)), ?)"] * len(words), [word.lower() for word in words]
 
 
-def one_rollout(hall: Hall, ask: OneRolloutAsk) -> OneRolloutAnswer:
+def one_rollout(context: ServerContext, ask: OneRolloutAsk) -> OneRolloutAnswer:
     """One rollout as a conversation, with its tokens, its fates and its task over training."""
 
     def work(db: Locked) -> tuple[pa.Table, ...]:
@@ -254,9 +259,11 @@ def one_rollout(hall: Hall, ask: OneRolloutAsk) -> OneRolloutAnswer:
             db.table(history, [row["mode"][0].as_py()]),
         )
 
-    row, task, turns, tokens, fates, history = ask_rollouts(hall, hall.row(ask.run), ["tasks", "turns", "tokens"], work)
+    row, task, turns, tokens, fates, history = ask_rollouts(
+        context, context.row(ask.run), ["tasks", "turns", "tokens"], work
+    )
     (cells,) = rows_of(row.select([name for name in row.column_names if name not in IDENTITY]), _LONGEST)
-    said = next(iter(cells_of(task)), {})
+    task_cells = next(iter(cells_of(task)), {})
     lists: dict[int | None, dict[str, Any]] = {}
     for part in cells_of(tokens):
         lists.setdefault(part.get("turn"), {}).update({n: cell for n, cell in part.items() if cell is not None})
@@ -267,14 +274,15 @@ def one_rollout(hall: Hall, ask: OneRolloutAsk) -> OneRolloutAnswer:
     return OneRolloutAnswer(
         id=ask.id,
         cells=cells,
-        prompt=plain(said.get("prompt"), _LONGEST),
-        messages=_text(said.get("messages")),
-        tools=_text(said.get("tools")),
+        prompt=plain(task_cells.get("prompt"), _LONGEST),
+        messages=_text(task_cells.get("messages")),
+        tools=_text(task_cells.get("tools")),
         turns=[_turn(turn, lists.get(turn["turn"])) for turn in listed],
         tokens=_shown_tokens(whole) if not listed else None,
         fates=rows_of(fates.select([name for name in fates.column_names if name not in IDENTITY]), _CUT),
         history=[_version(cells) for cells in cells_of(history)],
         turns_left_out=max(0, turns.num_rows - _MOST_TURNS),
+        odd_lists=_odd_lists(cells_of(turns), lists, whole),
     )
 
 
@@ -293,6 +301,22 @@ def _late_parts(
         cut = {name: cells[start : start + n] for name, cells in late.items()}
         parts.append(({name: cells for name, cells in cut.items() if n and len(cells) == n}, turn["turn"]))
     return parts
+
+
+def _odd_lists(
+    turns: Sequence[Mapping[str, Any]], lists: Mapping[int | None, Mapping[str, Any]], whole: Mapping[str, Any]
+) -> list[str]:
+    """What cannot be split at the turns, because it has another length than all turns of the rollout together."""
+    if len(turns) > _MOST_TURNS:  # the lengths of the others were not read
+        return []
+    n = sum(turn.get("tokens") or len(lists.get(turn["turn"], {}).get("ids") or ()) for turn in turns)
+    late = {name: len(whole[column]) for name, column in _TOKENS.items() if isinstance(whole.get(column), list)}
+    return [
+        f"The trainer reported {k:,} numbers ({name}) for the {n:,} tokens of these turns: those beside a turn "
+        "may belong to another one."
+        for name, k in late.items()
+        if n and k != n
+    ]
 
 
 def _turn(cells: Mapping[str, Any], lists: Mapping[str, Any] | None) -> RolloutTurn:

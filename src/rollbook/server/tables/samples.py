@@ -45,7 +45,7 @@ from rollbook.server.shared.shapes import (
     plain,
 )
 from rollbook.server.shared.sql import Locked, order_by, with_tables
-from rollbook.server.shared.state import Hall
+from rollbook.server.shared.state import ServerContext
 from rollbook.server.tables.timings import TimingsAsk
 
 __all__ = ["ENDPOINTS", "SamplesAsk", "near_samples"]
@@ -207,7 +207,9 @@ _TOKEN_NUMBERS = {
 }
 
 
-def ask_samples(hall: Hall, row: RunRow, work: Callable[[Locked, list[str]], T], attempts: str = "effective") -> T:
+def ask_samples(
+    context: ServerContext, row: RunRow, work: Callable[[Locked, list[str]], T], attempts: str = "effective"
+) -> T:
     """The result of `work`, called with the columns of the view `samples`.
 
     The samples are scanned in their files. Advantages that came later, in a separate table, are joined to them.
@@ -223,16 +225,16 @@ def ask_samples(hall: Hall, row: RunRow, work: Callable[[Locked, list[str]], T],
         db.view("seen", "select * from samples")
         return work(db, columns)
 
-    return with_tables(hall, row, names, attempts, joined)
+    return with_tables(context, row, names, attempts, joined)
 
 
-def samples(hall: Hall, ask: SamplesAsk) -> SamplesAnswer:
+def samples(context: ServerContext, ask: SamplesAsk) -> SamplesAnswer:
     """A window of the samples."""
-    if not 0 <= ask.limit <= hall.limits.rows or ask.offset < 0:
+    if not 0 <= ask.limit <= context.limits.rows or ask.offset < 0:
         raise Refused(
-            "too_large", f"offset={ask.offset}, limit={ask.limit}: a window has 0 to {hall.limits.rows:,} rows"
+            "too_large", f"offset={ask.offset}, limit={ask.limit}: a window has 0 to {context.limits.rows:,} rows"
         )
-    row = hall.row(ask.run)
+    row = context.row(ask.run)
 
     def work(db: Locked, names: list[str]) -> tuple[int, int, pa.Table]:
         conditions, values = _searched(db, ask.search)
@@ -247,7 +249,7 @@ def samples(hall: Hall, ask: SamplesAsk) -> SamplesAnswer:
         window = db.table(f"select * from {source}{where}{order} limit {ask.limit} offset {ask.offset}", values)
         return total, matched, window
 
-    total, matched, rows_in_window = ask_samples(hall, row, work, ask.attempts)
+    total, matched, rows_in_window = ask_samples(context, row, work, ask.attempts)
     shown = [name for name in ask.columns if name in rows_in_window.column_names] if ask.columns is not None else None
     return SamplesAnswer(
         total=total,
@@ -287,7 +289,7 @@ def _sample_rows(table: pa.Table, names: Sequence[str] | None, longest: int | No
     return samples
 
 
-def _one(hall: Hall, row: RunRow, identity: str) -> pa.Table:
+def _one(context: ServerContext, row: RunRow, identity: str) -> pa.Table:
     """The sample of that name."""
     parts = identity.split(":")
     missing = Refused("not_found", f"there is no sample {identity!r:.80}", "Look at the table of samples.")
@@ -296,27 +298,27 @@ def _one(hall: Hall, row: RunRow, identity: str) -> pa.Table:
 
     def work(db: Locked, names: list[str]) -> pa.Table:
         conditions, values = ["true"], []
-        for name, said in zip(("writer", "lane", "seq", "index"), parts, strict=True):
-            if name in names and said == "":
+        for name, part in zip(("writer", "lane", "seq", "index"), parts, strict=True):
+            if name in names and part == "":
                 conditions.append(f"{quoted(name)} is null")
             elif name in names:
                 conditions.append(f"cast({quoted(name)} as varchar) = ?")
-                values.append(said)
+                values.append(part)
         return db.table(f"select * from seen where {' and '.join(conditions)} limit 1", values)
 
-    sample = ask_samples(hall, row, work, "all")
+    sample = ask_samples(context, row, work, "all")
     if not sample.num_rows:
         raise missing
     return sample
 
 
-def one_sample(hall: Hall, ask: OneSampleAsk) -> OneSampleAnswer:
+def one_sample(context: ServerContext, ask: OneSampleAsk) -> OneSampleAnswer:
     """One sample with its full texts."""
-    row = hall.row(ask.run)
-    sample = _one(hall, row, ask.id)
+    row = context.row(ask.run)
+    sample = _one(context, row, ask.id)
     (cells,) = cells_of(sample)
     (shown,) = _sample_rows(sample, None, None)
-    with hall.book(row) as book:
+    with context.book(row) as book:
         clocks = book.clocks
     group = cells.get("group")
     return OneSampleAnswer(
@@ -345,10 +347,10 @@ def _tokens(cells: dict[str, Any]) -> Tokens | None:
     )
 
 
-def group(hall: Hall, ask: OneSampleAsk) -> GroupAnswer:
+def group(context: ServerContext, ask: OneSampleAsk) -> GroupAnswer:
     """The completions of one prompt at one moment."""
-    row = hall.row(ask.run)
-    sample = _one(hall, row, ask.id)
+    row = context.row(ask.run)
+    sample = _one(context, row, ask.id)
     (cells,) = cells_of(sample)
     names = [n for n in ("group", "batch", "attempt") if cells.get(n) is not None]
     if "group" not in names:
@@ -359,8 +361,8 @@ def group(hall: Hall, ask: OneSampleAsk) -> GroupAnswer:
     conditions = " and ".join("epoch_us(time) = ?" if name == "time" else f"{quoted(name)} = ?" for name in names)
     order = ", ".join(quoted(name) for name in ("seq", "index") if name in sample.column_names)
     query = f"select * from seen where {conditions} order by {order} limit {_MOST_IN_GROUP}"
-    rows = ask_samples(hall, row, lambda db, _: db.table(query, values), "all")
-    with hall.book(row) as book:
+    rows = ask_samples(context, row, lambda db, _: db.table(query, values), "all")
+    with context.book(row) as book:
         clocks = book.clocks
     rewards = _numbers(rows, reward_column(rows.column_names))
     finite = rewards[np.isfinite(rewards)]
@@ -393,11 +395,11 @@ def _numbers(table: pa.Table, name: str | None) -> Floats:
     )
 
 
-def history(hall: Hall, ask: SampleAxisAsk) -> HistoryAnswer:
+def history(context: ServerContext, ask: SampleAxisAsk) -> HistoryAnswer:
     """One prompt (or item) over all of training."""
-    row = hall.row(ask.run)
-    x = ask.x or default_axis(hall, row)
-    sample = _one(hall, row, ask.id)
+    row = context.row(ask.run)
+    x = ask.x or default_axis(context, row)
+    sample = _one(context, row, ask.id)
     (cells,) = cells_of(sample)
     by = next((n for n in ("prompt", "group", "content", "sample_id") if cells.get(n) is not None), None)
     if by is None:
@@ -409,7 +411,7 @@ def history(hall: Hall, ask: SampleAxisAsk) -> HistoryAnswer:
         seen = _count(db, f"select count(*) as n {same}", [cells[by]])
         return seen, db.table(f"select * {same} order by {order} limit {_MOST_POINTS}", [cells[by]])
 
-    seen, rows = ask_samples(hall, row, work)
+    seen, rows = ask_samples(context, row, work)
     places, times = axis_values(rows, x, started(row)), seconds_column(rows)
     rewards, advantages = _numbers(rows, reward_column(rows.column_names)), _numbers(rows, "advantage")
     batches = rows["batch"].to_pylist() if "batch" in rows.column_names else [None] * rows.num_rows
@@ -455,11 +457,11 @@ def _by_batch(places: NDArray, rewards: NDArray, batches: Sequence[object]) -> l
     return groups
 
 
-def novelty(hall: Hall, ask: TimingsAsk) -> NoveltyAnswer:
+def novelty(context: ServerContext, ask: TimingsAsk) -> NoveltyAnswer:
     """New and repeated samples over training."""
     check_points(ask.points, 2_000)
-    row = hall.row(ask.run)
-    x = ask.x or default_axis(hall, row)
+    row = context.row(ask.run)
+    x = ask.x or default_axis(context, row)
     place, shift = place_on_axis(x, started(row))
 
     def work(db: Locked, names: list[str]) -> pa.Table | None:
@@ -475,7 +477,7 @@ def novelty(hall: Hall, ask: TimingsAsk) -> NoveltyAnswer:
         query = f"select ? + (number + 0.5) * ? as x, rows, new from ({counted}) order by 1"
         return db.table(query, [ends["low"], width, ends["low"], width])
 
-    table = ask_samples(hall, row, work)
+    table = ask_samples(context, row, work)
     return NoveltyAnswer(
         x=plain(x),
         points=[
@@ -498,7 +500,7 @@ def place_on_axis(x: str, began: float) -> tuple[str, float]:
     return f"cast({quoted(x)} as double)", 0.0
 
 
-def near_samples(hall: Hall, row: RunRow, x: str, at: float, window: float, rows: int) -> NearTable:
+def near_samples(context: ServerContext, row: RunRow, x: str, at: float, window: float, rows: int) -> NearTable:
     """The samples near a point of an axis."""
     if "samples" not in table_names(row.folder):
         return NearTable(columns=[], rows=[], total_in_window=0, nearest=None)
@@ -513,7 +515,7 @@ def near_samples(hall: Hall, row: RunRow, x: str, at: float, window: float, rows
         query = f"select * from seen where {place} is not null order by {away} limit {rows if total else 1}"
         return total, db.table(query, [at + shift])
 
-    total, neighbours = ask_samples(hall, row, work)
+    total, neighbours = ask_samples(context, row, work)
     places = axis_values(neighbours, x, started(row))
     return near(neighbours, places, at, window, rows, "sample_id", 160, total)
 

@@ -15,7 +15,7 @@ from rollbook.server.shared.endpoint import Endpoint
 from rollbook.server.shared.rows import axis_values, check_points, check_range, default_axis, seconds_column, started
 from rollbook.server.shared.shapes import Answer, Num, OfRun, Refused, RunAsk, num, plain
 from rollbook.server.shared.sql import Locked, place_of, with_tables
-from rollbook.server.shared.state import Hall
+from rollbook.server.shared.state import ServerContext
 
 __all__ = ["ENDPOINTS", "TimelineAsk", "TimingsAsk"]
 
@@ -146,12 +146,12 @@ def _stages(db: Locked, place: str) -> list[str]:
     return [str(name) for name in stages["stage"].to_pylist()]
 
 
-def timings(hall: Hall, ask: TimingsAsk) -> TimingsAnswer:
+def timings(context: ServerContext, ask: TimingsAsk) -> TimingsAnswer:
     """Stages, and how they changed over training."""
     check_points(ask.points, 2_000)
     check_range(ask.start, ask.stop)
-    row = hall.row(ask.run)
-    x = ask.x or default_axis(hall, row)
+    row = context.row(ask.run)
+    x = ask.x or default_axis(context, row)
     limits = [-math.inf if ask.start is None else ask.start, math.inf if ask.stop is None else ask.stop]
     part = "place >= ? and place < ?"
 
@@ -163,13 +163,13 @@ def timings(hall: Hall, ask: TimingsAsk) -> TimingsAnswer:
         numbers = f"sum(seconds) as total, {_MIDDLES}, count(*) as calls"
         where, values = ("", []) if whole else (f"where {part}", limits)
         rows = db.table(f"select stage, {numbers} from spent {where} group by stage", values).to_pylist()
-        return _told(names, rows), _over(db, names[:_MOST_STAGES], limits, part, ask.points)
+        return _stage_rows(names, rows), _over(db, names[:_MOST_STAGES], limits, part, ask.points)
 
-    stages, over = with_tables(hall, row, ["timings"], "effective", work)
-    return TimingsAnswer(x=plain(x), stages=stages, over=over, steps_per_second=_speed(hall, row, x, ask))
+    stages, over = with_tables(context, row, ["timings"], "effective", work)
+    return TimingsAnswer(x=plain(x), stages=stages, over=over, steps_per_second=_speed(context, row, x, ask))
 
 
-def _told(names: list[str], rows: list[dict[str, Any]]) -> list[StageRow]:
+def _stage_rows(names: list[str], rows: list[dict[str, Any]]) -> list[StageRow]:
     """Stages with the time of each without the stages inside it, the longest first."""
     by_name = {str(cells["stage"]): cells for cells in rows}
     totals = np.array([float(by_name[name]["total"]) if name in by_name else 0.0 for name in names])
@@ -216,16 +216,16 @@ def _over(db: Locked, names: list[str], limits: list[float], part: str, points: 
     )
 
 
-def _speed(hall: Hall, row: RunRow, x: str, ask: TimingsAsk) -> StepsASecond:
+def _speed(context: ServerContext, row: RunRow, x: str, ask: TimingsAsk) -> StepsASecond:
     """Readings of the axis a second, from the times of the rows that have it."""
     empty = StepsASecond(now=None, x=[], y=[])
-    facts = hall.facts.now(row)
+    facts = context.facts.now(row)
     if x in ("time", "relative") or not facts.latest:
         return empty
     key = next((key for key in facts.latest if not key.startswith(("host/", "rollbook/"))), None)
     if key is None:
         return empty
-    with hall.book(row) as book:
+    with context.book(row) as book:
         table = book.metrics([key], x=x, start=ask.start, stop=ask.stop)
     places, times = axis_values(table, x, 0.0), seconds_column(table)
     if len(places) < 2:
@@ -238,13 +238,13 @@ def _speed(hall: Hall, row: RunRow, x: str, ask: TimingsAsk) -> StepsASecond:
     return StepsASecond(now=num(float(speed[-1])) if len(speed) else None, x=middle.tolist(), y=speed.tolist())
 
 
-def timeline(hall: Hall, ask: TimelineAsk) -> TimelineAnswer:
+def timeline(context: ServerContext, ask: TimelineAsk) -> TimelineAnswer:
     """Stages in the order of wall time."""
     if not 1 <= ask.pixels <= 10_000:
         raise Refused("too_large", f"pixels={ask.pixels}: 1 to 10,000")
     check_range(ask.since, ask.until)
-    row = hall.row(ask.run)
-    return with_tables(hall, row, ["timings"], "effective", lambda db: _timeline(db, ask))
+    row = context.row(ask.run)
+    return with_tables(context, row, ["timings"], "effective", lambda db: _timeline(db, ask))
 
 
 def _timeline(db: Locked, ask: TimelineAsk) -> TimelineAnswer:
@@ -297,12 +297,12 @@ def _stretch(db: Locked, last: float, ask: TimelineAsk) -> tuple[float, float]:
     return since, max(until, since + 1e-6)
 
 
-def cost(hall: Hall, ask: RunAsk) -> CostAnswer:
+def cost(context: ServerContext, ask: RunAsk) -> CostAnswer:
     """rollbook's own cost in the run, so far as it is recorded."""
-    row = hall.row(ask.run)
-    facts = hall.facts.now(row)
+    row = context.row(ask.run)
+    facts = context.facts.now(row)
     own = {key: value for key, value in facts.latest.items() if key.startswith("rollbook/")}
-    with hall.book(row) as book:
+    with context.book(row) as book:
         drops, created, ended = dict(book.info.get("drops") or {}), book.info.get("created"), book.info.get("ended")
         rows = book.files.read(["metrics"], lambda pieces: sum(piece.rows for piece in pieces["metrics"]))
     spent = _first(own, "rollbook/seconds", "rollbook/log_seconds")

@@ -21,7 +21,7 @@ from rollbook.ground.files import is_regular
 from rollbook.ground.run_files import ABANDONED_FILE, data_folder, table_names
 from rollbook.storage.history import CheckpointRow, History
 from rollbook.storage.parquet_files import open_to_read, write_whole
-from rollbook.storage.parts import Part, PartShelf
+from rollbook.storage.parts import OpenParts, Part
 
 __all__ = ["write_abandoned"]
 
@@ -39,14 +39,14 @@ def write_abandoned(run: str) -> None:
       OSError: the disk is full.
     """
     path = os.path.join(data_folder(run), ABANDONED_FILE)
-    shelf = PartShelf(run)
-    history = History(manifest.look(run), lambda: _checkpoint_rows(shelf))
+    open_parts = OpenParts(run)
+    history = History(manifest.look(run), lambda: _checkpoint_rows(open_parts))
     if history.is_simple:
         if _is_empty(path):
             return
         rows = _no_rows()
     else:
-        rows = _abandoned(run, shelf, history)
+        rows = _abandoned(run, open_parts, history)
     encoding = {"seq": "DELTA_BINARY_PACKED"}
     write_whole(rows, path, use_dictionary=["writer", "lane"], column_encoding=encoding)
 
@@ -59,10 +59,10 @@ def _is_empty(path: str) -> bool:
         return False
 
 
-def _abandoned(run: str, shelf: PartShelf, history: History) -> pa.Table:
+def _abandoned(run: str, open_parts: OpenParts, history: History) -> pa.Table:
     seqs: dict[tuple[str, int], list[NDArray]] = {}
     for table in table_names(run):
-        for part in _parts(shelf, table):
+        for part in _parts(open_parts, table):
             for whose, own in _of_part(part, table, history):
                 seqs.setdefault(whose, []).append(own)
     tables = []
@@ -113,10 +113,10 @@ def _of_part(part: Part, table: str, history: History) -> list[tuple[tuple[str, 
     return columns
 
 
-def _checkpoint_rows(shelf: PartShelf) -> dict[str, CheckpointRow]:
+def _checkpoint_rows(open_parts: OpenParts) -> dict[str, CheckpointRow]:
     """The position of the first row of each sealed checkpoint."""
     checkpoints: dict[str, CheckpointRow] = {}
-    for part in _parts(shelf, "checkpoints"):
+    for part in _parts(open_parts, "checkpoints"):
         rows = part.read()
         if "checkpoint_id" not in rows.column_names:
             continue
@@ -133,10 +133,10 @@ def _checkpoint_rows(shelf: PartShelf) -> dict[str, CheckpointRow]:
     return checkpoints
 
 
-def _parts(shelf: PartShelf, table: str) -> list[Part]:
+def _parts(open_parts: OpenParts, table: str) -> list[Part]:
     for _ in range(10):
         try:
-            return shelf.parts(table)
+            return open_parts.parts(table)
         except FileNotFoundError:
             continue
     raise Damaged(f"the files of {table} keep moving while they are read")

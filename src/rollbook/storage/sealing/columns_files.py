@@ -19,7 +19,7 @@ from rollbook.ground.clocks import STANDARD
 from rollbook.ground.files import is_regular
 from rollbook.ground.run_files import COLUMNS_FILE, LONG, WIDE, table_folder, value_name
 from rollbook.storage.parquet_files import open_to_read, write_whole
-from rollbook.storage.parts import Part, PartShelf
+from rollbook.storage.parts import OpenParts, Part
 from rollbook.storage.tabulate import stored_name
 
 __all__ = ["write_columns_files"]
@@ -83,10 +83,10 @@ def _has(path: str, schema: pa.Schema) -> bool:
 
 
 def _parts(run: str) -> list[Part]:
-    shelf = PartShelf(run)
+    open_parts = OpenParts(run)
     for _ in range(10):
         try:
-            return shelf.parts("metrics")
+            return open_parts.parts("metrics")
         except FileNotFoundError:
             continue
     raise Damaged("the files of metrics keep moving while they are read")

@@ -84,9 +84,9 @@ def seal_by_helpers(
                 helpers.append(subprocess.Popen(words, stdin=pipe, stdout=pipe, pass_fds=[lock]))
         for helper, share in zip(helpers, shares, strict=False):
             assert helper.stdout is not None
-            said = helper.stdout.read()  # stdin stays open: a helper ends with it
+            output = helper.stdout.read()  # stdin stays open: a helper ends with it
             if helper.wait(_KILLED_SECONDS) == 0:
-                answer = json.loads(said)
+                answer = json.loads(output)
                 report.add(answer["report"])
                 done.update(share)
                 reached += [(tuple(stream), last) for stream, last in answer["reached"]]

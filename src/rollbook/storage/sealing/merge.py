@@ -28,7 +28,9 @@ from rollbook.ground.arrow import (
 )
 from rollbook.ground.files import own_files, remove
 from rollbook.ground.run_files import (
+    CLOSED_FILE,
     HIDDEN_TABLES,
+    WRITER_FILE,
     PartName,
     data_folder,
     journal_folder,
@@ -38,7 +40,7 @@ from rollbook.ground.run_files import (
 )
 from rollbook.storage.encode import PartWriter
 from rollbook.storage.fills import Fills
-from rollbook.storage.parts import Part, PartShelf, covers_of
+from rollbook.storage.parts import OpenParts, Part, covers_of
 from rollbook.storage.tabulate import Meta, long_table, stored_name
 
 __all__ = ["SMALL_ROWS", "Sizes", "filled", "merge", "rewrite"]
@@ -92,17 +94,17 @@ def merge(
       OSError: the disk is full. Nothing is lost.
     """
     merged = 0
-    shelf = PartShelf(run, writers)
-    fills = _all_fills(shelf, problems) if final else None
+    open_parts = OpenParts(run, writers)
+    fills = _all_fills(open_parts, problems) if final else None
     for table in [*_tables(run), *(["marks"] if final else [])]:
-        parts = _listed(shelf, table)
-        for leftover in shelf.contained(table):
+        parts = _listed(open_parts, table)
+        for leftover in open_parts.contained(table):
             remove(leftover.path)
         streams: dict[tuple[str, int, str], list[Part]] = {}
         for part in parts:
             if part.name.kind != "merged":
                 streams.setdefault((part.meta["writer"], part.meta["lane"], part.meta["group"]), []).append(part)
-        unread = [PartName.parse(os.path.basename(path)) for path in shelf.problems]
+        unread = [PartName.parse(os.path.basename(path)) for path in open_parts.problems]
         stretches: list[list[Part]] = []
         try:
             for stream in streams.values():
@@ -127,7 +129,7 @@ def merge(
         except (Damaged, FileNotFoundError) as err:
             problems.append(str(err))
     if final and not problems:
-        for part in _listed(shelf, "fills"):
+        for part in _listed(open_parts, "fills"):
             if not _has_segments(run, part.meta["writer"]):
                 os.unlink(part.path)  # the merged file has their rows now
     if writers is None:
@@ -163,10 +165,10 @@ def _tables(run: str) -> list[str]:
         return []
 
 
-def _listed(shelf: PartShelf, table: str) -> list[Part]:
+def _listed(open_parts: OpenParts, table: str) -> list[Part]:
     for _ in range(10):
         try:
-            return list(shelf.parts(table))
+            return list(open_parts.parts(table))
         except FileNotFoundError:
             continue
     return []
@@ -427,14 +429,14 @@ def _merge_of_the_done(
         return 0
     former = [part for part in parts if part.name.kind == "merged" and _tier(part, sizes) == 0]
     present = [part for part in together if os.path.exists(part.path)]  # others were just merged with a neighbour
-    return _merge_small(run, table, present, former, _all_fills(PartShelf(run), problems))
+    return _merge_small(run, table, present, former, _all_fills(OpenParts(run), problems))
 
 
 def _is_done(run: str, writer: str) -> bool:
     """Whether a writer has closed, and all of its journal is sealed."""
     folder = os.path.join(journal_folder(run), writer)
     names = own_files(folder)
-    return set(names) <= {"writer.json", "closed.json"} and (not names or "closed.json" in names)
+    return set(names) <= {WRITER_FILE, CLOSED_FILE} and (not names or CLOSED_FILE in names)
 
 
 def _merge_small(run: str, table: str, parts: list[Part], former: list[Part], fills: Fills | None) -> int:
@@ -500,9 +502,9 @@ def _with_identity(table: pa.Table, meta: Meta) -> pa.Table:
     return table
 
 
-def _all_fills(shelf: PartShelf, problems: list[str]) -> Fills:
+def _all_fills(open_parts: OpenParts, problems: list[str]) -> Fills:
     fills = Fills()
-    for part in _listed(shelf, "fills"):
+    for part in _listed(open_parts, "fills"):
         try:
             fills.add_table(part.meta["writer"], part.read())
         except (Damaged, FileNotFoundError, KeyError) as err:

@@ -18,7 +18,7 @@ from rollbook.journal import FrameFile, WriterInfo, decode
 from rollbook.storage.durable import DurableMarks
 from rollbook.storage.encode import write_part
 from rollbook.storage.fills import Fills
-from rollbook.storage.parts import Part, PartShelf, covers_of
+from rollbook.storage.parts import OpenParts, Part, covers_of
 from rollbook.storage.sealed_so_far import SealedSoFar, Stream
 from rollbook.storage.tabulate import Meta
 
@@ -134,7 +134,7 @@ class SealedRanges:
 
     def __init__(self, run: str, writers: Collection[str] | None = None) -> None:
         self._run = run
-        self._shelf = PartShelf(run, writers)
+        self._open_parts = OpenParts(run, writers)
         self._so_far = SealedSoFar(run)
         self._ranges: dict[str, dict[tuple[str, int, str], list[tuple[int, int]]]] = {}
 
@@ -179,7 +179,7 @@ class SealedRanges:
         """The sealed parts of a table."""
         for _ in range(10):
             try:
-                return self._shelf.parts(table)
+                return self._open_parts.parts(table)
             except FileNotFoundError:
                 continue
         return []

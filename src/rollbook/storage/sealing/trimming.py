@@ -17,7 +17,7 @@ from rollbook.ground.arrow import from_numpy, to_numpy
 from rollbook.ground.files import own_files, remove
 from rollbook.ground.foreign import tolerating
 from rollbook.ground.run_files import data_folder
-from rollbook.storage.parts import Part, PartShelf
+from rollbook.storage.parts import OpenParts, Part
 from rollbook.storage.sealing.folder import only_one
 from rollbook.storage.sealing.merge import rewrite
 
@@ -44,7 +44,7 @@ class Trimming:
 
     def cell_bytes(self, table: str, columns: Sequence[str]) -> tuple[int, int]:
         """(bytes of columns in the sealed parts of a table, how many of its rows are not trimmed)."""
-        parts = PartShelf(self._run).parts(table)
+        parts = OpenParts(self._run).parts(table)
         rows = sum(part.null_count("trimmed") if "trimmed" in part.columns else part.rows for part in parts)
         return sum(part.stored_bytes(columns) for part in parts), rows
 
@@ -60,11 +60,11 @@ class Trimming:
         with only_one(self._run, wait=_WAIT_SECONDS) as lock:
             if lock is None:
                 raise RunIsLive(f"{self._run} is being sealed by another process; try again later")
-            shelf = PartShelf(self._run)
+            open_parts = OpenParts(self._run)
             for table, (ids, columns) in chosen.items():
-                for part in shelf.parts(table):
+                for part in open_parts.parts(table):
                     _trim(part, ids, columns)
-            _remove_long_texts(self._run, shelf)
+            _remove_long_texts(self._run, open_parts)
 
 
 def _trim(part: Part, ids: pa.Array, columns: Sequence[str]) -> None:
@@ -109,12 +109,12 @@ def _trimmed(table: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     return here if valid is None else here & valid
 
 
-def _remove_long_texts(run: str, shelf: PartShelf) -> None:
+def _remove_long_texts(run: str, open_parts: OpenParts) -> None:
     """Remove the files of long texts to which only trimmed rows refer."""
     gone: set[str] = set()
     needed: set[str] = set()
     for table in ("turns", "rollouts", "samples"):
-        for part in shelf.parts(table):
+        for part in open_parts.parts(table):
             if "item_path" not in part.columns or part.null_count("item_path") == part.rows:
                 continue
             rows = part.read(["item_path", *(["trimmed"] if "trimmed" in part.columns else [])])

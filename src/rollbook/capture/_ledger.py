@@ -227,7 +227,7 @@ class RewardLedger:
             f"the reward components{about} at stage {finding['stage']!r} add up to "
             f"{finding['total'] - finding['difference']:.6g}, the reward itself to {finding['total']:.6g}"
         )
-        self._alerts.say(
+        self._alerts.report(
             Alert("reward_ledger", "warn", message, finding, "rollbook.capture.ledger"),
             hint=f"episode {finding['episode_id']}, see the run's alerts",
         )

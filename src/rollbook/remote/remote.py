@@ -1,4 +1,4 @@
-"""`Place`: a remote that stores pieces of runs and offers conditional puts. `perform` runs steps against one."""
+"""`Remote`: a remote that stores pieces of runs and offers conditional puts. `perform` runs steps against one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 from rollbook.remote.steps import Delete, Entry, Get, List, LookAgain, Operation, Put, Steps, Stored
 
-__all__ = ["Place", "perform"]
+__all__ = ["Remote", "perform"]
 
 T = TypeVar("T")
 
@@ -15,7 +15,7 @@ WORKERS = 8
 """How many operations of one list run at once."""
 
 
-class Place(Protocol):
+class Remote(Protocol):
     """A folder or a bucket. Several threads may use it at once.
 
     Every method may raise a `PlaceError`: a problem of the remote as a whole that retrying does not solve, such as a
@@ -56,7 +56,7 @@ class Place(Protocol):
         """Delete a key. A missing key is no error. Raises Unknown."""
 
 
-def perform(steps: Steps[T], place: Place) -> T:
+def perform(steps: Steps[T], remote: Remote) -> T:
     """Perform the operations that steps yield; return what the steps return.
 
     Raises:
@@ -72,34 +72,34 @@ def perform(steps: Steps[T], place: Place) -> T:
                 result: T = ended.value
                 return result
             if not isinstance(asked, list):
-                answer = _outcome(asked, place)
+                answer = _outcome(asked, remote)
             elif len(asked) <= 1:
-                answer = [_outcome(operation, place) for operation in asked]
+                answer = [_outcome(operation, remote) for operation in asked]
             else:
                 if pool is None:
                     from concurrent.futures import ThreadPoolExecutor
 
                     pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="rollbook-place")
-                answer = list(pool.map(lambda operation: _outcome(operation, place), asked))
+                answer = list(pool.map(lambda operation: _outcome(operation, remote), asked))
     finally:
         steps.close()
         if pool is not None:
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _outcome(asked: Operation, place: Place) -> Any:
+def _outcome(asked: Operation, remote: Remote) -> Any:
     try:
         if isinstance(asked, Get):
-            return place.get(asked.key, asked.into)
+            return remote.get(asked.key, asked.into)
         if isinstance(asked, List):
-            return list(place.listing(asked.prefix))
+            return list(remote.listing(asked.prefix))
         if isinstance(asked, Put):
             try:
                 data = asked.source()
             except FileNotFoundError as err:
                 return LookAgain(str(err))
-            return place.put(asked.key, data, create=asked.create, etag=asked.etag)
+            return remote.put(asked.key, data, create=asked.create, etag=asked.etag)
         assert isinstance(asked, Delete)
-        return place.delete(asked.key)
+        return remote.delete(asked.key)
     except Exception as err:
         return err

@@ -1,0 +1,179 @@
+/** A table of rows that the server searches and sorts: the rows, the keys that move in it, and the frame around it. */
+
+import { useSignal, type Signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { useEffect, useMemo } from "preact/hooks";
+import { count, seconds } from "../data/numbers.ts";
+import { say } from "../state/address.ts";
+import { useHands } from "../state/hands.ts";
+import { Windows } from "../state/windows.ts";
+import { Grid, type Column } from "./Grid.tsx";
+import { Empty, Failure, Waiting } from "./Say.tsx";
+
+/** What the server says: how many rows there are, how many fit, and some of them. */
+interface Matching<Row> {
+  total: number;
+  matched: number;
+  rows: Row[];
+}
+
+type Found<Answer> = Answer & { all: number };
+
+export interface Asked<Row, Answer extends Matching<Row>> {
+  rows: Windows<Row, Found<Answer>>;
+  answer: Found<Answer> | null;
+  see: (first: number, last: number) => void;
+  active: Signal<number>;
+  open: (row: Row) => void;
+}
+
+export interface Asking<Row, Query, Answer extends Matching<Row>> {
+  /** What one row is, in a word. */
+  what: string;
+  query: Query;
+  /** Changes when there are new rows. */
+  news: number;
+  ask: (query: Query & { offset: number; limit: number }, signal: AbortSignal) => Promise<Answer>;
+  open: (row: Row) => void;
+  /** Keys beside j and k that do the same. */
+  also?: [next: string, previous: string];
+}
+
+/**
+ * Rows behind a question: asked again when it changes and when there are new ones; j and k open the next and the
+ * previous one.
+ */
+export function useAsked<Row, Query, Answer extends Matching<Row>>({
+  what,
+  query,
+  news,
+  ask,
+  open,
+  also,
+}: Asking<Row, Query, Answer>): Asked<Row, Answer> {
+  const active = useSignal(-1);
+  const rows = useMemo(
+    () => new Windows<Row, Found<Answer>>(async () => Promise.reject(new Error("not asked yet"))),
+    [],
+  );
+  const see = useMemo(() => (first: number, last: number) => rows.see(first, last), [rows]);
+  const question = JSON.stringify(query);
+  useEffect(() => {
+    void rows.again(async (offset, limit, signal) => {
+      const answer = await ask({ ...query, offset, limit }, signal);
+      return { ...answer, all: answer.total, total: answer.matched };
+    });
+  }, [rows, question, news]);
+  void rows.changed.value;
+  const move = (by: number): void => {
+    active.value = Math.max(0, Math.min(rows.total.value - 1, active.value + by));
+    const next = rows.row(active.value);
+    if (next !== undefined) open(next);
+  };
+  const [next, previous] = also ?? [];
+  useHands(() => [
+    {
+      keys: next ? ["j", next] : ["j"],
+      ...(next ? { shown: `j ${next}` } : {}),
+      what: `next ${what}`,
+      act: () => move(1),
+    },
+    {
+      keys: previous ? ["k", previous] : ["k"],
+      ...(previous ? { shown: `k ${previous}` } : {}),
+      what: `previous ${what}`,
+      act: () => move(-1),
+    },
+  ]);
+  return { rows, answer: rows.answer.value, see, active, open };
+}
+
+/** The order as the address has it, for the server: a column, with a minus where the largest is first. */
+export const sortOf = (order: string): { column: string; descending: boolean }[] =>
+  order === "" ? [] : [{ column: order.replace(/^-/, ""), descending: order.startsWith("-") }];
+
+/** What makes a column sort when its head is pressed; `word` is the address's. */
+export function sorts(order: string, column: string, word = "sort"): Pick<Column<never>, "sorted" | "sort"> {
+  const sorted = order === column ? "ascending" : order === `-${column}` ? "descending" : undefined;
+  return { sorted, sort: () => say({ [word]: sorted === "descending" ? column : `-${column}` }) };
+}
+
+export interface AskedRowsProps<Row, Answer extends Matching<Row>> {
+  asked: Asked<Row, Answer>;
+  /** What the rows are, in a word: "prompts". */
+  what: string;
+  columns: Column<Row>[];
+  id: (row: Row) => string;
+  /** The id of the row that is open. */
+  chosen: string | undefined;
+  /** What stands there where none fits. */
+  none: ComponentChildren;
+  class?: string;
+  /** Keys that the foot names. */
+  children?: ComponentChildren;
+}
+
+/** The table itself, or why there is none; below it how many rows fit, and how long that took. */
+export function AskedRows<Row, Answer extends Matching<Row> & { took_ms: number }>({
+  asked: { rows, answer, see, active, open },
+  what,
+  columns,
+  id,
+  chosen,
+  none,
+  children,
+  ...more
+}: AskedRowsProps<Row, Answer>) {
+  const error = rows.error.value;
+  return (
+    <>
+      {error && (
+        <div class="pad">
+          <Failure error={error} again={() => void rows.again()} />
+        </div>
+      )}
+      {!answer && !error ? (
+        <Waiting what={what} />
+      ) : answer?.total === 0 ? (
+        none
+      ) : (
+        <Grid
+          label={`Table of ${what}`}
+          columns={columns}
+          total={rows.total.value}
+          row={(i) => rows.row(i)}
+          onSeen={see}
+          active={active.value}
+          id={id}
+          rowClass={(row) => (id(row) === chosen ? "chosen" : "")}
+          onOpen={(row, i) => {
+            active.value = i;
+            open(row);
+          }}
+          {...more}
+        />
+      )}
+      <div class="foot">
+        {answer && (
+          <span>
+            <b>{count(answer.total)}</b> of {count(answer.all)} {what}
+          </span>
+        )}
+        {answer && <span>answered in {seconds(answer.took_ms / 1000)}</span>}
+        <span class="grow" />
+        <span class="hide-s">{children}</span>
+      </div>
+    </>
+  );
+}
+
+/** Where no row fits what was searched for. */
+export function NoneFits({ all, what, words }: { all: number; what: string; words: readonly string[] }) {
+  return (
+    <Empty title={`None of ${count(all)} ${what} fit`}>
+      <button class="btn" type="button" onClick={() => say(Object.fromEntries(words.map((word) => [word, ""])))}>
+        Show all
+      </button>
+    </Empty>
+  );
+}
