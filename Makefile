@@ -82,7 +82,7 @@ docs: .venvs/docs/.has-docs  ## the site, into build/site: strict about links, w
 	@echo "The site is in build/site. The copies of the gallery need a server: python -m http.server -d build/site"
 
 gallery: $(VENV)/.has-demo page  ## record the studies of the gallery, a copy of the page of each, into build/gallery
-	@$(call install,$(VENV)) tensorboard wandb
+	@$(call install,$(VENV)) tensorboard wandb mlflow-skinny sqlalchemy alembic
 	$(BIN)/python scripts/gallery.py build/gallery $(ARGS)
 
 release-check: $(VENV)/.has-dev page  ## build sdist and wheel, check them, install the wheel in a new environment and use it

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -28,6 +30,20 @@ EXPECTED = {
 
 def test_there_are_eight() -> None:
     assert {path.stem for path in STUDIES} == set(EXPECTED)
+
+
+def test_make_gallery_installs_what_its_studies_import() -> None:
+    """Beside the standard library, rollbook with the extras `full` and `gym`, and what those need."""
+    found = re.search(r"^gallery:.*\n(\t.*install.*)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert found
+    installed = {word.split("-")[0] for word in found[1].split()}
+    imported = {
+        (node.module or "" if isinstance(node, ast.ImportFrom) else node.names[0].name).split(".")[0]
+        for study in STUDIES
+        for node in ast.walk(ast.parse(study.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    }
+    assert imported - sys.stdlib_module_names - {"rollbook", "numpy", "gymnasium"} <= installed
 
 
 @pytest.mark.long

@@ -179,3 +179,15 @@ def test_the_table_of_rooms_says_what_each_of_them_imports() -> None:
             f"{other}.".split(".")[1] for module in inside for other in graph.find_modules_directly_imported_by(module)
         }
         assert {other for other in known & rooms - {room} if other not in re.findall(r"\w+", told[room])} == set(), room
+
+
+def test_no_weak_reference_has_a_callback_as_python_swallows_what_is_raised_in_it() -> None:
+    assert [
+        f"{file.relative_to(SRC)}:{call.lineno}"
+        for file in FILES
+        for call in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(call, ast.Call)
+        and ast.unparse(call.func)
+        in ("ref", "weakref.ref", "proxy", "weakref.proxy", "WeakMethod", "weakref.WeakMethod")
+        and len(call.args) + len(call.keywords) > 1
+    ] == []

@@ -403,15 +403,20 @@ def _share_memory(journal: LiveJournal) -> None:
     """Note what a journal keeps. If all keep too much, those forget that were not read for the longest time."""
     number = id(journal)
     _kept.pop(number, None)
-    _kept[number] = (ref(journal, lambda _: _kept.pop(number, None)), journal.kept_bytes)
-    known = [*_kept.items()]
-    over = sum(size for _, (_, size) in known) - TUNING.kept_live_bytes
-    for place, (other, size) in known:
+    _kept[number] = (ref(journal), journal.kept_bytes)  # without a callback: what is raised in one, Python swallows
+    known = [(place, other(), size) for place, (other, size) in [*_kept.items()]]
+    over = -TUNING.kept_live_bytes
+    for place, that, size in known:
+        if that is None:
+            _kept.pop(place, None)
+        else:
+            over += size
+    for place, that, size in known:
         if over <= 0:
             return
-        if _kept.pop(place, None) is not None and (that := other()) is not None:
+        if that is not None and _kept.pop(place, None) is not None:
             that.forget()
-        over -= size
+            over -= size
 
 
 class _Frames:
