@@ -102,6 +102,36 @@ def test_axe_finds_nothing_moderate_or_worse_by_any_of_its_rules(
     assert {place: wrong for place, wrong in told.items() if wrong} == {}
 
 
+CONTROLS = "main :is(button, a.btn, input, select, summary), header :is(button, a)"
+COVERED = """controls => [...document.querySelectorAll(controls)]
+    .filter(one => {
+      const box = one.getBoundingClientRect();
+      const style = getComputedStyle(one);
+      if (style.pointerEvents === 'none' || style.visibility === 'hidden') return false;  // they come with the pointer
+      if (box.width < 4 || box.bottom > innerHeight || box.top < 0) return false;
+      for (let at = one.parentElement; at !== null; at = at.parentElement) {
+        const outer = at.getBoundingClientRect();
+        const scrolls = /auto|scroll/.test(getComputedStyle(at).overflow);
+        if (scrolls && (box.right > outer.right || box.bottom > outer.bottom || box.top < outer.top)) return false;
+      }
+      const clear = (x) => one.contains(document.elementFromPoint(x, (box.top + box.bottom) / 2));
+      return !clear(box.left + 3) || !clear(box.right - 3);
+    })
+    .map(one => one.outerHTML.slice(0, 120))"""
+"""Buttons, fields and links of which an end lies below something else, or beyond the edge of what they stand in."""
+
+
+def test_no_control_is_cut_or_covered_at_any_width(page: Any, serve: Any, looked_at: tuple[Path, str, str]) -> None:
+    folder, run, crashed = looked_at
+    address, hidden = serve(folder), []
+    for place in PLACES:
+        page.open(address, f"#/{place.format(run=run, crashed=crashed)}").settled()
+        for width in (1920, 1600, 1366, 1280, *WIDTHS):
+            page.tab.set_viewport_size({"width": width, "height": 800})
+            hidden += [(place, width, one) for one in page.tab.evaluate(COVERED, CONTROLS)]
+    assert hidden == []
+
+
 def test_no_page_is_wider_than_the_window(page: Any, serve: Any, looked_at: tuple[Path, str, str]) -> None:
     folder, run, crashed = looked_at
     address, wider = serve(folder), []

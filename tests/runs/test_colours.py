@@ -90,6 +90,13 @@ def test_where_nothing_can_be_written_colours_follow_from_the_ids(tmp_path: Path
     gone = rows_of(tmp_path / "no folder", names)
     assert colours_of_groups(gone) == colours_of_groups(gone[::-1])[::-1] == [8, 3, 12]
     assert colours_of_groups(rows_of(tmp_path, names), local=False) == [8, 3, 12]
+
+
+def test_where_nothing_can_be_kept_twelve_groups_have_twelve_colours(tmp_path: Path) -> None:
+    names = [f"{number:08x}" for number in range(COLOURS)]
+    groups = rows_of(tmp_path, names)
+    assert sorted(colours_of_groups(groups, local=False)) == list(range(1, COLOURS + 1))
+    assert colours_of_groups(groups[:1], local=False) == colours_of_groups(groups, local=False)[:1]
     assert not (tmp_path / ".rollbook").exists()
 
 

@@ -50,6 +50,14 @@ def test_seeds_of_one_configuration_fold_into_one_row(client: TestClient) -> Non
     assert opened["rows"][1]["member_of"] == answer["rows"][0]["id"]
 
 
+def test_runs_of_a_group_that_they_were_given_fold_whatever_their_names_are(tmp_path: Path) -> None:
+    for name, group in (("brisk-sun-1", "old"), ("calm-sea-2", "old"), ("new", None), ("new", None)):
+        rollbook.init("study", name, group=group, dir=tmp_path, sinks=[], keeper="inline").finish()
+    with client_of(tmp_path) as client:
+        rows = table(client, group_by=["auto"])["rows"]
+    assert {row["name"]: len(row["runs"]) for row in rows} == {"old": 2, "new": 2}
+
+
 def test_a_group_is_called_by_as_few_words_as_tell_it_apart() -> None:
     shared = {"config.env_steps": 100_000, "config.batch_size": None}
     other = {"config.env_steps": None, "config.batch_size": 64}

@@ -14,7 +14,10 @@ export function nextColor(drawn: readonly number[], all: readonly number[] = [])
   return order.sort((a, b) => among(drawn, a) - among(drawn, b) || among(all, a) - among(all, b) || a - b)[0] ?? 1;
 }
 
-/** A colour that follows from a name alone (FNV-1a), as the library computes it: where nothing can be kept. */
+/**
+ * A colour that follows from a name alone (FNV-1a), as the library computes it: where nothing can be kept, and nothing
+ * else that is drawn has it.
+ */
 export function colorOfName(name: string): number {
   let mixed = 0x811c9dc5;
   for (const byte of new TextEncoder().encode(name)) mixed = Math.imul(mixed ^ byte, 0x01000193) >>> 0;
@@ -80,12 +83,9 @@ export class Colors {
     return owners.map((owner, i) => {
       const place = isAlone(owner) ? 0 : 1;
       const drawn = [...beside.map((one) => one.color), ...colors.flatMap((color) => color ?? [])];
-      const color = (colors[i] ??= this.writable
-        ? nextColor(
-            drawn,
-            [...this.known.values()].map((pair) => pair[place] ?? 0),
-          )
-        : colorOfName([...owner.runs].sort()[0] ?? owner.id));
+      const ofName = this.writable ? 0 : colorOfName([...owner.runs].sort()[0] ?? owner.id);
+      const every = this.writable ? [...this.known.values()].map((pair) => pair[place] ?? 0) : [];
+      const color = (colors[i] ??= ofName > 0 && !drawn.includes(ofName) ? ofName : nextColor(drawn, every));
       this.set(owner, color, false);
       return { id: owner.id, color };
     });

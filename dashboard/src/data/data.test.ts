@@ -195,6 +195,13 @@ describe("colours", () => {
     expect(["a1", "b7", "3f2a91", "ü"].map(colorOfName)).toEqual([8, 3, 12, 11]);
   });
 
+  test("where nothing can be kept, what is drawn together has different colours", () => {
+    const colors = new Colors();
+    colors.take({}, false);
+    const twelve = Array.from({ length: 12 }, (_, i) => run(`0000000${i.toString(16)}`));
+    expect(new Set(colors.given(twelve).map(({ color }) => color)).size).toBe(12);
+  });
+
   test("names at line ends are moved apart and stay inside", () => {
     expect(apart([10, 12, 90], 12, 0, 100)).toEqual([10, 22, 90]);
     expect(apart([97, 98, 99], 12, 0, 100)).toEqual([76, 88, 100]);

@@ -81,12 +81,14 @@ def ui(
     found = [_folders(asked, root) for asked in roots or (root,)]
     places = tuple(place for folders in found for place in folders)
     is_ready = page_is_ready()
+    from rollbook.formats.foreign import is_laid_out
+
+    title = ", ".join(roots) if stores or any(map(is_laid_out, places)) else ""
     if folder is not None:
-        _export(places, folder)
+        _export(places, folder, title)
         return
     for place in places if not stores else ():
         _remark_if_empty(place)
-    from rollbook.formats.foreign import is_laid_out
     from rollbook.server.serving import prepared
     from rollbook.server.settings import Settings
 
@@ -97,7 +99,7 @@ def ui(
             port=_USUAL_PORT if port is None else port,
             hosts=frozenset(hosts),
             writable=not read_only and not stores,
-            title=", ".join(roots) if stores or any(map(is_laid_out, places)) else "",
+            title=title,
         )
     )
     server = _server(settings, anew=port is None)
@@ -147,10 +149,10 @@ def _remark_if_empty(place: str) -> None:
         click.echo(add_what_is_there(f"there is no run below {clean(place)} yet", runs), err=True)
 
 
-def _export(places: tuple[str, ...], folder: str) -> None:
+def _export(places: tuple[str, ...], folder: str, title: str) -> None:
     from rollbook.server.static_copy import export
 
-    index = export(places, folder, report=lambda text: click.echo(text, err=True))
+    index = export(places, folder, report=lambda text: click.echo(text, err=True), title=title)
     click.echo(f"{index} is a copy of the page. Look at it with: python -m http.server -d {folder}", err=True)
 
 

@@ -5,7 +5,7 @@ reports.
 
 Colours are numbers from 1 to 12, as in the style sheet; 0: none yet. A group has no name of its own that lasts: its
 colour is the one that most of its runs have. Where nothing is kept and nothing can be written, a colour follows from
-the id alone.
+the id, unless another group that is drawn has it.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def colours_of_groups(groups: Sequence[Sequence[Row]], local: bool = True, drawn
     """The colour of each group of runs. Those without one get one unlike those of the others.
 
     Args:
-      local: whether colours may be kept beside the runs; else they follow from the ids.
+      local: whether colours may be kept beside the runs; else they follow from the ids, each group another.
       drawn: whether they are drawn now, so that new colours are kept. Else nothing is written.
     """
     rows = [row for group in groups for row in group]
@@ -101,7 +101,10 @@ def colours_of_groups(groups: Sequence[Sequence[Row]], local: bool = True, drawn
             known = keep(rows, {}, new)
             return [_of_group(names, known) for names in ids]
         colours = [_of_group(names, known) for names in ids]
-    return [colour or _of_name(min(names, default="")) for names, colour in zip(ids, colours, strict=True)]
+    for place, names in enumerate(ids):
+        wanted, drawn_now = _of_name(min(names, default="")), [other for other in colours if other]
+        colours[place] = colours[place] or (_unlike(drawn_now, ()) if wanted in drawn_now else wanted)
+    return colours
 
 
 def _of_group(names: Sequence[str], known: Kept) -> int:

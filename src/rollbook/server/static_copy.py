@@ -67,7 +67,11 @@ Given = TypeVar("Given")
 
 
 def export(
-    roots: Iterable[str], folder: str | os.PathLike[str], report: Report = lambda text: None, page: Path | None = None
+    roots: Iterable[str],
+    folder: str | os.PathLike[str],
+    report: Report = lambda text: None,
+    page: Path | None = None,
+    title: str = "",
 ) -> Path:
     """Write a copy of the page and of what it shows.
 
@@ -76,6 +80,7 @@ def export(
       folder: the destination; a new or empty folder, or an earlier copy, which is replaced.
       report: called after each run.
       page: the built page; None: the one inside the package.
+      title: the displayed location of the runs; "": their first root.
     Returns:
       The file to open, through a file server.
     Raises:
@@ -89,7 +94,7 @@ def export(
         )
     _check(target)
     context = ServerContext(
-        Settings(tuple(map(str, roots)), writable=False, limits=Limits(points=POINTS, seconds=3_600.0))
+        Settings(tuple(map(str, roots)), writable=False, limits=Limits(points=POINTS, seconds=3_600.0), title=title)
     )
     context.catalogue.refresh(full=True)
     data = target / "data"

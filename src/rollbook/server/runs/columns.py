@@ -459,13 +459,19 @@ def auto_columns(rows: Sequence[RunRow]) -> list[str]:
 
 
 def groups_of(rows: Sequence[RunRow], columns: Sequence[str]) -> list[RunGroup]:
-    """Runs of one project and name with equal values of some columns; in the order of their first member."""
+    """Runs with equal values of some columns; in the order of their first member.
+
+    Args:
+      columns: ["auto"]: what differs in the configuration of runs of one project and group; where a run was given no
+        group, its name stands for it.
+    """
     if not columns:
         raise BadInput("group_by=[]: name at least one column, or 'auto'; null for no groups")
     automatic = list(columns) == ["auto"]
     by_name: dict[tuple[str, str], list[RunRow]] = {}
     for row in rows:
-        both = (str(row.about.get("project") or ""), str(row.about.get("name") or "") if automatic else "")
+        own = row.about.get("group") or row.about.get("name")
+        both = (str(row.about.get("project") or ""), str(own or "") if automatic else "")
         by_name.setdefault(both, []).append(row)
     groups: dict[str, RunGroup] = {}
     for (project, name), members in by_name.items():

@@ -46,7 +46,8 @@ class RunsAsk(Ask, kw_only=True):
       filter: a condition, such as "config.lr < 3e-4 and status == 'running'".
       search: words that must all occur in name, project, id, tags, notes or group.
       sort: columns; newest first without.
-      group_by: columns whose equal values make a group; ["auto"]: all configuration that varies, but for seeds.
+      group_by: columns whose equal values make a group; ["auto"]: the group that a run was given, or its name, and all
+        configuration that varies, but for seeds.
       sections: a row per project before its runs.
       open: groups whose members are listed.
       columns: the cells that are wanted.
