@@ -18,12 +18,23 @@ from functools import partial
 from pathlib import Path
 
 STUDIES = Path(__file__).resolve().parents[1] / "examples" / "gallery"
+VIEWS = {
+    "seeds": "compare",
+    "sweep": "sweep",
+    "fault": "health",
+    "killed": "runs",
+    "film": "episodes",
+    "environment_data": "runs",
+    "grpo": "rollouts",
+    "other_tools": "runs",
+}
+"""Study -> the view that its copy opens on; in the order of the gallery."""
 
 
 def main(out: Path, names: list[str]) -> int:
     """Record and export; the exit status."""
     clean = {key: value for key, value in os.environ.items() if not key.startswith("ROLLBOOK")}
-    for name in names or sorted(path.stem for path in STUDIES.glob("*.py")):
+    for name in names or VIEWS:
         with tempfile.TemporaryDirectory() as folder:
             run = partial(subprocess.run, cwd=folder, env=clean, check=True, stdout=subprocess.DEVNULL)
             run([sys.executable, str(STUDIES / f"{name}.py")])

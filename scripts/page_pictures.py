@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Takes the pictures of the page for README.md: two views and a short animation, light and dark, of real runs.
+"""Takes the pictures of the page for README.md (two views and a short animation, light and dark) and for the gallery.
 
     rollbook demo --seeds 5 --dir shown && python examples/sb3_ppo.py …     # whatever should be seen
     python scripts/page_pictures.py shown
+
+    python scripts/page_pictures.py --gallery build/gallery                  # docs/images/gallery, from `make gallery`
 
 Needs what `make test-page` installs (playwright and a chromium) and Pillow. The animation is what a hand does: it moves
 over a chart, zooms in, and asks what happened at a point.
@@ -11,7 +13,10 @@ over a chart, zooms in, and asks what happened at a point.
 from __future__ import annotations
 
 import argparse
+import functools
 import io
+import threading
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -19,25 +24,33 @@ from page_browser import browser as chromium_here
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
+from gallery import VIEWS
 from rollbook.server.serving import listen
 from rollbook.server.settings import Settings
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
 WIDE = {"width": 1440, "height": 900}
 SMALL = {"width": 960, "height": 600}
+THUMB = {"width": 1120, "height": 660}
 FRAME_MS = 90
 
 
 def main() -> None:
     """Write docs/images/page-*.webp."""
     parser = argparse.ArgumentParser(description="Take the pictures of the page for README.md")
-    parser.add_argument("runs", help="a folder with runs; those of its first project are shown")
+    parser.add_argument("runs", nargs="?", help="a folder with runs; those of its first project are shown")
+    parser.add_argument("--gallery", type=Path, help="the copies of the gallery, instead: a small picture of each")
     parser.add_argument("--cause", help="run,axis,place,key of the point whose cause is shown")
     parser.add_argument("--view", default="", help="what to add to the address, such as s=0.6&g=config.algo")
     given = parser.parse_args()
     chromium = chromium_here()
     if chromium is None:
         raise SystemExit("no chromium here: make test-page says what to install")
+    if given.gallery is not None:
+        small(given.gallery, chromium)
+        return
+    if given.runs is None:
+        parser.error("name a folder with runs, or --gallery")
     with listen(Settings(roots=(given.runs,), port=0)) as server, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         for ground in ("light", "dark"):
@@ -46,6 +59,30 @@ def main() -> None:
                 still(browser, server.address, ground, "cause", f"#/runs?{given.view}&cause={given.cause}")
             moving(browser, server.address, ground, f"#/runs?{given.view}")
         browser.close()
+
+
+def small(copies: Path, chromium: str) -> None:
+    """Write docs/images/gallery/NAME-{light,dark}.webp: the view that each copy opens on."""
+    handler = functools.partial(QuietHandler, directory=str(copies))
+    (IMAGES / "gallery").mkdir(exist_ok=True)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server, sync_playwright() as playwright:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        for name, view in VIEWS.items():
+            for ground in ("light", "dark"):
+                context = browser.new_context(viewport=THUMB, device_scale_factor=1.25)
+                tab = settled(context, f"http://127.0.0.1:{server.server_port}/{name}/?theme={ground}#/{view}")
+                picture = Image.open(io.BytesIO(tab.screenshot())).convert("RGB")
+                picture.save(IMAGES / "gallery" / f"{name}-{ground}.webp", quality=75, method=6)
+                context.close()
+        server.shutdown()
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    """Says nothing about each request."""
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
 
 
 def still(browser: Any, address: str, ground: str, name: str, view: str) -> None:
@@ -59,13 +96,19 @@ def still(browser: Any, address: str, ground: str, name: str, view: str) -> None
 
 def opened(context: Any, address: str, ground: str, view: str) -> Any:
     """A tab in which the charts are drawn and nothing is being asked for."""
+    tab = settled(context, f"{address}?theme={ground}{view}")
+    tab.wait_for_selector(".plotarea canvas")
+    return tab
+
+
+def settled(context: Any, address: str) -> Any:
+    """A tab in which nothing is being asked for."""
     tab = context.new_page()
     asked: set[Any] = set()
-    tab.on("request", lambda one: "/api/" in one.url and asked.add(one))
+    tab.on("request", lambda one: ("/api/" in one.url or "/data/" in one.url) and asked.add(one))
     tab.on("requestfinished", lambda one: asked.discard(one))
     tab.on("requestfailed", lambda one: asked.discard(one))
-    tab.goto(f"{address}?theme={ground}{view}")
-    tab.wait_for_selector(".plotarea canvas")
+    tab.goto(address)
     quiet = 0
     while quiet < 8:
         tab.wait_for_timeout(100)

@@ -18,6 +18,8 @@ from typing import Any
 from griffe import AliasResolutionError, CyclicAliasError, load
 from mkdocs.structure.files import File, Files, InclusionLevel
 
+import gallery
+
 ROOT = Path(__file__).resolve().parents[1]
 CLASSES = {
     "Run": "rollbook.run.run.Run",
@@ -50,7 +52,7 @@ FAMILIES = {
 }  # fmt: skip
 """Page of the reference -> its title, and what the modules on it begin with."""
 
-STUDIES = sorted((ROOT / "examples" / "gallery").glob("*.py"))
+STUDIES = [gallery.STUDIES / f"{name}.py" for name in gallery.VIEWS]
 OUTSIDE = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -248,9 +250,13 @@ def _gallery_page() -> str:
         parts += [f"## {title.rstrip('.')}", "", " ".join(text.split()), ""]
         script = f"[The script](examples/gallery/{path.stem}.md)"
         there = (COPIES / path.stem / "index.html").exists()
-        page = (
-            f'<a href="gallery/{path.stem}/index.html">Open the page</a>' if there else "`make gallery` makes its page"
+        place = f"gallery/{path.stem}/index.html#/{gallery.VIEWS[path.stem]}"
+        picture = "".join(
+            f'<img alt="{title.rstrip(".")}" src="images/gallery/{path.stem}-{ground}.webp#only-{ground}">'
+            for ground in ("light", "dark")
         )
+        parts += [f'<a href="{place}">{picture}</a>' if there else picture, ""]
+        page = f'<a href="{place}">Open the page</a>' if there else "`make gallery` makes its page"
         parts += [f"{page} · {script}", ""]
     return "\n".join(parts)
 

@@ -114,8 +114,13 @@ COVERED = """controls => [...document.querySelectorAll(controls)]
         const scrolls = /auto|scroll/.test(getComputedStyle(at).overflow);
         if (scrolls && (box.right > outer.right || box.bottom > outer.bottom || box.top < outer.top)) return false;
       }
-      const clear = (x) => one.contains(document.elementFromPoint(x, (box.top + box.bottom) / 2));
-      return !clear(box.left + 3) || !clear(box.right - 3);
+      const covered = () => {
+        const {left, right, top, bottom} = one.getBoundingClientRect();
+        return [left + 3, right - 3].some(x => !one.contains(document.elementFromPoint(x, (top + bottom) / 2)));
+      };
+      if (!covered()) return false;
+      scrollBy(0, box.top - innerHeight / 2);  // a phone's tabs lie over the foot of the page
+      return covered();
     })
     .map(one => one.outerHTML.slice(0, 120))"""
 """Buttons, fields and links of which an end lies below something else, or beyond the edge of what they stand in."""

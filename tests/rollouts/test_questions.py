@@ -43,6 +43,27 @@ def _first(book: Any, question: str, **more: Any) -> dict[str, Any]:
     return dict(book.rollout_answer(question, **more).to_pylist()[0])
 
 
+def test_a_group_taught_nothing_if_no_rollout_of_it_moved_the_policy(tmp_path: Path) -> None:
+    """One of a group that was dropped says nothing about the others; and names may return with another task."""
+    with rollbook.init("p", "r", dir=tmp_path, sinks=[], keeper="inline", rules=()) as run:
+        ids = {}
+        for name, task in (("taught", "t"), ("equal", "t"), ("dropped", "t"), ("in flight", "t"), ("taught", "u")):
+            ids[name, task] = run.rollouts.log_many(
+                prompts=[task] * 2, completions=["a", "b"], rewards=[0, 1], group=[name] * 2
+            )
+        run.rollouts.trained(ids["taught", "t"][:1], advantage=[1.0], gradient_step=1)
+        run.rollouts.dropped(ids["taught", "t"][1:], reason="surplus", gradient_step=1)
+        run.rollouts.trained(ids["equal", "t"], advantage=[0.0, 0.0], gradient_step=2)
+        run.rollouts.dropped(ids["dropped", "t"], reason="surplus", gradient_step=3)
+        run.rollouts.trained(ids["taught", "u"], reason="zero_std", gradient_step=4)
+        answer = run.book.rollout_answer("groups").to_pylist()
+    assert [(row["reason"], row["groups"], row["rollouts"], row["first"]) for row in answer] == [
+        ("surplus", 1, 2, 3),
+        ("zero advantage", 1, 2, 2),
+        ("zero_std", 1, 2, 4),
+    ]
+
+
 def test_each_answer_begins_with_the_row_that_matters_most(book: Any) -> None:
     ids = book.rollouts()["rollout_id"].to_pylist()
     assert _first(book, "fates") == {

@@ -36,10 +36,14 @@ _MOST_UNUSUAL = 200
 _FATES = f"""select {FATE} as fate, count(*) as rollouts, count(distinct "group") as groups,
     sum(sampled_tokens)::bigint as sampled_tokens, avg(reward) as reward
   from rollouts_now where mode is distinct from 'eval' group by 1 order by rollouts desc, fate"""
-_GROUPS = """select coalesce(reason, 'dropped') as reason, count(distinct "group") as groups, count(*) as rollouts,
-    sum(sampled_tokens)::bigint as sampled_tokens, min(coalesce(gradient_step, policy_version)) as first,
-    max(coalesce(gradient_step, policy_version)) as last
-  from rollouts_now where not used or reason is not null group by 1 order by groups desc, reason"""
+_GROUPS = """select reason, count(*) as groups, sum(rollouts)::bigint as rollouts,
+    sum(sampled_tokens)::bigint as sampled_tokens, min(first) as first, max(last) as last
+  from (select coalesce(mode(reason) filter (used), case when bool_or(used) then 'zero advantage' end, mode(reason),
+        'dropped') as reason, count(*) as rollouts, sum(sampled_tokens) as sampled_tokens,
+      min(coalesce(gradient_step, policy_version)) as first, max(coalesce(gradient_step, policy_version)) as last
+    from rollouts_now where used is not null and "group" is not null and mode is distinct from 'eval'
+    group by "group", task_id, batch having not bool_or(used and reason is null and advantage is distinct from 0))
+  group by 1 order by groups desc, reason"""
 _STALENESS = """select staleness, count(*) as n, avg(clipped) as clipped, avg(gap_mean) as gap_mean,
     max(gap_max) as gap_max, avg(reward) as reward
   from rollouts_now where used and staleness is not null group by 1 order by 1"""

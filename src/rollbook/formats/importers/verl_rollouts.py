@@ -1,7 +1,7 @@
 """verl's dumps of generations: one file of JSON lines per step, in `trainer.rollout_data_dir` or `validation_data_dir`.
 
 Each line has `input`, `output`, `gts`, `score`, `step` and further values of the reward function
-(verl 0.9.1, verl/trainer/ppo/ray_trainer.py, `_dump_generations`).
+(verl 0.9.1, verl/trainer/ppo/ray_trainer.py, `_dump_generations`; the same at commit b178a3c).
 """
 
 from __future__ import annotations
