@@ -22,7 +22,7 @@ VIEWS = {
     "seeds": "compare",
     "sweep": "sweep",
     "fault": "health",
-    "killed": "runs",
+    "killed": "timings",
     "film": "episodes",
     "environment_data": "runs",
     "grpo": "rollouts",

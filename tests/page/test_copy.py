@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import http.server
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,13 +12,18 @@ from typing import Any
 
 import pytest
 
+from page_geometry import CONTROLS, COVERED
+from page_server import record_rich
 from rollbook.server.static_copy import export
 
 
 @pytest.fixture(scope="module")
 def copy(recorded: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Two groups of seeds, and a run with something on every page."""
     folder = tmp_path_factory.mktemp("copy") / "copy"
-    export([str(recorded)], folder)
+    shutil.copytree(recorded, folder.with_name("runs"))
+    record_rich(folder.with_name("runs"))
+    export([str(folder.with_name("runs"))], folder)
     quiet = type("Quiet", (http.server.SimpleHTTPRequestHandler,), {"log_message": lambda *_: None})
     handler = functools.partial(quiet, directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
@@ -38,5 +44,31 @@ def test_every_page_of_a_copy_opens(name: str, copy: str, page: Any) -> None:
     page.tab.on("response", lambda answer: answer.status >= 400 and missing.append(answer.url))
     page.open(copy, f"#/{name}")
     page.tab.wait_for_function("!document.querySelector('main [aria-busy=true]')")
-    assert page.tab.inner_text("main").strip()
+    shown = page.tab.inner_text("main").strip()
+    assert shown
+    assert "needs the live page" not in shown  # nobody has asked for anything yet
     assert (page.errors, missing) == ([], [])
+
+
+def test_the_comparison_of_a_copy_has_its_curves(copy: str, page: Any) -> None:
+    page.open(copy, "#/compare").drawn(1)
+    page.tab.wait_for_selector(".plotarea canvas")
+    assert "none of the drawn runs has rows here" not in page.tab.inner_text("main")
+
+
+def test_an_episode_without_a_film_shows_its_row_in_a_copy(copy: str, page: Any) -> None:
+    page.open(copy, "#/episodes?episode=e50")
+    page.tab.wait_for_selector(".facts")
+    assert "e50" in page.tab.inner_text("main")
+    assert "needs the live page" not in page.tab.inner_text("main")
+
+
+def test_no_control_of_a_copy_is_cut_or_covered_at_any_width(copy: str, page: Any) -> None:
+    hidden = []
+    for name in ("runs", "compare", "episodes", "rollouts"):
+        page.open(copy, f"#/{name}")
+        page.tab.wait_for_function("!document.querySelector('main [aria-busy=true]')")
+        for width in (1440, 1280, 1120, 1024, 900, 390):
+            page.tab.set_viewport_size({"width": width, "height": 800})
+            hidden += [(name, width, one) for one in page.tab.evaluate(COVERED, CONTROLS)]
+    assert hidden == []

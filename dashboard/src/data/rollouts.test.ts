@@ -1,3 +1,4 @@
+import { chosenEpisodes } from "./episodes.ts";
 import { expect, test } from "vitest";
 import type { PromptRow } from "../api/names.ts";
 import { chosenPrompts, chosenRollouts } from "./rollouts.ts";
@@ -33,4 +34,21 @@ test("a copy finds the prompts that are never solved, and sorts prompts", () => 
   expect(names({ only: "sometimes" })).toEqual(["half"]);
   expect(names({ only: "always" })).toEqual(["easy"]);
   expect(names({ sort: [{ column: "recent_rate", descending: true }] })).toEqual(["easy", "half", "hard"]);
+});
+
+test("episodes are filtered as by the server, conditions but that of a scope are not", () => {
+  const rows = [
+    { episode_id: "c", scope: "test", film: true, traces: false, outcome: "truncated", return: 3, x: 30 },
+    { episode_id: "b", scope: "train", film: false, traces: true, outcome: "terminated", return: 1, x: 20 },
+    { episode_id: "a", scope: "train", film: false, traces: false, outcome: "cut", return: 2, x: 10 },
+  ];
+  const of = (query: Parameters<typeof chosenEpisodes>[1]) => chosenEpisodes(rows, query)?.map((row) => row.episode_id);
+  expect(of({})).toEqual(["c", "b", "a"]);
+  expect(of({ where: "scope = 'train'" })).toEqual(["b", "a"]);
+  expect(of({ film: true })).toEqual(["c"]);
+  expect(of({ traces: true })).toEqual(["b"]);
+  expect(of({ outcome: ["cut", "terminated"] })).toEqual(["b", "a"]);
+  expect(of({ box: { x: "env_step", x0: 15, x1: 40, y: "return", y0: 2, y1: 9 } })).toEqual(["c"]);
+  expect(of({ sort: [{ column: "return", descending: false }] })).toEqual(["b", "a", "c"]);
+  expect(of({ where: '"return" > 1' })).toBe(undefined);
 });

@@ -37,7 +37,7 @@ export function solvedOf({ solved, rollouts }: PromptRow): "never" | "sometimes"
 }
 
 /** Order of two cells; those without a value come last. */
-function byValue(a: Cell | undefined, b: Cell | undefined, sign: number): number {
+export function byValue(a: Cell | undefined, b: Cell | undefined, sign: number): number {
   if (a == null || b == null) return Number(a == null) - Number(b == null);
   return sign * (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b)));
 }

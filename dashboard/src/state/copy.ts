@@ -2,14 +2,17 @@
 
 import type * as api from "../api/names.ts";
 import { FrameReader, type CurveEntry, type Frame, type SeriesEntry } from "../data/frames.ts";
+import { chosenEpisodes } from "../data/episodes.ts";
 import { rowOf, type SentRow } from "../data/rows.ts";
 import { chosenPrompts, chosenRollouts } from "../data/rollouts.ts";
 import { timelineOf } from "../data/timeline.ts";
 import { Refusal, type ScatterEntry, type Source, type Stream, type TraceEntry } from "./source.ts";
 
 const part = encodeURIComponent;
+const sorted = (runs: readonly string[]): string => [...runs].sort().join(" ");
 type SeriesIndex = { [key: string]: { default?: string; time?: string } };
-type CurveIndex = { [group: string]: { [key: string]: string } };
+/** Runs of a group, sorted, with spaces between -> key -> file: pages name a group each in its own way. */
+type CurveIndex = { [runs: string]: { [key: string]: string } };
 
 const notHere = (what: string): Promise<never> =>
   Promise.reject(
@@ -76,8 +79,11 @@ export class Copy implements Source {
     const index = await this.json<CurveIndex>("curves/index.json");
     for (const key of query.keys) {
       for (const group of query.groups) {
-        const file = index[group.name]?.[key];
-        if (file) await this.frames<CurveEntry>(`curves/${file}`, on);
+        const file = index[sorted(group.runs)]?.[key];
+        if (file)
+          await this.frames<CurveEntry>(`curves/${file}`, (frame) =>
+            on({ ...frame, entries: frame.entries.map((entry) => ({ ...entry, group: group.name })) }),
+          );
       }
     }
   };
@@ -89,11 +95,11 @@ export class Copy implements Source {
   step: Source["step"] = () => notHere("The next row");
   episodes: Source["episodes"] = async (run, query) => {
     const all = await this.of<api.EpisodesAnswer>(run, "episodes");
-    return {
-      ...all,
-      offset: query.offset ?? 0,
-      rows: all.rows.slice(query.offset ?? 0, (query.offset ?? 0) + (query.limit ?? 200)),
-    };
+    const rows = chosenEpisodes(all.rows, query);
+    if (rows === null) return notHere("A condition");
+    const offset = query.offset ?? 0;
+    const matched = rows.length === all.rows.length ? all.matched : rows.length;
+    return { ...all, matched, offset, rows: rows.slice(offset, offset + (query.limit ?? 200)) };
   };
   scatter: Source["scatter"] = async (run) =>
     this.one<ScatterEntry>(`runs/${part(run)}/scatter.bin`, "The scatter of episodes");
@@ -101,8 +107,35 @@ export class Copy implements Source {
     const all = await this.of<string[]>(run, "ids");
     return { ids: rows.map((row) => all[row] ?? "") };
   };
-  episode: Source["episode"] = (run, episode) =>
-    this.json(`runs/${part(run)}/episodes/${part(episode)}.json`, "An episode without film and steps");
+  /** One with a film or traces is whole; of another, its row. */
+  episode: Source["episode"] = async (run, episode) => {
+    const { rows } = await this.of<api.EpisodesAnswer>(run, "episodes");
+    const place = episode === "last" ? 0 : rows.findIndex((row) => row["episode_id"] === episode);
+    const row = rows[place];
+    if (row === undefined || row["film"] === true || row["traces"] === true)
+      return this.json(
+        `runs/${part(run)}/episodes/${part(String(row?.["episode_id"] ?? episode))}.json`,
+        "This episode",
+      );
+    const name = (other: api.Obj | undefined): string | null => (other ? String(other["episode_id"]) : null);
+    return {
+      took_ms: 0,
+      id: String(row["episode_id"]),
+      row,
+      rank: null,
+      clocks: {},
+      start_clocks: {},
+      rewards: [],
+      media: [],
+      alerts: [],
+      checkpoint: null,
+      previous: name(rows[place + 1]),
+      next: name(rows[place - 1]),
+      traces: [],
+      steps: 0,
+      replay_line: null,
+    };
+  };
   traces: Source["traces"] = (run, episode) =>
     this.one<TraceEntry>(`runs/${part(run)}/episodes/${part(episode)}/traces.bin`, "This trace");
   samples: Source["samples"] = async (run, query) => {
@@ -182,8 +215,9 @@ export class Copy implements Source {
 
   private async compared<T>(groups: readonly api.GroupOf[], key: string | null): Promise<T> {
     const all = await this.json<{ key: string | null; runs: string[][]; file: string }[]>("compare/index.json");
-    const asked = groups.map((group) => group.runs.join(" ")).join("; ");
-    const hit = all.find((one) => one.key === key && one.runs.map((runs) => runs.join(" ")).join("; ") === asked);
+    const named = (all: readonly (readonly string[])[]): string => all.map(sorted).sort().join("; ");
+    const asked = named(groups.map(({ runs }) => runs));
+    const hit = all.find((one) => one.key === key && named(one.runs) === asked);
     return hit ? this.json<T>(`compare/${hit.file}`) : notHere("Comparing other groups, or by another key,");
   }
 

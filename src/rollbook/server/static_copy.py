@@ -283,8 +283,6 @@ class _Copy:
             ask = EpisodeAsk(run=row.key, episode=identity)
             place = f"runs/{row.key}/episodes/{identity}"
             self._json(f"{place}.json", lambda ask=ask: episodes.episode(self._context, ask))  # type: ignore[misc]
-            if identity == chosen[-1]:
-                self._json(f"runs/{row.key}/episodes/last.json", lambda ask=ask: episodes.episode(self._context, ask))  # type: ignore[misc]
             traces = TracesAsk(run=row.key, episode=identity)
             self._frames(f"{place}/traces.bin", lambda traces=traces: episodes.traces(self._context, traces))  # type: ignore[misc]
 
@@ -318,7 +316,7 @@ class _Copy:
             shutil.copyfile(os.path.join(root, path), place)
 
     def _curves(self, rows: list[TableRow]) -> None:
-        """Every key of each group; the page names a group by its row."""
+        """Every key of each group; the pages find a group by its runs."""
         index: dict[str, dict[str, str]] = {}
         number = 0
         for row in rows:
@@ -333,7 +331,7 @@ class _Copy:
                 ask = CurvesAsk(groups=[group], keys=[key])
                 name = f"{number}.bin"
                 if self._frames(f"curves/{name}", lambda ask=ask: curves.group_curves(self._context, ask)):  # type: ignore[misc]
-                    index.setdefault(group.name, {})[key] = name
+                    index.setdefault(" ".join(sorted(group.runs)), {})[key] = name
                     number += 1
         self._json("curves/index.json", lambda: index)
 
@@ -344,18 +342,17 @@ class _Copy:
             groups = [_as_group(row) for row in rows if row.section == project][:_MOST_COMPARED]
             have = Counter(key for group in groups for run in group.runs for key in self._keys_of(run))
             common = held_rows.telling_first(have)
-            for key in common[:_MOST_KEYS] if len(groups) > 1 else ():
+            for key in common[:_MOST_KEYS]:
                 name = f"{len(index)}.json"
                 ask = CompareAsk(groups=groups, key=key)
                 answer = self._try(lambda ask=ask: verdicts.compared(self._context, ask))  # type: ignore[misc]
                 if answer is not None:
                     self._write(f"compare/{name}", plain_json(answer))
                     index.append({"key": key, "runs": [group.runs for group in groups], "file": name})
-            if len(groups) > 1:
-                different = DiffAsk(groups=groups)
-                name = f"diff{len(index)}.json"
-                self._json(f"compare/{name}", lambda ask=different: verdicts.difference(self._context, ask))  # type: ignore[misc]
-                index.append({"key": None, "runs": [group.runs for group in groups], "file": name})
+            different = DiffAsk(groups=groups)
+            name = f"diff{len(index)}.json"
+            self._json(f"compare/{name}", lambda ask=different: verdicts.difference(self._context, ask))  # type: ignore[misc]
+            index.append({"key": None, "runs": [group.runs for group in groups], "file": name})
         self._json("compare/index.json", lambda: index)
         self._sweeps()
 

@@ -288,6 +288,8 @@ def episodes(context: ServerContext, ask: EpisodesAsk) -> EpisodesAnswer:
     total, matched, rows_in_window = with_tables(context, row, _SEEN, ask.attempts, work)
     places = axis_values(rows_in_window, default_axis(context, row), started(row))
     shown = shown_rows(rows_in_window, places)
+    for cells, scope in zip(shown, rows_in_window["scope"].to_pylist(), strict=True):
+        cells["scope"] = scope
     return EpisodesAnswer(
         total=total, matched=matched, offset=ask.offset, columns=columns_of(rows_in_window), rows=shown
     )
