@@ -51,7 +51,7 @@ def main() -> None:
         return
     if given.runs is None:
         parser.error("name a folder with runs, or --gallery")
-    with listen(Settings(roots=(given.runs,), port=0)) as server, sync_playwright() as playwright:
+    with listen(Settings(roots=(given.runs,), port=0, title="runs")) as server, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         for ground in ("light", "dark"):
             still(browser, server.address, ground, "runs", f"#/runs?{given.view}")

@@ -158,6 +158,15 @@ def test_after_a_click_on_a_chart_letters_are_shortcuts_and_esc_gives_the_hand_b
     assert page.errors == []
 
 
+def test_the_run_of_a_point_has_its_name_while_its_group_is_folded(page: Any, serve: Any, recorded: Path) -> None:
+    page.open(serve(recorded), "#/runs").drawn(2).settled()
+    box = page.tab.locator(".slot.big .plotarea").first.bounding_box()
+    page.tab.mouse.click(box["x"] + box["width"] * 0.4, box["y"] + box["height"] * 0.5)
+    page.tab.locator("#cause .causehead h2").wait_for()
+    page.settled()
+    assert "seed" in page.tab.locator(".slot.big .read span").first.inner_text(), "not its id"
+
+
 def test_a_cause_stands_beside_the_charts_and_gives_the_table_back_as_it_was(
     page: Any, serve: Any, recorded: Path
 ) -> None:

@@ -99,10 +99,13 @@ export function Cause() {
   useEffect(() => {
     const left = (found?.unusual ?? []).filter(({ times }) => Number(times) >= FAR);
     tags.value = new Map(left.map((one) => [one.key, far(one).replace(" ×", " × its usual")]));
-    if (found) calledThere.value = found.seed === null ? found.name : `${found.name}, seed ${found.seed}`;
+    if (found && point)
+      calledThere.value = {
+        run: point.run,
+        name: found.seed === null ? found.name : `${found.name}, seed ${found.seed}`,
+      };
     return () => {
       tags.value = new Map();
-      calledThere.value = "";
     };
   }, [found]);
   if (!point) return null;

@@ -24,8 +24,8 @@ export const keysError = signal<Refusal | null>(null);
 /** How far each key left its usual range at the moment that one looks into; the drawer says it. */
 export const tags = signal<ReadonlyMap<string, string>>(new Map());
 
-/** What the run of an open moment is called; the drawer says it. */
-export const calledThere = signal("");
+/** What the run of the last open moment is called; the drawer says it. */
+export const calledThere = signal({ run: "", name: "" });
 
 const runOfCause = computed(() => view.cause.value?.run);
 
@@ -36,9 +36,8 @@ const charted = computed((): Entity[] => {
   if (run === undefined) return all;
   const own = all.find((entity) => entity.runs.some((member) => member.run === run));
   const color = own?.color ?? colorOfRun(run);
-  const name =
-    own?.runs.find((member) => member.run === run)?.name ??
-    (calledThere.value === "" ? nameOf(run) : calledThere.value);
+  const member = own?.runs.find((one) => one.run === run)?.name ?? run; // its id while its group is folded
+  const name = member !== run ? member : calledThere.value.run === run ? calledThere.value.name : nameOf(run);
   const front: Entity = { id: run, name, color, runs: [{ run, name }] };
   return [...all.filter(({ id }) => id !== run).map((entity) => ({ ...entity, dim: true })), front];
 });
