@@ -193,6 +193,7 @@ class ForeignRun:
       lost: those descriptions that mean damage.
       tables: the tables that its rows name, in writing order; `rows` is called once for each.
       columns: yields the same rows in the same order, many at once where they are single numbers; for large files.
+      made_by: what wrote it, for people, where that is more than the format says.
     """
 
     name: str
@@ -212,6 +213,7 @@ class ForeignRun:
     parts: Mapping[str, Callable[[], Iterable[Row]]] = field(default_factory=dict)
     tables: tuple[str, ...] = ()
     columns: Callable[[], Iterable[Row | Scalars]] | None = None
+    made_by: str = ""
 
     def give(self, parts: Mapping[str, Callable[[], Iterable[Row]]]) -> None:
         """Set the rows as separate parts; see `parts`."""

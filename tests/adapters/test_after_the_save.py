@@ -13,6 +13,7 @@ import rollbook
 from rollbook import adapters
 from rollbook.adapters.lightzero import EvaluatorLog, LearnerLog
 from rollbook.adapters.spinningup import EpochLogger
+from syntax import tree as tree_of
 
 EXACT = {"tianshou/book.py": "the trainer tests once more where it resumes; an epoch's summary is logged `at` the save"}
 """Adapters whose checkpoints end at their save, and why."""
@@ -69,7 +70,7 @@ def test_every_adapter_tells_a_checkpoint_how_far_it_reaches() -> None:
     place = Path(adapters.__file__).parent
     silent = []
     for path in sorted(place.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(path.read_text(encoding="utf-8"))):
             called = node.func if isinstance(node, ast.Call) else None
             if isinstance(node, ast.Call) and getattr(called, "id", "") == "partial" and node.args:
                 called = node.args[0]

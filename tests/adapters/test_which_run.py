@@ -11,6 +11,7 @@ import pytest
 
 import rollbook
 from rollbook import adapters
+from syntax import tree as tree_of
 
 
 def _acme(**options: Any) -> Any:
@@ -171,7 +172,7 @@ def test_every_adapter_that_opens_runs_is_held_to_this() -> None:
             continue
         calls = [
             node
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            for node in ast.walk(tree_of(path.read_text(encoding="utf-8")))
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("find_run", "init", "Door")
         ]
         if calls:

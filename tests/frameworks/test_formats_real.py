@@ -23,7 +23,7 @@ import pytest
 import rollbook
 from rollbook.formats import importers
 
-GROUPS = ("formats", "trackers", "main", "acme", "loops", "doors", "jax", "brax", "rliable", "verl")
+GROUPS = ("formats", "trackers", "main", "acme", "loops", "doors", "jax", "brax", "rliable", "verl", "rllib")
 
 pytestmark = pytest.mark.core
 
@@ -251,6 +251,44 @@ def test_stable_baselines3(tmp_path: Path) -> None:
         ]
     assert sorted(episodes["test"]) == sorted(tests)
     assert 2 * len(tests) == told("`sb3`, evaluations.npz")
+
+
+def test_tune(tmp_path: Path) -> None:
+    """A folder of trials, each as Ray's own table of it; configuration and seed come with the rows."""
+    ray = pytest.importorskip("ray")
+    tune = pytest.importorskip("ray.tune")
+    pytest.importorskip("pandas")
+
+    losses = [values(n) for n in range(12)]
+
+    def train(config: dict[str, Any]) -> None:
+        for n, loss in enumerate(losses):
+            tune.report({"score": n * config["lr"], "nested": {"loss": loss}, "timesteps_total": 10 * n})
+
+    environment = {"env_vars": {"PYTHONPATH": str(Path(rollbook.__file__).parents[1])}}
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False, runtime_env=environment)
+    try:
+        found = tune.Tuner(
+            train,
+            param_space={"lr": tune.grid_search([0.5, 0.25]), "seed": 3},
+            run_config=tune.RunConfig(name="exp", storage_path=str(tmp_path), verbose=0),
+        ).fit()
+    finally:
+        ray.shutdown()
+    books = {book.name: book for book in rollbook.open(tmp_path)}
+    assert {(book.config["lr"], book.seed, book.status) for book in books.values()} == {
+        (0.5, 3, "finished"),
+        (0.25, 3, "finished"),
+    }
+    assert {book.info["made_by"] for book in books.values()} == {"Ray Tune results"}
+    points = 0
+    for trial in found:
+        frame = trial.metrics_dataframe
+        for key in ("score", "nested/loss"):
+            theirs = list(zip(frame["timesteps_total"], frame[key], strict=True))
+            assert repr(series_of(books[Path(trial.path).name], key, "env_step")) == repr(sorted_(theirs))
+            points += len(theirs)
+    assert points == told("`jsonl`, Ray Tune")
 
 
 def test_verl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import rollbook
+from syntax import tree as tree_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SRC = ROOT / "src"
@@ -25,7 +26,7 @@ def definitions(module: str) -> dict[str, Definition]:
     return {
         node.name: node
         for file in files
-        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        for node in ast.walk(tree_of(file.read_text("utf-8")))
         if isinstance(node, Definition)
     }
 
@@ -48,10 +49,10 @@ def calls_of_ours(page: Path) -> Iterator[tuple[str, str, list[str]]]:
     """(module, name, keywords) of each call of a name that the page's blocks import from rollbook."""
     ours: dict[str, str] = {}
     for code in re.findall(r"^```python\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL):
-        for node in ast.walk(ast.parse(code)):
+        for node in ast.walk(tree_of(code)):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rollbook."):
                 ours |= {alias.asname or alias.name: f"{node.module}:{alias.name}" for alias in node.names}
-        for node in ast.walk(ast.parse(code)):
+        for node in ast.walk(tree_of(code)):
             if not isinstance(node, ast.Call):
                 continue
             words = [keyword.arg for keyword in node.keywords if keyword.arg]
@@ -104,7 +105,7 @@ def names_given_to_a_page(frame: ast.FunctionDef) -> set[str]:
 
 def test_what_is_asked_of_a_page_that_ran_is_bound_on_it() -> None:
     """tests/frameworks runs the pages, an hour after; here the names alone are compared."""
-    tree = ast.parse((ROOT / "tests" / "support" / "around_pages.py").read_text("utf-8"))
+    tree = tree_of((ROOT / "tests" / "support" / "around_pages.py").read_text("utf-8"))
     unbound, asked = [], 0
     for frame in (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.decorator_list):
         names = names_read_of_a_page(frame)
@@ -113,7 +114,7 @@ def test_what_is_asked_of_a_page_that_ran_is_bound_on_it() -> None:
         assert isinstance(around, ast.Call)
         page = ROOT / "docs" / ast.literal_eval(around.args[0]).removeprefix("docs/")
         code = re.findall(r"^```python\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
-        bound = set().union(names_given_to_a_page(frame), *(names_bound(ast.parse(block)) for block in code))
+        bound = set().union(names_given_to_a_page(frame), *(names_bound(tree_of(block)) for block in code))
         unbound += [f"{page.name}: {name}" for name in sorted(names - bound)]
     assert asked > 20
     assert unbound == []

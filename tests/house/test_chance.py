@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from syntax import tree as tree_of
+
 TESTS = Path(__file__).resolve().parents[1]
 PROGRAMS = {
     "support/tortured.py",
@@ -43,7 +45,7 @@ def calls(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
 
 def found(word: str, rule: Callable[[ast.AST], Iterable[ast.AST]], *but: str) -> list[str]:
     """Files and lines in which `rule` finds something; only files that have the word are looked at."""
-    trees = [(name, ast.parse(text)) for name, text in FILES.items() if name not in but and re.search(word, text)]
+    trees = [(name, tree_of(text)) for name, text in FILES.items() if name not in but and re.search(word, text)]
     return [f"{name}:{getattr(node, 'lineno', 0)}" for name, tree in trees for node in rule(tree)]
 
 

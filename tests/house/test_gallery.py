@@ -14,6 +14,7 @@ import pytest
 
 import rollbook
 from sealing_forks import python_path
+from syntax import tree as tree_of
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDIES = sorted((ROOT / "examples" / "gallery").glob("*.py"))
@@ -42,7 +43,7 @@ def test_make_gallery_installs_what_its_studies_import() -> None:
     imported = {
         (node.module or "" if isinstance(node, ast.ImportFrom) else node.names[0].name).split(".")[0]
         for study in STUDIES
-        for node in ast.walk(ast.parse(study.read_text(encoding="utf-8")))
+        for node in ast.walk(tree_of(study.read_text(encoding="utf-8")))
         if isinstance(node, ast.Import | ast.ImportFrom)
     }
     assert imported - sys.stdlib_module_names - {"rollbook", "numpy", "gymnasium"} <= installed

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import rollbook
+from syntax import tree as tree_of
 
 SRC = Path(rollbook.__file__).parent
 FILES = sorted(SRC.rglob("*.py"))
@@ -38,7 +39,7 @@ def test_what_items_are_compared_with_is_made_once_and_not_for_each_of_them() ->
     assert [
         f"{file.relative_to(SRC)}:{test.lineno}"
         for file in FILES
-        for loop in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        for loop in ast.walk(tree_of(file.read_text(encoding="utf-8")))
         if isinstance(loop, loops)
         for condition in (condition for part in loop.generators for condition in part.ifs)
         for test in ast.walk(condition)
@@ -112,7 +113,7 @@ def test_what_runs_in_the_training_process_lets_out_what_somebody_else_raised_me
         if file.relative_to(SRC).parts[0] not in ("adapters", "capture", "journal", "run"):
             continue
         source = file.read_text(encoding="utf-8")
-        for node in ast.walk(ast.parse(source)):
+        for node in ast.walk(tree_of(source)):
             if isinstance(node, ast.ExceptHandler) and isinstance(node.type, ast.Name) and node.type.id == "Exception":
                 words = ast.get_source_segment(source, node) or ""
                 if not re.search(r"\bis_foreign\(|\braise\b|failed\(", words):  # `failed` asks, see the tests of each
@@ -185,7 +186,7 @@ def test_no_weak_reference_has_a_callback_as_python_swallows_what_is_raised_in_i
     assert [
         f"{file.relative_to(SRC)}:{call.lineno}"
         for file in FILES
-        for call in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        for call in ast.walk(tree_of(file.read_text(encoding="utf-8")))
         if isinstance(call, ast.Call)
         and ast.unparse(call.func)
         in ("ref", "weakref.ref", "proxy", "weakref.proxy", "WeakMethod", "weakref.WeakMethod")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import rollbook
+from syntax import tree as tree_of
 
 SRC = Path(rollbook.__file__).parent
 FILES = {str(file.relative_to(SRC)): file for file in sorted(SRC.rglob("*.py"))}
@@ -20,7 +21,7 @@ def trees(*words: str) -> Iterator[tuple[str, ast.AST]]:
     for name, file in FILES.items():
         text = file.read_text("utf-8")
         if any(word in text.lower() for word in words):
-            yield name, ast.parse(text)
+            yield name, tree_of(text)
 
 
 WITHOUT_WHOLE_FILES = {

@@ -14,6 +14,7 @@ from click import Context
 import rollbook
 from rollbook.cli.app import app
 from rollbook.ground.files import pasted
+from syntax import tree as tree_of
 
 SRC = Path(rollbook.__file__).parent
 QUOTING = ("pasted(", "files.pasted(", "shlex.quote(", "shlex.join(")
@@ -47,7 +48,7 @@ def test_what_is_filled_into_a_command_is_quoted_for_a_shell() -> None:
         f"{path.relative_to(SRC)}:{line} {expression}"
         for path in sorted(SRC.rglob("*.py"))
         if MAY_ADVISE.search(JOIN.sub("", code := path.read_text("utf-8")))
-        for line, expression in filled_in(ast.parse(code))
+        for line, expression in filled_in(tree_of(code))
         if not expression.startswith(QUOTING)
         and not (path.relative_to(SRC).parts[0] in ("cli", "demo") and expression in QUOTED)
     ]
@@ -56,7 +57,7 @@ def test_what_is_filled_into_a_command_is_quoted_for_a_shell() -> None:
 
 def test_the_search_finds_what_is_filled_in() -> None:
     text = 'f"{words}. Put it there: rollbook push --anew {folder}, or rollbook pull {url}/{run} --dir {root}; {x}"'
-    assert [found for _line, found in filled_in(ast.parse(text))] == ["folder", "url", "run", "root"]
+    assert [found for _line, found in filled_in(tree_of(text))] == ["folder", "url", "run", "root"]
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,15 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+from syntax import tree as tree_of
+
 TESTS = Path(__file__).parents[1]
 MOST = 80
 
 
 def patches(file: Path) -> Iterator[int]:
     """The lines in which an attribute of rollbook is replaced: `setattr` of a monkeypatch, or `mock.patch`."""
-    tree = ast.parse(file.read_text(encoding="utf-8"))
+    tree = tree_of(file.read_text(encoding="utf-8"))
     origin = {
         alias.asname or alias.name.split(".")[0]: f"{getattr(node, 'module', '') or ''}.{alias.name}"
         for node in ast.walk(tree)

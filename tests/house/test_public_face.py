@@ -20,6 +20,7 @@ import pytest
 import rollbook
 from rollbook.protocols import Rule, RunInternals, Sink, Stateful, Truncatable
 from rollbook.run.internals import _FORMER
+from syntax import tree as tree_of
 
 HEADINGS = ("Args", "Attributes", "Raises", "Returns", "Yields")
 STABLE = re.findall(
@@ -129,7 +130,7 @@ def undocumented(value: Any, name: str, function: Any) -> set[str]:
 def raised_in(path: str) -> dict[int, set[str]]:
     """The first line of each function of a file -> the errors that the function itself raises."""
     found: dict[int, set[str]] = {}
-    for function in ast.walk(ast.parse(Path(path).read_text("utf-8"))):
+    for function in ast.walk(tree_of(Path(path).read_text("utf-8"))):
         if isinstance(function, ast.FunctionDef):
             nodes: list[ast.AST] = list(function.body)
             own: set[str] = set()

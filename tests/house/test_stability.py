@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from syntax import tree as tree_of
+
 ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src"
 LISTED = dict(
@@ -29,7 +31,7 @@ def file_of(module: str) -> Path:
 def exported(module: str) -> set[str]:
     """What the module's `__all__` says; read, not run: most adapters need their framework."""
     names: set[str] = set()
-    for node in ast.parse(file_of(module).read_text("utf-8")).body:
+    for node in tree_of(file_of(module).read_text("utf-8")).body:
         if isinstance(node, (ast.Assign, ast.AugAssign)):
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
             if ast.unparse(target) == "__all__":

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import rollbook
+from syntax import tree as tree_of
 
 SRC = Path(rollbook.__file__).parent
 
@@ -81,7 +82,7 @@ def waits_without_a_deadline(source: str) -> list[tuple[str, int, str]]:
         for child in ast.iter_child_nodes(node):
             look(child, function)
 
-    look(ast.parse(source), "")
+    look(tree_of(source), "")
     return found
 
 

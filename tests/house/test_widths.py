@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from syntax import tree as tree_of
+
 SRC = Path(__file__).parents[2] / "src" / "rollbook"
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -101,7 +103,7 @@ class Widths:
         self.writing_readers: list[str] = []
         self.importers: dict[str, set[str]] = defaultdict(set)
         for module, file in self._modules.items():
-            tree = ast.parse(file.read_text(encoding="utf-8"))
+            tree = tree_of(file.read_text(encoding="utf-8"))
             for target, name, typed in self._imports(tree, tree, typed=False):
                 self._count(room_of(module), target, name, typed=typed)
                 self.importers[target].add(module)

@@ -27,6 +27,8 @@ SPELLINGS = {
     "global_step": "env_step",
     "timesteps": "env_step",
     "total_timesteps": "env_step",
+    "timesteps_total": "env_step",
+    "training_iteration": "epoch",
     "Step": "step",
     "_step": "step",
 }

@@ -143,7 +143,7 @@ def import_one(
                 left_out[cause] = run.bill()["drops"][cause]
         run.finish(status)
     imported: dict[str, object] = {"format": chosen, "from": str(path), "files": stamp, "left_out": left_out}
-    _write_origin(run.folder, span, imported, what(chosen))
+    _write_origin(run.folder, span, imported, foreign.made_by or what(chosen))
     return Imported(run.folder, rows, left_out)
 
 

@@ -58,6 +58,8 @@ class JsonLines:
         run.clocks = (self._clock,) if self._clock else ()
         configs = (record for file in files if isinstance(record := (_first_object(file) or {}).get("config"), dict))
         describe(run, base.parent if path.is_file() else base, next(configs, None))
+        if any(file.name == "result.json" and "trial_id" in (_first_object(file) or {}) for file in files):
+            run.made_by = "Ray Tune results"
         run.give({file.name: functools.partial(self._rows, file, run) for file in files})
         return [run]
 
