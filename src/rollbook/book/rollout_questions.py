@@ -38,7 +38,7 @@ _FATES = f"""select {FATE} as fate, count(*) as rollouts, count(distinct "group"
   from rollouts_now where mode is distinct from 'eval' group by 1 order by rollouts desc, fate"""
 _GROUPS = """select reason, count(*) as groups, sum(rollouts)::bigint as rollouts,
     sum(sampled_tokens)::bigint as sampled_tokens, min(first) as first, max(last) as last
-  from (select coalesce(mode(reason) filter (used), case when bool_or(used) then 'zero advantage' end, mode(reason),
+  from (select coalesce(min(reason) filter (used), case when bool_or(used) then 'zero advantage' end, min(reason),
         'dropped') as reason, count(*) as rollouts, sum(sampled_tokens) as sampled_tokens,
       min(coalesce(gradient_step, policy_version)) as first, max(coalesce(gradient_step, policy_version)) as last
     from rollouts_now where used is not null and "group" is not null and mode is distinct from 'eval'
