@@ -38,6 +38,16 @@ def test_a_listing_takes_one_object_and_says_of_when_it_is(tmp_path, bucket, pro
     assert sum(proxy.verbs().values()) == 2  # whose place it is, and the catalogue
 
 
+def test_a_store_lists_of_a_run_all_that_its_folder_lists(tmp_path, bucket):
+    pushed(tmp_path, bucket, "a")
+    (local,), (there,) = rollbook.open(tmp_path / "runs").rows(), rollbook.open(bucket).rows()
+    del local["path"], there["path"]
+    assert there == local
+    assert local["summary"]["train/return.last"] == 1.0
+    for condition in ("summary['train/return'].last = 1", "writers_died = 0", "length(summary.status) > 0"):
+        assert len(rollbook.open(bucket).where(condition)) == 1, condition
+
+
 def test_one_odd_value_does_not_make_each_reader_fetch_every_run_again(tmp_path, bucket, proxy):
     pushed(tmp_path, bucket, "a")
     pushed(tmp_path, bucket, "b", clip=math.nan, entropy=2**80, floor=-math.inf, half="\ud800")

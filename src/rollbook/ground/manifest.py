@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "EDITABLE",
     "FORMAT",
+    "LISTED",
     "ORIGIN",
     "STATUSES",
     "Attempts",
@@ -53,6 +54,7 @@ __all__ = [
     "holds_a_run",
     "keep_results",
     "keep_retention",
+    "listed",
     "look",
     "new_id",
     "newest",
@@ -79,6 +81,13 @@ STATUSES = ("running", "finished", "killed", "crashed")
 
 ORIGIN = ("config", "seed", "git", "packages", "command", "python", "executable", "platform", "environment")
 """Fields of an attempt rather than of the run: how it was started, with which code and packages."""
+
+LISTED = (
+    "id", "project", "name", "status", "seed", "group", "job_type", "tags", "notes", "parent", "forked_from", "created",
+    "ended", "host", "made_by", "config", "summary", "total", "attempts",
+    "writers_died",
+)  # fmt: skip
+"""The fields of run.json in a listing. Each run has all of them, None if unknown."""
 
 EDITABLE = ("name", "notes", "tags", "group")
 """Fields that people may edit at any time; `edited` lists the changed ones."""
@@ -272,6 +281,15 @@ def results(fields: Mapping[str, object]) -> dict[str, Any]:
         entry.get("values") if isinstance(entry, dict) and entry.get("attempt") == newest(fields).get("n", 1) else None
     )
     return dict(values) if isinstance(values, dict) else {}
+
+
+def listed(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a run in a listing, of its folder or in a store: `LISTED`, with its results in the summary."""
+    row = {name: fields.get(name) for name in LISTED}
+    row["attempts"] = len(fields.get("attempts") or ())
+    row["writers_died"] = sum((fields.get("writers_died") or {}).values())
+    row["summary"] = {**results(fields), **(fields.get("summary") or {})}
+    return row
 
 
 def clean(content: Mapping[str, object]) -> tuple[RunJson, list[str]]:

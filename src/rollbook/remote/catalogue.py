@@ -34,11 +34,6 @@ FRESH_SECONDS = 60.0
 _MOST_TRIES = 6
 FORMAT = 1
 
-FIELDS = (
-    "id", "project", "name", "status", "seed", "group", "job_type", "tags", "notes", "parent", "forked_from", "created",
-    "ended", "host", "made_by", "config", "summary", "total",
-)  # fmt: skip
-
 
 class Catalogue(NamedTuple):
     """What a remote holds.
@@ -59,9 +54,7 @@ class Catalogue(NamedTuple):
 def fields_of(page: dict[str, object]) -> dict[str, object]:
     """The fields of a run in a listing, from its run.json."""
     about, _ = manifest.clean(page)
-    row = {name: about.get(name) for name in FIELDS}
-    row["attempts"] = len(about.get("attempts") or ())
-    return row
+    return manifest.listed(about)
 
 
 def note_run(run: str) -> Steps[bool]:

@@ -136,7 +136,7 @@ def _row(folder: str, page: os.stat_result, cache: _Cache | None, problems: list
     known = _known.get(folder) or (cache.get(folder) if cache is not None else None)
     if known is None or known[0] != stamp:
         try:
-            known = (stamp, _fields(folder))
+            known = (stamp, manifest.listed(manifest.read(folder)))
         except ForeignManifest:
             raise
         except (RollbookError, OSError) as err:
@@ -146,15 +146,6 @@ def _row(folder: str, page: os.stat_result, cache: _Cache | None, problems: list
     row = {"path": folder, **known[1]}
     if row["status"] == "running":  # the only field that can change without a change of run.json
         row["status"] = derived(folder, manifest.read(folder))
-    return row
-
-
-def _fields(folder: str) -> dict[str, Any]:
-    about = manifest.read(folder)
-    row = {name: about.get(name) for name in FIELDS}
-    row["attempts"] = len(about["attempts"])
-    row["writers_died"] = sum((about.get("writers_died") or {}).values())
-    row["summary"] = {**manifest.results(about), **about["summary"]}
     return row
 
 
