@@ -91,8 +91,11 @@ def listing(folder: str, url: str, runs: int, proxy: Any) -> None:
 
     def put(n: int) -> None:
         config = {"lr": 3e-4 * (1 + n % 7), "gamma": 0.99, "seed": n % 10, "env": f"Env-v{n % 13}", "layers": [64, 64]}
+        values = {"train/return.last": n * 0.37, "train/return.best": n * 0.41, "test/return.last": n * 0.31}
+        values |= {"test/return.best": n * 0.4, "length.env_step": 20_000 + n, "length.seconds": 900.5 + n % 77}
         page = {
-            "format": 1, "id": f"{n:08x}", "project": f"project-{n % 20}", "name": "ppo", "nonce": str(n),
+            "results": {"attempt": 1, "values": values}, "format": 1,
+            "id": f"{n:08x}", "project": f"project-{n % 20}", "name": "ppo", "nonce": str(n),
             "seed": n % 10, "status": "finished", "created": 1.7e9 + n, "ended": 1.7e9 + n + 900,
             "config": config, "host": "node", "summary": {"train/return": n * 0.37}, "attempts": [{"n": 1}],
         }  # fmt: skip

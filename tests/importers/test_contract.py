@@ -52,3 +52,32 @@ def test_an_importer_says_what_its_runs_are(name: str) -> None:
 
 def test_every_importer_of_the_registry_has_a_sample_here() -> None:
     assert set(SAMPLES) == set(importers.names())
+
+
+def _told() -> dict[str, list[str]]:
+    """Format -> the cells of the table of docs/importers.md about what comes with the rows."""
+    text = (Path(__file__).parents[2] / "docs" / "importers.md").read_text(encoding="utf-8")
+    head = "| format | configuration | seed | group | project | tags | notes | a failed run |\n"
+    lines = text.partition(head)[2].splitlines()[1:]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[: lines.index("")]]
+    return {row[0].strip("`"): row[1:] for row in rows}
+
+
+@pytest.mark.parametrize("name", sorted(set(importers.names()) - {"slime"}))  # it needs torch, and has none of these
+def test_the_docs_say_what_comes_with_the_rows(name: str, tmp_path: Path) -> None:
+    runs = list(importers.make(name).runs(SAMPLES[name](tmp_path)))
+    for run in runs:
+        list(run.rows())
+    found = [
+        any(has(run) for run in runs)
+        for has in (
+            lambda run: bool(run.config),
+            lambda run: run.seed is not None,
+            lambda run: run.group is not None,
+            lambda run: run.project is not None,
+            lambda run: bool(run.tags),
+            lambda run: bool(run.notes),
+            lambda run: run.status != "finished",
+        )
+    ]
+    assert _told().get(name, [""] * 7) == ["yes" if one else "" for one in found]
