@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 __all__ = [
     "EDITABLE",
     "FORMAT",
-    "LISTED",
     "ORIGIN",
     "STATUSES",
     "Attempts",
@@ -82,7 +81,7 @@ STATUSES = ("running", "finished", "killed", "crashed")
 ORIGIN = ("config", "seed", "git", "packages", "command", "python", "executable", "platform", "environment")
 """Fields of an attempt rather than of the run: how it was started, with which code and packages."""
 
-LISTED = (
+_LISTED = (
     "id", "project", "name", "status", "seed", "group", "job_type", "tags", "notes", "parent", "forked_from", "created",
     "ended", "host", "made_by", "config", "summary", "total", "attempts",
     "writers_died",
@@ -283,9 +282,16 @@ def results(fields: Mapping[str, object]) -> dict[str, Any]:
     return dict(values) if isinstance(values, dict) else {}
 
 
-def listed(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a run in a listing, of its folder or in a store: `LISTED`, with its results in the summary."""
-    row = {name: fields.get(name) for name in LISTED}
+def listed(fields: Mapping[str, Any], *, checked: bool = False) -> dict[str, Any]:
+    """The fields of a run in a listing, of its folder or in a store, with its results in the summary.
+
+    Args:
+      fields: the content of a run.json; {} gives each field as None, 0 or {}.
+      checked: `read` has checked them; otherwise fields with a wrong type count as missing.
+    """
+    if not checked:
+        fields, _ = clean(fields)
+    row: dict[str, Any] = {name: fields.get(name) for name in _LISTED}
     row["attempts"] = len(fields.get("attempts") or ())
     row["writers_died"] = sum((fields.get("writers_died") or {}).values())
     row["summary"] = {**results(fields), **(fields.get("summary") or {})}

@@ -51,12 +51,6 @@ class Catalogue(NamedTuple):
     host: str = ""
 
 
-def fields_of(page: dict[str, object]) -> dict[str, object]:
-    """The fields of a run in a listing, from its run.json."""
-    about, _ = manifest.clean(page)
-    return manifest.listed(about)
-
-
 def note_run(run: str) -> Steps[bool]:
     """Bring a run's page up to date with its run.json in the remote. Returns whether it was changed. Tries again if
     another process was faster or the outcome is unknown. Reads the page before run.json: a late process then finds a
@@ -77,7 +71,7 @@ def note_run(run: str) -> Steps[bool]:
             pass
         page = yield Get(f"{run}/run.json")
         data = json.dumps(
-            fields_of(json.loads(page.data)), separators=(",", ":"), sort_keys=True, default=repr
+            manifest.listed(json.loads(page.data)), separators=(",", ":"), sort_keys=True, default=repr
         ).encode()
         if etag is not None and known == data:
             return False

@@ -136,7 +136,7 @@ def _row(folder: str, page: os.stat_result, cache: _Cache | None, problems: list
     known = _known.get(folder) or (cache.get(folder) if cache is not None else None)
     if known is None or known[0] != stamp:
         try:
-            known = (stamp, manifest.listed(manifest.read(folder)))
+            known = (stamp, manifest.listed(manifest.read(folder), checked=True))
         except ForeignManifest:
             raise
         except (RollbookError, OSError) as err:

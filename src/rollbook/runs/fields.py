@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rollbook.errors import BadInput, did_you_mean
-from rollbook.ground.manifest import LISTED
+from rollbook.ground import manifest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FIELDS", "check_field", "column_of", "field_names", "is_field", "leaves", "value_at", "values_at"]
 
-FIELDS = LISTED
+FIELDS = tuple(manifest.listed({}))
 """The fields of run.json in a listing, besides `path`. Each run has all of them, None if unknown."""
 
 _NESTED = ("config", "summary", "total")

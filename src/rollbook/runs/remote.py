@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from rollbook.errors import Damaged, NewerFormat, NotARun, NotARunPlace, PlaceAway, RunNotFound
+from rollbook.ground import manifest
 from rollbook.ground.addresses import check_remote, parts_of
 from rollbook.ground.files import pasted
 from rollbook.ground.status import STALE_SECONDS
 from rollbook.remote import Remote, perform
-from rollbook.remote.catalogue import fields_of, read_catalogue
+from rollbook.remote.catalogue import read_catalogue
 from rollbook.remote.commit import Commits
 from rollbook.remote.opening import PAGE, open_remote
 from rollbook.remote.steps import Away, Missing, Unknown, message_of
@@ -111,7 +112,7 @@ def root_of(url: str) -> tuple[Remote, str]:
 def _fields(remote: Remote, run: str) -> dict[str, Any] | None:
     """The contents of run.json in the remote; None if there is none."""
     try:
-        return fields_of(json.loads(remote.get(f"{run}/run.json").data))
+        return manifest.listed(json.loads(remote.get(f"{run}/run.json").data))
     except Missing:
         return None
     except (ValueError, AttributeError, RecursionError):
