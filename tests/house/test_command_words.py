@@ -262,6 +262,21 @@ def test_what_people_look_for_as_an_option_is_named_as_a_command(here: Path) -> 
         assert f"rollbook {option[2:]}" in done.stderr
 
 
+def test_runs_of_several_names_are_not_drawn_as_seeds_of_one(tmp_path: Path) -> None:
+    for project, name in (("p", "ppo"), ("p", "dqn"), ("q", "dqn")):
+        with rollbook.init(project, name, dir=tmp_path, sinks=[], keeper="inline") as run:
+            run.log({"train/return": 1.0}, env_step=1)
+    drawn = {
+        runs: call("plot", runs, "--dir", str(tmp_path), "--key", "train/return").stdout for runs in ("p", "p/dqn")
+    }
+    assert "ppo" in drawn["p"]
+    assert "dqn" in drawn["p"]
+    assert "by name" not in drawn["p/dqn"]
+    several = call("plot", "--dir", str(tmp_path), "--key", "train/return", "--where", "name == 'dqn'").stdout
+    assert "by project" in several
+    assert "differ between the runs: name" in call("compare", "p", "--dir", str(tmp_path)).stderr
+
+
 def test_what_is_missing_in_a_question_is_named_with_what_there_is(here: Path) -> None:
     done = call("compare", "p")
     assert done.exit_code == 2

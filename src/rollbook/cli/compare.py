@@ -107,9 +107,9 @@ def _what_to_compare(runs: RunSet, metric: str | None, by: str | None) -> str:
         shown = [key for key in keys if not key.startswith(("host/", "rollbook/"))]
         missing.append(f"--metric, the score. The newest run has: {clean(', '.join(shown[:20])) or 'no keys'}")
     if by is None:
-        fields = {"group": None} if len({run.group for run in runs}) > 1 else {}
+        fields = {field: None for field in ("name", "group") if len({getattr(run, field) for run in runs}) > 1}
         fields |= dict.fromkeys(row["name"] for row in runs.diff().table().to_pylist() if row["kind"] == "config")
-        offered = clean(", ".join(list(fields)[:20])) or "no setting; name and other fields may"
+        offered = clean(", ".join(list(fields)[:20])) or "no setting"
         missing.append(f"--by, the field whose values are compared. These differ between the runs: {offered}")
     return "\n".join(f"say {words}" for words in missing)
 

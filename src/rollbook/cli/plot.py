@@ -21,7 +21,10 @@ _LINES_OF_TEXT = 22
 @click.argument("runs", default="", required=False)
 @dir_option
 @click.option("--key", "-k", "keys", multiple=True, help="Which metric, such as test/return; several may be given.")
-@click.option("--by", default=None, help="The field whose values make the groups, such as config.algo.")
+@click.option(
+    "--by", default=None,
+    help="The field whose values make the groups, such as config.algo. Without it: name or project, where they differ.",
+)  # fmt: skip
 @click.option("-x", "--x", "axis", default=None, help="The axis: a clock such as env_step, a key, or time.")
 @click.option("--chart", default="curves", show_default=True, help="Which chart; --charts lists them.")
 @click.option("--charts", is_flag=True, help="List the charts.")
@@ -117,6 +120,7 @@ def _picture(
     chosen = find_runs(runs, root, where, having=lambda book: _has(book, keys), what=", ".join(keys) or "rows")
     _, about = kinds().get(chart, ("", "both"))
     of_several = {"statistic", "task", "normalise", "whole_curve", "seeds", "window", "panels"} & options.keys()
+    by = by or next((field for field in ("name", "project") if len({getattr(run, field) for run in chosen}) > 1), None)
     single = len(chosen) == 1 and by is None and not of_several
     if about == "run" or (single and about == "both"):
         if len(chosen) > 1:
