@@ -10,9 +10,11 @@ from typing import Any, is_typeddict
 
 import numpy as np
 import pytest
+from click import Context
 
 import rollbook
 from rollbook import stats
+from rollbook.cli.app import app
 
 POINTS = 5_000
 LONG = "a" * 50
@@ -134,3 +136,11 @@ def test_a_comparison_prints_its_sentences(held: dict[str, Any]) -> None:
     text = " ".join(str(held["compare"]).split())
     for sentence in held["compare"].sentences()[:2]:
         assert " ".join(sentence.split())[:60] in text
+
+
+def test_the_help_of_each_command_fits_a_terminal_of_80_columns() -> None:
+    for name in app.list_commands(Context(app)):
+        command = app.get_command(Context(app), name)
+        assert command is not None
+        text = command.get_help(Context(command, info_name=f"rollbook {name}", terminal_width=80))
+        assert [line for line in text.splitlines() if len(line) > 80] == [], name

@@ -70,7 +70,7 @@ def compare(
     \b
     Examples:
       rollbook compare cartpole --metric test/return --by config.algo
-      rollbook compare cartpole --metric test/return --by config.algo --plan ppo-or-dqn --floor 0 -o figures
+      rollbook compare cartpole -m test/return --by config.algo --plan ppo-or-dqn
     """
     chosen = find_runs(runs, root, where)
     if metric is None or by is None:

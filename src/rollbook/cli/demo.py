@@ -25,9 +25,9 @@ def demo(
     Examples:
       rollbook demo
       rollbook demo --seed 7
-      rollbook demo --seeds 5          five seeds, and the commands that compare them
+      rollbook demo --seeds 5          five seeds, and how to compare them
       rollbook demo --ui               watch it learn in a browser
-      rollbook demo --resume           continue the newest demo run that was stopped
+      rollbook demo --resume           continue the newest one that was stopped
     """
     from rollbook.demo.train import main, several
 

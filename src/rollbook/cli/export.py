@@ -46,7 +46,7 @@ def export(
       rollbook export last --keys train/return,test/return -x env_step --to csv
       rollbook export cartpole/ppo --table episodes -o episodes.parquet
       rollbook export last --to mcap -o episodes.mcap
-      rollbook export cartpole --to rliable -o scores.npz -O metric=test/return -O by=config.algo
+      rollbook export cartpole --to rliable -o scores.npz -O metric=test/return
     """
     from rollbook.formats import exporters
 

@@ -38,10 +38,10 @@ def import_(
 
     \b
     Examples:
-      rollbook import logs/                          event files or CSV files, whatever is there
-      rollbook import logs/progress.csv --project ppo -O clock=iterations=gradient_step
+      rollbook import logs/            event files, CSV files, what is there
+      rollbook import logs/progress.csv -O clock=iterations=gradient_step
       rollbook import tb/ --format tensorboard -O clock=env_step
-      rollbook import --formats                      what can be read
+      rollbook import --formats        what can be read
     """
     from rollbook.formats import importers
 

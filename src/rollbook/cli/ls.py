@@ -49,7 +49,7 @@ def ls(
       rollbook ls
       rollbook ls cartpole
       rollbook ls results --where "seed == 3"
-      rollbook ls --columns seed,config.algo --metric test/return=best --sort -test/return
+      rollbook ls --columns seed,config.lr -m test/return=best --sort -test/return
       rollbook ls --json | jq '.[].path'
     """
     chosen = find_runs(runs, root, may_be_none=True)

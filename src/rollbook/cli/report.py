@@ -36,7 +36,7 @@ def report(
     \b
     Examples:
       rollbook report last -o report.html
-      rollbook report cartpole --metric test/return --by config.algo -o report.html
+      rollbook report cartpole -m test/return --by config.algo -o report.html
     """
     from rollbook.runs.report import write
 

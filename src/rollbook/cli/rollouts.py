@@ -24,10 +24,10 @@ def rollouts(
 
     \b
     Examples:
-      rollbook rollouts last                            what became of them
-      rollbook rollouts last prompts                    which prompt is never solved
-      rollbook rollouts last tools --json               which tool breaks
-      rollbook rollouts last history --id 09ab34cd56-7  this prompt over training
+      rollbook rollouts last                       what became of them
+      rollbook rollouts last prompts               which prompt is never solved
+      rollbook rollouts last tools --json          which tool breaks
+      rollbook rollouts last history --id 09ab-7   this prompt over training
     """
     from rollbook.book import RolloutQueries
 

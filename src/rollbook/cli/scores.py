@@ -51,7 +51,7 @@ def scores(
     \b
     Examples:
       rollbook scores SPR.json IRIS.json --normalise atari -o aggregates.pdf
-      rollbook scores SPR.json IRIS.json --normalise atari --chart improvement --against IRIS -o improvement.svg
+      rollbook scores SPR.json IRIS.json --chart improvement --against IRIS --text
       rollbook scores *.json --text
       rollbook scores *.json --latex
     """

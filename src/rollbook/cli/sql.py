@@ -25,9 +25,9 @@ def sql(run: str, query: str | None, root: str, limit: int, unlocked: bool, as_j
     \b
     Examples:
       rollbook sql 'select count(*) from metrics'          the last run
-      rollbook sql last 'select avg("train/return") from metrics where env_step > 10000'
-      rollbook sql last 'select name, sum(seconds) from timings group by all order by 2 desc'
-      rollbook sql last 'select * from episodes order by "return" desc limit 3' --json
+      rollbook sql last 'select max("train/return") from metrics'
+      rollbook sql last 'select name, sum(seconds) from timings group by all'
+      rollbook sql last 'from episodes order by "return" desc limit 3' --json
     """
     if query is None and " " in run.strip():  # only a query: use the last run
         run, query = "last", run

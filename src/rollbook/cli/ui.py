@@ -75,7 +75,7 @@ def ui(
       rollbook ui runs /scratch/old-runs --port 8000
       rollbook ui s3://bucket/prefix         runs in a remote, as they are now
       rollbook ui --export copy              a copy for any file server
-      rollbook ui --host 0.0.0.0             prints an address with a token, for other machines
+      rollbook ui --host 0.0.0.0       for other machines: prints an address
     """
     stores = [asked for asked in roots if is_address(asked)]
     found = [_folders(asked, root) for asked in roots or (root,)]

@@ -26,8 +26,8 @@ def wait(run: str, root: str, until: str, timeout: float, as_json: bool) -> None
 
     \b
     Examples:
-      rollbook wait last --until 'last("test/return") > 475 or status != "running"' --timeout 600
-      rollbook wait cartpole/ppo --until 'last("env_step") >= 100000' && rollbook plot cartpole/ppo
+      rollbook wait last --until 'last("test/return") > 475' --timeout 600
+      rollbook wait cartpole/ppo --until 'last("env_step") >= 1000' && echo there
     """
     from rollbook.errors import BadInput
     from rollbook.runs.waiting import wait as wait_for

@@ -170,7 +170,7 @@ def _what_next(place: str) -> str:
             "What to try next:",
             f"  {command} ui{place}",
             f"  {command} ls{place}",
-            f'  {command} sql last \'select env_step, "test/return" from metrics where "test/return" > 0\'{place}',
+            f"  {command} sql last 'select max(\"test/return\") from metrics'{place}",
             f"  {command} plot last --key test/return --text{place}",
             f"  {command} demo --seeds 5{place}",
             f"  {command} export last --table episodes -o episodes.csv{place}",

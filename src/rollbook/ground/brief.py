@@ -8,6 +8,7 @@ class Curve:
 
 from __future__ import annotations
 
+import os
 import textwrap
 from collections.abc import Iterable
 from dataclasses import fields
@@ -29,10 +30,14 @@ def brief(cls: C) -> C:
 
 def screenful(lines: list[str]) -> str:
     """Lines that fit on one screen: long ones are wrapped, and left-out ones are counted."""
+    try:
+        width = min(max(os.get_terminal_size(1).columns, 40), _WIDTH)
+    except OSError:  # the output is no terminal
+        width = _WIDTH
     wrapped = [
         part
         for line in lines
-        for part in textwrap.wrap(line, _WIDTH, subsequent_indent="  ", break_on_hyphens=False) or [""]
+        for part in textwrap.wrap(line, width, subsequent_indent="  ", break_on_hyphens=False) or [""]
     ]
     if len(wrapped) > _MOST_LINES:
         left_out = len(wrapped) - _MOST_LINES + 1

@@ -142,7 +142,8 @@ def _is_there(package: str) -> bool:
 
 
 def _missing(module: str, extra: str, why: str, also: str) -> MissingExtra:
-    return MissingExtra(f"{why} needs {module}, which is not installed: pip install {to_install(extra, also)}")
+    package = module if module.startswith("google.") else module.partition(".")[0]
+    return MissingExtra(f"{why} needs {package}, which is not installed: pip install {to_install(extra, also)}")
 
 
 def to_install(extra: str, also: str = "") -> str:
