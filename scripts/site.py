@@ -21,20 +21,22 @@ from mkdocs.structure.files import File, Files, InclusionLevel
 import gallery
 
 ROOT = Path(__file__).resolve().parents[1]
-CLASSES = {
-    "Run": "rollbook.run.run.Run",
-    "Scope": "rollbook.run.scope.Scope",
-    "Book": "rollbook.book.book.Book",
-    "RunSet": "rollbook.runs.run_set.RunSet",
+FACE = {
+    "reference/python.md": (
+        "Functions",
+        "rollbook.run.session.init",
+        "rollbook.run.session.attach",
+        "rollbook.formats.opening.open",
+        "rollbook.capture.gym.RecordEpisodes",
+        "rollbook.capture.gym.record_envs",
+        "rollbook.run.siblings.siblings",
+    ),
+    "reference/run.md": ("Run and Scope", "rollbook.run.run.Run", "rollbook.run.scope.Scope"),
+    "reference/book.md": ("Book", "rollbook.book.book.Book"),
+    "reference/run-set.md": ("RunSet", "rollbook.runs.run_set.RunSet"),
 }
-FUNCTIONS = {
-    "init": "rollbook.run.session.init",
-    "attach": "rollbook.run.session.attach",
-    "open": "rollbook.formats.opening.open",
-    "RecordEpisodes": "rollbook.capture.gym.RecordEpisodes",
-    "record_envs": "rollbook.capture.gym.record_envs",
-    "siblings": "rollbook.run.siblings.siblings",
-}
+"""Page of the reference -> its title, and the names of `rollbook` on it."""
+
 FAMILIES = {
     "reference/recording.md": ("Recording: capture, samples, episodes", ("rollbook.capture", "rollbook.run")),
     "reference/sinks.md": ("Sinks and filters", ("rollbook.sinks",)),
@@ -80,17 +82,19 @@ LINK = re.compile(r"(!?\[[^\]]*\]\()([^)#\s]+)(#[^)\s]*)?\)")
 
 def on_config(config: Any) -> Any:
     """All pages of docs/adapters come under Frameworks."""
-    adapters = sorted(path.name for path in (ROOT / "docs/adapters").glob("*.md") if path.name != "index.md")
+    pages = [path for path in (ROOT / "docs/adapters").glob("*.md") if path.name not in ("index.md", "faults.md")]
+    pages.sort(key=lambda path: path.read_text(encoding="utf-8").partition("\n")[0].lower())  # by the title
+    adapters = [f"adapters/{path.name}" for path in pages]
     for entry in config.nav:
         if "Frameworks" in entry:
-            entry["Frameworks"] = ["adapters/index.md", *(f"adapters/{name}" for name in adapters)]
+            entry["Frameworks"] = ["adapters/index.md", *adapters, "adapters/faults.md"]
     return config
 
 
 def on_files(files: Files, *, config: Any) -> Files:
     """Add the pages that are generated."""
     pages = {
-        "reference/python.md": _python_page(),
+        **{page: _face_page(*names) for page, names in FACE.items()},
         **{page: _module_page(*family) for page, family in FAMILIES.items()},
         "reference/commands.md": _commands_page(),
         "gallery.md": _gallery_page(),
@@ -105,7 +109,8 @@ def on_files(files: Files, *, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> str:
-    """Links out of docs/ lead to the generated pages."""
+    """Links out of docs/ lead to the generated pages; a page is not called by its file."""
+    markdown = re.sub(r"\[([\w-]+)\.md\]\(", r"[\1](", markdown)
     return _relinked(markdown, "docs/" + page.file.src_uri, page.file.src_uri)
 
 
@@ -145,23 +150,17 @@ def _text_of(path: str) -> str:
         return (ROOT / next(name for name, page in OUTSIDE.items() if page == path)).read_text(encoding="utf-8")
     if path in FAMILIES:
         return _module_page(*FAMILIES[path])
-    return {"gallery.md": _gallery_page, "reference/commands.md": _commands_page}.get(path, _python_page)()
+    if path in FACE:
+        return _face_page(*FACE[path])
+    return {"gallery.md": _gallery_page, "reference/commands.md": _commands_page}[path]()
 
 
-def _python_page() -> str:
-    parts = [
-        "# Python, in full",
-        "",
-        "Every argument, unit and error, from signatures and docstrings. [The overview](../api.md) is shorter; "
-        "the pages below have the modules.",
-        "",
-        *(f"- [{title}]({posixpath.basename(page)})" for page, (title, _) in FAMILIES.items()),
-        "",
-    ]
-    for target in FUNCTIONS.values():
-        parts += [f"::: {target}", ""]
-    for target in CLASSES.values():
-        parts += [f"::: {target}", ""]
+def _face_page(title: str, *names: str) -> str:
+    """What `rollbook` itself has: functions, or a class with its methods."""
+    about = "Every argument, unit and error, from signatures and docstrings. [The overview](../api.md) is shorter."
+    parts = [f"# {title}", "", about, ""]
+    for name in names:
+        parts += [f"::: {name}", ""]
     return "\n".join(parts)
 
 
