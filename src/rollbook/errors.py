@@ -78,6 +78,17 @@ if TYPE_CHECKING:
 class RollbookError(Exception):
     """Base class of all exceptions that rollbook raises on purpose."""
 
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows: the lines outside of rollbook that led to the error, and the message."""
+        import os
+        import traceback
+
+        inside = os.path.dirname(__file__) + os.sep
+        frames = [each for each in traceback.extract_tb(self.__traceback__) if not each.filename.startswith(inside)]
+        users = [each for each in frames if f"{os.sep}IPython{os.sep}" not in each.filename]
+        cause = [f"({type(self.__cause__).__name__}: {self.__cause__})"] if self.__cause__ else []
+        return [*(line.rstrip() for line in traceback.format_list(users)), f"{type(self).__name__}: {self}", *cause]
+
 
 class BadInput(RollbookError, ValueError):
     """An argument that cannot be used."""

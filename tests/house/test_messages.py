@@ -7,6 +7,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
+import rollbook
 from syntax import tree as tree_of
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "rollbook"
@@ -41,3 +44,13 @@ def test_no_error_calls_a_thing_no_thing() -> None:
         if FORMER.search(text)
     ]
     assert not wrong, "\n".join(wrong)
+
+
+def test_a_notebook_shows_the_line_of_the_user_and_the_message_alone(tmp_path: Path) -> None:
+    with pytest.raises(rollbook.errors.RollbookError) as caught:
+        rollbook.open(tmp_path / "nowhere")
+    lines = "\n".join(caught.value._render_traceback_()).splitlines()
+    assert lines[0].startswith(f'  File "{__file__}"')
+    assert lines[1].strip() == 'rollbook.open(tmp_path / "nowhere")'
+    assert [line for line in lines if str(SOURCE) in line] == []
+    assert lines[-1].startswith("RunNotFound: ")
