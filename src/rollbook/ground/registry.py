@@ -33,6 +33,10 @@ class Registry:
         """All names, including those of installed packages."""
         return sorted({*self.own, *self._entry_points()})
 
+    def summary(self, name: str) -> str:
+        """The first line of a member's docstring; its name without one."""
+        return summary_of(self.load(name), name)
+
     def __contains__(self, name: object) -> bool:
         return name in self.own or name in self._entry_points()
 

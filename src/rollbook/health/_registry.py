@@ -55,9 +55,7 @@ DEFAULT: tuple[str, ...] = tuple(_RULES)
 _REGISTRY = Registry("rule", "rollbook.health", _RULES, GROUP)
 
 
-def names() -> list[str]:
-    """The names that `make` knows, including those of other packages."""
-    return _REGISTRY.names()
+names = _REGISTRY.names
 
 
 def make(name: str, **options: object) -> Rule:

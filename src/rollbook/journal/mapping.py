@@ -20,7 +20,7 @@ SAFE = frozenset({"ext2", "ext3", "ext4", "xfs", "tmpfs"})
 _POPULATE_WRITE = 23  # MADV_POPULATE_WRITE, Linux 5.14; Python has no name for it
 
 
-def is_mappable(folder: str, mountinfo: str = "/proc/self/mountinfo") -> bool:
+def is_mappable(folder: str) -> bool:
     """Whether allocated blocks stay in place on the file system of `folder`.
 
     True for ext2/3/4, xfs, tmpfs, and overlay if its upper layer is on one of them and visible here. Unknown ones give
@@ -29,7 +29,7 @@ def is_mappable(folder: str, mountinfo: str = "/proc/self/mountinfo") -> bool:
     if os.environ.get("ROLLBOOK_MMAP") == "0" or not hasattr(os, "posix_fallocate"):
         return False
     with tolerating(OSError, ValueError, IndexError):
-        with open(mountinfo, encoding="utf-8", errors="surrogateescape") as file:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
             mounts = [line.split() for line in file]
         return _safe(real_path(folder), mounts, depth=0)
     return False

@@ -63,35 +63,29 @@ class Keeper(OneRun):
             if pause > 0.0:
                 (wait_for or wait)(pause, self.filenos())
 
-    def run_to_end(self, seconds: float | None = None) -> bool:
+    def run_to_end(self) -> bool:
         """Do all that can be done for writers that have gone, then stop; at once if another keeper is at work.
 
         A failing sink is offered its rows for ten seconds; its cursor stays for a later keeper.
 
-        Args:
-          seconds: stop after this time, even if something is left; None: when all is done.
         Returns:
-          True if every closed writer's rows have reached sinks and Parquet; False if `seconds` ran out, or another
-            keeper is at work.
+          True if every closed writer's rows have reached sinks and Parquet; False if another keeper is at work.
         """
         try:
-            return self._run_to_end(seconds)
+            return self._run_to_end()
         except BaseException:  # another part of the training process raised: a later call must find nothing locked
             with tolerating(Exception):  # a failure here must not replace that exception
                 self.leave()
             raise
 
-    def _run_to_end(self, seconds: float | None) -> bool:
-        drain_seconds = TUNING.drain_here_seconds if seconds is None else min(TUNING.drain_here_seconds, seconds)
-        until = None if seconds is None else time.monotonic() + seconds
-        drained_by = time.monotonic() + drain_seconds
-        self.wait_for_nobody(drain_seconds)
+    def _run_to_end(self) -> bool:
+        drained_by = time.monotonic() + TUNING.drain_here_seconds
+        self.wait_for_nobody(TUNING.drain_here_seconds)
         while True:
             pause = self.step()
             if pause is None:
                 return self.phase == "done" and not self.left_undone()
-            now = time.monotonic()
-            is_late = (until is not None and now >= until) or (self.others_live and now >= drained_by)
+            is_late = self.others_live and time.monotonic() >= drained_by
             if self.is_idle or is_late:
                 was_beside_others = self.others_live
                 self.leave()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Callable
 
 from rollbook.errors import PlaceAway, RollbookError, RunExists, RunIsLive
 from rollbook.ground.status import STALE_SECONDS
@@ -16,7 +17,7 @@ from rollbook.remote.commit import Commits, NotShipped
 from rollbook.remote.pages import page_of
 from rollbook.remote.steps import Away, Missing, Unknown, message_of
 
-__all__ = ["check", "main"]
+__all__ = ["answer_in_json", "check", "main"]
 
 
 def check(url: str, run: str, nonce: str, origin: str, *, takes_over: bool = False, patience: float = 8.0) -> None:
@@ -54,13 +55,18 @@ def check(url: str, run: str, nonce: str, origin: str, *, takes_over: bool = Fal
 def main(arguments: list[str] | None = None) -> int:
     """See the module."""
     url, run, nonce, origin, patience, *more = sys.argv[1:] if arguments is None else arguments
+    answer_in_json(lambda: check(url, run, nonce, origin, takes_over="takeover" in more, patience=float(patience)))
+    return 0
+
+
+def answer_in_json(work: Callable[[], object]) -> None:
+    """Do the work, and print whether it succeeded, or its error."""
     answer: dict[str, object] = {"ok": True}
     try:
-        check(url, run, nonce, origin, takes_over="takeover" in more, patience=float(patience))
+        work()
     except RollbookError as err:
         answer = {"ok": False, "error": type(err).__name__, "words": str(err)}
     sys.stdout.write(json.dumps(answer))
-    return 0
 
 
 if __name__ == "__main__":

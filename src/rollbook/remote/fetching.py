@@ -6,14 +6,13 @@ python -m rollbook.remote.fetching URL PROJECT NAME RUN_ID ROOT PATIENCE [takeov
 
 from __future__ import annotations
 
-import json
 import sys
 
-from rollbook.errors import PlaceAway, PlaceError, RollbookError
+from rollbook.errors import PlaceAway, PlaceError
 from rollbook.ground.files import pasted
 from rollbook.ground.tuning import TUNING
 from rollbook.remote import Remote, open_remote, perform
-from rollbook.remote.checksums import check
+from rollbook.remote.checksums import answer_in_json, check
 from rollbook.remote.commit import Commits
 from rollbook.remote.pages import page_of
 from rollbook.remote.pull import pull
@@ -67,13 +66,8 @@ def _find(remote: Remote, project: str, name: str, run_id: str) -> tuple[str, st
 def main(arguments: list[str] | None = None) -> int:
     """See the module."""
     url, project, name, run_id, root, patience, *more = sys.argv[1:] if arguments is None else arguments
-    answer: dict[str, object]
-    try:
-        bring(url, project, name, run_id, root, takes_over="takeover" in more, patience=float(patience))
-        answer = {"ok": True}
-    except RollbookError as err:
-        answer = {"ok": False, "error": type(err).__name__, "words": str(err)}
-    sys.stdout.write(json.dumps(answer))
+    takes_over = "takeover" in more
+    answer_in_json(lambda: bring(url, project, name, run_id, root, takes_over=takes_over, patience=float(patience)))
     return 0
 
 

@@ -449,8 +449,8 @@ class Run(Scope):
 
     # -- the run's own page
 
-    def _attempt_entry(self, number: int | None = None) -> Attempt:
-        return manifest.entry_of(self._about, self.attempt if number is None else number)
+    def _attempt_entry(self) -> Attempt:
+        return manifest.entry_of(self._about, self.attempt)
 
     def _keep_formatted(self, text: str) -> None:
         self._parts.formatted_config = text

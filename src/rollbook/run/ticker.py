@@ -24,6 +24,8 @@ COST_SECONDS = 10.0
 _LOOK_SECONDS = 0.03
 """Seconds between two checks for a late sync."""
 
+_ROUND_SECONDS = 1.0
+
 _JUST_NOW = 0.2
 """A sync at most so many seconds ago is the one that a round follows. An earlier one is the one before: the keeper's
 second lasts a little longer than a second, and rounds that took any sync would drift until they came just before one.
@@ -39,9 +41,9 @@ class Ticker(threading.Thread):
       late: functions called once, in this thread, soon after the start (provenance).
     """
 
-    def __init__(self, run: Run, sinks: Any, late: tuple[Callable[[], None], ...] = (), seconds: float = 1.0) -> None:
+    def __init__(self, run: Run, sinks: Any, late: tuple[Callable[[], None], ...] = ()) -> None:
         super().__init__(name="rollbook", daemon=True)
-        self._run, self._sinks, self._late, self._seconds = run, sinks, list(late), seconds
+        self._run, self._sinks, self._late = run, sinks, list(late)
         self._stop_event = threading.Event()
         self._cost_due = time.monotonic() + TUNING.first_cost_seconds
         self._rows_at_last = 0  # number of rows when the last such row was written
@@ -54,11 +56,11 @@ class Ticker(threading.Thread):
     def run(self) -> None:
         """The thread's body. The first rounds come early: the first, small segments fill in less than a second."""
         self.tick()
-        pause = self._seconds / 8
+        pause = _ROUND_SECONDS / 8
         while not self._stop_event.wait(pause):
             self._await_sync()
             self.tick()
-            pause = 2 * pause if 2 * pause < self._seconds else self._until_synced()
+            pause = 2 * pause if 2 * pause < _ROUND_SECONDS else self._until_synced()
 
     def _until_synced(self) -> float:
         """Seconds until shortly after the keeper's next sync. A sync makes every page clean; this thread then faults in
@@ -66,10 +68,10 @@ class Ticker(threading.Thread):
         """
         since = time.time() - self._synced_at()
         if not 0 <= since < 2:
-            return self._seconds
+            return _ROUND_SECONDS
         self._sync_foretold = True
-        pause = self._seconds - since + 0.03
-        return pause if pause >= self._seconds / 2 else pause + self._seconds
+        pause = _ROUND_SECONDS - since + 0.03
+        return pause if pause >= _ROUND_SECONDS / 2 else pause + _ROUND_SECONDS
 
     def _await_sync(self) -> None:
         """Wait a little longer for the sync that this round follows: a busy keeper is late."""

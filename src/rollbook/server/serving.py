@@ -48,11 +48,11 @@ def prepared(settings: Settings) -> Settings:
     return settings
 
 
-def address_of(settings: Settings, *, with_token: bool = True) -> str:
+def address_of(settings: Settings) -> str:
     """The address to open in a browser."""
     host = {"0.0.0.0": socket.gethostname(), "::": socket.gethostname()}.get(settings.host, settings.host)
     host = f"[{host}]" if ":" in host else host
-    token = f"?token={quote(settings.token)}" if with_token and settings.token is not None else ""
+    token = f"?token={quote(settings.token)}" if settings.token is not None else ""
     return f"http://{host}:{settings.port}/{token}"
 
 

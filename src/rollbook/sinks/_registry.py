@@ -66,9 +66,7 @@ _REGISTRY = Registry("sink", "rollbook.sinks", _SINKS, GROUP)
 _COMMON = ("all", "every_seconds", "filters")
 
 
-def names() -> list[str]:
-    """All sinks, including those of installed packages."""
-    return _REGISTRY.names()
+names = _REGISTRY.names
 
 
 def needs_no_service() -> list[str]:

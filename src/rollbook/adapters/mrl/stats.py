@@ -88,61 +88,52 @@ def _name(batch_attribute: str, grabname: str | None, statistic: str) -> str:
     return "_".join(part for part in (batch_attribute, grabname, statistic) if part is not None)
 
 
-class MaxCallback(StatsCallback):
+class _Reduced(StatsCallback):
+    """A statistic of all items, made by a method of arrays."""
+
+    statistic = ""
+
+    def __init__(self, batch_attribute: str, grabname: str | None = None, include_buffer: bool = True) -> None:
+        name = _name(batch_attribute, grabname, self.statistic)
+        super().__init__(batch_attribute, grabname, include_buffer, name)
+
+    def compute(self, values: NDArray) -> float:
+        """The statistic.
+
+        Args:
+          values: one number per item; at least one.
+        """
+        return float(getattr(values, self.statistic)())
+
+
+class MaxCallback(_Reduced):
     """The largest value, as the metric `<attribute>_<source>_max`.
 
     Args:
       batch_attribute, grabname, include_buffer: see `StatsCallback`.
     """
 
-    def __init__(self, batch_attribute: str, grabname: str | None = None, include_buffer: bool = True) -> None:
-        super().__init__(batch_attribute, grabname, include_buffer, _name(batch_attribute, grabname, "max"))
-
-    def compute(self, values: NDArray) -> float:
-        """The maximum.
-
-        Args:
-          values: one number per item; at least one.
-        """
-        return float(values.max())
+    statistic = "max"
 
 
-class MinCallback(StatsCallback):
+class MinCallback(_Reduced):
     """The smallest value, as the metric `<attribute>_<source>_min`.
 
     Args:
       batch_attribute, grabname, include_buffer: see `StatsCallback`.
     """
 
-    def __init__(self, batch_attribute: str, grabname: str | None = None, include_buffer: bool = True) -> None:
-        super().__init__(batch_attribute, grabname, include_buffer, _name(batch_attribute, grabname, "min"))
-
-    def compute(self, values: NDArray) -> float:
-        """The minimum.
-
-        Args:
-          values: one number per item; at least one.
-        """
-        return float(values.min())
+    statistic = "min"
 
 
-class MeanCallback(StatsCallback):
+class MeanCallback(_Reduced):
     """The mean value, as the metric `<attribute>_<source>_mean`.
 
     Args:
       batch_attribute, grabname, include_buffer: see `StatsCallback`.
     """
 
-    def __init__(self, batch_attribute: str, grabname: str | None = None, include_buffer: bool = True) -> None:
-        super().__init__(batch_attribute, grabname, include_buffer, _name(batch_attribute, grabname, "mean"))
-
-    def compute(self, values: NDArray) -> float:
-        """The mean.
-
-        Args:
-          values: one number per item; at least one.
-        """
-        return float(values.mean())
+    statistic = "mean"
 
 
 class PercentileCallback(StatsCallback):

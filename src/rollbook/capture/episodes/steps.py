@@ -122,7 +122,7 @@ class StepChunks:
         if n + 1 >= CHUNK_ROWS or self._bytes >= CHUNK_BYTES or (moment - self._first_ns >= CHUNK_NS and not self.hold):
             self.flush()
 
-    def add_flat(self, prefix: str, value: Any, cells: dict[str, Any], tuples: bool = True) -> None:
+    def add_flat(self, prefix: str, value: Any, cells: dict[str, Any]) -> None:
         """Put `value` into `cells` under `prefix`, its parts under `prefix/…`. Reports parts that cannot be stored."""
         kind = type(value)
         if kind in ATOMS:
@@ -132,7 +132,7 @@ class StepChunks:
             cells[prefix] = value.copy()
             return
         leaves: dict[str, object] = {}
-        flat(prefix, value, leaves, tuples)
+        flat(prefix, value, leaves)
         for name, cell in leaves.items():
             if cell is UNSTORABLE:
                 self._unstorable(name, value)

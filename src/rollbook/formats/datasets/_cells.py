@@ -5,7 +5,6 @@ Nothing here imports pandas, which pyarrow's own conversions do at their first u
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -23,21 +22,17 @@ Cells = NDArray | list[Any]
 """One value per row: an array whose first axis is the rows, or a list if they have no common shape."""
 
 
-def column_cells(
-    column: pa.ChunkedArray, *, shapes: Sequence[str | None] | None = None, is_json: bool = False
-) -> Cells:
+def column_cells(column: pa.ChunkedArray, *, shapes: Sequence[str | None] | None = None) -> Cells:
     """The cells of a column without nulls.
 
     Args:
       shapes: one text per row, "84,84,3", from the column `shape/<name>`; None: there is no such column.
-      is_json: the texts are JSON.
     """
     kind = column.type
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return _list_cells(column, shapes)
     if pa.types.is_dictionary(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        texts = column.to_pylist()
-        return from_json([json.loads(text) for text in texts]) if is_json else texts
+        return column.to_pylist()  # type: ignore[no-any-return]
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         return column.to_pylist()  # type: ignore[no-any-return]
     values, _ = to_numpy(column)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rollbook.errors import BadInput
 from rollbook.ground.files import replacing
-from rollbook.ground.registry import Registry, summary_of
+from rollbook.ground.registry import Registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,9 +33,7 @@ _EXPORTERS = {
 _REGISTRY = Registry("exporter", "rollbook.formats.exporters", _EXPORTERS, GROUP)
 
 
-def names() -> list[str]:
-    """The names that `make` accepts, including those of other packages."""
-    return _REGISTRY.names()
+names, summary = _REGISTRY.names, _REGISTRY.summary
 
 
 def make(name: str, **options: object) -> Exporter:
@@ -50,15 +48,6 @@ def make(name: str, **options: object) -> Exporter:
     """
     exporter: Exporter = _REGISTRY.make(name, options)
     return exporter
-
-
-def summary(name: str) -> str:
-    """An exporter's one-line description.
-
-    Args:
-      name: one of `names()`.
-    """
-    return summary_of(_REGISTRY.load(name), name)
 
 
 def export(runs: RunSet | Book, to: str, out: str | os.PathLike[str], **options: object) -> dict[str, int]:

@@ -16,12 +16,22 @@ from pathlib import Path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any
 
     from rollbook.protocols import ForeignRun
 
-__all__ = ["CONFIG_NAMES", "complete", "config_beside", "describe", "hydra_of", "of_table", "plain", "seed_of"]
+__all__ = [
+    "CONFIG_NAMES",
+    "complete",
+    "config_beside",
+    "describe",
+    "hydra_of",
+    "of_table",
+    "plain",
+    "seed_of",
+    "with_own_names",
+]
 
 CONFIG_NAMES = ("params.json", "config.json", "hparams.json", "args.json", "hparams.yaml", "config.yaml", "config.yml")
 """A file with one of these names next to the rows is the configuration; the first readable one is used."""
@@ -41,6 +51,20 @@ _SEEDS = ("seed", "random_seed", "rng_seed")
 _GROUPS = ("exp_name", "experiment_name", "run_group", "group", "experiment")
 _CLEANRL = re.compile(r"(?P<env_id>.+)__(?P<exp_name>.+)__(?P<seed>\d+)__\d{9,11}")
 _SEEDED = re.compile(r"(?:(?P<group>.*?)[-_.,+]+)?s(?:eed)?[-_=]?(?P<seed>\d{1,10})", re.IGNORECASE)
+
+
+def with_own_names(runs: Iterable[tuple[ForeignRun, str]]) -> list[ForeignRun]:
+    """The runs; if several have the same name, what follows each is added to it.
+
+    Args:
+      runs: (run, what it is recognised by).
+    """
+    marked = list(runs)
+    names = [run.name for run, _ in marked]
+    for run, mark in marked:
+        if names.count(run.name) > 1:
+            run.name = f"{run.name}-{mark}"
+    return [run for run, _ in marked]
 
 
 def describe(run: ForeignRun, folder: Path, config: Mapping[str, Any] | None = None) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rollbook.errors import BadInput
-from rollbook.ground.registry import Registry, summary_of
+from rollbook.ground.registry import Registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,9 +49,7 @@ _IMPORTERS = {
 _REGISTRY = Registry("importer", "rollbook.formats.importers", _IMPORTERS, GROUP)
 
 
-def names() -> list[str]:
-    """The names that `make` accepts, including those of other packages."""
-    return _REGISTRY.names()
+names, summary = _REGISTRY.names, _REGISTRY.summary
 
 
 def make(name: str, **options: object) -> Importer:
@@ -103,12 +101,3 @@ def what(name: str) -> str:
       name: one of `names()`.
     """
     return str(getattr(_REGISTRY.load(name), "what", name))
-
-
-def summary(name: str) -> str:
-    """An importer's one-line description.
-
-    Args:
-      name: one of `names()`.
-    """
-    return summary_of(_REGISTRY.load(name), name)

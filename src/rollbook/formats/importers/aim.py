@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 from rollbook.errors import MissingExtra
-from rollbook.formats.importers._beside import seed_of
+from rollbook.formats.importers._beside import seed_of, with_own_names
 from rollbook.formats.importers._database import UNREADABLE, damaged, has_tables, opened, with_log
 from rollbook.ground.counters import clocks_of
 from rollbook.ground.foreign import tolerating
@@ -75,11 +75,7 @@ class Aim:
             made = list(self._listed(home))
         except UNREADABLE:
             return [damaged(home / "run_metadata.sqlite")]
-        names = [run.name for run, _code in made]
-        for run, code in made:
-            if names.count(run.name) > 1:
-                run.name = f"{run.name}-{code}"
-        return [run for run, _code in made]
+        return with_own_names(made)
 
     def _listed(self, home: Path) -> Iterator[tuple[ForeignRun, str]]:
         file = home / "run_metadata.sqlite"

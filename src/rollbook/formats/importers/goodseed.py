@@ -7,7 +7,7 @@ import datetime
 import json
 from pathlib import Path
 
-from rollbook.formats.importers._beside import plain, seed_of
+from rollbook.formats.importers._beside import plain, seed_of, with_own_names
 from rollbook.formats.importers._database import UNREADABLE, damaged, has_tables, is_unlisted, opened, with_log
 from rollbook.ground.counters import clocks_of
 from rollbook.protocols import ForeignRun, Row
@@ -45,11 +45,7 @@ class GoodSeed:
     def runs(self, path: Path) -> Iterable[ForeignRun]:
         """A run for each database, with its recorded name, and its file's name if two have the same name."""
         made = [self._run(file) for file in _files(path) or ([path] if path.is_file() else [])]
-        names = [run.name for run in made]
-        for run in made:
-            if names.count(run.name) > 1:
-                run.name = f"{run.name}-{run.files[0].stem}"
-        return made
+        return with_own_names((run, run.files[0].stem) for run in made)
 
     def _run(self, file: Path) -> ForeignRun:
         try:

@@ -11,7 +11,7 @@ import itertools
 import re
 from pathlib import Path
 
-from rollbook.formats.importers._beside import seed_of
+from rollbook.formats.importers._beside import seed_of, with_own_names
 from rollbook.formats.importers._media import media_row
 from rollbook.ground.values import Histogram
 from rollbook.protocols import ForeignRun, Row, Scalars
@@ -59,11 +59,7 @@ class Neptune:
     def runs(self, path: Path) -> Iterable[ForeignRun]:
         """A run for each part 0, with its recorded name, and its id if two have the same name."""
         made = [self._run(parts) for parts in _files(path)]
-        names = [run.name for run in made]
-        for run in made:
-            if names.count(run.name) > 1:
-                run.name = f"{run.name}-{_attributes(run.files).get('sys/id') or run.files[0].stem}"
-        return made
+        return with_own_names((run, _attributes(run.files).get("sys/id") or run.files[0].stem) for run in made)
 
     def _run(self, parts: tuple[Path, ...]) -> ForeignRun:
         attributes = _attributes(parts)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rollbook.formats.importers._beside import config_beside, seed_of
+from rollbook.formats.importers._beside import config_beside, seed_of, with_own_names
 from rollbook.formats.importers._blocks import blocks_of
 from rollbook.formats.importers._wire import BadMessage, double, fields, first, moment, signed
 from rollbook.ground.counters import clocks_of
@@ -51,11 +51,7 @@ class SwanLab:
     def runs(self, path: Path) -> Iterable[ForeignRun]:
         """A run for each file, with the name of its experiment, and the id if two have the same name."""
         made = [self._run(file) for file in _files(path)]
-        names = [run.name for run in made]
-        for run in made:
-            if names.count(run.name) > 1:
-                run.name = f"{run.name}-{run.files[0].stem.removeprefix('run-')}"
-        return made
+        return with_own_names((run, run.files[0].stem.removeprefix("run-")) for run in made)
 
     def _run(self, file: Path) -> ForeignRun:
         run = ForeignRun(file.stem.removeprefix("run-"), clocks=(self._clock,), files=[file])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from rollbook.formats.importers._beside import describe
+from rollbook.formats.importers._beside import describe, with_own_names
 from rollbook.formats.importers._blocks import blocks_of
 from rollbook.formats.importers._wire import BadMessage, fields, first, moment, signed
 from rollbook.ground.counters import clocks_of
@@ -69,12 +69,7 @@ class Wandb:
         by_id: dict[str, list[Path]] = {}
         for file in sorted(_files(path)):
             by_id.setdefault(file.stem.removeprefix("run-"), []).append(file)
-        made = [(run_id, self._run(run_id, files)) for run_id, files in by_id.items()]
-        names = [run.name for _id, run in made]
-        for run_id, run in made:
-            if names.count(run.name) > 1:
-                run.name = f"{run.name}-{run_id}"
-        return [run for _id, run in made]
+        return with_own_names((self._run(run_id, files), run_id) for run_id, files in by_id.items())
 
     def _run(self, run_id: str, files: list[Path]) -> ForeignRun:
         run = ForeignRun(run_id, clocks=(self._clock,), files=files)

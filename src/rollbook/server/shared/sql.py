@@ -322,13 +322,13 @@ def with_tables(
     return _found(context.limits, [row.folder], scanned, work)
 
 
-def with_book(book: Book, names: Sequence[str], work: Callable[[Locked], T], limits: Limits = LIMITS) -> T:
+def with_book(book: Book, names: Sequence[str], work: Callable[[Locked], T]) -> T:
     """The same for an open book, over its effective history."""
 
     def scanned(tries: int) -> dict[str, Scan]:
         return {name: book.scan(name, tries) for name in names}
 
-    return _found(limits, [os.path.abspath(book.path)], scanned, work)
+    return _found(LIMITS, [os.path.abspath(book.path)], scanned, work)
 
 
 def judge(limits: Limits = LIMITS) -> Callable[[str, pa.Table], list[bool | None]]:

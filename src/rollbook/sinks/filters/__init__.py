@@ -67,9 +67,7 @@ _FILTERS = {
 _REGISTRY = Registry("filter", __name__, _FILTERS)
 
 
-def names() -> list[str]:
-    """The names that `make` knows."""
-    return _REGISTRY.names()
+names = _REGISTRY.names
 
 
 def make(name: str, to: Sink, **options: object) -> Filter:
