@@ -194,4 +194,5 @@ def test_an_agent_gets_the_same_over_the_standard_streams_and_from_the_server_of
     assert [strict(text)["of"] for text in texts[:2]] == [3, 2]
     assert "cartpole/ppo-1" in texts[2], "it names what there is"
     assert "condition" in texts[3], "an argument that there is not is no answer about all runs"
+    assert "where" in texts[3], "it names those that there are"
     assert "probe" in texts[4]

@@ -377,7 +377,7 @@ def protocol_server(tools: AgentTools, run: Callable[[str, Callable[[], str]], A
         for tool in tools.tools()
     }
     for tool in offered.values():
-        _refuse_unknown_arguments(tool)
+        tool.parameters["additionalProperties"] = False  # `_unfit` refuses them; the package would pass over them
     harmless = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
     async def list_tools(_context: object, _page: object) -> Any:
@@ -390,7 +390,7 @@ def protocol_server(tools: AgentTools, run: Callable[[str, Callable[[], str]], A
 
     async def call_tool(_context: object, asked: Any) -> Any:
         text, is_error = f"there is no tool {asked.name!r:.80}; there are {', '.join(offered)}", True
-        if asked.name in offered:
+        if asked.name in offered and not (text := _unfit(offered[asked.name], asked.arguments or {})):
             try:
                 text, is_error = await offered[asked.name].run(asked.arguments or {}, None), False
             except errors.ToolError as err:
@@ -429,12 +429,13 @@ def _message_of(err: Exception) -> str:
     return f"{words.message} {words.hint}" if words.hint else words.message
 
 
-def _refuse_unknown_arguments(tool: Any) -> None:
-    """An argument of another name is an error that the agent sees; the package's default is to pass over it."""
-    arguments = tool.fn_metadata.arg_model
-    arguments.model_config["extra"] = "forbid"
-    arguments.model_rebuild(force=True)
-    tool.parameters["additionalProperties"] = False
+def _unfit(tool: Any, arguments: dict[str, object]) -> str:
+    """What is wrong with the names of the arguments, in the words of an error; "" if nothing is."""
+    takes, needs = tool.parameters["properties"], tool.parameters.get("required", [])
+    wrong = [f"there is no argument {name!r:.80}" for name in arguments if name not in takes]
+    wrong += [f"{name!r} is missing" for name in needs if name not in arguments]
+    listed = ", ".join(f"{name} (needed)" if name in needs else name for name in takes)
+    return f"{tool.name}: {', '.join(wrong)}; it takes {listed}" if wrong else ""
 
 
 _LANES = {"sql": "question", "samples": "question", "wait": "wait"}
