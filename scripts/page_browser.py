@@ -29,7 +29,12 @@ def main() -> int:
         subprocess.run(["apt-get", "update", "-q"], check=True, **quiet)
         packages = ["chromium", "fonts-dejavu-core"]
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        subprocess.run(["apt-get", "install", "-qy", *packages], check=True, env=environment, **quiet)
+        subprocess.run(
+            ["apt-get", "install", "-qy", "-o", "DPkg::Lock::Timeout=300", *packages],
+            check=True,
+            env=environment,
+            **quiet,
+        )
         return 0 if browser() else 1
     print(
         "The tests of the page drive chromium, and none was found. Install it (Debian: apt install chromium) "

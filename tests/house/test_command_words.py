@@ -160,6 +160,18 @@ def test_a_command_about_several_runs_takes_all_that_are_meant(way: str, here: P
         assert call("diff", word, "--json").exit_code == 0
 
 
+def test_the_page_of_a_folder_shows_runs_that_begin_later_however_the_folder_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rollbook.cli.ui import _places_of
+
+    monkeypatch.chdir(tmp_path)
+    for project in ("a", "b"):
+        rollbook.init(project, "ppo", dir=tmp_path / "elsewhere", sinks=[], keeper="inline").finish()
+    for word in ("elsewhere", "./elsewhere", str(tmp_path / "elsewhere")):
+        assert _places_of(word, "runs") == [str(tmp_path / "elsewhere")], word
+
+
 def test_every_command_is_one_of_these() -> None:
     assert {*ONE, *SEVERAL, *NONE} == set(app.list_commands(Context(app)))
 

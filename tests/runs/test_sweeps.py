@@ -103,7 +103,7 @@ def test_a_run_that_repeats_another_of_the_same_seed_and_code_counts_once() -> N
     entries = [Entry("a", f"a-{n}", 0, "", 1.0, unit="same") for n in range(3)] + [Entry("b", "b", 0, "", 2.0)]
     found = sweep(entries, {"a": {"config.lr": 1}, "b": {"config.lr": 2}}, metric="test/return")
     assert len(found.tried[1].scores_R) == 1
-    assert "2 runs repeat" in " ".join(found.notes)
+    assert "2 runs left out: the same configuration, seed and code" in " ".join(found.notes)
 
 
 def test_no_score_at_all_is_said() -> None:
@@ -120,3 +120,22 @@ def test_shares_are_the_same_whatever_the_unit_of_the_score() -> None:
     assert seeds_share(scores) == pytest.approx(seeds_share(scaled))
     low, high = over_seeds(scores, labels)
     assert low <= share_of_levels(scores, labels) <= high
+
+
+def test_the_best_is_told_by_what_it_does_not_share_with_all_others() -> None:
+    found = tried(GRID, lambda each: 1e5 * float(str(each["config.lr"])), noise=0.1)
+    assert "The best so far is lr 0.01, clip " in found.sentence
+    assert "gamma" not in found.sentence
+    crashed = {**GRID, "no configuration": {"config.lr": 1e-4}}
+    entries = [Entry(name, f"{name}-{s}", s, "", float(s)) for name in GRID for s in range(2)]
+    entries.append(Entry("no configuration", "lost", 0, "", None, crashed=True))
+    lost = sweep(entries, crashed, metric="test/return")
+    assert "gamma" not in lost.sentence, "that a run without a score lacks it tells nothing"
+    assert "1 crashed run of 1 configuration left out, which flatters it." in lost.notes
+
+
+def test_what_to_run_next_counts_those_that_it_means() -> None:
+    entries = [Entry(name, f"{name}-{s}", s, "", 1.0 + s) for name in GRID for s in range(3)]
+    few = [one for one in entries if one.group not in [*GRID][4:6] or one.seed == 0]
+    assert "2 with a single seed, of the 12 that may be the best" in sweep(few, GRID, metric="r").todo
+    assert "More seeds of the first 12, which may be the best." in sweep(entries, GRID, metric="r").todo

@@ -5,6 +5,7 @@ import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { value } from "../data/numbers.ts";
 import { valueAt } from "../data/lines.ts";
 import { shortNames } from "../data/names.ts";
+import { halves } from "../parts/Middle.tsx";
 import { ground } from "../state/theme.ts";
 import type { Hub, View } from "./hub.ts";
 import { isNamed, type AxisKind, type Line, type Mark, type Pin } from "./model.ts";
@@ -39,6 +40,9 @@ export interface ChartProps {
 }
 
 const READS = 24;
+const LONGEST = 60;
+/** The last letters of a name, which stay where there is little room. */
+const TAIL = 6;
 const NO_MARKS: readonly Mark[] = [];
 const OTHERS = 100; // ms
 
@@ -53,9 +57,10 @@ export function Chart(props: ChartProps) {
   const curves = props.lines.filter(isNamed);
   const names = shortNames(
     curves.map((line) => line.name),
-    props.big === true ? 26 : 14,
+    LONGEST,
   );
-  const letters = props.bare === true || curves.length < 2 ? 0 : Math.max(...names.map((name) => name.length));
+  const longest = Math.min(props.big === true ? 26 : 14, Math.max(...names.map((name) => name.length)));
+  const letters = props.bare === true || curves.length < 2 ? 0 : longest;
   const named = useRef(false);
   named.current = letters > 0;
   useLayoutEffect(() => {
@@ -135,7 +140,7 @@ export function Chart(props: ChartProps) {
         {curves.slice(0, READS).map((line, i) => (
           <span key={line.id} class={`s${line.color}`}>
             <i />
-            <em>{names[i]}</em>
+            <em class="middle">{halves(names[i] ?? "", TAIL)}</em>
             <b />
           </span>
         ))}

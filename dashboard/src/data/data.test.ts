@@ -31,12 +31,12 @@ function frame(entries: unknown, payload: Uint8Array, last = true): Uint8Array {
 
 describe("numbers", () => {
   test("a value has the figures that matter, a true minus and thin spaces", () => {
-    expect(value(3164.4)).toBe("3\u2009164");
+    expect(value(3164.4)).toBe("3\u202f164");
     expect(value(-0.01234)).toBe("\u22120.0123");
     expect(value(0.5)).toBe("0.500");
     expect(value(1e-7)).toBe("1e\u22127");
     expect(value(12)).toBe("12");
-    expect(value(1_300_000_001)).toBe("1\u2009300\u2009000\u2009001");
+    expect(value(1_300_000_001)).toBe("1\u202f300\u202f000\u202f001");
     expect(value(Number.NaN)).toBe("NaN");
     expect(value(-Infinity)).toBe("\u2212∞");
     expect(value(null)).toBe("–");
@@ -44,7 +44,7 @@ describe("numbers", () => {
   test("steps, times and sizes are short", () => {
     expect(short(250_000)).toBe("250k");
     expect(short(1_500_000)).toBe("1.5M");
-    expect(count(412672)).toBe("412\u2009672");
+    expect(count(412672)).toBe("412\u202f672");
     expect(seconds(273)).toBe("4 m 33 s");
     expect(seconds(0.041)).toBe("41 ms");
     expect(bytes(214_000)).toBe("214 kB");

@@ -3,20 +3,25 @@ import { ago, bytes, count, plain, seconds, sentence, short, value } from "./num
 
 describe("numbers are written in one way", () => {
   test("three figures, and whole numbers from a thousand on", () => {
-    expect([1.23456, 0.012345, 1234.56].map((x) => value(x))).toEqual(["1.23", "0.0123", "1\u2009235"]);
+    expect([1.23456, 0.012345, 1234.56].map((x) => value(x))).toEqual(["1.23", "0.0123", "1\u202f235"]);
   });
   test("what is no number says so", () => {
     expect([null, undefined, NaN, Infinity, -Infinity].map((x) => value(x))).toEqual(["–", "–", "NaN", "∞", "\u2212∞"]);
   });
   test("a count is exact, with thin spaces and a true minus", () => {
-    expect([1234567, -1000, 999].map(count)).toEqual(["1\u2009234\u2009567", "\u22121\u2009000", "999"]);
+    expect([1234567, -1000, 999].map(count)).toEqual(["1\u202f234\u202f567", "\u22121\u202f000", "999"]);
   });
   test("ticks are short from ten thousand on", () => {
-    expect([0, 2500, 250_000, 1_500_000].map(short)).toEqual(["0", "2\u2009500", "250k", "1.5M"]);
+    expect([0, 2500, 250_000, 1_500_000].map(short)).toEqual(["0", "2\u202f500", "250k", "1.5M"]);
   });
   test("thousands in sentences are written as those of numbers; lists and decimals stay", () => {
     expect(sentence("6,000 rows of 1,234,567, from 0.1,200 to 12,3 and [1,2,300]")).toBe(
-      "6\u2009000 rows of 1\u2009234\u2009567, from 0.1,200 to 12,3 and [1,2,300]",
+      "6\u202f000 rows of 1\u202f234\u202f567, from 0.1,200 to 12,3 and [1,2,300]",
+    );
+  });
+  test("a minus in a sentence is a true one; names, dates and exponents stay", () => {
+    expect(sentence("-41.42 on average, from -1 (-.5) to lr-0.05, 2026-01-02, 1e-5, a -b")).toBe(
+      "\u221241.42 on average, from \u22121 (\u2212.5) to lr-0.05, 2026-01-02, 1e-5, a -b",
     );
   });
   test("a length of time has at most two units", () => {

@@ -1,6 +1,7 @@
-/** How numbers, times and sizes are written: true minus, thin space for thousands, the figures that matter. */
+/** How numbers, times and sizes are written: true minus, thin space for thousands (one that no line breaks
+ * at), the figures that matter. */
 
-const THIN = "\u2009";
+const THIN = "\u202f";
 const MINUS = "\u2212";
 
 function grouped(digits: string): string {
@@ -50,9 +51,12 @@ export function short(x: number): string {
   return sign + (size < 1000 ? digits : grouped(digits));
 }
 
-/** A sentence of the server's or of a rule's: its thousands, which Python parts with commas, as everywhere here. */
+/** A sentence of the server's or of a rule's: its thousands, which Python parts with commas, and minus as everywhere
+ * here. */
 export function sentence(text: string): string {
-  return text.replace(/(?<![\d.,])\d{1,3}(?:,\d{3})+(?!,?\d)/g, (number) => number.replaceAll(",", THIN));
+  return text
+    .replace(/(?<=^|[\s(])-(?=[\d.])/g, MINUS)
+    .replace(/(?<![\d.,])\d{1,3}(?:,\d{3})+(?!,?\d)/g, (number) => number.replaceAll(",", THIN));
 }
 
 /** A length of time in seconds: 40 ms, 12.4 s, 4 m 33 s, 2 h 05 m, 3 d 4 h. */

@@ -1,7 +1,7 @@
 /** A button that opens a list to choose from, or any small panel. Esc and a click elsewhere close it. */
 
 import type { ComponentChildren } from "preact";
-import { useId, useRef, useState } from "preact/hooks";
+import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Icon } from "./Icon.tsx";
 
 export interface MenuProps {
@@ -21,26 +21,20 @@ export function Menu({ what, label, name, kbd, class: kind = "btn", id, plain = 
   const button = useRef<HTMLButtonElement>(null);
   const [open, setOpen] = useState(false);
   const own = useId();
-  const place = (event: ToggleEvent): void => {
-    const opens = event.newState === "open";
-    setOpen(opens);
-    if (!opens || !panel.current || !button.current) return;
-    const at = button.current.getBoundingClientRect();
-    const { style } = panel.current;
-    requestAnimationFrame(() => {
-      if (!panel.current) return;
-      const size = panel.current.getBoundingClientRect();
-      style.left = `${Math.max(8, Math.min(at.left, innerWidth - size.width - 8))}px`;
-      const below = at.bottom + 4 + size.height <= innerHeight;
-      style.top = `${below ? at.bottom + 4 : Math.max(8, at.top - size.height - 4)}px`;
-      style.visibility = "visible";
-      (
-        panel.current.querySelector<HTMLElement>("input[type=search]") ??
-        panel.current.querySelector<HTMLElement>("[aria-checked=true]") ??
-        panel.current.querySelector<HTMLElement>("input, button, a")
-      )?.focus();
-    });
-  };
+  useLayoutEffect(() => {
+    const [at, shown] = [button.current, panel.current];
+    if (!open || !at || !shown) return undefined;
+    put(shown, at.getBoundingClientRect());
+    shown.style.visibility = "visible";
+    (
+      shown.querySelector<HTMLElement>("input[type=search]") ??
+      shown.querySelector<HTMLElement>("[aria-checked=true]") ??
+      shown.querySelector<HTMLElement>("input, button, a")
+    )?.focus();
+    const sizes = new ResizeObserver(() => put(shown, at.getBoundingClientRect())); // what it lists may come later
+    sizes.observe(shown);
+    return () => sizes.disconnect();
+  }, [open]);
   const move = (event: KeyboardEvent): void => {
     if (event.key === "Escape") {
       // At once, also where a find field would only be emptied; the focus goes back to where it was.
@@ -85,7 +79,7 @@ export function Menu({ what, label, name, kbd, class: kind = "btn", id, plain = 
         id={own}
         popover="auto"
         class="menu"
-        onToggle={place as (event: Event) => void}
+        onToggle={((event: ToggleEvent) => setOpen(event.newState === "open")) as (event: Event) => void}
         onKeyDown={move}
         onBeforeToggle={
           ((event: ToggleEvent) => {
@@ -97,6 +91,14 @@ export function Menu({ what, label, name, kbd, class: kind = "btn", id, plain = 
       </div>
     </>
   );
+}
+
+/** Puts a panel under its button, or above it, so that all of it is on the screen. */
+function put(panel: HTMLElement, at: DOMRect): void {
+  const { width, height } = panel.getBoundingClientRect();
+  const below = at.bottom + 4 + height <= innerHeight;
+  panel.style.left = `${Math.max(8, Math.min(at.left, innerWidth - width - 8))}px`;
+  panel.style.top = `${below ? at.bottom + 4 : Math.max(8, at.top - height - 4)}px`;
 }
 
 /** One thing to choose inside a menu. */

@@ -195,8 +195,11 @@ def _places_of(asked: str, root: str) -> list[str]:
     project = os.path.join(os.path.abspath(root), asked)
     if rows and all(row["project"] == asked and os.path.dirname(str(row["path"])) == project for row in rows):
         return [project]  # further runs of the project appear
-    if os.path.isdir(asked) and all(is_laid_out(str(row["path"])) for row in rows):
-        return [os.path.abspath(asked)]  # runs of other tools are followed
+    below = os.path.join(os.path.realpath(asked), "")
+    if os.path.isdir(asked) and all(
+        is_laid_out(str(row["path"])) or os.path.realpath(str(row["path"])).startswith(below) for row in rows
+    ):
+        return [os.path.abspath(asked)]  # further runs appear; runs of other tools are followed
     return [str(row["path"]) for row in rows] or [os.path.abspath(asked)]
 
 

@@ -243,9 +243,13 @@ def _short(name: str) -> str:
     return name.removeprefix("config.")
 
 
-def _settings_of(tried: Tried) -> str:
-    words = [f"{_short(name)} {_value_text(value)}" for name, value in list(tried.settings.items())[:_SHOWN]]
-    more = len(tried.settings) - _SHOWN
+def _settings_of(tried: Tried, scored: Sequence[Tried]) -> str:
+    """What tells a configuration from the others with a score; what it sets first."""
+    settings = {each.group: each.settings for each in scored}
+    telling = [name for name in tried.settings if _differs(name, settings)] or list(tried.settings)
+    telling.sort(key=lambda name: tried.settings[name] is None)
+    words = [f"{_short(name)} {_value_text(tried.settings[name])}" for name in telling[:_SHOWN]]
+    more = len(telling) - _SHOWN
     return ", ".join(words) + (f" and {more} more" if more > 0 else "")
 
 
@@ -277,7 +281,9 @@ def _sentence(scored: Sequence[Tried], importances: Sequence[Importance], chance
                 f"and chance alone reaches {100 * chance:.0f} %."
             )
     n = len(best.scores_R)
-    lines.append(f"The best so far is {_settings_of(best)}: mean {best.mean:.4g} of {n} seed{'' if n == 1 else 's'}.")
+    lines.append(
+        f"The best so far is {_settings_of(best, scored)}: mean {best.mean:.4g} of {n} seed{'' if n == 1 else 's'}."
+    )
     if n < 2:
         lines.append("One seed cannot say which is best.")
     elif not others:
@@ -298,10 +304,20 @@ def _todo(scored: Sequence[Tried]) -> str:
     if len(open_) < 2:
         return "Nothing more is needed to name the best of these; its neighbours were not tried."
     wanted = [each for each in open_ if len(each.scores_R) < 2] or open_
-    few = f"the first {len(wanted)}" if wanted == list(scored[: len(wanted)]) else f"the {len(wanted)} marked ones"
+    if wanted == list(scored[: len(wanted)]):
+        few = f"the first {len(wanted)}"
+    elif wanted == open_:
+        few = f"the {len(wanted)} marked ones"
+    else:
+        few = "the one with a single seed" if len(wanted) == 1 else f"the {len(wanted)} with a single seed"
     behind = len(scored) - len(open_)
     left = "; the last one is behind" if behind == 1 else f"; the {behind} others are behind" if behind else ""
-    return f"More seeds of {few}, which may be the best{left}."
+    one_of = "which" if len(wanted) == len(open_) else f"of the {len(open_)} that"
+    return f"More seeds of {few}, {one_of} may be the best{left}."
+
+
+def _many(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"
 
 
 def _notes(tried: Sequence[Tried], again: int) -> list[str]:
@@ -309,11 +325,14 @@ def _notes(tried: Sequence[Tried], again: int) -> list[str]:
     notes = []
     if crashed:
         where = sum(bool(each.crashed) for each in tried)
-        notes.append(f"{crashed} crashed runs of {where} configurations are left out, which flatters those.")
+        notes.append(
+            f"{_many(crashed, 'crashed run')} of {_many(where, 'configuration')} left out, which flatters "
+            f"{'it' if where == 1 else 'those'}."
+        )
     if running:
-        notes.append(f"{running} runs go on and do not count yet.")
+        notes.append(f"{_many(running, 'run')} still going on: not counted yet.")
     if again:
-        notes.append(f"{again} runs repeat another one of the same configuration, seed and code and count once.")
+        notes.append(f"{_many(again, 'run')} left out: the same configuration, seed and code as another one.")
     if tried and max(len(each.scores_R) for each in tried) > 1:
         single = sum(len(each.scores_R) == 1 for each in tried)
         if single:

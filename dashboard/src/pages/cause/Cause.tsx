@@ -137,7 +137,8 @@ export function Cause() {
         <div class="foot">
           {found && (
             <button class="link" type="button" onClick={() => zoomTo(point.at, found.window * AROUND)}>
-              zoom to ±{kindOf(point.x) === "number" ? short(found.window * AROUND) : "this moment"}
+              zoom to ±
+              {kindOf(point.x) === "number" ? short(Number((found.window * AROUND).toPrecision(3))) : "this moment"}
             </button>
           )}
           {found && <span class="hide-m">read in {seconds(found.took_ms / 1000)}</span>}

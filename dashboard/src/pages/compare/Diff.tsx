@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import type { GroupOf } from "../../api/names.ts";
 import { count, plain } from "../../data/numbers.ts";
+import { Middle } from "../../parts/Middle.tsx";
 import { MiniTable } from "../../parts/MiniTable.tsx";
 import { Answered } from "../../parts/Say.tsx";
 import { useAnswer } from "../../state/answer.ts";
@@ -16,7 +17,9 @@ export function Diff({ groups }: { groups: GroupOf[] }) {
       <header>
         <h2>Configuration</h2>
         {answer.value && (
-          <span class="soft">differences first{all ? "" : `; ${count(answer.value.equal)} equal keys folded`}</span>
+          <span class="soft">
+            differences first{all || answer.value.equal === 0 ? "" : `; ${count(answer.value.equal)} equal keys folded`}
+          </span>
         )}
         <span class="grow" />
         {answer.value && answer.value.equal > 0 && (
@@ -27,7 +30,7 @@ export function Diff({ groups }: { groups: GroupOf[] }) {
       </header>
       <Answered of={answer} what="configurations">
         {(found) => (
-          <div class="limited flush">
+          <div class="limited flush sides">
             <MiniTable
               label="Configuration of each group"
               columns={[
@@ -36,7 +39,7 @@ export function Diff({ groups }: { groups: GroupOf[] }) {
                   id: String(i),
                   head: (
                     <>
-                      <i class={`dot s${colorOfGroup(group.name)}`} /> {group.name}
+                      <i class={`dot s${colorOfGroup(group.name)}`} /> <Middle text={group.name} />
                     </>
                   ),
                 })),

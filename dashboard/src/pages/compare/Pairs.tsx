@@ -3,6 +3,7 @@
 import type { CompareAnswer } from "../../api/names.ts";
 import { value } from "../../data/numbers.ts";
 import { pairOf } from "../../data/ranking.ts";
+import { Middle } from "../../parts/Middle.tsx";
 import { colorOfGroup } from "./groups.ts";
 
 export function Pairs({ found }: { found: CompareAnswer }) {
@@ -19,8 +20,8 @@ export function Pairs({ found }: { found: CompareAnswer }) {
             <tr>
               <th scope="col">row − column</th>
               {names.map((name) => (
-                <th key={name} scope="col" class="num">
-                  <i class={`dot s${colorOfGroup(name)}`} /> {name}
+                <th key={name} scope="col" class="num" title={name}>
+                  <i class={`dot s${colorOfGroup(name)}`} /> <Middle text={name} tail={6} />
                 </th>
               ))}
             </tr>
@@ -28,8 +29,8 @@ export function Pairs({ found }: { found: CompareAnswer }) {
           <tbody>
             {names.map((row) => (
               <tr key={row}>
-                <th scope="row">
-                  <i class={`dot s${colorOfGroup(row)}`} /> {row}
+                <th scope="row" title={row}>
+                  <i class={`dot s${colorOfGroup(row)}`} /> <Middle text={row} />
                 </th>
                 {names.map((column) => (
                   <Cell key={column} pair={row === column ? null : pairOf(found.pairs, row, column)} />

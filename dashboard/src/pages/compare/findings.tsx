@@ -7,6 +7,7 @@ import { Hub } from "../../charts/hub.ts";
 import type { Line } from "../../charts/model.ts";
 import { plain, value, sentence } from "../../data/numbers.ts";
 import { linear } from "../../data/ticks.ts";
+import { Middle } from "../../parts/Middle.tsx";
 import { colorOfGroup } from "./groups.ts";
 
 const num = (v: Num): number => (typeof v === "number" ? v : NaN);
@@ -52,7 +53,9 @@ export function Intervals({ found }: { found: CompareAnswer }) {
           const has = Number.isFinite(num(group.low)) && Number.isFinite(num(group.high));
           return (
             <div key={group.name} class={`rowplot s${colorOfGroup(group.name)}`} title={sentence(group.sentence)}>
-              <span class="rowname">{group.name}</span>
+              <span class="rowname">
+                <Middle text={group.name} />
+              </span>
               <span class="track">
                 {has && (
                   <i class="range" style={{ left: at(num(group.low)), right: `calc(100% - ${at(num(group.high))})` }} />

@@ -5,7 +5,7 @@ import { useMemo } from "preact/hooks";
 import type { EpisodesQuery, Obj } from "../../api/names.ts";
 import { Scatter } from "../../charts/Scatter.tsx";
 import { counts, doubles } from "../../data/frames.ts";
-import { count, plain, short, value } from "../../data/numbers.ts";
+import { count, plain, value } from "../../data/numbers.ts";
 import { sortOf, sorts, useAsked } from "../../parts/Asked.tsx";
 import { Grid, type Column } from "../../parts/Grid.tsx";
 import { Failure } from "../../parts/Say.tsx";
@@ -132,7 +132,7 @@ export function EpisodeList({ run, axis, episode, shown }: EpisodeListProps) {
           </button>
         ),
       },
-      column(axis, axis, "66px", (row) => (typeof row[axis] === "number" ? short(row[axis]) : plain(row[axis]))),
+      column(axis, axis, "76px", (row) => (typeof row[axis] === "number" ? count(row[axis]) : plain(row[axis]))),
       column("length", "length", "56px", (row) => plain(row["length"])),
       column("return", "return", "66px", (row) => <b>{value(Number(row["return"]))}</b>),
       column("outcome", "end", "78px", (row) => <span class="soft">{ending(row)}</span>),

@@ -241,7 +241,7 @@ function Facts({ found, length }: { found: EpisodeDetail; length: number }) {
           />
         ))}
       {more.map(([name, v]) => (
-        <Fact key={name} name={name} text={typeof v === "number" ? value(v) : plain(v)} />
+        <Fact key={name} name={name} text={typeof v === "number" && name !== "seed" ? value(v) : plain(v)} />
       ))}
       {checkpoint && <Fact name="checkpoint" text={plain(checkpoint["checkpoint_id"] ?? checkpoint["id"])} />}
     </dl>

@@ -117,8 +117,13 @@ function One({ finding }: { finding: Finding }) {
         <p>
           {sentence(finding.message)}{" "}
           <span class="soft">
-            {finding.rule === "ended" ? "" : finding.rule}
-            {finding.many > 1 ? ` in ${count(finding.many)} runs, the newest first` : ""}
+            {[
+              finding.rule === "ended" ? "" : `rule ${finding.rule}`,
+              finding.many > 1 ? `${count(finding.many)} runs, the newest first` : "",
+            ]
+              .filter((one) => one !== "")
+              .map((one) => `· ${one}`)
+              .join(" ")}
           </span>
         </p>
         <ul>

@@ -157,7 +157,12 @@ function Small({ name, cells }: { name: string; cells: readonly Num[] }) {
   const last = known[known.length - 1];
   return (
     <div class="small">
-      <span class="soft">{shown(name)}</span> <b>{name.endsWith("_seconds") ? seconds(last) : value(last)}</b>
+      <p>
+        <span class="soft clip" title={shown(name)}>
+          {shown(name)}
+        </span>{" "}
+        <b>{name.endsWith("_seconds") ? seconds(last) : value(last)}</b>
+      </p>
       <svg viewBox="0 0 200 56" preserveAspectRatio="none" role="img">
         <title>{`${name}: from ${value(low)} to ${value(high)}`}</title>
         <path d={path} vector-effect="non-scaling-stroke" />

@@ -99,7 +99,6 @@ function About({ detail }: { detail: RunDetail }) {
     <section class="card c6">
       <header>
         <h2>What it is</h2>
-        {detail.why !== null && <span class="tag bad">{detail.why}</span>}
       </header>
       <div class="in">
         <dl class="facts">
@@ -113,11 +112,6 @@ function About({ detail }: { detail: RunDetail }) {
               <Fact key={`summary ${name}`} name={name} text={Number.isInteger(v) ? count(Number(v)) : json(v)} />
             ))}
         </dl>
-        {detail.status !== "running" && detail.status !== "finished" && detail.resume_line !== "" && (
-          <pre class="line" tabIndex={0}>
-            {detail.resume_line}
-          </pre>
-        )}
       </div>
     </section>
   );

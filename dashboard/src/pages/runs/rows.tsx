@@ -3,6 +3,7 @@
 import type { Row } from "../../api/names.ts";
 import { count } from "../../data/numbers.ts";
 import { Icon } from "../../parts/Icon.tsx";
+import { Middle } from "../../parts/Middle.tsx";
 import { addressOf, go, say } from "../../state/address.ts";
 import { colorOf, drawRange, rowId, runName, toggleDrawn } from "./table.ts";
 import * as view from "./view.ts";
@@ -63,11 +64,11 @@ export function Name({ row }: { row: Row }) {
       )}
       {row.kind === "run" ? (
         <a class="runname" href={`#/run/${encodeURIComponent(row.run)}`} title={`${row.project}/${row.name} ${row.id}`}>
-          {name}
+          <Middle text={name} />
         </a>
       ) : (
         <button class="runname link" type="button" title={name} onClick={() => open(row)}>
-          {name}
+          <Middle text={name} />
         </button>
       )}
       {row.kind === "run" && row.archived && <span class="tag">archived</span>}

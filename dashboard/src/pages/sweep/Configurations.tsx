@@ -15,10 +15,12 @@ export function Configurations({ found, kept }: { found: SweepAnswer; kept: read
   const many = found.configurations.filter((one) => one.seeds.length > 0).length;
   const scores = axisOf(found.configurations.flatMap((one) => one.seeds.map((seed) => seed.value)));
   const rows = found.configurations.map((one, i) => ({ one, i })).filter(({ i }) => kept[i]);
-  const settings = found.settings.slice(0, MOST_SETTINGS);
+  // The first column is the name.
+  const settings = found.settings.map(({ column }, at) => ({ column, at })).filter(({ column }) => column !== "name");
+  const shown = settings.slice(0, MOST_SETTINGS);
   const columns = [
     { id: "rank", head: "configuration" },
-    ...settings.map(({ column }, i) => ({ id: `${i}`, head: shortSetting(column), number: true })),
+    ...shown.map(({ column, at }) => ({ id: `${at}`, head: shortSetting(column), number: true })),
     { id: "seeds", head: "seeds" },
     { id: "mean", head: found.key, number: true },
     { id: "n", head: "n", number: true },
@@ -30,7 +32,7 @@ export function Configurations({ found, kept }: { found: SweepAnswer; kept: read
         <h2>Configurations</h2>
         <span class="soft">
           best first, mean ± standard deviation of the seeds
-          {found.settings.length > MOST_SETTINGS ? `; the first ${MOST_SETTINGS} settings` : ""}
+          {settings.length > MOST_SETTINGS ? `; the first ${MOST_SETTINGS} settings` : ""}
         </span>
       </header>
       <MiniTable

@@ -1,0 +1,19 @@
+/** A name where room is short: cut in the middle, since names of one study differ at their ends. */
+
+const TAIL = 8;
+
+/** Its parts, for an element with the class "middle"; a short name is one part. */
+export function halves(text: string, tail = TAIL) {
+  const end = text.slice(-tail).trimStart(); // a space after the dots would be a second one
+  if (text.length <= end.length + 3) return text;
+  return (
+    <>
+      <bdi>{text.slice(0, -end.length)}</bdi>
+      <bdi>{end}</bdi>
+    </>
+  );
+}
+
+export const Middle = ({ text, tail = TAIL }: { text: string; tail?: number }) => (
+  <span class="middle">{halves(text, tail)}</span>
+);
