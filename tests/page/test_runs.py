@@ -112,7 +112,7 @@ def test_the_column_return_takes_the_tests_or_else_training_and_says_which(
     page.tab.wait_for_function("() => document.querySelectorAll('.grid-body .num').length === 2")
     page.tab.wait_for_function("() => document.querySelector('.grid-body').innerText.includes('7.50')")
     cells = dict(
-        zip(*(page.tab.locator(f".grid-body {s}").all_inner_texts() for s in (".runname", ".num")), strict=True)
+        zip(*(page.tab.locator(f".grid-body {s}").all_text_contents() for s in (".runname", ".num")), strict=True)
     )
     assert cells == {"tested, seed 1": "7.50", "trained, seed 1": "7.50 train"}
 

@@ -14,6 +14,9 @@ export function halves(text: string, tail = TAIL) {
   );
 }
 
+/** Who hears the page hears the name as one. */
 export const Middle = ({ text, tail = TAIL }: { text: string; tail?: number }) => (
-  <span class="middle">{halves(text, tail)}</span>
+  <span class="middle" role="img" aria-label={text}>
+    {halves(text, tail)}
+  </span>
 );

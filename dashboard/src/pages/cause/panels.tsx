@@ -69,7 +69,7 @@ function Episodes({ found, widen }: PanelProps) {
   const { rows, columns, total_in_window: total, nearest } = found.episodes;
   const shown = columns
     .map(({ name }) => name)
-    .filter((name) => !HIDDEN.includes(name))
+    .filter((name) => !HIDDEN.includes(name) && (name === found.x || !(name in found.clocks)))
     .sort((a, b) => liked(a) - liked(b))
     .slice(0, 4);
   return (

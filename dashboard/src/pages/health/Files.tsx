@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import type { Obj } from "../../api/names.ts";
 import { bytes, clock, plain, value } from "../../data/numbers.ts";
+import { Middle } from "../../parts/Middle.tsx";
 import { MiniTable } from "../../parts/MiniTable.tsx";
 import { Answered } from "../../parts/Say.tsx";
 import { useAnswer } from "../../state/answer.ts";
@@ -21,7 +22,7 @@ export function Files({ run, wide = false }: { run: string; wide?: boolean }) {
           .filter((text) => text !== "")
           .join(", ");
   return (
-    <section class={`card ${wide ? "c12" : "c4"}`}>
+    <section class={`card filelist ${wide ? "c12" : "c4"}`}>
       <header>
         <h2>Files and checkpoints</h2>
         <span class="grow" />
@@ -50,8 +51,8 @@ export function Files({ run, wide = false }: { run: string; wide?: boolean }) {
                 cell={(file, id) => {
                   if (id === "path")
                     return (
-                      <a class="mono" href={source.fileAddress(run, file.path)} download>
-                        {file.path}
+                      <a class="mono" title={file.path} href={source.fileAddress(run, file.path)} download>
+                        <Middle text={file.path} tail={14} />
                       </a>
                     );
                   if (id === "kind")

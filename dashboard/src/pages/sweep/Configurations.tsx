@@ -3,6 +3,7 @@
 import type { Cell, SweepAnswer } from "../../api/names.ts";
 import { plain, value } from "../../data/numbers.ts";
 import { axisOf, quarter, shortSetting } from "../../data/sweep.ts";
+import { Middle } from "../../parts/Middle.tsx";
 import { MiniTable } from "../../parts/MiniTable.tsx";
 import { addressOf } from "../../state/address.ts";
 import { hot } from "./hot.ts";
@@ -44,8 +45,8 @@ export function Configurations({ found, kept }: { found: SweepAnswer; kept: read
         cell={({ one, i }, id) => {
           if (id === "rank")
             return (
-              <a href={addressOf("runs", { show: `${one.group}.1`, g: "auto" })} title="Its curves">
-                <i class={`rankdot q${quarter(i, many)}`} /> {one.name}
+              <a href={addressOf("runs", { show: `${one.group}.1`, g: "auto" })} title={`The curves of ${one.name}`}>
+                <i class={`rankdot q${quarter(i, many)}`} /> <Middle text={one.name} />
               </a>
             );
           if (id === "seeds") return <Strip of={one} at={(v) => scores.at(v)} tone={quarter(i, many)} />;
