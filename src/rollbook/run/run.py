@@ -46,7 +46,7 @@ class Run(Scope):
     unpickles it.
 
     Attributes:
-      id, project, name, seed: identity. attempt: number of the current attempt, from 1.
+      id, project, name: identity.
       config: the configuration of this attempt, a dict; changes are stored.
       summary: a dict of final values (best return, …); changes are stored.
       resumed: whether this is a later attempt.
