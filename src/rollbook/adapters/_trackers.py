@@ -17,7 +17,7 @@ from __future__ import annotations
 from functools import partial
 
 from rollbook.errors import BadInput
-from rollbook.ground.foreign import ours
+from rollbook.ground.foreign import tolerating
 from rollbook.ground.values import flatten, scalar_of
 
 TYPE_CHECKING = False
@@ -86,10 +86,9 @@ def _metrics_of(tracker: Any) -> Callable[[dict[str, float], int | None], object
 
 def offers(tracker: object, name: str) -> bool:
     """Whether a tracker has a method. Today's Neptune runs raise their own errors when an old name is looked up."""
-    try:
+    with tolerating(Exception):
         return callable(getattr(tracker, name, None))
-    except ours(Exception):
-        return False
+    return False
 
 
 def _old_neptune(tracker: Any, row: dict[str, float], step: int | None) -> None:

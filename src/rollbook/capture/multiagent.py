@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from rollbook.capture.episodes.agents import AgentsRecorder
 from rollbook.capture.storable import UNSTORABLE, copied
-from rollbook.errors import BadInput, LoggingFailed
-from rollbook.ground.foreign import ours
+from rollbook.errors import BadInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,25 +70,15 @@ class _Recorded:
     def _describe(self) -> None:
         from rollbook.ground.spaces import describe
 
-        settings, texts = self.episodes.settings, {}
-        if settings.described:
-            return
-        settings.described = True
-        try:
+        def texts() -> dict[str, str | None]:
+            named = (getattr(self.env, "metadata", None) or {}).get("name") or type(self.unwrapped).__name__
+            described: dict[str, str | None] = {"env/id": str(named)}
             for agent in self.env.possible_agents:
-                texts[f"env/observation_space/{agent}"] = describe(self.env.observation_space(agent))
-                texts[f"env/action_space/{agent}"] = describe(self.env.action_space(agent))
-            texts["env/id"] = str(
-                (getattr(self.env, "metadata", None) or {}).get("name") or type(self.unwrapped).__name__
-            )
-            described = {key: text for key, text in texts.items() if text}
-            settings.recorder.record("text", {"key": list(described), "text": list(described.values())}, len(described))
-        except LoggingFailed:
-            raise
-        except ours(Exception) as err:
-            settings.recorder.count(
-                "env_description", 1, f"the spaces of {self.env!r:.80} could not be written down ({err})"
-            )
+                described[f"env/observation_space/{agent}"] = describe(self.env.observation_space(agent))
+                described[f"env/action_space/{agent}"] = describe(self.env.action_space(agent))
+            return described
+
+        self.episodes.settings.describe_once(texts)
 
 
 def _without_recording(env: object) -> object:

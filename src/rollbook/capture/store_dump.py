@@ -17,7 +17,7 @@ from __future__ import annotations
 from os import getpid
 
 from rollbook.ground.describe import Blocks, Pile, new_buffer
-from rollbook.ground.foreign import ours
+from rollbook.ground.foreign import handled_by, ours
 from rollbook.ground.values import flatten, scalar_of
 from rollbook.ground.values.devices import copy_on_device, fetch, is_deferred, is_tracer
 from rollbook.journal import Turns
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["Store"]
 
 EXACT_UP_TO = Pile.EXACT_UP_TO
+
+_NO_NUMBERS = (TypeError, ValueError, OverflowError, RuntimeError)
 
 _BLOCK = 4096  # values of an array that are processed together
 
@@ -223,28 +225,24 @@ class Store:
             if len(cell.pending) > _MOST_PENDING:
                 self._fetch(key, cell)
             return
-        try:
+        with handled_by(self._refuse, key, value, kinds=_NO_NUMBERS):
             for numbers in _blocks(value):
                 cell = self._cells.setdefault(key, _Cell())
                 cell.values.extend(numbers)
                 if len(cell.values) >= EXACT_UP_TO:
                     self._fold(cell)
-        except ours(TypeError, ValueError, OverflowError, RuntimeError):
-            self._refuse(key, value)
 
     def _fetch(self, key: str, cell: _Cell) -> None:
         waiting = cell.pending[: len(cell.pending)]
         fetched = new_buffer()
         for copy, value in zip(waiting, fetch(waiting), strict=True):
-            try:
+            with handled_by(self._refuse, key, copy, kinds=_NO_NUMBERS):
                 for numbers in _blocks(value):
                     fetched.extend(numbers)
-            except ours(TypeError, ValueError, OverflowError, RuntimeError):
-                self._refuse(key, copy)
         del cell.pending[: len(waiting)]
         cell.values.extend(fetched)
 
-    def _refuse(self, key: str, value: object) -> None:
+    def _refuse(self, key: str, value: object, _err: object = None) -> None:
         if self._count is not None:
             self._count(
                 "store_not_a_number",

@@ -11,6 +11,9 @@
     with handled_by(writer.failed, "write run.json"):   # writer.failed("write run.json", err)
         manifest.write(folder, about)
 
+    with raising(lambda err: Damaged(f"{path} makes no sense: {err}"), KeyError, ValueError):
+        index = json.loads(text)["index"]
+
     except ours(OSError) as err:   # for longer handlers; a time limit passes through
         return f"{path} cannot be read ({err})"
 
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
 
     E = TypeVar("E", bound=Exception)
 
-__all__ = ["PACKAGE", "handled_by", "is_foreign", "ours", "tolerating"]
+__all__ = ["PACKAGE", "handled_by", "is_foreign", "ours", "raising", "tolerating"]
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 """The folder of rollbook's own code."""
@@ -132,6 +135,29 @@ class handled_by:
             return False
         self._answer(*self._arguments, err)
         return True
+
+
+class raising:
+    """`with raising(lambda err: Damaged(f"… {err}"), ValueError):` replaces failures of these kinds by another error.
+
+    Exceptions from outside pass through unchanged.
+
+    Args:
+      replaced: returns the error to raise.
+      kinds: which exceptions it replaces.
+    """
+
+    __slots__ = ("_kinds", "_replaced")
+
+    def __init__(self, replaced: Callable[[Exception], Exception], *kinds: type[Exception]) -> None:
+        self._replaced, self._kinds = replaced, kinds
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, err: BaseException | None, _trace: object) -> None:
+        if isinstance(err, self._kinds) and not is_foreign(err):
+            raise self._replaced(err) from None
 
 
 def _was_called_with(frame: FrameType, interrupted: FrameType) -> bool:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-__all__ = ["Registry", "options_of", "summary_of"]
+__all__ = ["Registry", "options_of"]
 
 
 class Registry:
@@ -33,9 +33,14 @@ class Registry:
         """All names, including those of installed packages."""
         return sorted({*self.own, *self._entry_points()})
 
-    def summary(self, name: str) -> str:
-        """The first line of a member's docstring; its name without one."""
-        return summary_of(self.load(name), name)
+    def summary(self, name: str, *, made: object = None) -> str:
+        """The first line of a member's docstring; its name without one.
+
+        Args:
+          made: its class, if it was loaded from elsewhere.
+        """
+        made = self.load(name) if made is None else made
+        return (getattr(made, "__doc__", None) or name).strip().splitlines()[0].rstrip(".")
 
     def __contains__(self, name: object) -> bool:
         return name in self.own or name in self._entry_points()
@@ -107,8 +112,3 @@ def options_of(made: Any) -> list[str]:
     import inspect
 
     return [option for option in inspect.signature(made).parameters if option != "self"]
-
-
-def summary_of(made: object, name: str) -> str:
-    """The first line of a class's docstring; its name without one."""
-    return (getattr(made, "__doc__", None) or name).strip().splitlines()[0].rstrip(".")

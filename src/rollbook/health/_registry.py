@@ -7,7 +7,7 @@ class. A project's own rule is named by its location, "package.module:Class". No
 from __future__ import annotations
 
 from rollbook.errors import BadInput
-from rollbook.ground.registry import Registry, summary_of
+from rollbook.ground.registry import Registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def summary(name: str) -> str:
     Args:
       name: as in `make`.
     """
-    return summary_of(_load(name), name)
+    return _REGISTRY.summary(name, made=_load(name))
 
 
 def _load(name: str) -> object:

@@ -15,7 +15,7 @@ import time
 
 from rollbook.errors import Damaged
 from rollbook.ground.files import open_regular, pread
-from rollbook.ground.foreign import ours, tolerating
+from rollbook.ground.foreign import raising, tolerating
 from rollbook.journal import format as layout
 from rollbook.journal.files import JournalFile
 
@@ -135,10 +135,9 @@ class Segment(JournalFile):
         Raises:
           Damaged, NewerFormat: they cannot be read.
         """
-        try:
+        wrong = f"{path}: the description of its columns makes no sense"
+        with raising(lambda err: Damaged(f"{wrong} ({err!r})"), ValueError, KeyError, TypeError, struct.error):
             return layout.unpack_header(data, path)
-        except ours(ValueError, KeyError, TypeError, struct.error) as err:
-            raise Damaged(f"{path}: the description of its columns makes no sense ({err!r})") from None
 
     @staticmethod
     def header_for(meta: dict[str, Any], path: str) -> layout.SegmentHeader:

@@ -7,7 +7,7 @@ import time
 from rollbook.errors import LoggingFailed
 from rollbook.ground.clocks import STANDARD, UNKNOWN, as_clock, now
 from rollbook.ground.describe import histogram_columns
-from rollbook.ground.foreign import is_foreign, ours
+from rollbook.ground.foreign import handled_by, is_foreign, ours
 from rollbook.ground.values import Histogram, devices, flatten, scalar_of
 from rollbook.ground.values.known import KINDS
 from rollbook.journal.lane import NO_DESCRIPTOR
@@ -67,11 +67,8 @@ class UnusualCalls:
         writer = self._writer
         start, ways, spent = time.perf_counter_ns(), writer.long_ways, writer.long_way_ns
         try:
-            self._log(values, clocks, declared)
-        except LoggingFailed:
-            raise
-        except ours(Exception) as err:
-            writer.failed("log", err)
+            with handled_by(writer.failed, "log"):
+                self._log(values, clocks, declared)
         finally:  # frames written meanwhile are part of this call
             writer.long_ways = max(writer.long_ways, ways + 1)
             writer.long_way_ns = spent + time.perf_counter_ns() - start

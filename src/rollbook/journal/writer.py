@@ -16,7 +16,7 @@ from rollbook.ground import liveness
 from rollbook.ground.bill import Bill
 from rollbook.ground.clocks import STANDARD, UNKNOWN, now
 from rollbook.ground.files import exists, make_folders
-from rollbook.ground.foreign import handled_by, is_foreign, ours
+from rollbook.ground.foreign import handled_by, is_foreign, ours, tolerating
 from rollbook.ground.run_files import CLOSED_FILE, WRITER_FILE
 from rollbook.journal import format as layout
 from rollbook.journal import mapping
@@ -336,11 +336,10 @@ class Writer:
 
     def _claim(self, lane: Lane) -> bool:
         """Take this lane off the free list; False if it is in use."""
-        try:
+        with tolerating(ValueError):
             self.free.remove(lane)
-        except ours(ValueError):
-            return False
-        return True
+            return True
+        return False
 
     def _settle(self, lane: Lane) -> bool:
         """Check whether an interrupted frame of `lane` is in its file; False while another thread uses the lane."""

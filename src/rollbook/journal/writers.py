@@ -7,7 +7,7 @@ import os
 
 from rollbook.errors import Damaged
 from rollbook.ground.files import is_folder, is_link, names_in, open_regular
-from rollbook.ground.foreign import ours
+from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.run_files import CLOSED_FILE, WRITER_FILE
 from rollbook.journal.segments import Segment
 
@@ -78,13 +78,10 @@ class WriterInfo:
         """Without a writer.json, read the same from the heads of the segments."""
         for name in names_in(self.folder):
             if name.endswith(".seg"):
-                try:
-                    with Segment(os.path.join(self.folder, name)) as segment:
-                        header = segment.header
-                except ours(OSError, Damaged):
-                    continue
-                self.clocks, self.time_offset, self.attempt = header.clocks, header.time_offset, header.attempt
-                return
+                with tolerating(OSError, Damaged), Segment(os.path.join(self.folder, name)) as segment:
+                    header = segment.header
+                    self.clocks, self.time_offset, self.attempt = header.clocks, header.time_offset, header.attempt
+                    return
 
 
 def list_writers(run_folder: str | os.PathLike[str]) -> list[WriterInfo]:

@@ -25,11 +25,10 @@ class Ballast:
 
     def free_bytes(self) -> int | None:
         """Free space on the run's disk; None if unknown."""
-        try:
+        with tolerating(OSError, AttributeError):
             stat = os.statvfs(self._folder)
-        except ours(OSError, AttributeError):
-            return None
-        return stat.f_bavail * stat.f_frsize
+            return stat.f_bavail * stat.f_frsize
+        return None
 
     def tight(self) -> bool:
         """Whether there is less free space than the ballast takes."""

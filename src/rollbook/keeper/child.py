@@ -51,11 +51,10 @@ def start_child(command: Sequence[str], words: Sequence[str], log: BinaryIO) -> 
 
 def _folder_to_start_in() -> str | None:
     """Another working folder, if the current one was removed: CPython 3.13.0 cannot import anything without one."""
-    try:
+    with tolerating(OSError):
         os.getcwd()
-    except ours(OSError):
-        return os.path.abspath(os.sep)
-    return None
+        return None
+    return os.path.abspath(os.sep)
 
 
 class Child(ABC):
@@ -168,10 +167,9 @@ class Child(ABC):
         with tolerating(OSError, AttributeError):
             os.killpg(process.pid, signal.SIGKILL)
         process.kill()
-        try:
+        with tolerating(subprocess.TimeoutExpired):  # it hangs in the kernel, which will end it later
             return int(process.wait(_STOP_SECONDS))
-        except ours(subprocess.TimeoutExpired):  # it hangs in the kernel, which will end it later
-            return -int(signal.SIGKILL) if os.name == "posix" else 1
+        return -int(signal.SIGKILL) if os.name == "posix" else 1
 
     def _is_stuck(self) -> bool:
         """Whether the child and its processes had no processor time for `patience` seconds."""

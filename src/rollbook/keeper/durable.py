@@ -166,14 +166,12 @@ class Durable:
             except ours(OSError):
                 file.changed = True
                 return False
-        if positions.new_names:
-            try:
-                for folder in (positions.folder, self._journal):
-                    _sync_folder(folder)
-                positions.new_names = False
-            except ours(OSError):
-                return False
-        return True
+        with tolerating(OSError):
+            for folder in (positions.folder, self._journal) if positions.new_names else ():
+                _sync_folder(folder)
+            positions.new_names = False
+            return True
+        return False
 
     def _beat(self, alone: bool) -> None:
         """Signal that rows arrive. Watchers look at the file's time: touching it costs a tenth of replacing it. The

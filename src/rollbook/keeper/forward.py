@@ -177,10 +177,8 @@ class Forwarder:
         if _can_go_back(sink):
             sink.truncate(self._saved.position or {})
         if self._saved.state is not None and _has_memory(sink):
-            try:
-                sink.set_state(self._saved.state)
-            except ours(Exception) as err:  # its options changed with a resume: start without it
-                self._report(f"state:{self.name}", f"sink {self.name} could not take up its memory: {err!r}")
+            with self._reporting(f"state:{self.name}", "could not take up its memory"):
+                sink.set_state(self._saved.state)  # fails if its options changed with a resume: start without it
         self._started = True
 
     def _deliver_all(self) -> bool:
@@ -218,12 +216,14 @@ class Forwarder:
             saved.position = dict(sink.position())
         if _has_memory(sink):
             saved.state = sink.state()
-        try:
+        # Delivered, even if the cursor is not saved. Going on is right: only a kill before the next save could repeat
+        # these rows in a sink without a position.
+        with self._reporting("cursor", "has a cursor that cannot be saved", OSError):
             saved.save()
-        except ours(OSError) as err:
-            # Delivered, but the cursor is not saved. Going on is right: only a kill before the next save could repeat
-            # these rows in a sink without a position.
-            self._report("cursor", f"the cursor of sink {self.name} cannot be saved: {err}")
+
+    def _reporting(self, cause: str, what: str, kinds: type[Exception] = Exception) -> handled_by:
+        """Around work that may fail without harm to the rows."""
+        return handled_by(lambda err: self._report(cause, f"sink {self.name} {what}: {err!r}"), kinds=kinds)
 
     def fail(self, err: BaseException) -> None:
         """Note what a try raised. The rows are offered again, after growing pauses."""
@@ -240,10 +240,8 @@ class Forwarder:
         )
         if self._make is not None and self._started and _can_go_back(self._ready_sink()):
             # A file sink may have written half of the rows: make it again, cut back to its last position.
-            try:
+            with self._reporting(f"close:{self.name}", "could not be closed either"):
                 self._ready_sink().close()
-            except ours(Exception) as again:
-                self._report(f"close:{self.name}", f"sink {self.name} could not be closed either: {again!r}")
             self._sink, self._started = None, False
 
 

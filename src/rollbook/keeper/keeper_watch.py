@@ -13,7 +13,7 @@ import os
 import time
 
 from rollbook.ground.files import is_folder, read_json
-from rollbook.ground.foreign import ours, tolerating
+from rollbook.ground.foreign import tolerating
 from rollbook.ground.liveness import Watch, is_alive
 from rollbook.keeper.launch import is_kept, launch
 from rollbook.keeper.own_files import Lock, state_path
@@ -135,12 +135,11 @@ def _times_run(pid: object) -> int | None:
     """How often a process (its main thread) was scheduled; None if the system does not report it."""
     if type(pid) is not int:
         return None
-    try:
+    with tolerating(OSError, ValueError, IndexError):
         with open(f"/proc/{pid}/status", "rb") as file:
             lines = file.read().splitlines()
         return sum(int(line.split()[1]) for line in lines if b"voluntary_ctxt_switches:" in line)
-    except ours(OSError, ValueError, IndexError):
-        return None
+    return None
 
 
 def _end(holder: dict[str, Any]) -> bool:

@@ -240,10 +240,9 @@ def _ring(state: dict[str, Any]) -> bool:
         return False
     import signal
 
-    try:
+    with tolerating(OSError, AttributeError):
         if isinstance(state.get("door"), str) and exists(state["door"]):
             os.utime(state["door"])  # of many runs, look at this one
         os.kill(state["pid"], signal.SIGUSR1)
-    except ours(OSError, AttributeError):
-        return False
-    return True
+        return True
+    return False

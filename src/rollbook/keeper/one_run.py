@@ -12,7 +12,7 @@ import time
 
 from rollbook.ground.bill import Bill
 from rollbook.ground.files import is_folder, make_folders, pasted, read_json
-from rollbook.ground.foreign import ours
+from rollbook.ground.foreign import handled_by
 from rollbook.ground.liveness import host_name, same_place
 from rollbook.ground.run_files import heartbeat_path
 from rollbook.ground.tables import FORWARDED
@@ -220,11 +220,9 @@ class OneRun:
         if not is_folder(self.folder):  # removed before we came: do not make it again
             self.phase = "gone"
             return False
-        try:
+        with handled_by(lambda err: self._report("lock", f"the keeper's lock cannot be taken: {err}"), kinds=OSError):
             make_folders(self._own_folder)
             self._locked = self._lock.acquire()
-        except ours(OSError) as err:
-            self._report("lock", f"the keeper's lock cannot be taken: {err}")
         if not self._locked:
             self.phase = "taken"
             return False
@@ -448,11 +446,10 @@ class OneRun:
                 return True
         feeding.ask_all_for(finished)
         self._guard("troubles", self._write_troubles)
-        try:
+        # a bug of ours must not stop the remaining work
+        with handled_by(lambda err: self._report("forward", f"forwarding failed: {type(err).__name__}: {err}")):
             return feeding.step(flush=bool(finished))
-        except ours(Exception) as err:  # a bug of ours must not stop the remaining work
-            self._report("forward", f"forwarding failed: {type(err).__name__}: {err}")
-            return True
+        return True
 
     def _write_troubles(self) -> None:
         """Write troubles.json: which sinks get nothing. The training process and `rollbook show` read it."""
@@ -495,12 +492,13 @@ class OneRun:
 
     def _guard(self, cause: str, work: Callable[[], object]) -> None:
         """Call one part; if it fails, the others still work."""
-        try:
+        with handled_by(self._part_failed, cause):
             work()
-        except ours(Exception) as err:
-            if isinstance(err, OSError) and err.errno == errno.ENOSPC:
-                self._ballast.give_up()
-            self._report(cause, f"{cause} failed ({type(err).__name__}: {err}); tried again at each step")
+
+    def _part_failed(self, cause: str, err: Exception) -> None:
+        if isinstance(err, OSError) and err.errno == errno.ENOSPC:
+            self._ballast.give_up()
+        self._report(cause, f"{cause} failed ({type(err).__name__}: {err}); tried again at each step")
 
     def _write_phase(self, phase: str) -> None:
         """Write the progress to state.json: `finish()` in the training process reads it."""

@@ -131,11 +131,10 @@ class Lock:
 
 
 def _is_file(fd: int, path: str) -> bool:
-    try:
+    with tolerating(OSError):
         here, there = os.fstat(fd), os.stat(path)
-    except ours(OSError):
-        return False
-    return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
+        return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
+    return False
 
 
 def _known_dead(path: str) -> bool:

@@ -6,7 +6,7 @@ import os
 
 from rollbook.ground import manifest
 from rollbook.ground.files import read_json
-from rollbook.ground.foreign import ours
+from rollbook.ground.foreign import tolerating
 from rollbook.ground.run_files import MANIFEST_FILE
 from rollbook.keeper.own_files import keeper_folder
 
@@ -85,8 +85,7 @@ def _entries(listed: object) -> list[dict[str, object]]:
 
 
 def _stamp(path: str) -> tuple[int, int] | None:
-    try:
+    with tolerating(OSError):
         stat = os.stat(path)
-    except ours(OSError):
-        return None
-    return stat.st_ino, stat.st_mtime_ns
+        return stat.st_ino, stat.st_mtime_ns
+    return None

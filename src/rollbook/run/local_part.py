@@ -11,10 +11,10 @@ import os
 import tempfile
 import time
 
-from rollbook.errors import NewerFormat, NotARun
+from rollbook.errors import NotARun
 from rollbook.ground import liveness, manifest
 from rollbook.ground.files import exists, make_folders
-from rollbook.ground.foreign import ours
+from rollbook.ground.foreign import ours, tolerating
 from rollbook.ground.run_files import MANIFEST_FILE
 
 TYPE_CHECKING = False
@@ -86,12 +86,9 @@ def _places(page: Mapping[str, object]) -> Iterator[str]:
 
 
 def _read(folder: str) -> RunJson | None:
-    try:
+    with tolerating(NotARun, OSError):
         return manifest.read(folder, to_continue=True)
-    except NewerFormat:
-        raise
-    except ours(NotARun, OSError):
-        return None
+    return None
 
 
 def _make(folder: str, home: str, nonce: str, page: Mapping[str, Any]) -> bool:

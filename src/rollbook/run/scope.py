@@ -11,7 +11,7 @@ import os
 from rollbook.errors import BadInput, InvalidName
 from rollbook.ground.clocks import UNKNOWN
 from rollbook.ground.describe import histogram_columns
-from rollbook.ground.foreign import handled_by, ours
+from rollbook.ground.foreign import handled_by, raising
 from rollbook.ground.values.arrays import host_array, is_tensor
 from rollbook.run.internals import Internals, former_name
 
@@ -274,13 +274,10 @@ class Scope:
         self._guard(lambda: self.record("histograms", {"key": [full], **self._binned(full, values)}, **clocks))
 
     def _binned(self, key: str, values: object) -> dict[str, object]:
-        try:
+        found = f"log_histogram({key!r}, …): found {type(values).__name__}"
+        wanted = "numbers, an array of numbers or a rollbook.ground.values.Histogram"
+        with raising(lambda err: BadInput(f"{found} ({err}); pass {wanted}"), TypeError, ValueError):
             return histogram_columns(values)
-        except ours(TypeError, ValueError) as err:
-            raise BadInput(
-                f"log_histogram({key!r}, …): found {type(values).__name__} ({err}); pass numbers, an array of numbers "
-                "or a rollbook.ground.values.Histogram"
-            ) from None
 
     def log_image(self, key: str, image: object, **clocks: object) -> None:
         """Store an image.

@@ -7,9 +7,10 @@ import time
 
 from rollbook.ground import manifest
 from rollbook.ground.addresses import backlog
+from rollbook.ground.bill import counted
 from rollbook.ground.clocks import now
 from rollbook.ground.files import exists, is_folder, is_loose, names_in, pasted
-from rollbook.ground.foreign import handled_by, ours, tolerating
+from rollbook.ground.foreign import handled_by, tolerating
 from rollbook.ground.liveness import identity
 from rollbook.ground.run_files import WRITER_FILE
 from rollbook.ground.tuning import TUNING
@@ -58,7 +59,8 @@ def start(
         run._parts.inline_sinks = orders.local if keeper == "inline" else []
     run._parts.keeper, run._parts.native_config, run._parts.must = keeper, native_config, must
     if keeper == "process":
-        try:
+        then = "; the journal is safe, and finish() or `rollbook repair` seals it. Or use keeper='thread'"
+        with counted(writer.bill.count, "no_keeper", "the keeper could not be started", then, OSError):
             from rollbook.keeper.keeper_watch import KeeperWatch
             from rollbook.keeper.launch import launch
 
@@ -66,12 +68,6 @@ def start(
             watch = run._parts.keeper_watch = KeeperWatch(folder, lambda *found: _report_keeper(run, *found))
             opener = identity()
             writer.in_child = lambda: _look_from_child(run, watch, opener)
-        except ours(OSError) as err:
-            writer.bill.count(
-                "no_keeper",
-                message=f"the keeper could not be started ({err}); the journal is safe, and finish() or "
-                "`rollbook repair` seals it. Or use keeper='thread'",
-            )
             run._parts.keeper = "inline"
     elif keeper == "thread":
         from rollbook.keeper.main import Keeper

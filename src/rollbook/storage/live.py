@@ -21,7 +21,7 @@ import pyarrow as pa
 from rollbook.errors import Damaged, NewerFormat
 from rollbook.ground.arrow import empty_table, take_table, to_numpy
 from rollbook.ground.files import names_in
-from rollbook.ground.foreign import ours, tolerating
+from rollbook.ground.foreign import ours, raising, tolerating
 from rollbook.ground.run_files import journal_folder, parse_name
 from rollbook.ground.tuning import TUNING
 from rollbook.journal import FrameFile, Segment, WriterInfo, decode
@@ -123,13 +123,10 @@ class LiveSegment:
         return newest
 
     def _read(self) -> bytes:
-        try:
-            with Segment(self.path) as segment:
-                data = segment.all_rows()
-                if segment.head().generation != self.generation:
-                    raise Moved(self.path)
-        except ours(FileNotFoundError, Damaged):
-            raise Moved(self.path) from None
+        with raising(lambda _: Moved(self.path), FileNotFoundError, Damaged), Segment(self.path) as segment:
+            data = segment.all_rows()
+            if segment.head().generation != self.generation:
+                raise Moved(self.path)
         return data
 
     def _take(self, data: bytes) -> None:

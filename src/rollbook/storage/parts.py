@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from rollbook.errors import Damaged
 from rollbook.ground import source
 from rollbook.ground.arrow import strings
-from rollbook.ground.foreign import ours, tolerating
+from rollbook.ground.foreign import ours, raising, tolerating
 from rollbook.ground.run_files import CONSTANTS, METADATA_KEY, PartName, part_folders
 from rollbook.storage.parquet_files import open_to_read
 from rollbook.storage.tabulate import Meta
@@ -66,13 +66,12 @@ class Part:
         self.rows: int = self._footer.num_rows
         self.row_groups = [self._footer.row_group(i).num_rows for i in range(self._footer.num_row_groups)]
         text = (self._footer.metadata or {}).get(METADATA_KEY.encode())
-        try:
+        foreign = Damaged(f"{path} does not say what it holds: it was not written by rollbook")
+        with raising(lambda _: foreign, ValueError, KeyError, TypeError, RecursionError):
             meta = json.loads(text) if text else None
             if not isinstance(meta, dict) or not meta["group"]:
-                raise Damaged(f"{path} does not say what it holds: it was not written by rollbook")
+                raise foreign
             covers_of(meta)
-        except ours(ValueError, KeyError, TypeError, RecursionError):
-            raise Damaged(f"{path} does not say what it holds: it was not written by rollbook") from None
         self.meta: Meta = meta
         self._names: list[str] = schema.names
         constant = {name for name in CONSTANTS if meta.get(name) is not None}
@@ -117,13 +116,15 @@ class Part:
         names = known if columns is None else [name for name in columns if name in there]
         threads = self.rows > 50_000 and (row_groups is None or len(row_groups) > 1)
         self.have(names, row_groups)
-        with self._open() as file:
-            try:
-                if row_groups is None:
-                    return file.read(columns=names, use_threads=threads)
-                return file.read_row_groups(list(row_groups), columns=names, use_threads=threads)
-            except ours(pa.ArrowException, OSError, ValueError) as err:
-                raise Damaged(f"{self.path}: rows cannot be read: {err}") from None
+        with self._open() as file, self._rows_are_whole():
+            if row_groups is None:
+                return file.read(columns=names, use_threads=threads)
+            return file.read_row_groups(list(row_groups), columns=names, use_threads=threads)
+
+    def _rows_are_whole(self) -> raising:
+        """Around reading rows: failures are `Damaged`."""
+        damaged = f"{self.path}: rows cannot be read"
+        return raising(lambda err: Damaged(f"{damaged}: {err}"), pa.ArrowException, OSError, ValueError)
 
     def have(self, columns: Sequence[str] | None = None, row_groups: Sequence[int] | None = None) -> None:
         """For a part in a remote: fetch these columns of these row groups into the cache."""
@@ -156,12 +157,9 @@ class Part:
           Damaged: see `read`.
         """
         texts = [field.name for field in self.schema if pa.types.is_string(field.type)]
-        with self._open(texts) as file:
-            try:
-                for _ in file.iter_batches(_ROWS_CHECKED, use_threads=False):
-                    pass
-            except ours(pa.ArrowException, OSError, ValueError) as err:
-                raise Damaged(f"{self.path}: rows cannot be read: {err}") from None
+        with self._open(texts) as file, self._rows_are_whole():
+            for _ in file.iter_batches(_ROWS_CHECKED, use_threads=False):
+                pass
 
     def decoded_bytes(self) -> int:
         """The approximate memory of all its rows once read, never much less; from the footer alone.
@@ -210,14 +208,9 @@ class Part:
         missing = [group for group in asked if group not in words]
         if missing:
             self.have([column], missing)
-            with self._open([column]) as file:
-                try:
-                    for group in missing:
-                        words[group] = _words_of(
-                            file.read_row_group(group, columns=[column], use_threads=False)[column]
-                        )
-                except ours(pa.ArrowException, OSError, ValueError) as err:
-                    raise Damaged(f"{self.path}: rows cannot be read: {err}") from None
+            with self._open([column]) as file, self._rows_are_whole():
+                for group in missing:
+                    words[group] = _words_of(file.read_row_group(group, columns=[column], use_threads=False)[column])
         return [group for group in asked if _has(words[group], word)]
 
     def _may_have(self, column: str, group: int, word: str) -> bool:

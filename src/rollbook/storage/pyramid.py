@@ -27,7 +27,7 @@ from rollbook.ground import source
 from rollbook.ground.array_types import NDArray
 from rollbook.ground.arrow import to_numpy
 from rollbook.ground.files import open_regular, pread, replace_file
-from rollbook.ground.foreign import ours
+from rollbook.ground.foreign import raising
 
 __all__ = ["MIN_ROWS", "Pyramid", "PyramidWriter"]
 
@@ -210,14 +210,14 @@ class Pyramid:
             text = file.read(length)
         if zlib.crc32(text) != crc:
             raise ValueError(f"{path}: its index is damaged")
-        try:
+        wrong = f"{path}: its index makes no sense"
+        kinds = (ValueError, KeyError, TypeError, OverflowError, RecursionError)
+        with raising(lambda err: ValueError(f"{wrong} ({type(err).__name__})"), *kinds):
             index = json.loads(text)
             identity = (index["rows"], index["first_seq"], index["last_seq"])
             self.axes: list[str] = list(map(str, index["axes"]))
             self.keys: list[str] = list(map(str, index["keys"]))
             self._blocks: list[tuple[int, int]] = [(int(o), int(r)) for o, r in index["blocks"]]
-        except ours(ValueError, KeyError, TypeError, OverflowError, RecursionError) as err:
-            raise ValueError(f"{path}: its index makes no sense ({type(err).__name__})") from None
         if identity != (rows, first_seq, last_seq):
             raise ValueError(f"{path} belongs to another part")
         self.rows = [rows for _, rows in self._blocks]

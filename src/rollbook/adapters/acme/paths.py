@@ -6,7 +6,7 @@ import os
 import sys
 import time
 
-from rollbook.ground.foreign import ours
+from rollbook.ground.foreign import tolerating
 
 __all__ = ["get_unique_id", "process_path"]
 
@@ -19,12 +19,8 @@ def get_unique_id() -> tuple[str, ...]:
     Acme's own id only has the start in whole seconds, so processes started together shared their files.
     """
     flags = sys.modules.get("absl.flags")
-    if flags is not None:
-        try:
-            given = flags.FLAGS.acme_id
-        except ours(Exception):  # not defined, or the command line is not parsed yet
-            given = None
-        if given:
+    with tolerating(Exception):  # not defined, or the command line is not parsed yet
+        if flags is not None and (given := flags.FLAGS.acme_id):
             return (str(given),)
     return (_STARTED,)
 

@@ -18,7 +18,6 @@ from rollbook.adapters.lightzero.counters import as_given
 from rollbook.errors import RollbookError
 from rollbook.ground.bill import counted
 from rollbook.ground.describe import histogram_of
-from rollbook.ground.foreign import ours
 from rollbook.ground.values import Histogram, flatten, scalar_of
 from rollbook.ground.values.arrays import host_array
 
@@ -144,11 +143,10 @@ class EventWriter:
                 "lightzero_scalar", message=f"add_scalar({tag!r}, {scalar_value!r:.80}): this must be a number"
             )
             return
-        clock = clock_of(tag)
-        step = self._step(global_step, clock)
-        self.write([({tag: number}, step)])
+        at = self._at(tag, global_step)
+        self.write([({tag: number}, step) for step in at.values()])
         if self._to_book:
-            self._run.log({tag.rstrip("/"): number}, **{clock: step})
+            self._run.log({tag.rstrip("/"): number}, **at)
 
     def add_scalars(
         self,
@@ -173,8 +171,7 @@ class EventWriter:
     ) -> None:
         """Log a distribution."""
         del bins, walltime, max_bins
-        clock = clock_of(tag)
-        self.histogram(tag, values, **{clock: self._step(global_step, clock)})
+        self.histogram(tag, values, **self._at(tag, global_step))
 
     def histogram(self, tag: str, values: Any, **clocks: int) -> None:
         """Log a distribution at values of the run's clocks; the event file uses the first one.
@@ -195,11 +192,10 @@ class EventWriter:
     ) -> None:
         """Log a text."""
         del walltime
-        clock = clock_of(tag)
-        step = self._step(global_step, clock)
-        self.write([({tag: str(text_string)}, step)])
+        at = self._at(tag, global_step)
+        self.write([({tag: str(text_string)}, step) for step in at.values()])
         if self._to_book:
-            self._run.log_text(tag, str(text_string), **{clock: step})
+            self._run.log_text(tag, str(text_string), **at)
 
     def add_video(
         self,
@@ -212,16 +208,12 @@ class EventWriter:
     ) -> None:
         """Log videos [n, time, channels, height, width] as files of the run, under `<tag>` or `<tag>/<i>`."""
         del walltime
-        clock = clock_of(tag)
-        step = self._step(global_step, clock)
-        try:
+        at = self._at(tag, global_step)
+        with counted(self._run.count, "lightzero_video", f"add_video({tag!r})"):
             films = _films(vid_tensor, dataformats)
-        except ours(Exception) as err:
-            self._run.count("lightzero_video", message=f"add_video({tag!r}): {err}")
-            return
-        for number, frames in enumerate(films):
-            key = tag.rstrip("/") if len(films) == 1 else f"{tag.rstrip('/')}/{number}"
-            self._run.log_video(key, frames, fps=float(fps), **{clock: step})
+            for number, frames in enumerate(films):
+                key = tag.rstrip("/") if len(films) == 1 else f"{tag.rstrip('/')}/{number}"
+                self._run.log_video(key, frames, fps=float(fps), **at)
 
     def add_figure(
         self,
@@ -236,7 +228,7 @@ class EventWriter:
         figures = list(figure) if isinstance(figure, (list, tuple)) else [figure]
         for number, drawn in enumerate(figures):
             key = tag if len(figures) == 1 else f"{tag}/{number}"
-            self._run.log_figure(key, drawn, **{clock_of(tag): self._step(global_step, clock_of(tag))})
+            self._run.log_figure(key, drawn, **self._at(tag, global_step))
             if close and (pyplot := sys.modules.get("matplotlib.pyplot")) is not None:
                 pyplot.close(drawn)
 
@@ -255,7 +247,7 @@ class EventWriter:
         axes = [dataformats.upper().index(axis) for axis in "HWC" if axis in dataformats.upper()]
         if image.ndim == len(axes):
             image = image.transpose(axes)
-        self._run.log_image(tag, image, **{clock_of(tag): self._step(global_step, clock_of(tag))})
+        self._run.log_image(tag, image, **self._at(tag, global_step))
 
     def add_hparams(
         self, hparam_dict: Any, metric_dict: Any = None, name: str | None = None, global_step: int | None = None
@@ -283,8 +275,10 @@ class EventWriter:
         """The folder of the event file."""
         return self.logdir
 
-    def _step(self, given: int | None, clock: str) -> int:
-        return self._last_step if given is None else self.counters(clock, int(given))
+    def _at(self, tag: str, given: int | None) -> dict[str, int]:
+        """The clock that the tag's steps count, and its reading."""
+        clock = clock_of(tag)
+        return {clock: self._last_step if given is None else self.counters(clock, int(given))}
 
     def _others(self) -> Any:
         """A writer for methods without a form in the single event file; its events go to a subfolder."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 
 from rollbook.adapters._plain import Described
-from rollbook.ground.foreign import ours
+from rollbook.ground.foreign import tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,13 +22,12 @@ _NOT_SETTINGS = frozenset({"self", "env", "_init_setup_model", "verbose", "tenso
 
 def environment_name(model: BaseAlgorithm) -> str:
     """The environment's id, or its class name."""
-    try:
+    with tolerating(Exception):  # not every vector environment has one
         spec = model.get_env().get_attr("spec", indices=0)[0]
         if spec is not None:
             return str(spec.id)
         return str(model.get_env().get_attr("unwrapped", indices=0)[0].__class__.__name__)
-    except ours(Exception):  # not every vector environment has one
-        return "environment"
+    return "environment"
 
 
 def is_on_policy(model: object) -> bool:
@@ -70,10 +69,9 @@ class _Settings(Described):
         if hasattr(value, "forward"):  # a network
             return type(value).__name__
         if callable(value):  # a schedule: a function of the remaining progress
-            try:
+            with tolerating(Exception):
                 return self.value(value(1.0), place, above)
-            except ours(Exception):
-                return type(value).__name__
+            return type(value).__name__
         text = str(value)
         return text if " at 0x" not in text else type(value).__name__
 

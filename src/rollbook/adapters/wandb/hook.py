@@ -137,12 +137,11 @@ def mirror(wandb: Any) -> None:
 
 def _kept(work: Any) -> None:
     from rollbook.ground.bill import warn_caller
-    from rollbook.ground.foreign import ours
+    from rollbook.ground.foreign import handled_by
 
-    try:
+    what = "what wandb logs was not recorded beside it"
+    with handled_by(lambda err: warn_caller(f"{what}: {type(err).__name__}: {err}")):
         work()
-    except ours(Exception) as err:
-        warn_caller(f"what wandb logs was not recorded beside it: {type(err).__name__}: {err}")
 
 
 def _ours(data: Any) -> dict[str, Any]:

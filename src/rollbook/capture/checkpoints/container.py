@@ -26,7 +26,7 @@ from collections import OrderedDict, deque
 from collections.abc import Mapping
 
 from rollbook.errors import BadInput, Damaged, MissingExtra, NewerFormat
-from rollbook.ground.foreign import ours, tolerating
+from rollbook.ground.foreign import ours, raising, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ __all__ = [
     "is_container",
     "pack",
     "read",
+    "too_deep",
     "tree_from",
     "tree_of",
     "unpack",
@@ -66,11 +67,9 @@ def write(file: BinaryIO, state: object) -> None:
       OSError: the disk fails.
     """
     blobs: list[object] = []
-    try:
+    with raising(too_deep, RecursionError):
         tree = tree_of(state, blobs)
         pack(tree)
-    except ours(RecursionError):
-        raise BadInput("the state nests too deeply to be written. Save a flatter one.") from None
     file.write(bytes(_HEAD_SIZE))
     places: list[list[int]] = []
     position = _HEAD_SIZE
@@ -267,6 +266,11 @@ def tree_from(tree: object, blobs: object) -> Any:
 
 
 _CONTAINERS: dict[str, Callable[[Iterable[object]], object]] = {"l": list, "t": tuple, "s": set, "f": frozenset}
+
+
+def too_deep(_err: object) -> BadInput:
+    """The error for a state that nests too deeply."""
+    return BadInput("the state nests too deeply to be written. Save a flatter one.")
 
 
 def dtype_spec(dtype: Any, path: str = "an array") -> object:

@@ -14,7 +14,7 @@ import json
 import sys
 from collections.abc import Mapping
 
-from rollbook.ground.foreign import ours
+from rollbook.ground.foreign import handled_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,10 +55,10 @@ def restore(states: Mapping[str, Any], generators: Mapping[str, object] | None =
     problems: list[str] = []
 
     def attempt(name: str, setting: Any) -> None:
-        try:
+        what = f"the random state of {name} could not be set"
+        # a state of another version or a forged one; a library that is gone
+        with handled_by(lambda err: problems.append(f"{what} ({type(err).__name__}: {err})"[:300])):
             setting()
-        except ours(Exception) as err:  # a state of another version or a forged one; a library that is gone
-            problems.append(f"the random state of {name} could not be set ({type(err).__name__}: {err})"[:300])
 
     if "python" in states:
         attempt("python", lambda: _set_python(states["python"]))

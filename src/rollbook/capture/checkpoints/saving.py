@@ -26,7 +26,7 @@ from rollbook.capture.checkpoints.folder import CkptFolder, is_better
 from rollbook.errors import BadInput, LoggingFailed
 from rollbook.ground.clocks import UNKNOWN, as_clock
 from rollbook.ground.files import exists, is_folder
-from rollbook.ground.foreign import ours, tolerating
+from rollbook.ground.foreign import handled_by, ours, tolerating
 from rollbook.ground.values import scalar_of
 
 TYPE_CHECKING = False
@@ -282,12 +282,13 @@ class Checkpoints:
 
     def _tolerating(self, what: str, work: Callable[..., object], *arguments: object) -> bool:
         """Do work on which the checkpoint itself does not depend."""
-        try:
+        with handled_by(self._report_upkeep, what, kinds=OSError):
             work(*arguments)
-        except ours(OSError) as err:
-            self._recorder.count("checkpoint_upkeep", 1, f"{what}: {err}. The checkpoint itself is whole")
-            return False
-        return True
+            return True
+        return False
+
+    def _report_upkeep(self, what: str, err: OSError) -> None:
+        self._recorder.count("checkpoint_upkeep", 1, f"{what}: {err}. The checkpoint itself is whole")
 
     def _score(self, score: object) -> float | None:
         if score is None:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from rollbook.capture.checkpoints import container
 from rollbook.errors import BadInput, Damaged, MissingExtra
-from rollbook.ground.foreign import ours, tolerating
+from rollbook.ground.foreign import ours, raising, tolerating
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,10 +62,8 @@ def save(path: str | os.PathLike[str], state: object) -> None:
     """
     import torch
 
-    try:
+    with raising(container.too_deep, RecursionError):
         plain, types = _plain(state, "state", ())
-    except ours(RecursionError):
-        raise BadInput("the state nests too deeply to be written. Save a flatter one.") from None
     with open(path, "wb") as file:  # given a name, torch would store it in the archive
         torch.save(plain, file)
     if types is not None:

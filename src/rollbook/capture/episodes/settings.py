@@ -9,6 +9,7 @@ from rollbook.capture.episodes.auditor import EpisodeAuditor
 from rollbook.capture.episodes.infos import component_reader
 from rollbook.capture.episodes.schedule import Schedule
 from rollbook.capture.episodes.steps import Unstorable
+from rollbook.ground.bill import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -112,6 +113,19 @@ class EpisodeSettings:
         self.info_roots = frozenset(key.partition("/")[0] for key in self.info_keys)
         self.reads_all_infos = components not in ("auto", None)
         self.best, self.worst = float("-inf"), float("inf")
+
+    def describe_once(self, texts: Callable[[], Mapping[str, str | None]]) -> None:
+        """Store texts about the environment (its spaces, its id) in the run, unless it was described before.
+
+        Args:
+          texts: returns key -> text; empty ones are left out. Its failures are counted.
+        """
+        if self.described:
+            return
+        self.described = True
+        with counted(self.recorder.count, "env_description", "the spaces of an environment could not be written down"):
+            described = {key: text for key, text in texts().items() if text}
+            self.recorder.record("text", {"key": list(described), "text": list(described.values())}, len(described))
 
     def note_finished(self, finished: Finished) -> None:
         """Add a complete episode to the shared state, once.

@@ -6,8 +6,6 @@ from typing import Any
 
 import gymnasium
 
-from rollbook.errors import LoggingFailed
-from rollbook.ground.foreign import ours
 from rollbook.ground.spaces import describe
 
 TYPE_CHECKING = False
@@ -109,20 +107,12 @@ def comparable(env: object, inner: object) -> tuple[bool, bool]:
 
 def describe_env(env: gymnasium.Env | gymnasium.vector.VectorEnv, settings: EpisodeSettings) -> None:
     """Store the spaces and the id of an environment as texts of the run, so that exports need no environment."""
-    try:
-        if settings.described:
-            return
-        settings.described = True
-        # Before gymnasium 1.0 a wrapper warns when it is asked for what it does not have.
-        of_one = "single_" if isinstance(env, gymnasium.vector.VectorEnv) else ""
-        texts = {
+    # Before gymnasium 1.0 a wrapper warns when it is asked for what it does not have.
+    of_one = "single_" if isinstance(env, gymnasium.vector.VectorEnv) else ""
+    settings.describe_once(
+        lambda: {
             "env/observation_space": describe(getattr(env, f"{of_one}observation_space")),
             "env/action_space": describe(getattr(env, f"{of_one}action_space")),
             "env/id": getattr(env.spec, "id", None) or type(env.unwrapped).__name__,
         }
-        described = {key: text for key, text in texts.items() if text}
-        settings.recorder.record("text", {"key": list(described), "text": list(described.values())}, len(described))
-    except LoggingFailed:
-        raise
-    except ours(Exception) as err:
-        settings.recorder.count("env_description", 1, f"the spaces of {env!r:.80} could not be written down ({err})")
+    )

@@ -7,7 +7,7 @@ uint8, bools, or floats in [0, 1]; [height, width] or with 1, 3 or 4 channels.
 from __future__ import annotations
 
 from rollbook.errors import BadInput
-from rollbook.ground.foreign import ours
+from rollbook.ground.foreign import raising
 from rollbook.ground.values.arrays import host_array, is_tensor
 
 TYPE_CHECKING = False
@@ -125,10 +125,9 @@ def _from_pillow(image: Any) -> object:
 
 
 def _array(image: object) -> NDArray:
-    try:
+    what = f"found {type(image).__name__}, which cannot be read as pixels"
+    with raising(lambda err: BadInput(f"{what} ({err}). Pass numbers"), TypeError, ValueError):
         return host_array(image)
-    except ours(TypeError, ValueError) as err:
-        raise BadInput(f"found {type(image).__name__}, which cannot be read as pixels ({err}). Pass numbers") from None
 
 
 def _as_bytes(array: NDArray) -> NDArray:

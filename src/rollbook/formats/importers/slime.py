@@ -15,7 +15,7 @@ from typing import Any
 
 from rollbook.errors import MissingExtra
 from rollbook.formats.importers._rollouts import dump_run, floats, whole
-from rollbook.ground.foreign import ours
+from rollbook.ground.foreign import ours, tolerating
 from rollbook.protocols import ForeignRun
 
 __all__ = ["Slime", "rollout_of"]
@@ -138,9 +138,7 @@ def _files(path: Path) -> list[tuple[int, Path]]:
 
 def _is_dump(file: Path) -> bool:
     """Whether a file is a torch file whose first bytes name samples."""
-    try:
-        with open(file, "rb") as opened:
-            first = opened.read(1 << 16)
-    except ours(OSError):
-        return False
-    return first[:2] == b"PK" and b"rollout_id" in first and b"samples" in first
+    with tolerating(OSError), open(file, "rb") as opened:
+        first = opened.read(1 << 16)
+        return first[:2] == b"PK" and b"rollout_id" in first and b"samples" in first
+    return False

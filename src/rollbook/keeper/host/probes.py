@@ -14,7 +14,7 @@ import os
 import time
 
 from rollbook.ground.files import exists, is_folder
-from rollbook.ground.foreign import ours
+from rollbook.ground.foreign import handled_by
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,14 +75,16 @@ class Host:
         """Everything that can be read now. The first answer lacks rates, which need two measurements."""
         readings: dict[str, float] = {}
         for probe in list(self._probes):
-            try:
+            with handled_by(self._failed, probe):
                 readings.update(probe())
                 self._failures.pop(id(probe), None)
-            except ours(Exception):
-                failures = self._failures[id(probe)] = self._failures.get(id(probe), 0) + 1
-                if failures >= 3:
-                    self._probes.remove(probe)
         return readings
+
+    def _failed(self, probe: Probe, _err: Exception) -> None:
+        """Ask a probe no more that failed three times in a row."""
+        failures = self._failures[id(probe)] = self._failures.get(id(probe), 0) + 1
+        if failures >= 3:
+            self._probes.remove(probe)
 
 
 class Cpu:
