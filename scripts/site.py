@@ -131,6 +131,7 @@ def on_post_build(*, config: Any) -> None:
     changed = {
         f"adapters/{page}": f"{framework}: {what}"
         for framework, what, page in re.findall(r"^\| (.*?) \| (.*?) \| \[(\w+\.md)\]", adapters, re.MULTILINE)
+        if page != "rollout_frameworks.md"
     }
     for section in config.nav:
         for title, content in section.items():
@@ -176,7 +177,8 @@ def _face_page(title: str, *names: str) -> str:
 
 def _module_page(title: str, beginnings: tuple[str, ...]) -> str:
     """The stable names of the modules that begin so, as docs/stability.md lists them."""
-    parts = [f"# {title}", "", "The names that [stay](../stability.md) in these modules.", ""]
+    modules = ", ".join(f"`{name}`" for name in beginnings)
+    parts = [f"# {title}", "", f"The [stable](../stability.md) names of {modules} and what is below.", ""]
     for module, names in stable_names().items():
         if module == "rollbook" or not f"{module}.".startswith(tuple(f"{name}." for name in beginnings)):
             continue
@@ -307,6 +309,6 @@ def _title_and_first_sentence(text: str) -> tuple[str, str]:
     for paragraph in re.split(r"\n[ \t]*\n", body):
         words = re.sub(r"\]\([^)]*\)|[\[\]]", "", " ".join(paragraph.split()))
         sentence = re.match(r"[A-Z`*].*?[.?](?=\s|$)", words)
-        if sentence and not words.startswith(("| ", "`", "- ", ":::")):
+        if sentence and not words.startswith(("| ", "- ", ":::")):
             return (title.group(1) if title else ""), sentence[0]
     return (title.group(1) if title else ""), ""
