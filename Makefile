@@ -89,7 +89,7 @@ gallery: $(VENV)/.has-demo page  ## record the studies of the gallery, a copy of
 	$(BIN)/python scripts/gallery.py build/gallery $(ARGS)
 
 release-check: $(VENV)/.has-dev page  ## build sdist and wheel, check them, install the wheel in a new environment and use it
-	@$(call install,$(VENV)) build twine py-rattler-build
+	@$(call install,$(VENV)) build twine 'readme_renderer[md]' py-rattler-build
 	@rm -rf build/release
 	$(BIN)/python scripts/release_check.py build/release
 
