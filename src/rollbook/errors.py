@@ -16,13 +16,13 @@
     │   ├── RunExists                   a run with the id of the new run exists already
     │   ├── NothingToResume             resume="must", and there is no such run
     │   └── NewerFormat                 written by a later rollbook
-    ├── PlaceError                      a remote cannot be used
+    ├── RemoteError                     a remote cannot be used
     │   ├── NoSuchBucket                the bucket or container does not exist
     │   ├── NoPermission                the credentials are missing or do not allow it
     │   ├── CredentialsExpired          the token has expired
     │   ├── WrongRegion                 the bucket is in another region
-    │   ├── NotARunPlace                the prefix holds other files than runs
-    │   └── PlaceAway                   the remote does not answer; a later try may work
+    │   ├── ForeignRemote               the prefix holds other files than runs
+    │   └── RemoteUnreachable           the remote does not answer; a later try may work
     ├── Damaged                         a file on disk has wrong content
     ├── LoggingFailed                   strict=True only: raised instead of a count and a warning
     └── MissingExtra (also ImportError) a package is not installed or fails to import
@@ -41,6 +41,7 @@ __all__ = [
     "CredentialsExpired",
     "Damaged",
     "ForeignManifest",
+    "ForeignRemote",
     "InvalidClock",
     "InvalidName",
     "LoggingFailed",
@@ -49,10 +50,9 @@ __all__ = [
     "NoPermission",
     "NoSuchBucket",
     "NotARun",
-    "NotARunPlace",
     "NothingToResume",
-    "PlaceAway",
-    "PlaceError",
+    "RemoteError",
+    "RemoteUnreachable",
     "RollbookError",
     "RollbookWarning",
     "RunError",
@@ -153,31 +153,31 @@ class NewerFormat(RunError):
     """A later version of rollbook wrote the run."""
 
 
-class PlaceError(RollbookError):
+class RemoteError(RollbookError):
     """A remote cannot be used."""
 
 
-class NoSuchBucket(PlaceError):
+class NoSuchBucket(RemoteError):
     """The bucket or container does not exist."""
 
 
-class NoPermission(PlaceError):
+class NoPermission(RemoteError):
     """The credentials are missing or do not allow it."""
 
 
-class CredentialsExpired(PlaceError):
+class CredentialsExpired(RemoteError):
     """The token has expired."""
 
 
-class WrongRegion(PlaceError):
+class WrongRegion(RemoteError):
     """The bucket is in another region than the requested one."""
 
 
-class NotARunPlace(PlaceError):
+class ForeignRemote(RemoteError):
     """The prefix holds other files than runs."""
 
 
-class PlaceAway(PlaceError):
+class RemoteUnreachable(RemoteError):
     """The remote does not answer. A later try may work."""
 
 
@@ -243,3 +243,17 @@ def suggesting(function: Callable[P, R]) -> Callable[P, R]:
         setattr(call, name, getattr(function, name))
     call.__wrapped__ = function  # type: ignore[attr-defined]
     return call
+
+
+_FORMER = {"PlaceError": RemoteError, "PlaceAway": RemoteUnreachable, "NotARunPlace": ForeignRemote}
+
+
+def __getattr__(name: str) -> type[RemoteError]:
+    """The errors of remotes under their former names, for one release."""
+    if name not in _FORMER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from warnings import warn
+
+    today = _FORMER[name]
+    warn(f"{name} is {today.__name__} now; the old name goes with the next release", DeprecationWarning, stacklevel=2)
+    return today

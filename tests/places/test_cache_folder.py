@@ -7,7 +7,7 @@ import errno
 import pytest
 
 import rollbook
-from rollbook.errors import PlaceError
+from rollbook.errors import RemoteError
 from rollbook.ground.addresses import backlog
 from rollbook.remote import views
 from rollbook.remote.push import push
@@ -37,7 +37,7 @@ def test_shipping_needs_no_cache(tmp_path, no_cache, shipped):
 
 def test_reading_without_a_cache_says_what_to_set(tmp_path, shipped, no_cache):
     for read in (rollbook.open, lambda url: rollbook.open(f"{url}/cartpole/{shipped.name}").one()):
-        with pytest.raises(PlaceError, match=r"cannot be written: .* Set ROLLBOOK_CACHE"):
+        with pytest.raises(RemoteError, match=r"cannot be written: .* Set ROLLBOOK_CACHE"):
             read(f"file://{tmp_path}/store")
 
 
@@ -47,5 +47,5 @@ def test_a_full_disk_under_the_cache_is_told(tmp_path, shipped, monkeypatch):
 
     monkeypatch.setattr(views._View, "_make_hole", full)
     monkeypatch.setattr(views._View, "_write", full)
-    with pytest.raises(PlaceError, match=r"No space left on device\. Set ROLLBOOK_CACHE"):
+    with pytest.raises(RemoteError, match=r"No space left on device\. Set ROLLBOOK_CACHE"):
         rollbook.open(f"file://{tmp_path}/store").one().keys()

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from rollbook.errors import NotARunPlace
+from rollbook.errors import ForeignRemote
 from rollbook.remote import claim, open_remote, perform
 from rollbook.remote.commit import Commits, Local, LocalFile
 from rollbook.remote.steps import Missing, Refused, Unknown
@@ -124,7 +124,7 @@ def test_a_place_says_that_it_holds_runs_and_refuses_what_holds_something_else(p
 
 def test_a_prefix_that_holds_something_else_is_refused(place):
     place.put("thesis.tex", b"")
-    with pytest.raises(NotARunPlace, match=r"thesis\.tex"):
+    with pytest.raises(ForeignRemote, match=r"thesis\.tex"):
         claim(place, make=True)
     assert [entry.key for entry in place.listing("")] == ["thesis.tex"]
 

@@ -51,7 +51,7 @@ def test_shipping_and_reading_get_through(harm, tmp_path, bucket, proxy):
         try:
             push(folder, bucket)
             break
-        except errors.PlaceAway:
+        except errors.RemoteUnreachable:
             continue
     there = rollbook.open(bucket).one().series("train/return", x="env_step")
     here = rollbook.open(tmp_path / "runs").one().series("train/return", x="env_step")
@@ -66,7 +66,7 @@ def test_a_stalled_request_is_given_up_and_made_again(tmp_path, moto, proxy, buc
     proxy.faults.stall = 0.1
     try:
         push(folder, bucket, patience=4.0)
-    except errors.PlaceAway:
+    except errors.RemoteUnreachable:
         proxy.faults.stall = 0.0
         push(folder, bucket)
     proxy.faults.stall = 0.0
@@ -92,7 +92,7 @@ def test_while_a_store_is_away_everything_waits_here_counted_and_goes_later(tmp_
         run.log({"train/return": 1.0}, env_step=9000)
     proxy.faults.away = True
     for n in (1, 2):
-        with pytest.raises(errors.PlaceAway):
+        with pytest.raises(errors.RemoteUnreachable):
             push(folder, bucket, patience=0.5)
         said = backlog(folder)
         assert (said["failures"], said["done"]) == (n, False)
@@ -173,7 +173,7 @@ def test_a_bucket_that_is_not_there_is_an_error_at_init(tmp_path, bucket):
 
 def test_a_prefix_with_something_else_is_an_error_at_init(tmp_path, bucket):
     open_remote(bucket).put("weights.bin", b"x")
-    with pytest.raises(errors.NotARunPlace, match=r"weights\.bin"):
+    with pytest.raises(errors.ForeignRemote, match=r"weights\.bin"):
         rollbook.init("cartpole", "ppo", dir=tmp_path / "runs", sinks=[], remote=bucket)
 
 

@@ -21,7 +21,7 @@ from rollbook.remote.catalogue import read_catalogue
 from rollbook.remote.commit import Commits
 from rollbook.remote.pull import pull
 from rollbook.remote.push import push
-from rollbook.run.local_part import folder_here, page_of
+from rollbook.run.local_part import extract_of, folder_here
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def log(run, steps):
 
 def a_part(run, root, store, monkeypatch):
     monkeypatch.setenv("ROLLBOOK_DIR", str(root))
-    page = page_of(run.internals.about, 1)
+    page = extract_of(run.internals.about, 1)
     folder, is_part = folder_here("/folders/of/another/host/ppo", page["nonce"], page)
     assert is_part
     other = rollbook.attach(folder)

@@ -228,7 +228,7 @@ def test_a_folder_that_another_host_is_shipping_is_left_to_it(tmp_path, store):
     with open(run.folder / "data" / "keeper" / "ship.lock", "r+b") as held:
         assert try_lock(held.fileno())
         assert not push(run.folder, final=False).done
-        with pytest.raises(errors.PlaceAway, match="by another process"):
+        with pytest.raises(errors.RemoteUnreachable, match="by another process"):
             push(run.folder, patience=0.1)
     assert not backlog(run.folder)["failures"]
     run.finish()

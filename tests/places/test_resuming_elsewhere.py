@@ -93,10 +93,10 @@ def test_a_run_that_is_written_elsewhere_is_not_gone_on_with(tmp_path, store, ho
 def test_a_large_run_and_a_place_that_is_away_name_the_one_command(tmp_path, store, shipped, tuned, how):
     tuned(fetched_bytes=100)
     root = str(tmp_path / "new")
-    with pytest.raises(errors.PlaceError, match=f"rollbook pull {store}/cartpole/ppo-{shipped} --dir {root}"):
+    with pytest.raises(errors.RemoteError, match=f"rollbook pull {store}/cartpole/ppo-{shipped} --dir {root}"):
         fetching.bring(store, "cartpole", "ppo", shipped, root)
     tuned(bring_seconds=0.01)
-    with pytest.raises(errors.PlaceAway, match=f"rollbook pull {store}/cartpole/ppo-{shipped} --dir {root}"):
+    with pytest.raises(errors.RemoteUnreachable, match=f"rollbook pull {store}/cartpole/ppo-{shipped} --dir {root}"):
         resume(tmp_path, shipped, store, how)
     assert not manifest.look(tmp_path / "new" / "cartpole" / f"ppo-{shipped}")
 

@@ -189,7 +189,7 @@ def test_what_another_process_says_in_the_summary_is_the_runs_also_when_it_is_ki
     subprocess.run([sys.executable, "-c", ATTACHED, str(run.folder), how], timeout=600, check=False)
     said = {"best": 2, "own": 3, "worker": 7}
     assert said.items() <= run.book.summary.items()
-    run._hear_of_others()
+    run._check_others()
     assert run.summary == said
     run.summary["best"] = 5  # the newer word stays
     run.finish()

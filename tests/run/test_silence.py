@@ -137,8 +137,8 @@ def test_a_plan_whose_sink_cannot_be_made_is_told_of(start: Start) -> None:
     plan.write_text(json.dumps({"sinks": [{"name": "csv", "nonsense": 1}]}))
     Keeper(run.folder).run_to_end()
     with pytest.warns(RollbookWarning, match="csv cannot be made"):
-        run._hear_of_sinks()
-    run._hear_of_sinks()
+        run._check_sinks()
+    run._check_sinks()
     assert run.bill()["drops"]["sink_csv"] == 1
 
 

@@ -27,7 +27,7 @@ def test_a_round_comes_after_a_sync_that_is_late_and_not_after_the_one_before(
         assert ticker is not None
         ticker.stop()
         ticker._stop_event.clear()
-        ticker._await_sync()  # no sync was foretold: it comes at once
+        ticker._await_sync()  # no sync was announced: it comes at once
         durable = Path(run.folder, "data", "keeper", "durable.json")
         durable.write_text("{}")
         pause = ticker._until_synced()

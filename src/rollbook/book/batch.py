@@ -76,8 +76,8 @@ def _alone(
         return series
     bad = np.zeros(len(series), dtype=np.int64) if series.bad is None else series.bad
     if int(series.count.sum()) + int(bad.sum()) <= few:
-        lies = bool(np.all(series.count + bad <= 1))
-        return series if lies else envelope(pieces, run, key, x=x, points=None, start=start, stop=stop)
+        is_raw = bool(np.all(series.count + bad <= 1))
+        return series if is_raw else envelope(pieces, run, key, x=x, points=None, start=start, stop=stop)
     empty = series.count == 0
     low, high = np.where(empty, np.inf, series.min), np.where(empty, -np.inf, series.max)
     total = np.where(empty, 0.0, series.mean * series.count)
@@ -124,10 +124,10 @@ def _of_the_same_rows(
     for places, group in groups.items():
         mine = [pieces[n] for n in places]
         axis = x if x is not None else usual_axis(mine, run, group[0])
-        lying = as_they_lie(mine, run, group, axis, start, stop) if len(group) > 1 else None
-        if lying is None:
+        in_order = as_they_lie(mine, run, group, axis, start, stop) if len(group) > 1 else None
+        if in_order is None:
             continue
-        xs, columns = lying
+        xs, columns = in_order
         raw = points is None or rows[group[0]] <= max(points, 1) or len(xs) <= few
         starts = None if raw or points is None else stretches(xs, points, start, stop)
         for key, values in columns.items():

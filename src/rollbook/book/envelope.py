@@ -159,11 +159,11 @@ def as_they_lie(
             return None
     read = [_lines_as_they_lie if piece.is_long else _rows_as_they_lie for piece in pieces]
     stretches = [work(piece, run, keys, axis) for work, piece in zip(read, pieces, strict=True)]
-    lying = sorted((stretch for stretch in stretches if stretch is not None and len(stretch[0])), key=_first_x)
-    if None in stretches or not lying:
+    in_order = sorted((stretch for stretch in stretches if stretch is not None and len(stretch[0])), key=_first_x)
+    if None in stretches or not in_order:
         return None
-    places = [stretch[0] for stretch in lying]
-    parts = {key: [stretch[1][n] for stretch in lying] for n, key in enumerate(keys)}
+    places = [stretch[0] for stretch in in_order]
+    parts = {key: [stretch[1][n] for stretch in in_order] for n, key in enumerate(keys)}
     x = places[0] if len(places) == 1 else np.concatenate(places)
     if not bool(np.all(x[1:] > x[:-1])):
         return None  # rows of the same x are ordered by time

@@ -122,7 +122,7 @@ def catalogue(url: str, rebuild: bool, as_json: bool) -> None:
     """
     import time
 
-    from rollbook.errors import PlaceAway
+    from rollbook.errors import RemoteUnreachable
     from rollbook.remote.catalogue import read_catalogue
     from rollbook.remote.catalogue import rebuild as make_again
     from rollbook.remote.steps import Away, Unknown, message_of
@@ -132,7 +132,7 @@ def catalogue(url: str, rebuild: bool, as_json: bool) -> None:
     try:
         known = make_again(remote) if rebuild else read_catalogue(remote)
     except (Away, Unknown) as err:
-        raise PlaceAway(message_of(err, remote.url)) from None
+        raise RemoteUnreachable(message_of(err, remote.url)) from None
     age = max(0.0, time.time() - known.written)
     if as_json:
         problems = [str(problem) for problem in known.problems]

@@ -102,7 +102,7 @@ def ui(
             title=title,
         )
     )
-    server = _server(settings, anew=port is None)
+    server = _server(settings, any_port=port is None)
     click.echo(f"rollbook shows {settings.title or ', '.join(settings.roots)} on {server.address}", err=True)
     if stores:
         click.echo("Runs of a remote are shown as they are now, and cannot be edited here.", err=True)
@@ -156,7 +156,7 @@ def _export(places: tuple[str, ...], folder: str, title: str) -> None:
     click.echo(f"{index} is a copy of the page. Look at it with: python -m http.server -d {folder}", err=True)
 
 
-def _server(settings: Settings, anew: bool) -> Listening:
+def _server(settings: Settings, any_port: bool) -> Listening:
     """A server on the wanted port. If that port is taken and was only the default, on a free one."""
     from rollbook.errors import RollbookError
     from rollbook.server.serving import Listening
@@ -164,7 +164,7 @@ def _server(settings: Settings, anew: bool) -> Listening:
     try:
         return Listening(settings)
     except RollbookError:
-        if not anew:
+        if not any_port:
             raise
         return Listening(replace(settings, port=0))
 

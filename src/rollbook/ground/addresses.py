@@ -152,7 +152,7 @@ def run_and_base(folder: str) -> str:
     return f"{os.path.basename(head)}/{run}"
 
 
-def begin(folder: str | os.PathLike[str], url: str, *, home: bool, host: str = "", anew: bool = False) -> Origin:
+def begin(folder: str | os.PathLike[str], url: str, *, home: bool, host: str = "", new_id: bool = False) -> Origin:
     """Record that a run's folder is shipped to a remote. Its id stays; a new address replaces the former one.
 
     Args:
@@ -160,7 +160,7 @@ def begin(folder: str | os.PathLike[str], url: str, *, home: bool, host: str = "
       url: the remote.
       home: whether run.json in the remote is written from here.
       host: part of the id, for people who read ids. Default: this host's name.
-      anew: use a new id: the stored one belongs to the folder from which this one was copied.
+      new_id: use a new id: the stored one belongs to the folder from which this one was copied.
     Raises:
       OSError: it cannot be written. BadInput: not the address of a remote.
     """
@@ -168,9 +168,9 @@ def begin(folder: str | os.PathLike[str], url: str, *, home: bool, host: str = "
     path = _path(folder)
     own = os.path.dirname(path)
     known = origin_of(folder)
-    if known is not None and not anew and known.url == url and known.home == home:
+    if known is not None and not new_id and known.url == url and known.home == home:
         return known
-    former = None if anew else known or _origin_in(os.path.join(own, _OFF))
+    former = None if new_id else known or _origin_in(os.path.join(own, _OFF))
     if former is not None:
         id = former.id
     else:

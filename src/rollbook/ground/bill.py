@@ -28,7 +28,7 @@ class Bill:
       strict: raise instead of warning (for tests).
       to: a run or scope whose `count` gets everything and reports it. None: this bill warns itself.
       who: prefix of reports, if there is no run.
-      tell: takes (cause, message) of each report, instead of a RollbookWarning.
+      deliver: takes (cause, message) of each report, instead of a RollbookWarning.
     Attributes:
       counts: cause -> how often.
       names: cause -> name (a key, a clock, a column) -> how often, for the first hundred names of a cause.

@@ -63,7 +63,7 @@ def ensure(path: str, ranges: Iterable[tuple[int, int]] | None = None, *, footer
     Args:
       footer: also fetch its Parquet footer.
     Raises:
-      FileNotFoundError: it has been replaced; list again. PlaceAway: no answer.
+      FileNotFoundError: it has been replaced; list again. RemoteUnreachable: no answer.
     """
     if is_view(path):
         _remote().ensure(path, ranges, footer=footer)
@@ -73,7 +73,7 @@ def fetch(folder: str | os.PathLike[str], relatives: Iterable[str]) -> None:
     """Fetch these files of a run completely, such as images and checkpoints; unknown ones are skipped.
 
     Raises:
-      PlaceAway: no answer. Damaged: the download differs from the manifest.
+      RemoteUnreachable: no answer. Damaged: the download differs from the manifest.
     """
     if is_view(folder):
         _remote().fetch(os.fspath(folder), relatives)
@@ -83,7 +83,7 @@ def freshen(folder: str | os.PathLike[str]) -> bool:
     """Update a view from its remote. Returns whether anything changed; False for a folder that is not a view.
 
     Raises:
-      NotARun: there is no such run. PlaceError: the remote cannot be used; PlaceAway only if nothing is here.
+      NotARun: there is no such run. RemoteError: the remote cannot be used; RemoteUnreachable only if nothing is here.
     """
     return is_view(folder) and _remote().freshen(os.fspath(folder))
 

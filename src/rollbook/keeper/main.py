@@ -80,7 +80,7 @@ class Keeper(OneRun):
 
     def _run_to_end(self) -> bool:
         drained_by = time.monotonic() + TUNING.drain_here_seconds
-        self.wait_for_nobody(TUNING.drain_here_seconds)
+        self.wait_until_alone(TUNING.drain_here_seconds)
         while True:
             pause = self.step()
             if pause is None:
@@ -96,7 +96,7 @@ class Keeper(OneRun):
 
     def start_thread(self) -> Keeper:
         """Run in a daemon thread of this process. Returns itself."""
-        self._pace.hears_children = False
+        self._pace.is_woken_by_children = False
         wake = self._wake = threading.Event()
 
         def wait_for(pause: float, _descriptors: list[int]) -> None:

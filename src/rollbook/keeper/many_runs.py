@@ -293,7 +293,7 @@ class ManyRuns:
             until = min(until, now + _LINGER_SECONDS / 4)
         for fd, event in self._poll.poll(max(0.0, until - now) * 1000):
             if fd == self._read:
-                self._hear()
+                self._read_signals()
                 continue
             with self._lock:
                 kept_run = self._owners.pop(fd, None)
@@ -305,7 +305,7 @@ class ManyRuns:
                 kept_run.rung = True
                 self._plan(kept_run, time.monotonic())
 
-    def _hear(self) -> None:
+    def _read_signals(self) -> None:
         try:
             numbers = os.read(self._read, 4096)
         except BlockingIOError:

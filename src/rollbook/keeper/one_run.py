@@ -136,7 +136,7 @@ class OneRun:
         """Descriptors that become readable when a watched writer or the awaited child ends."""
         return [*self._writers.filenos(), *([] if self._pace.awaited is None else [self._pace.awaited.fileno()])]
 
-    def wait_for_nobody(self, drain_seconds: float) -> None:
+    def wait_until_alone(self, drain_seconds: float) -> None:
         """Everything has been written: step without waiting for a first writer.
 
         Args:
@@ -242,7 +242,7 @@ class OneRun:
             beats = read_json(heartbeat_path(self.folder))
             for writer in self._writers:
                 if not writer.here:
-                    self._writers.hear(writer.id, beats.get(writer.id))
+                    self._writers.note(writer.id, beats.get(writer.id))
 
     def _seal_former(self) -> None:
         """After a reboot: first seal what was logged before it, while durable.json still has the marks for it."""

@@ -20,7 +20,7 @@ class Pace:
     Args:
       clock: seconds, monotonic.
     Attributes:
-      hears_children: the end of a child that is waited for wakes this keeper.
+      is_woken_by_children: the end of a child that is waited for wakes this keeper.
       awaited: the child whose end wakes us.
     """
 
@@ -29,7 +29,7 @@ class Pace:
         self._due = clock()
         self._late = 0.0
         self._rests_until: float | None = None
-        self.hears_children = True
+        self.is_woken_by_children = True
         self.awaited: Child | None = None
 
     def begin(self) -> float:
@@ -46,14 +46,14 @@ class Pace:
 
     def temporary(self, child: Child, otherwise: float) -> float:
         """How long the next step can wait while `child` is at work; `otherwise` if its end does not wake us."""
-        if child.fileno() < 0 or not self.hears_children:
+        if child.fileno() < 0 or not self.is_woken_by_children:
             return otherwise
         self.awaited = child
         return WOKEN_SECONDS
 
     def watch(self, child: Child) -> None:
         """Wake up when a child at work ends; nothing else waits for it."""
-        if child.fileno() >= 0 and self.hears_children:
+        if child.fileno() >= 0 and self.is_woken_by_children:
             self.awaited = child
 
     def rest(self, until: float) -> None:

@@ -159,7 +159,7 @@ class Writers:
         if known is not None:
             known.last_sign = self._clock()
 
-    def hear(self, id: str, beat: object) -> None:
+    def note(self, id: str, beat: object) -> None:
         """The heartbeat file's entry of a writer elsewhere; a change is a sign of life."""
         known = self._known.get(id)
         if known is not None and beat != known.beat:

@@ -19,7 +19,7 @@ import zlib
 from functools import partial
 from typing import Any, NamedTuple
 
-from rollbook.errors import PlaceError
+from rollbook.errors import RemoteError
 from rollbook.ground import manifest
 from rollbook.ground.liveness import host_name
 from rollbook.remote.remote import WORKERS, Remote, perform
@@ -69,9 +69,9 @@ def note_run(run: str) -> Steps[bool]:
             etag, known = stored.etag, stored.data
         except Missing:
             pass
-        page = yield Get(f"{run}/run.json")
+        run_json = yield Get(f"{run}/run.json")
         data = json.dumps(
-            manifest.listed(json.loads(page.data)), separators=(",", ":"), sort_keys=True, default=repr
+            manifest.listed(json.loads(run_json.data)), separators=(",", ":"), sort_keys=True, default=repr
         ).encode()
         if etag is not None and known == data:
             return False
@@ -90,7 +90,7 @@ def mark_pushed(url: str) -> None:
             pass
         moment = time.time_ns()  # the stamp of a new file is up to 10 ms old, so a listing before it would look newer
         os.utime(_marker(url), ns=(moment, moment))
-    except (OSError, PlaceError):  # a machine without a cache folder can still ship
+    except (OSError, RemoteError):  # a machine without a cache folder can still ship
         return
 
 
@@ -102,13 +102,13 @@ def read_catalogue(remote: Remote, *, seconds: float = FRESH_SECONDS) -> Catalog
     """The catalogue, made again if it is older than this many seconds (or than the last push from this machine).
 
     Raises:
-      Away: no answer. PlaceError: the remote cannot be used.
+      Away: no answer. RemoteError: the remote cannot be used.
     """
     known, etag = _read(remote)
     age = time.time() - known.written
     try:
         pushed = os.stat(_marker(remote.url)).st_mtime
-    except (OSError, PlaceError):
+    except (OSError, RemoteError):
         pushed = 0.0
     # By the clock of another machine "after the push" is only certain by as much as clocks may differ here.
     after = pushed if known.host == host_name() else pushed + FRESH_SECONDS
@@ -167,7 +167,7 @@ def _put(remote: Remote, catalogue: Catalogue, etag: str | None) -> None:
     data = zlib.compress(json.dumps(content, separators=(",", ":"), default=repr).encode(), 6)
     try:
         remote.put(KEY, data, create=etag is None, etag=etag)
-    except (Refused, Unknown, PlaceError):  # another reader has made one, or we may only read: ours is good enough
+    except (Refused, Unknown, RemoteError):  # another reader has made one, or we may only read: ours is good enough
         return
 
 
@@ -184,7 +184,7 @@ def rebuild(remote: Remote) -> Catalogue:
     """Make pages and catalogue again from the runs.
 
     Raises:
-      Away: no answer. PlaceError: the remote cannot be used.
+      Away: no answer. RemoteError: the remote cannot be used.
     """
     runs = [
         f"{project}/{run}"

@@ -10,11 +10,11 @@ import sys
 import time
 from collections.abc import Callable
 
-from rollbook.errors import PlaceAway, RollbookError, RunExists, RunIsLive
+from rollbook.errors import RemoteUnreachable, RollbookError, RunExists, RunIsLive
 from rollbook.ground.status import STALE_SECONDS
 from rollbook.remote import claim, open_remote, perform
 from rollbook.remote.commit import Commits, NotShipped
-from rollbook.remote.pages import page_of
+from rollbook.remote.run_json import run_json_of
 from rollbook.remote.steps import Away, Missing, Unknown, message_of
 
 __all__ = ["answer_in_json", "check", "main"]
@@ -26,13 +26,13 @@ def check(url: str, run: str, nonce: str, origin: str, *, takes_over: bool = Fal
     Args:
       run: <project>/<run>. nonce: the run's. origin: of the folder that goes on; "" for a new run.
     Raises:
-      PlaceError, RunExists, RunIsLive: it cannot be used so. PlaceAway: no answer.
+      RemoteError, RunExists, RunIsLive: it cannot be used so. RemoteUnreachable: no answer.
     """
     remote = open_remote(url, patience=patience)
     claim(remote, make=True)
     try:
         try:
-            there = page_of(remote.get(f"{run}/run.json").data)
+            there = run_json_of(remote.get(f"{run}/run.json").data)
         except Missing:
             return
         if there.get("nonce") != nonce:
@@ -49,7 +49,7 @@ def check(url: str, run: str, nonce: str, origin: str, *, takes_over: bool = Fal
                     "resume='takeover'"
                 )
     except (Away, Unknown, NotShipped) as err:
-        raise PlaceAway(message_of(err, url)) from None
+        raise RemoteUnreachable(message_of(err, url)) from None
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import sys
 
-from rollbook.errors import PlaceAway, PlaceError
+from rollbook.errors import RemoteError, RemoteUnreachable
 from rollbook.ground.files import pasted
 from rollbook.ground.tuning import TUNING
 from rollbook.remote import Remote, open_remote, perform
 from rollbook.remote.checksums import answer_in_json, check
 from rollbook.remote.commit import Commits
-from rollbook.remote.pages import page_of
 from rollbook.remote.pull import pull
+from rollbook.remote.run_json import run_json_of
 from rollbook.remote.steps import Away, Missing, Unknown, message_of
 
 __all__ = ["bring", "main"]
@@ -27,7 +27,7 @@ def bring(
     """Pull the run with that id into <root>/<project>; False if the remote has none.
 
     Raises:
-      RunIsLive: it is being written elsewhere. PlaceAway: no answer. PlaceError: it is too large for this.
+      RunIsLive: it is being written elsewhere. RemoteUnreachable: no answer. RemoteError: it is too large for this.
       Damaged: a piece does not match its manifest.
     """
     remote = open_remote(url, patience=patience)
@@ -38,10 +38,10 @@ def bring(
         check(url, run, nonce, "", takes_over=takes_over, patience=patience)
         shipped = perform(Commits(f"{run}/", "").origins(), remote)
     except (Away, Unknown) as err:
-        raise PlaceAway(message_of(err, url)) from None
+        raise RemoteUnreachable(message_of(err, url)) from None
     size = sum(file.size for origin in shipped.values() for file in origin.files.values())
     if size > TUNING.fetched_bytes:
-        raise PlaceError(
+        raise RemoteError(
             f"{url}/{run} has {size / 1e9:,.1f} GB, more than init loads. Bring it here first: "
             f"rollbook pull {pasted(f'{url}/{run}')} --dir {pasted(root)}"
         )
@@ -55,7 +55,7 @@ def _find(remote: Remote, project: str, name: str, run_id: str) -> tuple[str, st
     others = (run for run in remote.folders(f"{project}/") if run.endswith(f"-{run_id}") and run != likely)
     for run in (likely, *others):
         try:
-            about = page_of(remote.get(f"{project}/{run}/run.json").data)
+            about = run_json_of(remote.get(f"{project}/{run}/run.json").data)
         except Missing:
             continue
         if about.get("id") == run_id:

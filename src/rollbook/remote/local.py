@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from rollbook.errors import NoPermission, PlaceError
+from rollbook.errors import NoPermission, RemoteError
 from rollbook.ground.files import sync_folder, try_lock, unlock
 from rollbook.remote.steps import Away, Entry, Missing, Refused, Stored, Unknown
 
@@ -129,7 +129,7 @@ class FolderRemote:
 
     def _path(self, key: str) -> str:
         if key.startswith("/") or ".." in key.split("/"):
-            raise PlaceError(f"{self.url}: the name {key!r} leads out of the place")
+            raise RemoteError(f"{self.url}: the name {key!r} leads out of the place")
         return os.path.join(self._folder, *key.split("/")) if key else self._folder
 
     def _translated(self, err: OSError, otherwise: type[Exception]) -> Exception:

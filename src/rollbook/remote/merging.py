@@ -51,7 +51,7 @@ def tidy(remote: Remote, run: str, *, grace: float = 3600.0) -> Tidied:
       run: <project>/<run>.
       grace: seconds that unnamed Parquet pieces stay, for programs that hold a list of files.
     Raises:
-      PlaceError: the remote cannot be used.
+      RemoteError: the remote cannot be used.
     """
     report = Tidied()
     try:
@@ -64,9 +64,9 @@ def tidy(remote: Remote, run: str, *, grace: float = 3600.0) -> Tidied:
             report.merged += merge_small(remote, commits, elsewhere)
             report.swept += perform(sweep_steps(commits, grace=grace), remote)
     except (Away, Unknown) as err:
-        from rollbook.errors import PlaceAway
+        from rollbook.errors import RemoteUnreachable
 
-        raise PlaceAway(message_of(err, remote.url)) from None
+        raise RemoteUnreachable(message_of(err, remote.url)) from None
     return report
 
 

@@ -18,7 +18,7 @@ from rollbook.errors import (
     CredentialsExpired,
     NoPermission,
     NoSuchBucket,
-    PlaceError,
+    RemoteError,
     WrongRegion,
 )
 from rollbook.ground.optional import need
@@ -181,7 +181,7 @@ class ObjectRemote:
         try:
             self._obstore.delete(self._store, self._prefix + key)
         except FileNotFoundError as err:
-            if isinstance(raised := self._missing(err, key), PlaceError):
+            if isinstance(raised := self._missing(err, key), RemoteError):
                 raise raised from None
         except Exception as err:
             raise self._translated(err, Unknown) from None

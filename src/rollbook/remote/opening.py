@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from rollbook.errors import NewerFormat, NotARunPlace, PlaceAway
+from rollbook.errors import ForeignRemote, NewerFormat, RemoteUnreachable
 from rollbook.ground.addresses import REMOTE_PAGE, check_remote, parts_of
 from rollbook.remote.local import FolderRemote
 from rollbook.remote.remote import Remote
@@ -40,8 +40,8 @@ def claim(remote: Remote, *, make: bool) -> bool:
     """Check whether a remote holds runs; with `make`, prepare an empty one. Returns whether it holds runs now.
 
     Raises:
-      NotARunPlace: it holds other files. NewerFormat: a later rollbook prepared it.
-      PlaceAway: no answer. PlaceError: it cannot be used.
+      ForeignRemote: it holds other files. NewerFormat: a later rollbook prepared it.
+      RemoteUnreachable: no answer. RemoteError: it cannot be used.
     """
     try:
         for _ in range(3):
@@ -50,7 +50,7 @@ def claim(remote: Remote, *, make: bool) -> bool:
             except Missing:
                 stranger = next(iter(remote.listing("")), None)
                 if stranger is not None and stranger.key != PAGE:
-                    raise NotARunPlace(
+                    raise ForeignRemote(
                         f"{remote.url}: something else than runs lies here, such as {stranger.key!r}. Take a prefix of "
                         "its own, "
                         f"such as {remote.url}/runs"
@@ -69,7 +69,7 @@ def claim(remote: Remote, *, make: bool) -> bool:
                 if parsed["by"] != "rollbook" or type(number) is not int:
                     raise ValueError
             except (ValueError, KeyError, TypeError, RecursionError):
-                raise NotARunPlace(
+                raise ForeignRemote(
                     f"{remote.url}: a {PAGE} lies here that rollbook did not write. Take another prefix"
                 ) from None
             if number > FORMAT:
@@ -78,5 +78,5 @@ def claim(remote: Remote, *, make: bool) -> bool:
                 )
             return True
     except (Away, Unknown) as err:
-        raise PlaceAway(message_of(err, remote.url)) from None
-    raise PlaceAway(f"{remote.url} gives no answer that can be relied on; try again")
+        raise RemoteUnreachable(message_of(err, remote.url)) from None
+    raise RemoteUnreachable(f"{remote.url} gives no answer that can be relied on; try again")

@@ -7,18 +7,18 @@ import json
 import os
 from typing import Any
 
-from rollbook.errors import NotARun, PlaceAway, RunExists
+from rollbook.errors import NotARun, RemoteUnreachable, RunExists
 from rollbook.ground import manifest
 from rollbook.ground.addresses import is_copy, origin_of
 from rollbook.ground.files import pasted, write_json
 from rollbook.ground.status import derived
 from rollbook.remote import Remote, perform
 from rollbook.remote.commit import Manifest, NotShipped
-from rollbook.remote.pages import page_of
 from rollbook.remote.row_ranges import are_inside, held_by
+from rollbook.remote.run_json import run_json_of
 from rollbook.remote.snapshot import Snapshots
 from rollbook.remote.steps import Away, Get, Missing, Steps, Stored, Unknown, message_of
-from rollbook.remote.views import check_file, laid_out, page_and_manifests
+from rollbook.remote.views import check_file, laid_out, run_json_and_manifests
 
 __all__ = ["Pulled", "pull"]
 
@@ -46,48 +46,48 @@ def pull(remote: Remote, run: str, root: str | os.PathLike[str]) -> Pulled:
     Raises:
       NotARun: the remote has no such run. RunExists: another run has that folder.
       Damaged: a piece does not match its manifest.
-      PlaceAway: no answer; downloaded files stay, and the next pull goes on from there.
+      RemoteUnreachable: no answer; downloaded files stay, and the next pull goes on from there.
     """
     folder = os.path.join(os.path.abspath(os.fspath(root)), *run.split("/"))
     report = Pulled()
-    page: Stored | None = None
+    run_json: Stored | None = None
     try:
         for turn in range(_MOST_TRIES):
-            page, manifests = perform(page_and_manifests(f"{run}/"), remote)
-            if page is None:
+            run_json, manifests = perform(run_json_and_manifests(f"{run}/"), remote)
+            if run_json is None:
                 raise NotARun(
                     f"{remote.url}: there is no run {run!r}, or nothing of it has been shipped yet. Look what there is "
                     f"with: rollbook ls --dir {pasted(remote.url)}"
                 )
-            _check_same(folder, run, page.data)
+            _check_same(folder, run, run_json.data)
             if _fetch_all(remote, run, folder, manifests, report):
                 break
             if turn == _MOST_TRIES - 1:
-                raise PlaceAway(f"{remote.url}: pieces of {run!r} keep moving; try again")
+                raise RemoteUnreachable(f"{remote.url}: pieces of {run!r} keep moving; try again")
     except (Away, Unknown, NotShipped) as err:
-        raise PlaceAway(message_of(err, remote.url)) from None
-    assert page is not None
+        raise RemoteUnreachable(message_of(err, remote.url)) from None
+    assert run_json is not None
     origin = origin_of(folder)
     others = [manifest for id, manifest in manifests.items() if origin is None or id != origin.id]
     files = {path: file.sha256 for other in others for path, file in other.files.items() if not file.covers}
     covers = [cover for other in others for file in other.files.values() for cover in file.covers]
     os.makedirs(os.path.join(folder, "data", "keeper"), exist_ok=True)
-    _keep_page(folder, page.data, {"url": remote.url, "covers": covers, "files": files})
+    _keep_run_json(folder, run_json.data, {"url": remote.url, "covers": covers, "files": files})
     return report
 
 
-def _check_same(folder: str, run: str, page: bytes) -> None:
+def _check_same(folder: str, run: str, run_json: bytes) -> None:
     here = manifest.look(folder)
-    if here and here.get("nonce") != page_of(page).get("nonce"):
+    if here and here.get("nonce") != run_json_of(run_json).get("nonce"):
         raise RunExists(f"{folder} is another run than {run!r} in the place. Pull into another folder with --dir")
 
 
-def _keep_page(folder: str, page: bytes, pulled: dict[str, object]) -> None:
+def _keep_run_json(folder: str, run_json: bytes, pulled: dict[str, object]) -> None:
     """Write run.json last: a folder that has it has everything. A run.json that is written on this host is replaced
     only by a later one, and a host's partial copy of a run stays one."""
     with manifest.ManifestLock(folder):
         about, was_copy = manifest.look(folder), is_copy(folder)
-        here, there = manifest.progress(about), manifest.progress(page_of(page))
+        here, there = manifest.progress(about), manifest.progress(run_json_of(run_json))
         if not about:
             takes = True
         elif about.get("part"):
@@ -98,7 +98,7 @@ def _keep_page(folder: str, page: bytes, pulled: dict[str, object]) -> None:
             os.path.join(folder, "data", "keeper", "pulled.json"), {**pulled, "copy": takes or was_copy}, durable=True
         )
         if takes:
-            write_json(manifest.path_of(folder), json.loads(page), durable=True, indent=1)
+            write_json(manifest.path_of(folder), json.loads(run_json), durable=True, indent=1)
 
 
 def _fetch_all(remote: Remote, run: str, folder: str, manifests: dict[str, Manifest], report: Pulled) -> bool:

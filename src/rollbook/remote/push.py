@@ -13,7 +13,7 @@ import sys
 import time
 from typing import Any
 
-from rollbook.errors import Damaged, NotARun, PlaceAway, PlaceError, RollbookError
+from rollbook.errors import Damaged, NotARun, RemoteError, RemoteUnreachable, RollbookError
 from rollbook.ground import manifest
 from rollbook.ground.addresses import Origin, begin, check_remote, is_copy, origin_of, pulled_from, run_and_base
 from rollbook.ground.files import pasted, read_json, try_lock, unlock, write_json
@@ -21,7 +21,7 @@ from rollbook.ground.run_files import MANIFEST_FILE, heartbeat_path
 from rollbook.remote import Remote, claim, open_remote, perform
 from rollbook.remote.catalogue import mark_pushed, note_run
 from rollbook.remote.commit import Commits, Gone, Local, Manifest, NotShipped, plan
-from rollbook.remote.pages import put_page
+from rollbook.remote.run_json import put_run_json
 from rollbook.remote.snapshot import Snapshots, another_name
 from rollbook.remote.steps import Away, LookAgain, Missing, Unknown, message_of
 
@@ -80,7 +80,7 @@ def push(
       anew: also if the run was deleted from the remote.
       every: the next shipment begins after this many seconds at most; readers learn when to expect it.
     Raises:
-      PlaceError: the remote cannot be used, or does not answer. RunExists: it has another run of that name.
+      RemoteError: the remote cannot be used, or does not answer. RunExists: it has another run of that name.
       NotARun: the folder is no run, or no remote is known for it.
     """
     folder = os.path.abspath(os.fspath(run))
@@ -94,7 +94,7 @@ def push(
             if not final:
                 return Report()  # the keeper of another host ships this folder now
             if time.monotonic() >= until:
-                raise PlaceAway(f"{folder} is being shipped by another process; try again when it is done")
+                raise RemoteUnreachable(f"{folder} is being shipped by another process; try again when it is done")
             time.sleep(0.05)
         shipment = _Shipment(folder, origin, final, patience, every)
         if anew:
@@ -171,21 +171,21 @@ class _Shipment:
             if self.final or self.is_copy:
                 self.others = perform(self.commits.origins(), remote)
                 self.others.pop(self.origin.id, None)
-            self._put_page(remote)
+            self._put_run_json(remote)
             self._ship(remote)
             self._merge(remote)
             self._sweep(remote)
         except (Away, Unknown, LookAgain) as err:
             words = message_of(err, self.origin.url)
             self._write_report(began, words)
-            raise PlaceAway(words) from None
+            raise RemoteUnreachable(words) from None
         except NotShipped as err:
             self._write_report(began, str(err))
-            raise PlaceAway(str(err)) from None
+            raise RemoteUnreachable(str(err)) from None
         except Gone:
             words = f"the run was removed from {self.origin.url}, so it is not shipped there any more"
             self._write_report(began, words)
-            raise PlaceError(f"{words}. To put it there again: rollbook push --anew {pasted(self.folder)}") from None
+            raise RemoteError(f"{words}. To put it there again: rollbook push --anew {pasted(self.folder)}") from None
         except RollbookError as err:
             self._write_report(began, str(err))
             raise
@@ -193,18 +193,20 @@ class _Shipment:
         self._write_report(began, "")
         return self.report
 
-    def _put_page(self, remote: Remote) -> None:
+    def _put_run_json(self, remote: Remote) -> None:
         """Put run.json. Finds out whether the folder is still the run's home."""
         if self.is_part:
             self.report.remark = "This is a part of a run: run.json there follows the run's own folder alone"
             return
         progress = manifest.progress(manifest.look(self.folder))
-        is_there = perform(put_page(f"{self.base}{MANIFEST_FILE}", self.folder, create_only=not self.is_home), remote)
+        is_there = perform(
+            put_run_json(f"{self.base}{MANIFEST_FILE}", self.folder, create_only=not self.is_home), remote
+        )
         if self.is_home and not is_there:  # the run went on elsewhere, or this is an old copy of its folder
             self.is_home = False
             shipped, etag = perform(self.commits.manifest(), remote)
-            if etag is not None and _page_of(shipped) > progress[:2]:
-                self.origin = begin(self.folder, self.origin.url, home=False, anew=True)
+            if etag is not None and _progress_of(shipped) > progress[:2]:
+                self.origin = begin(self.folder, self.origin.url, home=False, new_id=True)
                 self.others[self.commits.origin] = shipped
                 self.commits = Commits(self.base, self.origin.id, another=another_name)
                 self.before = {}
@@ -233,7 +235,7 @@ class _Shipment:
                 break
             self.local = None
         if self.is_home:
-            perform(put_page(f"{self.base}{MANIFEST_FILE}", self.folder), remote)
+            perform(put_run_json(f"{self.base}{MANIFEST_FILE}", self.folder), remote)
         self._note(remote)
         self.report.files = len(shipped.manifest.files)
         self.report.stored = sum(sent_file.stored for sent_file in shipped.manifest.files.values())
@@ -369,7 +371,7 @@ class _Shipment:
         return [file.size for path, file in local.files.items() if names.get(path) != file.sha256]
 
 
-def _page_of(shipped: Manifest) -> tuple[int, int]:
+def _progress_of(shipped: Manifest) -> tuple[int, int]:
     """The progress of run.json at an origin's last shipment; (0, 0) if it was not the run's home."""
     page = shipped.about.get("page")
     if not isinstance(page, list) or len(page) != 2 or not all(type(n) is int for n in page):
@@ -395,7 +397,7 @@ def main(arguments: list[str] | None = None) -> int:
     final = "--final" in options
     try:
         push(run, final=final, every=None if final else every)
-    except PlaceAway as err:
+    except RemoteUnreachable as err:
         sys.stderr.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {err}\n")
         return 75
     except RollbookError as err:

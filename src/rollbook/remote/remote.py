@@ -18,7 +18,7 @@ WORKERS = 8
 class Remote(Protocol):
     """A folder or a bucket. Several threads may use it at once.
 
-    Every method may raise a `PlaceError`: a problem of the remote as a whole that retrying does not solve, such as a
+    Every method may raise a `RemoteError`: a problem of the remote as a whole that retrying does not solve, such as a
     missing bucket or an expired token.
 
     Attributes:
@@ -60,7 +60,7 @@ def perform(steps: Steps[T], remote: Remote) -> T:
     """Perform the operations that steps yield; return what the steps return.
 
     Raises:
-      PlaceError: the remote cannot be used. Also what the steps raise.
+      RemoteError: the remote cannot be used. Also what the steps raise.
     """
     answer: Any = None
     pool: Any = None

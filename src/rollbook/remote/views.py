@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from rollbook.errors import Damaged, NotARun, PlaceAway, PlaceError, RollbookError
+from rollbook.errors import Damaged, NotARun, RemoteError, RemoteUnreachable, RollbookError
 from rollbook.ground.addresses import check_remote
 from rollbook.ground.files import pasted, read_json, write_json
 from rollbook.ground.run_files import MANIFEST_FILE, PartName, heartbeat_path
@@ -104,7 +104,7 @@ def _in_cache() -> Iterator[None]:
     except FileNotFoundError:
         raise
     except OSError as err:
-        raise PlaceError(
+        raise RemoteError(
             f"the cache of remote runs, {cache_root()}, cannot be written: {err.strerror or err}. Set "
             "ROLLBOOK_CACHE to a folder of yours on a disk with room"
         ) from None
@@ -145,8 +145,8 @@ def freshen(folder: str | os.PathLike[str], *, seconds: float = FRESH_SECONDS) -
     Args:
       seconds: a view that was updated within this time is good enough.
     Raises:
-      NotARun: there is no such run. PlaceError: the remote cannot be used; PlaceAway only if nothing of the run is
-        cached.
+      NotARun: there is no such run. RemoteError: the remote cannot be used; RemoteUnreachable only if nothing of the
+        run is cached.
     """
     if not is_view(folder):
         return False
@@ -159,12 +159,14 @@ def freshen(folder: str | os.PathLike[str], *, seconds: float = FRESH_SECONDS) -
             for _ in range(_MOST_TRIES):
                 with suppress(_Moved), _in_cache():
                     return _View(path).freshen()
-            raise PlaceAway(f"{address_of(path)[0]}: pieces of {path} keep moving; try again")
-        except (Away, Unknown, NotShipped, PlaceAway) as err:
+            raise RemoteUnreachable(f"{address_of(path)[0]}: pieces of {path} keep moving; try again")
+        except (Away, Unknown, NotShipped, RemoteUnreachable) as err:
             if os.path.exists(os.path.join(path, MANIFEST_FILE)):
                 return False  # the remote does not answer: show what is cached
             _fresh.pop(path, None)
-            raise PlaceAway(f"{message_of(err, address_of(path)[0])}. Nothing of the run is in the cache") from None
+            raise RemoteUnreachable(
+                f"{message_of(err, address_of(path)[0])}. Nothing of the run is in the cache"
+            ) from None
         except BaseException:
             _fresh.pop(path, None)
             raise
@@ -189,8 +191,8 @@ class _View:
 
     def freshen(self) -> bool:
         remote = remote_of(self.url)
-        page, manifests = perform(page_and_manifests(f"{self.run}/"), remote)
-        if page is None:
+        run_json, manifests = perform(run_json_and_manifests(f"{self.run}/"), remote)
+        if run_json is None:
             raise NotARun(
                 f"{self.url}: there is no run {self.run!r}. Look what there is with: rollbook ls --dir "
                 f"{pasted(self.url)}"
@@ -204,12 +206,12 @@ class _View:
             if not _is_eager(path, int(entry[1])):
                 self._make_hole(path, int(entry[1]))
         self._write("data/writers.json", _joined_writers(remote, self.run, manifests))
-        self._write(MANIFEST_FILE, page.data)
+        self._write(MANIFEST_FILE, run_json.data)
         os.makedirs(os.path.join(self.folder, "data", "keeper"), exist_ok=True)
         beat = heartbeat_path(self.folder)
         if not os.path.exists(beat):
             self._write(os.path.relpath(beat, self.folder), b"{}")
-        seen = seen or page.modified or _created(page.data)  # a reader's own activity here is no sign of life
+        seen = seen or run_json.modified or _created(run_json.data)  # a reader's own activity here is no sign of life
         for name in (beat, os.path.join(self.folder, MANIFEST_FILE)):
             os.utime(name, (seen, seen))
         os.makedirs(os.path.dirname(self.index_path), exist_ok=True)
@@ -282,19 +284,19 @@ class _View:
                 pass
 
 
-def page_and_manifests(base: str) -> Steps[tuple[Stored | None, dict[str, Manifest]]]:
+def run_json_and_manifests(base: str) -> Steps[tuple[Stored | None, dict[str, Manifest]]]:
     """(run.json, the manifests by origin)."""
     manifests = yield from Commits(base, "").origins()
     try:
-        page = yield Get(f"{base}{MANIFEST_FILE}")
+        run_json = yield Get(f"{base}{MANIFEST_FILE}")
     except Missing:
         return None, manifests
-    return page, manifests
+    return run_json, manifests
 
 
-def _created(page: bytes) -> float:
+def _created(run_json: bytes) -> float:
     try:
-        created = json.loads(page).get("created")
+        created = json.loads(run_json).get("created")
     except (ValueError, AttributeError, RecursionError):
         return 0.0
     return float(created) if isinstance(created, (int, float)) and 0 <= created < 2**33 else 0.0
@@ -447,7 +449,7 @@ def ensure(path: str, ranges: Iterable[tuple[int, int]] | None = None, *, footer
     Args:
       footer: also fetch its Parquet footer.
     Raises:
-      FileNotFoundError: it has been replaced; list again. PlaceAway: no answer.
+      FileNotFoundError: it has been replaced; list again. RemoteUnreachable: no answer.
     """
     if not is_view(path):
         return
@@ -512,13 +514,13 @@ def _get_gaps(view: _View, path: str, have: _Have, entry: Sequence[object], gaps
             view.freshen()
         raise FileNotFoundError(f"{path} was replaced") from None
     except (Away, Unknown) as err:
-        raise PlaceAway(f"{message_of(err, view.url)}. These rows are not in the cache") from None
+        raise RemoteUnreachable(f"{message_of(err, view.url)}. These rows are not in the cache") from None
     with _in_cache(), open(path, "r+b") as file:
         if os.fstat(file.fileno()).st_ino != have.inode:
             raise FileNotFoundError(f"{path} was replaced")
         for (start, stop), data in zip(gaps, pieces, strict=True):
             if len(data) != stop - start:
-                raise PlaceAway(f"{view.url}: {key} gave {len(data)} bytes instead of {stop - start}")
+                raise RemoteUnreachable(f"{view.url}: {key} gave {len(data)} bytes instead of {stop - start}")
             file.seek(start)
             file.write(data)
     with _in_cache(), open(_map_path(path), "a", encoding="ascii") as file:
@@ -532,7 +534,7 @@ def fetch(folder: str | os.PathLike[str], relatives: Iterable[str]) -> None:
     """Fetch these files of a view whole, such as pictures and checkpoints. Unknown files are skipped.
 
     Raises:
-      PlaceAway: no answer. Damaged: a file does not match the manifest.
+      RemoteUnreachable: no answer. Damaged: a file does not match the manifest.
     """
     if not is_view(folder):
         return
@@ -551,7 +553,7 @@ def fetch(folder: str | os.PathLike[str], relatives: Iterable[str]) -> None:
             except Missing:
                 continue
             except (Away, Unknown) as err:
-                raise PlaceAway(message_of(err, view.url)) from None
+                raise RemoteUnreachable(message_of(err, view.url)) from None
             check_file(temporary, entry)
             os.replace(temporary, path)
             trim_if_due(int(entry[1]), keep=path)

@@ -86,19 +86,19 @@ def _pickled_run(run: Run) -> tuple[Any, ...]:
 
 
 def _pickled_scope(scope: Scope) -> tuple[Any, ...]:
-    folder, nonce, page = scope.run._address()
-    return unpickle_scope, (folder, nonce, scope._channel.scope, scope._channel.at, page)
+    folder, nonce, extract = scope.run._address()
+    return unpickle_scope, (folder, nonce, scope._channel.scope, scope._channel.at, extract)
 
 
-def unpickle_run(folder: str, nonce: str, page: Mapping[str, object] | None = None) -> Run:
+def unpickle_run(folder: str, nonce: str, extract: Mapping[str, object] | None = None) -> Run:
     """A writer of the same run in this process. One per process, however often the run is unpickled.
 
     The nonce identifies the run. A host that does not see its folder keeps a part of the run in its own root folder.
 
     Args:
-      folder, nonce, page: the result of `Run.address`.
+      folder, nonce, extract: the result of `Run.address`.
     Raises:
-      NotARun: the run was opened on this host, and its folder is gone or holds another run; or there is no `page`.
+      NotARun: the run was opened on this host, and its folder is gone or holds another run; or there is no `extract`.
     """
     run: Run
     for run in opened:
@@ -110,28 +110,28 @@ def unpickle_run(folder: str, nonce: str, page: Mapping[str, object] | None = No
         return attach(folder)
     from rollbook.run.local_part import folder_here, home_is_here
 
-    if not page or home_is_here(page):
+    if not extract or home_is_here(extract):
         raise NotARun(
             f"a run was handed to this process as {folder}, and that folder is gone or belongs to another run now. "
             "Open the run again and hand over that, or call init() in this process"
         )
     try:
-        own, is_part = folder_here(folder, nonce, page)
+        own, is_part = folder_here(folder, nonce, extract)
         run = attach(own)
     except ours(Exception) as err:  # problems of this host must not stop the work that was sent to it
-        return _without_folder(folder, page, err)
+        return _without_folder(folder, extract, err)
     if is_part:
-        _report_where_the_part_is(run, folder, page)
+        _report_where_the_part_is(run, folder, extract)
     return run
 
 
-def unpickle_scope(folder: str, nonce: str, name: str, at: str, page: Mapping[str, object] | None = None) -> Scope:
+def unpickle_scope(folder: str, nonce: str, name: str, at: str, extract: Mapping[str, object] | None = None) -> Scope:
     """See `unpickle_run`."""
-    return unpickle_run(folder, nonce, page)._open_scope(name, at or None)
+    return unpickle_run(folder, nonce, extract)._open_scope(name, at or None)
 
 
-def _report_where_the_part_is(run: Run, folder: str, page: Mapping[str, object]) -> None:
-    remote = page.get("remote")
+def _report_where_the_part_is(run: Run, folder: str, extract: Mapping[str, object]) -> None:
+    remote = extract.get("remote")
     if remote:
         return  # its keeper ships it, and readers see one run
     run.count(
@@ -142,11 +142,11 @@ def _report_where_the_part_is(run: Run, folder: str, page: Mapping[str, object])
     )
 
 
-def _without_folder(folder: str, page: Mapping[str, Any], err: Exception) -> Run:
+def _without_folder(folder: str, extract: Mapping[str, Any], err: Exception) -> Run:
     """A run that stores nothing and reports that: no folder here can be written."""
-    about: Any = {**page, "config": {}, "summary": {}, "attempts": list(page.get("attempts") or ({"n": 1},))}
+    about: Any = {**extract, "config": {}, "summary": {}, "attempts": list(extract.get("attempts") or ({"n": 1},))}
     nowhere = os.path.join(os.devnull, "no-place")  # a path that cannot be created
-    writer = Writer(nowhere, attempt=about["attempts"][-1]["n"], clocks=tuple(page.get("clocks") or STANDARD))
+    writer = Writer(nowhere, attempt=about["attempts"][-1]["n"], clocks=tuple(extract.get("clocks") or STANDARD))
     writer.bill.count(
         "no_place",
         message=f"this host ({liveness.host_name()}) sees neither the run's folder {folder} nor any place of its own "

@@ -62,11 +62,11 @@ def check_usable(url: str, run: str, nonce: str, folder: str | None, takes_over:
     Returns:
       Why it does not answer, "" if it does.
     Raises:
-      PlaceError, RunExists, RunIsLive, NotARun: it cannot be used, or it holds another run of that name (or the same
+      RemoteError, RunExists, RunIsLive, NotARun: it cannot be used, or it holds another run of that name (or the same
         run,
       written elsewhere). MissingExtra: the package for such remotes is not installed.
     """
-    from rollbook.errors import PlaceAway
+    from rollbook.errors import RemoteUnreachable
 
     _need_client(url)
     origin = origin_of(folder) if folder is not None else None
@@ -85,7 +85,7 @@ def check_usable(url: str, run: str, nonce: str, folder: str | None, takes_over:
     if answer is None:
         return ""
     raised, words = answer
-    if raised is not PlaceAway:
+    if raised is not RemoteUnreachable:
         raise raised(f"init(remote={url!r}): {words}")
     bill.count("remote", message=f"{words}. The run is kept here and shipped when the place answers")
     return words
@@ -95,8 +95,8 @@ def bring_run(url: str, project: str, name: str, run_id: str, root: str, *, take
     """Download the run with this id, which is to be resumed and is not here, from its remote, if it is there.
 
     Raises:
-      RunIsLive: it is written elsewhere. PlaceAway: no answer, so its existence is unknown. PlaceError, Damaged,
-      RunExists: it cannot be downloaded. MissingExtra: the package for such remotes is not installed.
+      RunIsLive: it is written elsewhere. RemoteUnreachable: no answer, so its existence is unknown. RemoteError,
+      Damaged, RunExists: it cannot be downloaded. MissingExtra: the package for such remotes is not installed.
     """
     _need_client(url)
     more = ["takeover"] if takes_over else []
@@ -128,9 +128,9 @@ def _ask(module: str, arguments: list[str], seconds: float) -> tuple[type[Rollbo
     answer = _answer_of(module, arguments, seconds)
     if answer is None:
         return None
-    raised = getattr(errors, answer[0], errors.PlaceError)
+    raised = getattr(errors, answer[0], errors.RemoteError)
     is_error = isinstance(raised, type) and issubclass(raised, errors.RollbookError)
-    return raised if is_error else errors.PlaceError, answer[1]
+    return raised if is_error else errors.RemoteError, answer[1]
 
 
 def _answer_of(module: str, arguments: list[str], seconds: float) -> tuple[str, str] | None:
@@ -154,14 +154,17 @@ def _answer_of(module: str, arguments: list[str], seconds: float) -> tuple[str, 
         )
         answer = json.loads(done.stdout or b"null")
     except subprocess.TimeoutExpired:
-        return "PlaceAway", f"{arguments[0]} gave no answer within {seconds:.0f} s"
+        return "RemoteUnreachable", f"{arguments[0]} gave no answer within {seconds:.0f} s"
     except ours(OSError, ValueError) as raised:
-        return "PlaceAway", f"{arguments[0]} could not be looked at ({type(raised).__name__})"
+        return "RemoteUnreachable", f"{arguments[0]} could not be looked at ({type(raised).__name__})"
     if isinstance(answer, dict) and answer.get("ok") is True:
         return None
     if isinstance(answer, dict) and isinstance(answer.get("error"), str):
         return answer["error"], str(answer.get("words"))
-    return "PlaceAway", f"{arguments[0]} could not be looked at: {done.stderr.decode('utf-8', 'replace')[-200:]}"
+    return (
+        "RemoteUnreachable",
+        f"{arguments[0]} could not be looked at: {done.stderr.decode('utf-8', 'replace')[-200:]}",
+    )
 
 
 def settle_remote(folder: str, url: str | Literal[False] | None, away: str = "") -> None:

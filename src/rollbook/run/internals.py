@@ -17,7 +17,8 @@ __all__ = ["Internals", "former_name"]
 _FORMER = {
     **{name: f"internals.{name}" for name in ("about", "checkpoints", "continue_clocks", "era", "episodes_before")},
     **{name: f"internals.{name}" for name in ("fill_in", "formatted_config", "offsets", "write_about", "writer")},
-    **{name: f"_{name}" for name in ("address", "episodes_of", "hear_of_sinks", "open_scope", "store_of", "turns")},
+    **{name: f"_{name}" for name in ("address", "episodes_of", "open_scope", "store_of", "turns")},
+    "hear_of_sinks": "_check_sinks",
     "scope_name": "internals.scope",
 }
 """Former names of `Run` and `Scope`, and their new places. They still work for one release."""

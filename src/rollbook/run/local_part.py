@@ -1,8 +1,9 @@
 """A run on a host that does not see its folder: the host keeps a part of the run, in a folder with the same identity.
 
-The data in a pickled run (`page_of`) is enough to make a part. The nonce identifies the run, not the path: a folder at
-another path with the same nonce is the run. Writers, journal and sealing of a part are the usual ones. With `remote=`
-its keeper ships it to the same remote. Without, it stays on the host until `rollbook join` merges it into the run.
+The data in a pickled run (`extract_of`) is enough to make a part. The nonce identifies the run, not the path: a folder
+at another path with the same nonce is the run. Writers, journal and sealing of a part are the usual ones. With
+`remote=` its keeper ships it to the same remote. Without, it stays on the host until `rollbook join` merges it into the
+run.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from rollbook.ground.shapes import RunJson
 
-__all__ = ["folder_here", "home_is_here", "page_of"]
+__all__ = ["extract_of", "folder_here", "home_is_here"]
 
 _TRAVELS = ("format", "rollbook", "id", "project", "name", "nonce", "created", "clocks", "x", "remote")
 _OF_AN_ATTEMPT = ("n", "writer", "started", "status", "parent", "cut", "checkpoint")
@@ -32,28 +33,30 @@ _MADE_SECONDS = 5.0
 """Seconds to wait for the run.json of a folder that another process is creating."""
 
 
-def page_of(about: RunJson, attempt: int) -> dict[str, Any]:
+def extract_of(about: RunJson, attempt: int) -> dict[str, Any]:
     """The data that another host needs to keep a part of the run: a few hundred bytes of plain data."""
     entry = manifest.entry_of(about, attempt)
-    page: dict[str, object] = {name: value for name, value in about.items() if name in _TRAVELS and value}
-    page["attempts"] = [{name: value for name, value in entry.items() if name in _OF_AN_ATTEMPT and value is not None}]
-    page["home"] = {name: liveness.identity()[name] for name in ("host", "boot_id", "pid_ns")}
-    return page
+    extract: dict[str, object] = {name: value for name, value in about.items() if name in _TRAVELS and value}
+    extract["attempts"] = [
+        {name: value for name, value in entry.items() if name in _OF_AN_ATTEMPT and value is not None}
+    ]
+    extract["home"] = {name: liveness.identity()[name] for name in ("host", "boot_id", "pid_ns")}
+    return extract
 
 
-def home_is_here(page: Mapping[str, object]) -> bool:
+def home_is_here(extract: Mapping[str, object]) -> bool:
     """Whether the run was pickled on this host. Then a missing folder is gone, not on another host."""
-    home = page.get("home")
+    home = extract.get("home")
     return isinstance(home, dict) and liveness.same_place(home)
 
 
-def folder_here(folder: str, nonce: str, page: Mapping[str, object]) -> tuple[str, bool]:
+def folder_here(folder: str, nonce: str, extract: Mapping[str, object]) -> tuple[str, bool]:
     """The folder in which this host's writers of a run write.
 
     Args:
       folder: the run's folder where it was opened.
       nonce: the run's nonce.
-      page: the result of `page_of` there.
+      extract: the result of `extract_of` there.
     Returns:
       (the folder, whether it is a part that only this host sees).
     Raises:
@@ -61,28 +64,28 @@ def folder_here(folder: str, nonce: str, page: Mapping[str, object]) -> tuple[st
         host's root folder nor in its folder for temporary files.
     """
     raised: OSError | None = None
-    for candidate in (folder, *_places(page)):
+    for candidate in (folder, *_places(extract)):
         about = _read(candidate)
         if about is not None and about.get("nonce") == nonce:
             is_part = bool(about.get("part"))
             if is_part:
-                _add_attempt(candidate, page)
+                _add_attempt(candidate, extract)
             return candidate, is_part
-    for candidate in _places(page):
+    for candidate in _places(extract):
         try:
-            if _make(candidate, folder, nonce, page):
+            if _make(candidate, folder, nonce, extract):
                 return candidate, bool((_read(candidate) or {}).get("part"))
         except ours(OSError) as err:
             raised = err
-    raise raised or OSError(f"no folder for a part of run {page.get('id')} on this host: others are in its place")
+    raise raised or OSError(f"no folder for a part of run {extract.get('id')} on this host: others are in its place")
 
 
-def _places(page: Mapping[str, object]) -> Iterator[str]:
+def _places(extract: Mapping[str, object]) -> Iterator[str]:
     """Possible folders of a part: below this host's root folder, else among temporary files."""
-    name = f"{page['name']}-{page['id']}"
-    yield os.path.join(os.path.abspath(os.environ.get("ROLLBOOK_DIR", "runs")), str(page["project"]), name)
+    name = f"{extract['name']}-{extract['id']}"
+    yield os.path.join(os.path.abspath(os.environ.get("ROLLBOOK_DIR", "runs")), str(extract["project"]), name)
     user = getattr(os, "getuid", lambda: "user")()
-    yield os.path.join(tempfile.gettempdir(), f"rollbook-parts-{user}", str(page["project"]), name)
+    yield os.path.join(tempfile.gettempdir(), f"rollbook-parts-{user}", str(extract["project"]), name)
 
 
 def _read(folder: str) -> RunJson | None:
@@ -91,7 +94,7 @@ def _read(folder: str) -> RunJson | None:
     return None
 
 
-def _make(folder: str, home: str, nonce: str, page: Mapping[str, Any]) -> bool:
+def _make(folder: str, home: str, nonce: str, extract: Mapping[str, Any]) -> bool:
     """Create a part's folder; False if something else is there."""
     make_folders(os.path.dirname(folder))
     try:
@@ -107,31 +110,31 @@ def _make(folder: str, home: str, nonce: str, page: Mapping[str, Any]) -> bool:
                 return False
             time.sleep(0.02)
     about = {
-        **{name: value for name, value in page.items() if name != "home"},
+        **{name: value for name, value in extract.items() if name != "home"},
         "status": "running",
         "ended": None,
         "config": {},
         "summary": {},
         "host": liveness.host_name(),
-        "part": {"of": home, "home": (page.get("home") or {}).get("host", ""), "since": time.time()},
+        "part": {"of": home, "home": (extract.get("home") or {}).get("host", ""), "since": time.time()},
     }
     make_folders(os.path.join(folder, "data", "keeper"))
-    if page.get("remote"):
+    if extract.get("remote"):
         from rollbook.ground.addresses import begin
 
-        begin(folder, str(page["remote"]), home=False)  # before the keeper starts, which looks for it
+        begin(folder, str(extract["remote"]), home=False)  # before the keeper starts, which looks for it
     with manifest.ManifestLock(folder):
         if _read(folder) is None:
             manifest.write(folder, about)
     return True
 
 
-def _add_attempt(folder: str, page: Mapping[str, Any]) -> None:
+def _add_attempt(folder: str, extract: Mapping[str, Any]) -> None:
     """Add the newest attempt to a part that an earlier attempt created."""
     with manifest.ManifestLock(folder):
         about = manifest.look(folder)
         known = {entry["n"] for entry in about.get("attempts", ())}
-        news = [entry for entry in page.get("attempts", ()) if entry.get("n") not in known]
+        news = [entry for entry in extract.get("attempts", ()) if entry.get("n") not in known]
         if about and news:
             about["attempts"] = sorted([*about["attempts"], *news], key=lambda entry: int(entry["n"]))
             manifest.write(folder, about)

@@ -111,7 +111,7 @@ def find_former(wanted: Wanted) -> str | None:
 
     Raises:
       NothingToResume: there is no run, but resume requires one. RunExists: a run exists that must not. RunIsLive,
-      PlaceError: it cannot be downloaded.
+      RemoteError: it cannot be downloaded.
     """
     project_folder, run_id = wanted.project_folder, wanted.run_id
     if wanted.resume == "never" and run_id is None:
@@ -153,7 +153,7 @@ def open_attempt(
     Raises:
       RunIsLive: another process writes the run to continue. RunExists: another process has created it meanwhile.
       NotARun, NewerFormat: the run to continue cannot be read. RunError: the folder cannot be written.
-      PlaceError: the remote cannot be used.
+      RemoteError: the remote cannot be used.
     """
     since = time.time()
     with manifest.ManifestLock(former):

@@ -71,7 +71,7 @@ class Run(Scope):
         self.config: dict[str, Any] = Watched(about.get("config") or {}, self._config_changed)
         self.summary: dict[str, Any] = Watched(about.get("summary") or {}, self._summary_changed)
         self._config_is_new = True
-        self._page_due = False
+        self._manifest_due = False
         # Number of rows of this attempt that are not training (marks, texts such as an environment's description), by
         # thread. A program that goes back while it is still starting up does not count as an attempt.
         self._asides: dict[int, int] = {}
@@ -317,7 +317,7 @@ class Run(Scope):
                     f"{len(rows)} checkpoints in its history" + (". It begins anew" if not rows else ""),
                 )
             if not rows:
-                self._begin_anew()
+                self._start_again()
             return None
         clocks = {name: int(row[name]) for name in self._writer.clocks if row.get(name) is not None}
         restored = Restored(row, history.file_of(row), clocks, weights_only)
@@ -329,7 +329,7 @@ class Run(Scope):
                 self.count("random_state", message=problem)
         return restored
 
-    def _begin_anew(self) -> None:
+    def _start_again(self) -> None:
         """A resumed run without any checkpoint starts from 0: all rows of earlier attempts are abandoned."""
         entry = self._attempt_entry()
         if entry.get("parent") is None:
@@ -477,8 +477,8 @@ class Run(Scope):
             if repr(config) != repr(self._about.get("config")):  # also finds nested changes
                 self._config_is_new = True
             self._about["config"] = config
-        self._hear_of_others()
-        self._page_due = False  # later changes make it due again
+        self._check_others()
+        self._manifest_due = False  # later changes make it due again
         summary: dict[str, Any] = {}
         if self.summary:
             from rollbook.run.origin.config import plain
@@ -492,15 +492,15 @@ class Run(Scope):
         if self._writer.bill.remarks:
             self._about["remarks"] = dict(self._writer.bill.remarks)
 
-    def _hear_of_sinks(self) -> None:
+    def _check_sinks(self) -> None:
         """Count what the keeper reports about failing sinks (and a failing remote) in the bill; report each once."""
-        if self._writer.main and self._troubles.hear():
-            self._page_due = True
+        if self._writer.main and self._troubles.poll():
+            self._manifest_due = True
 
-    def _hear_of_others(self) -> None:
+    def _check_others(self) -> None:
         """Merge summary changes of other processes into the main writer's summary; the newer value of a key wins."""
-        if self._writer.main and self._words.hear():
-            self._page_due = True
+        if self._writer.main and self._words.poll():
+            self._manifest_due = True
 
     def _was_taken_over(self) -> bool:
         """Whether run.json has a later attempt than ours. Then another process owns it."""
@@ -525,7 +525,7 @@ class Run(Scope):
 
     def _write_summary(self, keys: list[str]) -> None:
         self._words.report(keys)
-        self._page_due = True
+        self._manifest_due = True
 
     def bill(self) -> dict[str, Any]:
         """What rollbook cost this process so far, and what it refused or dropped, grouped by cause.
@@ -553,9 +553,9 @@ class Run(Scope):
 
     def _address(self) -> tuple[str, str, dict[str, Any]]:
         """What another process needs to become a writer of this run: folder, nonce, and the data to make a part."""
-        from rollbook.run.local_part import page_of
+        from rollbook.run.local_part import extract_of
 
-        return str(self._folder), str(self._about.get("nonce", "")), page_of(self._about, self.attempt)
+        return str(self._folder), str(self._about.get("nonce", "")), extract_of(self._about, self.attempt)
 
     def on_finish(self, work: Callable[[str], object]) -> Callable[[str], object]:
         """Call `work(status)` once when the run ends, while it still accepts rows. The last registered function is

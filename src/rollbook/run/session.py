@@ -116,7 +116,7 @@ def init(
       RunIsLive: another process writes the run to continue. RunExists: a run with that id exists already.
       NothingToResume: resume="must" and there is no such run.
       RunError: the folder cannot be created or written.
-      PlaceError: `remote` cannot be used: no such bucket, no permission, wrong region, or the prefix holds other files.
+      RemoteError: `remote` cannot be used: no such bucket, no permission, wrong region, other files at the prefix.
     """
     how = check_resume(resume)
     check_option("keeper", keeper, _KEEPERS)

@@ -138,10 +138,10 @@ def end(run: Run, status: str) -> None:
         _let_keeper_finish(run)
     if run._parts.alert_calls is not None and run._parts.pid == os.getpid():
         run._parts.alert_calls.end()
-    run._hear_of_sinks()
+    run._check_sinks()
     _report_what_waits(run)
     bill = run._writer.bill  # includes what a sink's own thread has just counted
-    if run._page_due or (run._about.get("drops"), run._about.get("remarks", {})) != (bill.counts, bill.remarks):
+    if run._manifest_due or (run._about.get("drops"), run._about.get("remarks", {})) != (bill.counts, bill.remarks):
         run._write_about()
     ending.forget(run)
 
@@ -245,7 +245,7 @@ def _provenance(run: Run) -> None:
 
     run._parts.provenance = collect(run._about.get("cwd", "."))
     _fold_provenance(run)
-    run._page_due = True  # so that a killed attempt has recorded its code
+    run._manifest_due = True  # so that a killed attempt has recorded its code
 
 
 def _fold_provenance(run: Run) -> None:

@@ -98,7 +98,7 @@ class SummaryWords:
         if not run._writer.main:
             manifest.write_summary(run.folder, run._writer.id, self._words)
 
-    def hear(self) -> bool:
+    def poll(self) -> bool:
         """Merge changes of other processes into the summary; returns whether there were any."""
         folder, summary = self._run.folder, self._run.summary
         stamp = self._others_stamp

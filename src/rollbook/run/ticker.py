@@ -47,7 +47,7 @@ class Ticker(threading.Thread):
         self._stop_event = threading.Event()
         self._cost_due = time.monotonic() + TUNING.first_cost_seconds
         self._rows_at_last = 0  # number of rows when the last such row was written
-        self._sync_foretold = False  # whether the next round follows a sync
+        self._sync_announced = False  # whether the next round follows a sync
         self._synced = os.path.join(run.folder, "data", "keeper", "durable.json")
         self._log = run._writer.make_log(
             run._writer.channel(prefix="rollbook/", scope="rollbook", current=run._channel.current)
@@ -69,14 +69,14 @@ class Ticker(threading.Thread):
         since = time.time() - self._synced_at()
         if not 0 <= since < 2:
             return _ROUND_SECONDS
-        self._sync_foretold = True
+        self._sync_announced = True
         pause = _ROUND_SECONDS - since + 0.03
         return pause if pause >= _ROUND_SECONDS / 2 else pause + _ROUND_SECONDS
 
     def _await_sync(self) -> None:
         """Wait a little longer for the sync that this round follows: a busy keeper is late."""
-        foretold, self._sync_foretold = self._sync_foretold, False
-        for _ in range(TUNING.sync_looks if foretold else 0):
+        announced, self._sync_announced = self._sync_announced, False
+        for _ in range(TUNING.sync_looks if announced else 0):
             if abs(time.time() - self._synced_at()) < _JUST_NOW or self._stop_event.wait(_LOOK_SECONDS):
                 return
 
@@ -93,7 +93,7 @@ class Ticker(threading.Thread):
     def _round(self, final: bool) -> None:
         run = self._run
         for work in (
-            run._writer.tick, *self._take_late(), self._settle, self._own_cost, self._feed, run._hear_of_sinks,
+            run._writer.tick, *self._take_late(), self._settle, self._own_cost, self._feed, run._check_sinks,
             self._see_keeper,
         ):  # fmt: skip
             with handled_by(run._writer.failed, "keep house"):
@@ -126,9 +126,9 @@ class Ticker(threading.Thread):
             native, run._parts.native_config = run._parts.native_config, None
             config, formatted = dict(run.config) if native is None else native, run._parts.formatted_config
             write_config_files(run.folder, config, attempt=run.attempt, formatted_text=formatted)
-            run._page_due = True
-        run._hear_of_others()
-        if run._page_due and run._writer.main and not run._writer.fenced and not run._writer.closed:
+            run._manifest_due = True
+        run._check_others()
+        if run._manifest_due and run._writer.main and not run._writer.fenced and not run._writer.closed:
             run._write_about()
 
     def _see_keeper(self) -> None:

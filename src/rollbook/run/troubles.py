@@ -36,7 +36,7 @@ class Troubles:
         self._stamp = self._written()  # troubles of an earlier attempt are in its own bill
         self._reported: dict[str, int] = {}
 
-    def hear(self) -> bool:
+    def poll(self) -> bool:
         """Count new troubles; returns whether there were any."""
         stamp = self._written()
         if stamp in (0, self._stamp):

@@ -149,7 +149,7 @@ def comparison_of(
     )  # fmt: skip
     if path is not None and comparison.study is not None:
         seeds = {group.label: list(group.names) for group in comparison.groups}
-        _nobody_gone(plan, looked_at, seeds)
+        _refuse_missing_seeds(plan, looked_at, seeds)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         files.write_json(path, {"asked": asked, "study": comparison.study.as_data(), "seeds": seeds})
     return replace(comparison, looks=looks_of(rows, root, by))
@@ -167,7 +167,7 @@ def _who_never_got_there(entries: Sequence[compare.Entry], metric: str, how: str
     ]
 
 
-def _nobody_gone(plan: str | None, before: object, now: Mapping[str, Sequence[str]]) -> None:
+def _refuse_missing_seeds(plan: str | None, before: object, now: Mapping[str, Sequence[str]]) -> None:
     """Raise if seeds of the last look are missing in this one; older plans recorded no seeds."""
     for arm, names in before.items() if isinstance(before, Mapping) else ():
         gone = [name for name in names if name not in now.get(arm, ())]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rollbook.errors import Damaged, NewerFormat, NotARun, NotARunPlace, PlaceAway, RunNotFound
+from rollbook.errors import Damaged, ForeignRemote, NewerFormat, NotARun, RemoteUnreachable, RunNotFound
 from rollbook.ground import manifest
 from rollbook.ground.addresses import check_remote, parts_of
 from rollbook.ground.files import pasted
@@ -47,8 +47,8 @@ def open_address(url: str, seconds: float = 60.0) -> RunSet:
       seconds: a catalogue of this age is new enough.
     Raises:
       RunNotFound: there is no such project or run.
-      NotARunPlace: there is no rollbook data.
-      PlaceError: the remote cannot be used.
+      ForeignRemote: there is no rollbook data.
+      RemoteError: the remote cannot be used.
     """
     remote, below = root_of(url)
     names = [name for name in below.split("/") if name]
@@ -71,7 +71,7 @@ def open_address(url: str, seconds: float = 60.0) -> RunSet:
         rows = [_row(folder, fields) for folder, fields in zip(folders, known.values(), strict=True)]
         _warn_of_stale(remote, rows)
     except (Away, Unknown) as err:
-        raise PlaceAway(message_of(err, remote.url)) from None
+        raise RemoteUnreachable(message_of(err, remote.url)) from None
     if names and not rows:
         look = f"rollbook ls {pasted(remote.url)}"
         raise RunNotFound(f"open({url!r}): nothing is called so. Look what there is with: {look}")
@@ -84,7 +84,7 @@ def root_of(url: str) -> tuple[Remote, str]:
     """The remote that contains an address, and the part of the address below its root.
 
     Raises:
-      NotARunPlace: neither the address nor a folder above it is a remote of runs.
+      ForeignRemote: neither the address nor a folder above it is a remote of runs.
     """
     url = check_remote(url)
     scheme, bucket, prefix = parts_of(url)
@@ -101,9 +101,9 @@ def root_of(url: str) -> tuple[Remote, str]:
         except Missing:
             continue
         except (Away, Unknown) as err:
-            raise PlaceAway(message_of(err, remote.url)) from None
+            raise RemoteUnreachable(message_of(err, remote.url)) from None
         return remote, "/".join(names[len(names) - up :])
-    raise NotARunPlace(
+    raise ForeignRemote(
         f"{url}: no runs of rollbook lie here: neither it nor what is above it has a {PAGE}. They come here with "
         "rollbook push, or init(remote=…)"
     )

@@ -106,7 +106,7 @@ class Live:
         sender = asyncio.create_task(self._send(socket, listener))
         try:
             while True:
-                await self._hear(await socket.receive_text(), listener)
+                await self._receive(await socket.receive_text(), listener)
         except (WebSocketDisconnect, KeyError, RuntimeError):  # closed; or bytes instead of text
             pass
         finally:
@@ -115,7 +115,7 @@ class Live:
             with contextlib.suppress(asyncio.CancelledError, Exception):
                 await sender
 
-    async def _hear(self, text: str, listener: _Listener) -> None:
+    async def _receive(self, text: str, listener: _Listener) -> None:
         try:
             request = _decoder.decode(text)
             if isinstance(request, Ping):

@@ -132,7 +132,7 @@ def goes_on_after_a_restart(make_rule: MakeRule, folder: Path, trouble: Sequence
             raise AssertionError(f"restarted after {stop} rows it says {found!r}, else {whole!r}")
 
 
-def begins_anew_when_the_run_went_back(make_rule: MakeRule, folder: Path, trouble: Sequence[Row]) -> None:
+def starts_again_when_the_run_went_back(make_rule: MakeRule, folder: Path, trouble: Sequence[Row]) -> None:
     """After `open` it has forgotten earlier rows: the same rows give the same alerts again."""
     rule = make_rule()
     first = _alerts_of(rule, folder, trouble, 10)
@@ -151,7 +151,7 @@ RULE_CHECKS: dict[str, Callable[[MakeRule, Path, Sequence[Row]], None]] = {
         leaves_columns_as_they_are,
         says_the_same_however_rows_come_in,
         goes_on_after_a_restart,
-        begins_anew_when_the_run_went_back,
+        starts_again_when_the_run_went_back,
     )
 }
 """Name -> check(make_rule, empty folder, rows that are trouble or none)."""

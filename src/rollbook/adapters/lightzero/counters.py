@@ -51,8 +51,8 @@ class Counters:
 
     def _begin(self, clock: str, reading: int) -> None:
         last = self._last[clock]
-        begins_anew = reading == 0 or (clock == "env_step" and self._offsets.get("gradient_step", 0) > 0)
-        self._offsets[clock] = last if begins_anew else 0
+        starts_again = reading == 0 or (clock == "env_step" and self._offsets.get("gradient_step", 0) > 0)
+        self._offsets[clock] = last if starts_again else 0
         if self._offsets[clock]:
             self._run.clock(**{clock: last})
             self._run.internals.continue_clocks(clock)

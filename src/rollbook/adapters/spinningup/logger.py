@@ -109,7 +109,7 @@ class Logger:
         if self._leads:
             self.output_dir = os.fspath(output_dir or tempfile.mkdtemp(prefix="experiment-"))
             if os.path.exists(self.output_dir) and output_dir:
-                _say(f"Warning: Log dir {self.output_dir} already exists! Storing info there anyway.")
+                _print(f"Warning: Log dir {self.output_dir} already exists! Storing info there anyway.")
             os.makedirs(self.output_dir, exist_ok=True)
             path = os.path.join(self.output_dir, output_fname)
             self._table = GrowingTable(path, "\t", append=existing == "append" and not compat)
@@ -131,7 +131,7 @@ class Logger:
           color: a name that `colorize` knows.
         """
         if self._leads:
-            _say(self._coloured(msg, color))
+            _print(self._coloured(msg, color))
 
     def log_tabular(self, key: str, val: object) -> None:
         """Set a value of the current row. If a key is set twice, the later value is used (reported once).
@@ -170,8 +170,8 @@ class Logger:
         if not self._leads:
             return
         text = config_text(plain)
-        _say(self._coloured("Saving config:\n", "cyan"))
-        _say(text)
+        _print(self._coloured("Saving config:\n", "cyan"))
+        _print(text)
         self._count.guard("config_file", f"writing {self.output_dir}/config.json", lambda: self._write_config(text))
         run = getattr(self.run, "run", self.run)  # a scope has the configuration of its run
         if run is not None:
@@ -237,7 +237,7 @@ class Logger:
         row = self.log_current_row
         if self._leads and row:
             columns = list(self.log_headers)
-            _say(render({key: row.get(key) for key in columns}, old_style=self.compat))
+            _print(render({key: row.get(key) for key in columns}, old_style=self.compat))
             table, guard = self._table, self._count.guard
             if table is not None:
                 guard("progress_file", f"writing {table.path}", lambda: self._write_row(table, columns, row))
@@ -455,7 +455,7 @@ def _old_cell(value: object) -> object:
     return value if isinstance(value, (int, float)) else str(value)
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 

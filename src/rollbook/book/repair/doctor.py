@@ -51,10 +51,10 @@ def verify(run: str | os.PathLike[str]) -> list[str]:
     sealed = [text for _, text in (*_parts(folder), *_pyramids(folder))]
     unsealed = filter(None, [why_unsealed(folder)])
     journal = [*_journal(folder), *unsealed, *set_aside(folder)]
-    return [*_page(folder), *links, *journal, *sealed, *missing_parts(folder), *_files_of_rows(folder)]
+    return [*_manifest_problems(folder), *links, *journal, *sealed, *missing_parts(folder), *_files_of_rows(folder)]
 
 
-def _page(folder: str) -> Iterator[str]:
+def _manifest_problems(folder: str) -> Iterator[str]:
     try:
         about = manifest.read(folder)
     except RollbookError as err:
@@ -221,7 +221,7 @@ def repair(run: str | os.PathLike[str], *, force: bool = False) -> list[str]:
     writers = list_writers(folder)
     _refuse_if_live(folder, writers, force)
     done = _set_links_aside(folder)
-    done += _repair_page(folder, writers)
+    done += _repair_manifest(folder, writers)
     is_new = _MADE_AGAIN in done or _ATTEMPTS_MADE_AGAIN in done
     done += _set_folders_aside(folder)
     for info in writers:
@@ -292,13 +292,13 @@ _ATTEMPTS_MADE_AGAIN = "the attempts in run.json were damaged; made anew from wh
 _MADE_AGAIN = "run.json was missing or damaged; made anew from what the writers say. Name, tags and seed may be lost"
 
 
-def _repair_page(folder: str, writers: list[WriterInfo]) -> Iterator[str]:
+def _repair_manifest(folder: str, writers: list[WriterInfo]) -> Iterator[str]:
     """Ensure a readable run.json with a correct status."""
     with manifest.ManifestLock(folder):
-        yield from list(_repair_page_alone(folder, writers))
+        yield from list(_repair_locked_manifest(folder, writers))
 
 
-def _repair_page_alone(folder: str, writers: list[WriterInfo]) -> Iterator[str]:
+def _repair_locked_manifest(folder: str, writers: list[WriterInfo]) -> Iterator[str]:
     path = os.path.join(folder, MANIFEST_FILE)
     try:
         about = manifest.read(folder)

@@ -94,7 +94,7 @@ def join(part: str | os.PathLike[str], run: str | os.PathLike[str], *, force: bo
             write_json(record, joined, durable=True)
         done.files += 1
         done.bytes += stamp[0]
-    _join_pages(source, target)
+    _join_manifests(source, target)
     write_writers_file(target)
     return done
 
@@ -149,7 +149,7 @@ def _copy(path: str, at: str) -> None:
             os.unlink(temporary)
 
 
-def _join_pages(part: str, run: str) -> None:
+def _join_manifests(part: str, run: str) -> None:
     path = os.path.join(data_folder(run), "writers.json")
     theirs, ours = read_json(os.path.join(data_folder(part), "writers.json")), read_json(path)
     if set(theirs) - set(ours):

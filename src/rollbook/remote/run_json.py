@@ -12,10 +12,10 @@ from rollbook.ground.files import read_regular
 from rollbook.remote.commit import NotShipped
 from rollbook.remote.steps import Get, Missing, Put, Refused, Steps, Unknown
 
-__all__ = ["page_of", "put_page"]
+__all__ = ["put_run_json", "run_json_of"]
 
 
-def put_page(key: str, folder: str, *, create_only: bool = False) -> Steps[bool]:
+def put_run_json(key: str, folder: str, *, create_only: bool = False) -> Steps[bool]:
     """Put run.json into the store, unless a later one is there (`manifest.progress`). Returns whether it is there now.
 
     Args:
@@ -33,7 +33,7 @@ def put_page(key: str, folder: str, *, create_only: bool = False) -> Steps[bool]
             etag = stored.etag
             if stored.data == data:
                 return True
-            there = page_of(stored.data)
+            there = run_json_of(stored.data)
             if there.get("nonce") != own.get("nonce"):
                 raise RunExists(
                     f"{key} is another run of that name (id {there.get('id')!r}, on {there.get('host')}). Nothing "
@@ -51,7 +51,7 @@ def put_page(key: str, folder: str, *, create_only: bool = False) -> Steps[bool]
     raise NotShipped(f"{key} could not be put")
 
 
-def page_of(data: bytes) -> dict[str, Any]:
+def run_json_of(data: bytes) -> dict[str, Any]:
     """The fields of a run.json from a store; {} if it is none."""
     try:
         content = json.loads(data)
