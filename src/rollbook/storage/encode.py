@@ -59,7 +59,8 @@ def choose_encodings(table: pa.Table) -> tuple[dict[str, str], list[str]]:
         if pa.types.is_floating(kind):
             encodings[name] = _float_encoding(column)
         elif pa.types.is_timestamp(kind) or (pa.types.is_integer(kind) and kind.bit_width in (32, 64)):
-            encodings[name] = "DELTA_BINARY_PACKED"
+            is_element = name.endswith(".list.element")
+            encodings[name] = _list_encoding(column) if is_element else "DELTA_BINARY_PACKED"
         elif pa.types.is_dictionary(kind) or (pa.types.is_string(kind) and _repeats(column)):
             dictionaries.append(name)
     return encodings, dictionaries
@@ -75,8 +76,8 @@ def _some_elements(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Elements of some lists of a column, enough to choose an encoding."""
     n = len(column)
     starts = dict.fromkeys((0, n // 3, 2 * n // 3, max(0, n - _FEW)))
-    pieces = [chunk.flatten() for start in starts for chunk in column.slice(start, _FEW).chunks]
-    return pa.chunked_array([piece[:_SAMPLE] for piece in pieces], column.type.value_type)
+    lists = [chunk for start in starts for chunk in column.slice(start, _FEW).chunks]
+    return pa.chunked_array([chunk.flatten()[: 4 * _SAMPLE] for chunk in lists], column.type.value_type)
 
 
 def _float_encoding(column: pa.ChunkedArray) -> str:
@@ -97,6 +98,17 @@ def _float_encoding(column: pa.ChunkedArray) -> str:
     plain_size = len(pa.compress(pa.py_buffer(data), codec="zstd", asbytes=True))
     split_size = len(pa.compress(pa.py_buffer(split), codec="zstd", asbytes=True))
     return "BYTE_STREAM_SPLIT" if split_size < plain_size else "PLAIN"
+
+
+def _list_encoding(column: pa.ChunkedArray) -> str:
+    """The smaller of byte-stream-split and delta for integers of lists: ids of tokens have no order, positions have."""
+    sample = pa.table({"n": column})
+    sizes = {}
+    for encoding in ("DELTA_BINARY_PACKED", "BYTE_STREAM_SPLIT"):
+        file = pa.BufferOutputStream()
+        pq.write_table(sample, file, compression="zstd", use_dictionary=False, column_encoding={"n": encoding})
+        sizes[encoding] = file.tell()
+    return min(sizes, key=sizes.__getitem__)
 
 
 _IN_ORDER = ("rollout_id",)

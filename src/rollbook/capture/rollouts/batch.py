@@ -7,14 +7,15 @@ from rollbook.ground.clocks import as_clock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
+    from collections.abc import Iterable, Sequence
+    from typing import Any, TypeAlias
 
     from rollbook.capture.rollouts.rows import Columns, RolloutRows
 
     Cells = list[Any]
+    Back: TypeAlias = tuple[int, int]
 
-__all__ = ["LISTS", "TOTALS", "Turns", "version_of", "write_rollouts"]
+__all__ = ["LISTS", "TOTALS", "Turns", "step_back", "version_of", "write_rollouts"]
 
 LISTS = {"logprobs": "sampler_logprobs", "entropy": "entropy", "mask": "mask"}
 """Arguments of `turn` with one number per token -> their columns in `tokens`."""
@@ -184,7 +185,9 @@ class Turns:
         self._rows.write("tokens", columns, {}, len(kept))
 
 
-def write_rollouts(rows: RolloutRows, columns: Columns, items: Columns, firsts: Cells, lasts: Cells) -> None:
+def write_rollouts(
+    rows: RolloutRows, columns: Columns, items: Columns, firsts: Cells, lasts: Cells, backs: Sequence[Back | None]
+) -> None:
     """Write the rows of n rollouts whose turns are written.
 
     Args:
@@ -192,6 +195,7 @@ def write_rollouts(rows: RolloutRows, columns: Columns, items: Columns, firsts: 
       items: the columns of their last texts.
       firsts: the version with which each began.
       lasts: the newest version that generated one of its turns, or None.
+      backs: `step_back` of the versions of its turns.
     """
     n = len(firsts)
     columns = dict(columns)
@@ -208,16 +212,27 @@ def write_rollouts(rows: RolloutRows, columns: Columns, items: Columns, firsts: 
             _sum(cells) if own is None else own for own, cells in zip(given, zip(*parts, strict=True), strict=True)
         ]
     ends = [first if last is None else last for first, last in zip(firsts, lasts, strict=True)]
-    for first, end in zip(firsts, ends, strict=True):
-        if first is not None and end is not None and end < first:
+    for first, end, back in zip(firsts, ends, backs, strict=True):
+        newer, older = back or step_back((first, end)) or (None, None)
+        if newer is not None:
             rows.run.count(
                 "rollout_version",
                 1,
-                f"run.rollouts: a rollout began with policy_version {first} and ended with {end}, an older one; "
-                "both were kept as given",
+                f"run.rollouts: the policy_version of a rollout went back from {newer} to {older}; both were kept as "
+                "given",
             )
     cells, clocks = rows.columns("rollouts", {**columns, "policy_version": firsts, "policy_version_end": ends})
     rows.write("rollouts", cells | items, clocks, n)
+
+
+def step_back(versions: Iterable[int | None]) -> Back | None:
+    """(the newest version so far, an older one after it), where versions go back for the first time; None: nowhere."""
+    newest = None
+    for version in versions:
+        if version is not None and newest is not None and version < newest:
+            return newest, version
+        newest = newest if version is None else version
+    return None
 
 
 def version_of(rows: RolloutRows, value: object) -> int | None:

@@ -18,7 +18,7 @@ import os
 import re
 
 from rollbook.capture.batch_columns import BatchColumns, is_column
-from rollbook.capture.rollouts.batch import LISTS, Turns, version_of, write_rollouts
+from rollbook.capture.rollouts.batch import LISTS, Turns, step_back, version_of, write_rollouts
 from rollbook.capture.rollouts.rollout import OpenRollout
 from rollbook.capture.rollouts.rows import RolloutRows, conversation, new_prefix, numbers, reported, turns_of
 from rollbook.ground import manifest
@@ -162,12 +162,13 @@ class RolloutLog:
         ids = [self._new_id() for _ in range(n)]
         by_name["task_id"] = self._tasks([task for task, _turns_of_task in talks], by_name)
         lists = {name: by_name.pop(name) for name in _OF_A_TURN if name in by_name}
-        more, items = self._turns(ids, [turns_of_task for _task, turns_of_task in talks], lists, firsts, lasts)
+        turns = [turns_of_task for _task, turns_of_task in talks]
+        more, items, backs = self._turns(ids, turns, lists, firsts, lasts)
         for name, totals in more.items():
             own = by_name.get(name)
             by_name[name] = totals if own is None else [b if a is None else a for a, b in zip(own, totals, strict=True)]
-        by_name |= {"rollout_id": ids, "turns": [len(turns_of_task) for _task, turns_of_task in talks]}
-        write_rollouts(self._rows, by_name, items, firsts, lasts)
+        by_name |= {"rollout_id": ids, "turns": list(map(len, turns))}
+        write_rollouts(self._rows, by_name, items, firsts, lasts, backs)
         return ids
 
     def _tasks(self, tasks: list[object], by_name: Columns) -> list[str | None]:
@@ -183,15 +184,17 @@ class RolloutLog:
 
     def _turns(
         self, ids: list[str], talks: list[list[dict[str, Any]]], lists: Columns, firsts: list[Any], lasts: list[Any]
-    ) -> tuple[Columns, Columns]:
-        """Write the turns of each rollout; returns (their contribution to its columns, the columns of its last text).
+    ) -> tuple[Columns, Columns, list[tuple[int, int] | None]]:
+        """Write the turns of each rollout; returns (their contribution to its columns, the columns of its last text,
+        where its versions go back).
 
         `lists` belong to its last turn of the assistant; `firsts` and `lasts` are filled from the turns.
         """
         n = len(ids)
         bounds = [0, *itertools.accumulate(map(len, talks))]
+        backs: list[tuple[int, int] | None] = [None] * n
         if not bounds[-1]:
-            return {}, {}
+            return {}, {}, backs
         messages = list(itertools.chain.from_iterable(talks))
         columns: Columns = {
             _SPELLED.get(name, str(name)): [message.get(name) for message in messages]
@@ -212,6 +215,7 @@ class RolloutLog:
         if turns.readings is not None:
             for index, span in enumerate(spans):
                 own = [reading for reading in turns.readings[slice(*span)] if reading is not None]
+                backs[index] = step_back([firsts[index], *own])
                 if own:
                     firsts[index] = own[0] if firsts[index] is None else firsts[index]
                     lasts[index] = max([*own, *([] if lasts[index] is None else [lasts[index]])])
@@ -225,7 +229,7 @@ class RolloutLog:
             "item" if name == "text" else name: [None if row is None else cells[row] for row in last]
             for name, cells in turns.texts.items()
         }
-        return sums, {name: cells for name, cells in items.items() if cells.count(None) < n}
+        return sums, {name: cells for name, cells in items.items() if cells.count(None) < n}, backs
 
     # -- what becomes of them
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from rollbook.capture.rollouts.batch import Turns, version_of, write_rollouts
+from rollbook.capture.rollouts.batch import Turns, step_back, version_of, write_rollouts
 from rollbook.capture.rollouts.rows import number, reported
 from rollbook.ground.foreign import handled_by
 
@@ -39,6 +39,8 @@ class OpenRollout:
         self._turns = self._tokens = 0
         self._version: int | None = None
         self._version_end: int | None = None
+        self._newest: int | None = None
+        self._back: tuple[int, int] | None = None
         self._ended = False
         self._started, self._began = time.time(), time.monotonic()
 
@@ -126,6 +128,8 @@ class OpenRollout:
             self._totals[name] = self._totals.get(name, 0) + value
         reading = None if turns.readings is None else turns.readings[0]
         if reading is not None:
+            self._back = self._back or step_back((self._version, self._newest, reading))
+            self._newest = reading
             self._version = reading if self._version is None else self._version
             self._version_end = max(reading, self._version_end or reading)
         self._tokens += (turns.tokens or [0])[0] or 0
@@ -174,6 +178,6 @@ class OpenRollout:
             own = {name: value for name, value in self._columns.items() if value is not None}
             columns = {**self._totals, **parts, **own, "rollout_id": self.id, "turns": self._turns}
             cells = {name: [value] for name, value in columns.items()}
-            write_rollouts(self._rows, cells, self._last, [self._version], [self._version_end])
+            write_rollouts(self._rows, cells, self._last, [self._version], [self._version_end], [self._back])
             if self._tokens:
                 self._rows.remember_length(self.id, self._tokens)
