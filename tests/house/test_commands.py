@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pyarrow.parquet
 import pytest
@@ -108,6 +110,18 @@ def test_tail_f_goes_on_until_the_run_ends(tmp_path: Path, monkeypatch: pytest.M
         assert program.wait(PATIENCE) == 0
     assert [row["values"]["x"] for row in (*first, then)] == [3.0, 4.0, 5.0]
     assert rest == ""
+
+
+def test_ctrl_c_ends_the_page_without_a_word(runs: Path) -> None:
+    arguments = [sys.executable, "-m", "rollbook", "ui", str(runs), "--port", "0", "--no-browser"]
+    with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True) as program:
+        assert program.stderr is not None
+        address = program.stderr.readline().split()[-1]
+        assert program.stderr.readline() == "Ctrl-C ends it.\n"
+        urlopen(address, timeout=PATIENCE).close()
+        program.send_signal(signal.SIGINT)
+        assert program.stderr.read().strip() == ""
+        assert program.wait(PATIENCE) == 0
 
 
 def test_sql_answers_in_every_form_and_says_what_duckdb_says(rb: Any) -> None:

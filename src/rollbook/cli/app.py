@@ -91,6 +91,9 @@ class _Lazy(click.Group):
             ) from None
         except RollbookError as err:
             raise click.ClickException(str(err)) from None
+        except KeyboardInterrupt:
+            click.echo(err=True)
+            ctx.exit(130)
         except BrokenPipeError:  # `rollbook tail … | head`
             import os
             import sys

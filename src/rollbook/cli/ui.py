@@ -75,7 +75,7 @@ def ui(
       rollbook ui runs /scratch/old-runs --port 8000
       rollbook ui s3://bucket/prefix         runs in a remote, as they are now
       rollbook ui --export copy              a copy for any file server
-      rollbook ui --host 0.0.0.0       for other machines: prints an address
+      rollbook ui --host 0.0.0.0             prints an address for others
     """
     stores = [asked for asked in roots if is_address(asked)]
     found = [_folders(asked, root) for asked in roots or (root,)]
@@ -111,10 +111,13 @@ def ui(
             "Whoever has this address can see these runs" + ("." if read_only else " and edit their tags and notes."),
             err=True,
         )
-    click.echo("Ctrl-C ends it.", err=True)
-    if is_ready and not no_browser:
-        open_browser(server.address)
-    server.run()
+    try:
+        click.echo("Ctrl-C ends it.", err=True)
+        if is_ready and not no_browser:
+            open_browser(server.address)
+        server.run()
+    except KeyboardInterrupt:  # the way to leave
+        click.echo(err=True)
 
 
 def page_is_ready() -> bool:

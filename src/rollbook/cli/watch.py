@@ -24,4 +24,7 @@ def watch(run: str, root: str, seconds: float, once: bool) -> None:
     """
     from rollbook.keeper.replaying import follow
 
-    follow(find_book(run, root), sys.stdout, seconds=seconds, once=once)
+    try:
+        follow(find_book(run, root), sys.stdout, seconds=seconds, once=once)
+    except KeyboardInterrupt:  # the way to leave
+        click.echo()
