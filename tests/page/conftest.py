@@ -91,14 +91,14 @@ class Page:
         self.tab.wait_for_selector("main[id=main] *", state="attached")  # a pane may be out of sight
         return self
 
-    def settled(self) -> Page:
-        """Wait until the page has asked nothing for half a second (a worker keeps "networkidle" from coming)."""
+    def settled(self, *others: Page) -> Page:
+        """Wait until it, and others, asked nothing for half a second (a worker keeps "networkidle" from coming)."""
         quiet, ticks = 0, 0
         while quiet < 5 and ticks < 10 * PATIENCE:
             self.tab.wait_for_timeout(100)
             ticks += 1
-            quiet = 0 if self._asked else quiet + 1
-        assert quiet == 5, f"still asking: {[asked.url for asked in self._asked]}"
+            quiet = 0 if any(page._asked for page in (self, *others)) else quiet + 1
+        assert quiet == 5, f"still asking: {[asked.url for page in (self, *others) for asked in page._asked]}"
         return self
 
     def drawn(self, many: int = 1) -> Page:

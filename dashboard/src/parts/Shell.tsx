@@ -165,8 +165,10 @@ export function Shell() {
             <kbd>?</kbd>
           </button>
         </header>
-        <Disconnected />
-        <Passing />
+        <div class="notices">
+          <Disconnected />
+          <Passing />
+        </div>
         {failed.value && !away && (
           <div class="pad">
             <Failure

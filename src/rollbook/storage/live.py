@@ -400,6 +400,8 @@ def _share_memory(journal: LiveJournal) -> None:
     """Note what a journal keeps. If all keep too much, those forget that were not read for the longest time."""
     number = id(journal)
     _kept.pop(number, None)
+    if not journal.kept_bytes:  # so that thousands of runs that have ended cost nothing here
+        return
     _kept[number] = (ref(journal), journal.kept_bytes)  # without a callback: what is raised in one, Python swallows
     known = [(place, other(), size) for place, (other, size) in [*_kept.items()]]
     over = -TUNING.kept_live_bytes

@@ -1,6 +1,6 @@
 /** Health over all runs: one list, the worst first, in sentences; what is quiet in one line. */
 
-import { useEffect } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { AlertsAnswer, Finding } from "../../api/names.ts";
 import { clock, count, sentence } from "../../data/numbers.ts";
 import { Context } from "../../parts/Context.tsx";
@@ -61,6 +61,12 @@ function List({ found }: { found: AlertsAnswer }) {
     const runs = one.runs.filter((at) => at.project === only);
     return runs.length === 0 ? [] : [{ ...one, runs, many: runs.length === one.runs.length ? one.many : runs.length }];
   });
+  // What one reads does not move: what is new waits in one line, and the others keep their places.
+  const [places, setPlaces] = useState(() => every.map(keyOf));
+  if (places.length === 0 && every.length > 0) setPlaces(every.map(keyOf)); // there was nothing that could move
+  const place = (one: Finding): number => places.indexOf(keyOf(one));
+  const fresh = findings.filter((one) => place(one) < 0).length;
+  const shown = findings.filter((one) => place(one) >= 0).sort((a, b) => place(a) - place(b));
   const [quiet, all] = [found.quiet ?? 0, found.looked_at ?? 0];
   if (all === 0) return <Empty title="No runs yet" code="rollbook demo" />;
   return (
@@ -72,6 +78,11 @@ function List({ found }: { found: AlertsAnswer }) {
               {count(findings.length)} {findings.length === 1 ? "finding" : "findings"}, the worst first
             </h2>
             <span class="soft">each once, however many runs have it</span>
+            {fresh > 0 && (
+              <button class="link" type="button" onClick={() => setPlaces(every.map(keyOf))}>
+                {count(fresh)} new · show
+              </button>
+            )}
             <span class="grow" />
             {projects.length > 1 && (
               <Menu what="Project" label={<b class="clip">{only === "" ? "all" : only}</b>} id="project">
@@ -87,8 +98,8 @@ function List({ found }: { found: AlertsAnswer }) {
               </Menu>
             )}
           </header>
-          {findings.map((one) => (
-            <One key={`${one.level} ${one.rule} ${one.message}`} finding={one} />
+          {shown.map((one) => (
+            <One key={keyOf(one)} finding={one} />
           ))}
         </section>
       )}
@@ -106,6 +117,8 @@ function List({ found }: { found: AlertsAnswer }) {
     </div>
   );
 }
+
+const keyOf = (one: Finding): string => `${one.level} ${one.rule} ${one.message}`;
 
 function One({ finding }: { finding: Finding }) {
   const shown = finding.runs.slice(0, FEW);
