@@ -50,7 +50,7 @@ def open(path: str | os.PathLike[str] = "runs") -> RunSet:
         return open_address(str(path))
     root = os.path.abspath(os.path.expanduser(os.fspath(path)))
     if not os.path.isdir(root):
-        raise RunNotFound(f"open({os.fspath(path)!r}): there is no such folder. Runs lie in 'runs', or where dir= said")
+        raise RunNotFound(f"open({os.fspath(path)!r}): there is no such folder. Runs are in 'runs' or in dir=")
     if os.path.lexists(manifest.path_of(root)):
         try:
             manifest.read(root)  # the caller named this run: raise if it cannot be read
