@@ -241,7 +241,7 @@ def test_a_folder_of_what_another_tool_wrote_names_it_and_how_to_bring_it_in(
         def run(self) -> None:
             return None
 
-    monkeypatch.setattr(module, "_server", lambda settings, anew: Served())
+    monkeypatch.setattr(module, "_server", lambda settings, any_port: Served())
     for words, where in (([f"{tmp_path}/my logs"], tmp_path), ([], tmp_path / "my logs" / Path(path).parent)):
         monkeypatch.chdir(where)
         done = call(command, *words)

@@ -47,7 +47,7 @@ def test_the_page_is_built_or_the_terminal_says_why_not_before_a_browser_opens(
         (checkout / "scripts" / "build_page.py").write_text(script.format(page=str(page)))
     opened: list[str] = []
     monkeypatch.setattr(ui, "open_browser", opened.append)
-    monkeypatch.setattr(ui, "_server", lambda settings, anew: Served())
+    monkeypatch.setattr(ui, "_server", lambda settings, any_port: Served())
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(app, ["ui", str(checkout / "runs")], catch_exceptions=False)
     assert done.exit_code == 0

@@ -199,7 +199,7 @@ def test_the_runs_of_a_store_are_shown_and_cannot_be_edited(tmp_path: Path, monk
         assert CliRunner().invoke(app, ["push", str(run), store]).exit_code == 0
     shown: list[Settings] = []
     monkeypatch.setattr(
-        sys.modules["rollbook.cli.ui"], "_server", lambda settings, anew: shown.append(settings) or Shown()
+        sys.modules["rollbook.cli.ui"], "_server", lambda settings, any_port: shown.append(settings) or Shown()
     )
     said = CliRunner().invoke(app, ["ui", store, "--no-browser"])
     assert said.exit_code == 0, said.output
